@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
+from rejoin.coordinator.consumer_settings import ConsumerGroupSettings
 from rejoin.protocol.brokers.listener_address import addresses_from
 from rejoin.protocol.brokers.releases import newest_versions
 from rejoin.protocol.brokers.security_protocol import protocols_from
@@ -103,7 +104,7 @@ class TopicDefaults(BaseModel):
     log_roll_ms: int = Field(default=604_800_000, ge=1, le=2**63 - 1, description="Default of segment.ms.")
 
 
-class Settings(TopicDefaults):
+class Settings(TopicDefaults, ConsumerGroupSettings):
     """Everything that can be set. Frozen; times are whole milliseconds unless the name says minutes."""
 
     model_config = ConfigDict(
@@ -148,9 +149,9 @@ class Settings(TopicDefaults):
         default=10, ge=0, description="Accepted for compatibility; has no effect. Appends are not delayed."
     )
     group_coordinator_rebalance_protocols: str = Field(
-        default="classic",
-        pattern="^classic$",
-        description="Group protocols; only classic is supported.",
+        default="classic,consumer",
+        pattern="^classic(,consumer)?$",
+        description="Group protocols that are served: classic alone, or classic,consumer.",
     )
     fetch_max_bytes: int = Field(
         default=57_671_680, ge=1_024, description="Most bytes in the response to a Fetch, whatever the request allows."

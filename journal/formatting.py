@@ -19,6 +19,7 @@ REMOVED_BECAUSE = {
     "did-not-rejoin": "did not rejoin in time",
     "sync-expiry": "no SyncGroup",
     "over-capacity": "the group is full",
+    "rebalance-expiry": "did not give up its partitions in time",
 }
 
 BEGAN_BECAUSE: dict[str, Callable[[str], str]] = {
@@ -32,6 +33,7 @@ BEGAN_BECAUSE: dict[str, Callable[[str], str]] = {
     "sync-expiry": lambda member: f"{member} sent no SyncGroup in time",
     "store-failure": lambda member: f"the assignment of {member} could not be stored",
     "over-capacity": lambda _: "the group is larger than group.max.size",
+    "downgrade": lambda member: f"{member} was the last with the consumer protocol",
 }
 
 

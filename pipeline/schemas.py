@@ -206,8 +206,8 @@ MEMBER_SESSIONS: Final = table(
     column(
         "end",
         STRING,
-        "left | session-expiry | did-not-rejoin | sync-expiry | over-capacity | replaced (a static"
-        " member came back under a new id) | group-gone | open.",
+        "left | session-expiry | did-not-rejoin | sync-expiry | over-capacity | rebalance-expiry |"
+        " replaced (a static member came back under a new id) | group-gone | open.",
     ),
     column("replaces", STRING, "The id that this one took over (static)."),
     column("replaced_by", STRING, "The id that took this one over (static)."),

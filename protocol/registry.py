@@ -128,8 +128,8 @@ DESCRIBE_CLUSTER: Final = register(60, (0, 2), 0, "DescribeCluster", ".cluster.d
 DESCRIBE_PRODUCERS: Final = register(61, (0, 0), 0, "DescribeProducers", ".records.describe_producers")
 DESCRIBE_TRANSACTIONS: Final = register(65, (0, 0), 0, "DescribeTransactions", ".transactions.describe_transactions")
 LIST_TRANSACTIONS: Final = register(66, (0, 2), 0, "ListTransactions", ".transactions.list_transactions")
-CONSUMER_GROUP_HEARTBEAT: Final = define(68, (0, 1), 0, "ConsumerGroupHeartbeat", ".groups.consumer_group_heartbeat")
-CONSUMER_GROUP_DESCRIBE: Final = define(69, (0, 1), 0, "ConsumerGroupDescribe", ".groups.consumer_group_describe")
+CONSUMER_GROUP_HEARTBEAT: Final = register(68, (0, 1), 0, "ConsumerGroupHeartbeat", ".groups.consumer_group_heartbeat")
+CONSUMER_GROUP_DESCRIBE: Final = register(69, (0, 1), 0, "ConsumerGroupDescribe", ".groups.consumer_group_describe")
 DESCRIBE_TOPIC_PARTITIONS: Final = register(
     75, (0, 0), 0, "DescribeTopicPartitions", ".topics.describe_topic_partitions"
 )

@@ -81,7 +81,8 @@ MAY_IMPORT = {
     "journal.kafka_logs": ("protocol", "journal.kafka_logs"),
     "transcript": ("protocol", "journal", "transcript", "coordinator.core", "coordinator.config"),
     "transcript.grammar": ("protocol", "journal.formatting", "transcript.grammar", "transcript.members"),
-    "coordinator.config": ("protocol.validation", "protocol.brokers"),
+    "coordinator.config": ("protocol.validation", "protocol.brokers", "coordinator.consumer_settings"),
+    "coordinator.consumer_settings": (),
     "coordinator.core": ("protocol", "journal.events", "coordinator.core", "coordinator.config"),
     # What every shard needs knows no groups.
     "coordinator.core.runtime": STEP,

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
-from rejoin.coordinator.core.effects import Append, DeleteLog, Effect, ReadLog, Reply, SendRequest
+from rejoin.coordinator.core.effects import Append, DeleteLog, Effect, ReadLog, Reply, ResolveRegexes, SendRequest
+from rejoin.coordinator.core.groups.consumer.regex_resolution import resolve_regexes
 from rejoin.coordinator.core.inputs import (
     Broker,
     ClusterSeen,
@@ -212,6 +213,8 @@ class NodeDriver:
                 self.logs.delete(effect.partition)
             case SendRequest():
                 self._send(effect)
+            case ResolveRegexes():
+                self.step(resolve_regexes(effect))
             case Event():
                 self._listener.on_event(effect)
 

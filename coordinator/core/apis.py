@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.groups.consumer.admission import check_consumer_heartbeat, consumer_protocol_is_off
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.request_handlers import RequestHandlers
 from rejoin.coordinator.core.runtime.admission import Rule
@@ -89,6 +90,14 @@ SERVED: Final[dict[api.Api, ServedApi]] = {
         Rule(
             transactional_id=_WRITE, group=_READ, topic=_READ, needs_key=True, while_loading=_txn_commit_while_loading
         ),
+    ),
+    api.CONSUMER_GROUP_HEARTBEAT: ServedApi(
+        lambda of: of.groups.consumer_heartbeat,
+        Rule(group=_READ, topic=_DESCRIBE, malformed=consumer_protocol_is_off, valid=check_consumer_heartbeat),
+    ),
+    api.CONSUMER_GROUP_DESCRIBE: ServedApi(
+        lambda of: of.consumer_descriptions.describe,
+        Rule(group=_DESCRIBE, topic=_DESCRIBE, malformed=consumer_protocol_is_off, needs_key=True),
     ),
     api.OFFSET_FETCH: ServedApi(lambda of: of.offsets.fetch, Rule(group=_DESCRIBE, topic=_DESCRIBE)),
     api.OFFSET_DELETE: ServedApi(lambda of: of.offsets.delete, Rule(group=_DELETE, topic=_READ, needs_key=True)),

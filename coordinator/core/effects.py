@@ -84,4 +84,22 @@ class SendRequest:
     api_version: int
 
 
-Effect: TypeAlias = Reply | Append | ReadLog | DeleteLog | AlterPartition | AppendTopics | SendRequest | Event
+@dataclass(slots=True)
+class ResolveRegexes:
+    """Find the topics that match each expression of a group, aside; what is found comes as ``RegexesResolved``.
+
+    ``topics`` are those of this moment that the client may see, and ``version`` is theirs.
+    ``core/groups/consumer/regex_resolution.py`` does the work, on any thread.
+    """
+
+    partition: TopicPartition
+    epoch: int
+    group_id: str
+    regexes: tuple[str, ...]
+    topics: tuple[str, ...]
+    version: int
+
+
+Effect: TypeAlias = (
+    Reply | Append | ReadLog | DeleteLog | AlterPartition | AppendTopics | SendRequest | ResolveRegexes | Event
+)

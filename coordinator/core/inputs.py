@@ -202,6 +202,17 @@ class NodeAnswered:
     response: Response | None
 
 
+@dataclass(slots=True)
+class RegexesResolved:
+    """A ``ResolveRegexes`` has ended: with the topics that match each expression, or with none where it failed."""
+
+    partition: TopicPartition
+    epoch: int
+    group_id: str
+    topics: Mapping[str, frozenset[str]] | None
+    version: int
+
+
 class ControlInput:
     """Something that does not happen by itself: a test asks for it, and has checked that it is possible."""
 
@@ -244,5 +255,6 @@ Input: TypeAlias = (
     | TopicsStored
     | TopicsChanged
     | NodeAnswered
+    | RegexesResolved
     | ControlInput
 )

@@ -32,6 +32,7 @@ from rejoin.coordinator.core.inputs import (
     NodeAnswered,
     Received,
     RecordsWritten,
+    RegexesResolved,
     Resigned,
     SessionLost,
     Stored,
@@ -47,7 +48,7 @@ from rejoin.coordinator.core.peers import PeerRequests
 from rejoin.coordinator.core.request_handlers import RequestHandlers
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Authorizer
-from rejoin.coordinator.core.runtime.shard import Shard
+from rejoin.coordinator.core.runtime.shard import Shard, ShardState
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata, Shards
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChanges
@@ -79,10 +80,10 @@ class Node:
         self.settings = settings
         self._ctx = StepContext(settings, new_id)
         self._cluster = ClusterMetadata()
-        self._groups = GroupShards(self._ctx)
-        self._shards: dict[str, Shards[Any]] = {OFFSETS_TOPIC: self._groups}
         self._partitions = Partitions(self._ctx, self._cluster)
         self._topics = Topics(settings, new_id, self._ctx.emit, self._partitions)
+        self._groups = GroupShards(self._ctx, self._topics)
+        self._shards: dict[str, Shards[Any]] = {OFFSETS_TOPIC: self._groups}
         admission = Admission(RulesByRequest(), settings, self._cluster, Authorizer(settings.emulator_deny))
         self._changes = TopicChanges(self._ctx, self._topics, self._groups, self._partitions, logged=topics_logged)
         offsets_topic = self._groups.observer = OffsetsTopic(self._ctx, self._groups)
@@ -244,6 +245,10 @@ class Node:
                 self._groups.lose_session(what.group_id, what.member_id)
             case NodeAnswered():
                 self._requests.peers.answered(what)
+            case RegexesResolved():
+                shard = self._shard(what.partition)
+                if shard is not None and shard.epoch == what.epoch and shard.state is ShardState.ACTIVE:
+                    shard.machine.consumer.regexes_resolved(what)
             case FetchWaited():
                 self._fetches.end_wait(what.token)
             case RecordsWritten():

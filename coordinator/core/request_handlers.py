@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rejoin.coordinator.core.cluster.requests import ClusterRequests
     from rejoin.coordinator.core.cluster.sasl import SaslRequests
     from rejoin.coordinator.core.groups.admin_requests import GroupAdminRequests
+    from rejoin.coordinator.core.groups.consumer.descriptions import ConsumerGroupDescriptions
     from rejoin.coordinator.core.offsets.requests import OffsetRequests
     from rejoin.coordinator.core.partitions.delete_records import DeleteRecordsRequests
     from rejoin.coordinator.core.partitions.leader_epochs import LeaderEpochRequests
@@ -69,6 +70,12 @@ class RequestHandlers:
         from rejoin.coordinator.core.groups.admin_requests import GroupAdminRequests
 
         return GroupAdminRequests(self.ctx, self.shards, self.admission)
+
+    @cached_property
+    def consumer_descriptions(self) -> ConsumerGroupDescriptions:
+        from rejoin.coordinator.core.groups.consumer.descriptions import ConsumerGroupDescriptions
+
+        return ConsumerGroupDescriptions(self.ctx, self.shards, self.all_topics, self.admission)
 
     # --- topics and the cluster
 

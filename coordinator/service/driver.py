@@ -22,8 +22,10 @@ from rejoin.coordinator.core.effects import (
     Effect,
     ReadLog,
     Reply,
+    ResolveRegexes,
     SendRequest,
 )
+from rejoin.coordinator.core.groups.consumer.regex_resolution import resolve_regexes
 from rejoin.coordinator.core.inputs import (
     Broker,
     ClusterSeen,
@@ -59,6 +61,9 @@ from rejoin.protocol.types import TopicIdPartition, TopicPartition
 
 DRAIN_SECONDS: Final = 5.0
 """How long a stopping node may take to hand over its partitions."""
+MOST_MATCHES_AT_ONCE: Final = 2_000
+"""Names of topics, times regular expressions, that are matched without another thread."""
+
 STALLED_MS: Final = 1_000
 """An alarm that rings so late is worth a line in the log: a request took long, or the process was stopped."""
 
@@ -134,6 +139,7 @@ class Runtime:
             AlterPartition: self._alter,
             AppendTopics: self._append_topics,
             SendRequest: self._send,
+            ResolveRegexes: self._resolve,
         }
         """What is done about each effect that is no event."""
 
@@ -329,6 +335,14 @@ class Runtime:
             answered(None)
         else:
             self._peers.send(effect.node_id, effect.request, effect.api_version, answered)
+
+    def _resolve(self, effect: ResolveRegexes) -> None:
+        """Match the names of topics: many of them on another thread, few at once."""
+        if len(effect.topics) * len(effect.regexes) <= MOST_MATCHES_AT_ONCE:
+            self._take_in(resolve_regexes(effect))
+            return
+        resolution = asyncio.get_running_loop().run_in_executor(None, resolve_regexes, effect)
+        resolution.add_done_callback(lambda done: self._take_in(done.result()))
 
     def _append(self, effect: Append) -> None:
         partition, epoch, append_id = effect.partition, effect.epoch, effect.append_id

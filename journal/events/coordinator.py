@@ -26,6 +26,7 @@ CauseClass = Literal[
     "sync-expiry",
     "store-failure",
     "over-capacity",
+    "downgrade",
 ]
 """Why a rebalance began. The names are used in Kafka-log parsers too, so that emulated and real evidence compare.
 
@@ -34,9 +35,10 @@ rejoin-leader: the leader of a Stable group joined again. static-metadata: a sta
 completed a rebalance. static-protocol: its restart changed the protocol that the group would choose. leave:
 LeaveGroup. session-expiry: no heartbeat in time. sync-expiry: no SyncGroup within the rebalance timeout. store-failure:
 the leader's assignment could not be stored. over-capacity: a loaded group is larger than ``group.max.size``.
+downgrade: the last member of the consumer protocol has gone, and the group is a classic one again.
 """
 
-RemovalCause = Literal["left", "session-expiry", "did-not-rejoin", "sync-expiry", "over-capacity"]
+RemovalCause = Literal["left", "session-expiry", "did-not-rejoin", "sync-expiry", "over-capacity", "rebalance-expiry"]
 
 
 class Cause(BaseModel):

@@ -45,6 +45,7 @@ REASONS: Final[tuple[Template, ...]] = (
         "chance for consumers to commit offsets",
         _SINCE,
     ),
+    Template("downgrade", "Downgrade group {group} from consumer to classic.", JAVA_SINCE),
 )
 """By cause class."""
 

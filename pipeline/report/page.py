@@ -27,6 +27,7 @@ CAUSES: Final = {
     "sync-expiry": "a member sent no SyncGroup in time",
     "store-failure": "the assignment could not be stored",
     "over-capacity": "the group was too large",
+    "downgrade": "the last member of the consumer protocol left",
     "unknown": "cause unknown",
 }
 """The text of each cause; ``a member`` or ``a static member`` is replaced by its name where known."""
@@ -42,6 +43,7 @@ SHORT_CAUSES: Final = {
     "sync-expiry": "no SyncGroup",
     "store-failure": "not stored",
     "over-capacity": "over capacity",
+    "downgrade": "downgrade",
     "unknown": "unknown",
 }
 """The same for a legend."""

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.effects import Append, Effect, ReadLog, Reply, SendRequest
+from rejoin.coordinator.core.effects import Append, Effect, ReadLog, Reply, ResolveRegexes, SendRequest
+from rejoin.coordinator.core.groups.consumer.regex_resolution import resolve_regexes
 from rejoin.coordinator.core.inputs import (
     Broker,
     ClusterSeen,
@@ -188,9 +189,8 @@ class NodeActor(Actor):
 
     def _apply(self, effect: Effect) -> None:
         match effect:
-            case Reply():
-                if isinstance(effect.token, Requester):
-                    effect.token.on_response(effect.response)
+            case Reply(token=Requester() as requester):
+                requester.on_response(effect.response)
             case Append():
                 self.cluster.at_store(self, partial(self.cluster.disk.append, effect, self.on_stored()))
             case ReadLog():
@@ -198,6 +198,8 @@ class NodeActor(Actor):
                 self.cluster.at_store(self, partial(self.cluster.disk.read, effect.partition, read))
             case SendRequest():
                 NodeRequest(self, effect).send()
+            case ResolveRegexes():
+                self.hand_in(resolve_regexes(effect))
             case TopicCreated() | TopicGrown() | TopicDeleted():
                 if self.cluster.emits_topics(self):
                     self.emit(effect)

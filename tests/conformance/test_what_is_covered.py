@@ -26,6 +26,8 @@ NOT_RECORDED: Final = {
     **{("SaslAuthenticate", version): "in tests/golden/security" for version in range(3)},
     ("OffsetForLeaderEpoch", 2): "no script asks for it",
     ("OffsetForLeaderEpoch", 3): "the same",
+    **{("ConsumerGroupHeartbeat", version): "in tests/golden/consumer-groups.jsonl.gz" for version in range(2)},
+    **{("ConsumerGroupDescribe", version): "in tests/golden/consumer-groups.jsonl.gz" for version in range(2)},
 }
 """Versions that both speak and no recording has, and why they may be like what is known."""
 

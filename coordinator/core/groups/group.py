@@ -7,10 +7,11 @@ of the members goes to the :class:`GroupKind` of the group.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from rejoin.coordinator.core.inputs import Context, Millis, Token
+from rejoin.coordinator.core.runtime.appends import AppendCompletion
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import MemberFenced
@@ -20,6 +21,8 @@ from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 from rejoin.protocol.records.consumer_offsets import OffsetCommitValue
+from rejoin.protocol.records.keyed import Record
+from rejoin.protocol.types import TopicPartition
 
 RetentionStart: TypeAlias = Callable[[OffsetCommitValue], Millis]
 """The instant from which the retention of a committed offset counts."""
@@ -80,11 +83,13 @@ class Group(Protocol):
     def member_of_instance(self, group_instance_id: str) -> str | None:
         """The member id that a static member has now."""
 
-    def validate_offset_commit(self, committer: Committer) -> ErrorCode:
-        """Whether the group takes a commit of this member in this generation."""
+    def validate_offset_commit(
+        self, committer: Committer, version: int, partitions: Iterable[TopicPartition]
+    ) -> ErrorCode:
+        """Whether the group takes a commit of these partitions from this member in this generation."""
 
-    def validate_offset_fetch(self) -> ErrorCode:
-        """Whether its offsets can be read; if not, it has none to show."""
+    def validate_offset_fetch(self, member_id: str | None = None, epoch: int = -1) -> ErrorCode:
+        """Whether its offsets can be read, by a member where one is named."""
 
     def validate_offset_delete(self) -> ErrorCode:
         """Whether single offsets may be deleted."""
@@ -115,8 +120,8 @@ class GroupKind(ABC, Generic[G]):
         """Heartbeat."""
 
     @abstractmethod
-    def leave(self, group: G, request: LeaveGroupRequest, version: int) -> LeaveGroupResponse:
-        """LeaveGroup."""
+    def leave(self, group: G, token: Token, request: LeaveGroupRequest, version: int) -> LeaveGroupResponse | None:
+        """LeaveGroup; without a response, it is answered when it is stored."""
 
     @abstractmethod
     def committed(self, group: G, member_id: str) -> None:
@@ -137,6 +142,10 @@ class GroupKind(ABC, Generic[G]):
     @abstractmethod
     def close(self, group: G, error: ErrorCode) -> None:
         """Answer every parked request with this error; the group is Dead."""
+
+    @abstractmethod
+    def delete(self, group: G, records: tuple[Record, ...], completion: AppendCompletion) -> None:
+        """Take a group out, and write these records and tombstones for it."""
 
     @abstractmethod
     def deleted(self, group: G) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
+from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
 from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.groups.timers import session_timer
 from rejoin.coordinator.core.inputs import Token
 from rejoin.coordinator.core.offsets.store import GroupOffsets
+from rejoin.coordinator.core.runtime.appends import ShardLog
 from rejoin.coordinator.core.runtime.shards import Shards
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
@@ -16,8 +18,12 @@ from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 class GroupShards(Shards[GroupsShard]):
     """The shards of ``__consumer_offsets`` on this node."""
 
-    def __init__(self, ctx: StepContext) -> None:
-        super().__init__(ctx, OFFSETS_TOPIC, ctx.settings.offsets_topic_num_partitions, GroupsShard)
+    def __init__(self, ctx: StepContext, topics: TopicsMetadata) -> None:
+        super().__init__(ctx, OFFSETS_TOPIC, ctx.settings.offsets_topic_num_partitions, self._make_machine)
+        self._topics = topics
+
+    def _make_machine(self, ctx: StepContext, log: ShardLog) -> GroupsShard:
+        return GroupsShard(ctx, log, self._topics)
 
     def machine_of(self, group_id: str) -> GroupsShard | None:
         """The shard of a group, loaded or not, if this node leads it."""
@@ -37,6 +43,11 @@ class GroupShards(Shards[GroupsShard]):
     def groups(self) -> list[Group]:
         """Every group of this node, by partition."""
         return [group for machine in self.machines() for group in machine.groups.values()]
+
+    def topic_changed(self, topic: str, *, is_new: bool = False) -> None:
+        """A topic was created, grown or deleted."""
+        for machine in self.machines():
+            machine.consumer.topic_changed(topic, is_new=is_new)
 
     def parked_tokens(self) -> list[Token]:
         """Every token that is parked with a member."""

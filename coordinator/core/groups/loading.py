@@ -8,6 +8,7 @@ from typing import Any, Final
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.member import Member, Protocols
 from rejoin.coordinator.core.groups.classic.state import EMPTY, STABLE
+from rejoin.coordinator.core.groups.consumer.model.replay import ConsumerReplay
 from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.groups.statistics import StatisticsStore
 from rejoin.coordinator.core.inputs import Millis
@@ -33,19 +34,20 @@ class Replay:
         groups: dict[str, Group],
         offsets: OffsetStore,
         statistics: StatisticsStore,
+        consumer_groups: ConsumerReplay,
     ) -> None:
         self._ctx = ctx
         self._partition = partition
         self._groups = groups
         self._offsets = offsets
         self._statistics = statistics
+        self._consumer_groups = consumer_groups
         self.newest_at: Millis = 0
         """The newest instant that a record has, as far as it may be the coordinator's own."""
         self._by_owner: dict[Owner, Callable[[Any], None]] = {
             Owner.OFFSETS: self._replay_offset,
             Owner.CLASSIC_GROUPS: self._replay_group,
-            # Differs: groups of the consumer protocol in a log from elsewhere are passed over; they are not served yet.
-            Owner.CONSUMER_GROUPS: lambda _: None,
+            Owner.CONSUMER_GROUPS: self._replay_consumer_group,
         }
 
     def replay(self, record: Record) -> None:
@@ -55,14 +57,19 @@ class Replay:
         else:
             self._by_owner[BY_RECORD[type(record)].owner](record)
 
+    def _replay_consumer_group(self, record: Record) -> None:
+        self._consumer_groups.replay(record)
+
     def _replay_group(self, record: GroupRecord) -> None:
         group_id = record.key.data.group
         value = None if record.value is None else record.value.data
-        self._groups.pop(group_id, None)
         if value is None:
-            self._offsets.take_out(group_id)
-            self._statistics.drop(group_id)
+            # A group of the other kind may have its place by now. Its offsets stay; they have tombstones of their own.
+            if isinstance(self._groups.get(group_id), ClassicGroup):
+                del self._groups[group_id]
+                self._statistics.drop(group_id)
             return
+        self._groups.pop(group_id, None)
         changed_at = value.current_state_timestamp
         self._saw(changed_at)
         group = self._new_group(group_id, self._ctx.now if changed_at == -1 else changed_at)

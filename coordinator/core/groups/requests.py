@@ -13,8 +13,13 @@ from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
+from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse
@@ -26,6 +31,11 @@ ECHOED_MEMBER_ID: Final = (
     ErrorCode.INVALID_SESSION_TIMEOUT,
 )
 """Refusals of JoinGroup that give the member id back; the others leave it empty, as Kafka's new coordinator does."""
+
+BEFORE_TOPICS: Final = (ErrorCode.UNSUPPORTED_VERSION, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+"""What a ConsumerGroupHeartbeat is refused for before its topics are looked at."""
+
+FIRST_CONSUMER_HEARTBEAT_WITH_AUTHORIZED_TOPICS: Final = 1
 
 
 class GroupRequests:
@@ -81,6 +91,30 @@ class GroupRequests:
             return
         # The response comes first: what leaving does to the others is its consequence.
         at = len(self._ctx.effects)
-        response = shard.kind_of(group).leave(group, request, context.api_version)
+        response = shard.kind_of(group).leave(group, token, request, context.api_version)
+        if response is None:
+            return
         self._ctx.reply(token, response)
         self._ctx.effects.insert(at, self._ctx.effects.pop())
+
+    def consumer_heartbeat(self, token: Token, request: ConsumerGroupHeartbeatRequest, context: Context) -> None:
+        shard = self._admission.admit(self._shards, request, context, request.group_id)
+        names = request.subscribed_topic_names
+        if names and context.api_version >= FIRST_CONSUMER_HEARTBEAT_WITH_AUTHORIZED_TOPICS:
+            error = self._check_topics(request, context, names)
+            if error is not ErrorCode.NONE and shard not in BEFORE_TOPICS:
+                shard = error
+        if isinstance(shard, ErrorCode):
+            self._ctx.reply(token, ConsumerGroupHeartbeatResponse(error_code=shard))
+        else:
+            shard.consumer.consumer_heartbeat(token, request, context)
+
+    def _check_topics(
+        self, request: ConsumerGroupHeartbeatRequest, context: Context, names: tuple[str, ...]
+    ) -> ErrorCode:
+        """One topic that may not be described is enough to refuse a heartbeat."""
+        for name in names:
+            error = self._admission.authorize(request, context, Resource.TOPIC, name)
+            if error is not ErrorCode.NONE:
+                return error
+        return ErrorCode.NONE

@@ -10,6 +10,11 @@ from rejoin.coordinator.core.groups.classic.group import CLASSIC, ClassicGroup
 from rejoin.coordinator.core.groups.classic.groups import ClassicGroups
 from rejoin.coordinator.core.groups.classic.member import ParkedJoin
 from rejoin.coordinator.core.groups.classic.responses import join_refused
+from rejoin.coordinator.core.groups.consumer.groups import ConsumerGroups
+from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
+from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
+from rejoin.coordinator.core.groups.consumer.model.records import group_tombstones
+from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER
 from rejoin.coordinator.core.groups.group import Group, GroupKind
 from rejoin.coordinator.core.groups.loading import Replay
 from rejoin.coordinator.core.groups.statistics import StatisticsStore
@@ -38,7 +43,7 @@ OnDeleted: TypeAlias = Callable[[str, ErrorCode], None]
 class GroupsShard(StateMachine):
     """The coordinator of some groups: makes them, hands requests to them, expires and deletes them."""
 
-    def __init__(self, ctx: StepContext, log: ShardLog) -> None:
+    def __init__(self, ctx: StepContext, log: ShardLog, topics: TopicsMetadata) -> None:
         self._ctx = ctx
         self.log = log
         self.partition = log.partition
@@ -46,11 +51,12 @@ class GroupsShard(StateMachine):
         self.offsets = OffsetStore()
         self.producers = OffsetProducers()
         self.statistics = StatisticsStore()
-        self._classic = ClassicGroups(ctx, log, self.statistics)
-        self._kinds: dict[str, GroupKind[Any]] = {CLASSIC: self._classic}
+        self._classic = ClassicGroups(ctx, log, self.groups, self.statistics)
+        self.consumer = ConsumerGroups(ctx, log, self.groups, topics, self._classic)
+        self._kinds: dict[str, GroupKind[Any]] = {CLASSIC: self._classic, CONSUMER: self.consumer}
         self.commits = OffsetCommits(ctx, log, self.offsets, self.producers, self)
         self.deletions = OffsetDeletions(ctx, log, self.offsets)
-        self._replay = Replay(ctx, log.partition, self.groups, self.offsets, self.statistics)
+        self._replay = Replay(ctx, log.partition, self.groups, self.offsets, self.statistics, self.consumer.replay)
         self._loaded_at = ctx.now
         self._expiry_key = TimerKey(GroupTimer.EXPIRY, log.partition)
 
@@ -114,17 +120,29 @@ class GroupsShard(StateMachine):
     def join(self, token: Token, request: JoinGroupRequest, context: Context) -> None:
         """JoinGroup: creates the group for a member without an id."""
         group = self.groups.get(request.group_id)
+        tombstones: list[Record] = []
+        if isinstance(group, ConsumerGroup) and group.is_empty:
+            if self.consumer.writes.is_writing(request.group_id):
+                self.log.append((), JoinAgainCompletion(self, token, request, context))
+                return
+            # Kafka: also where the member is refused. The log then still has the group, which is not in memory.
+            tombstones += group_tombstones(group)
+            del self.groups[request.group_id]
+            group = None
         if group is not None:
             self.kind_of(group).join(group, token, request, context)
         elif request.member_id:
-            parked = ParkedJoin(token, context.api_version)
-            self._ctx.reply(token, join_refused(parked, ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
+            self.refuse_join(token, context, ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
         else:
             created = self.create_group(request.group_id, simple=False)
             as_created = group_record(created.group_id, created.metadata({}))
             self._classic.join(created, token, request, context)
             # Kafka: the new coordinator writes the group down at once, so that it is listed while it has no member.
-            self.log.append((as_created,), GroupCreationCompletion(self, created))
+            self.log.append((*tombstones, as_created), GroupCreationCompletion(self, created))
+
+    def refuse_join(self, token: Token, context: Context, error: ErrorCode, member_id: str = "") -> None:
+        """Answer a JoinGroup that no group takes."""
+        self._ctx.reply(token, join_refused(ParkedJoin(token, context.api_version), error, member_id))
 
     def undo_creation(self, group: ClassicGroup, error: ErrorCode) -> None:
         """Remove a group whose first record could not be written, unless something later is in the log."""
@@ -158,16 +176,15 @@ class GroupsShard(StateMachine):
 
     def _delete(self, group: Group, why: Literal["requested", "expired"], on_deleted: OnDeleted | None) -> None:
         """Take a group out and write tombstones for it and all its offsets; it comes back if that fails."""
-        del self.groups[group.group_id]
         offsets = self.offsets.take_out(group.group_id)
         partitions = offsets.partitions()
         records: tuple[Record, ...] = tuple(offset_record(group.group_id, *each, None) for each in partitions)
-        records += (group_record(group.group_id, None),)
-        self.log.append(records, GroupDeletionCompletion(self, group, offsets, len(partitions), why, on_deleted))
+        completion = GroupDeletionCompletion(self, group, offsets, len(partitions), why, on_deleted)
+        self.kind_of(group).delete(group, records, completion)
 
     def undo_deletion(self, group: Group, offsets: GroupOffsets) -> None:
         """Put back a group whose tombstones could not be written, unless there is a new group of this name."""
-        if group.group_id not in self.groups:
+        if self.groups.get(group.group_id, group) is group:
             self.groups[group.group_id] = group
             self.offsets.put_back(group.group_id, offsets)
             self._schedule_expiry()
@@ -232,6 +249,22 @@ class GroupCreationCompletion(AppendCompletion):
             self.group.persisted = True
         else:
             self.shard.undo_creation(self.group, response_error_of_write(error))
+
+
+@dataclass(slots=True)
+class JoinAgainCompletion(AppendCompletion):
+    """A JoinGroup that waits for what is being written of its group."""
+
+    shard: GroupsShard
+    token: Token
+    request: JoinGroupRequest
+    context: Context
+
+    def ended(self, error: ErrorCode) -> None:
+        if error is ErrorCode.NONE:
+            self.shard.join(self.token, self.request, self.context)
+        else:
+            self.shard.refuse_join(self.token, self.context, response_error_of_write(error))
 
 
 @dataclass(slots=True)

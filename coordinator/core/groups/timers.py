@@ -15,6 +15,10 @@ class GroupTimer(IntEnum):
     JOIN = 2
     SYNC = 3
     EXPIRY = 4
+    MEMBER_SESSION = 5
+    REBALANCE = 6
+    MEMBER_JOIN = 7
+    MEMBER_SYNC = 8
 
 
 def session_timer(partition: TopicPartition, group_id: str, member_id: str) -> TimerKey:
@@ -30,3 +34,13 @@ def join_timer(partition: TopicPartition, group_id: str) -> TimerKey:
 def sync_timer(partition: TopicPartition, group_id: str) -> TimerKey:
     """The end of the time in which members must send SyncGroup."""
     return TimerKey(GroupTimer.SYNC, partition, group_id)
+
+
+def member_timer(kind: GroupTimer, partition: TopicPartition, group_id: str, member_id: str) -> TimerKey:
+    """A timer of one member of a consumer group."""
+    return TimerKey(kind, partition, group_id, member_id)
+
+
+def member_session_timer(partition: TopicPartition, group_id: str, member_id: str) -> TimerKey:
+    """The session of a member of a consumer group."""
+    return TimerKey(GroupTimer.MEMBER_SESSION, partition, group_id, member_id)

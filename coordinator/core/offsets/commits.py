@@ -81,8 +81,8 @@ class OffsetCommits:
     ) -> None:
         """Check, write, and answer when it is written."""
         committer = committer_of(request)
-        error = group.validate_offset_commit(committer)
         values, results = self._values(request, version, refused)
+        error = group.validate_offset_commit(committer, version, values)
         if error is not ErrorCode.NONE:
             self._refuse(group, committer, token, request, error, values, refused)
             return

@@ -141,8 +141,13 @@ class OffsetRequests:
     ) -> None:
         """Read the offsets of one group of a request."""
         group = shard.groups.get(wanted.group_id)
-        readable = group is not None and group.validate_offset_fetch() is ErrorCode.NONE
-        offsets = shard.offsets.get(wanted.group_id) if readable else None
+        error = ErrorCode.NONE
+        if group is not None:
+            error = group.validate_offset_fetch(wanted.member_id, wanted.member_epoch)
+        if error is not ErrorCode.NONE:
+            pending.refuse(index, wanted, error)
+            return
+        offsets = None if group is None else shard.offsets.get(wanted.group_id)
         if wanted.topics is None:
             names = dict.fromkeys(partition.topic for partition in (() if offsets is None else offsets.stored))
         else:

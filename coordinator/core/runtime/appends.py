@@ -43,6 +43,7 @@ class ShardLog(Protocol):
     """The log of one partition, as the state machine on it sees it."""
 
     partition: TopicPartition
+    epoch: int
 
     @property
     def is_writing(self) -> bool:

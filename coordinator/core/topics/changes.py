@@ -125,6 +125,9 @@ class TopicChanges:
                 case PartitionRecord():
                     self._topics.set_partitions(record.data, emits=emits)
                     self._grow(record.data.topic_id)
+                    name = self._topics.named(record.data.topic_id)
+                    if name is not None:
+                        self._shards.topic_changed(name, is_new=record.data.partition_id == 0)
                 case ConfigRecord():
                     self._topics.set_config(record.data)
                 case ProducerIdsRecord():
@@ -145,6 +148,7 @@ class TopicChanges:
         topic = self._topics.by_name[name]
         self._topics.delete(name, emits=emits)
         self._partitions.remove(name, topic.topic_id)
+        self._shards.topic_changed(name)
         for shard in self._shards.active():
             shard.deletions.delete_topic(name)
 

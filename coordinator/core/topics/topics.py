@@ -120,6 +120,10 @@ class Topics:
         partitions.default_config = log_config(dict(self.defaults))
         self.next_producer_id = 0
         """The first producer id that no node has had."""
+        self.version: Millis = 0
+        """Grows with every change of topics, alike on all nodes that read the same topics log."""
+        self.group_configs: dict[str, dict[str, str]] = {}
+        """The settings that groups have of their own, by group id."""
 
     # --- time
 
@@ -140,6 +144,10 @@ class Topics:
     def named(self, topic_id: str) -> str | None:
         """The name of the topic with this id."""
         return OFFSETS_TOPIC if topic_id == OFFSETS_TOPIC_ID else self._names_by_id.get(topic_id)
+
+    def names(self) -> list[str]:
+        """The names of all topics."""
+        return [*self.by_name, OFFSETS_TOPIC]
 
     def id_of(self, topic: str) -> str:
         """The id of a topic that exists."""
@@ -180,6 +188,7 @@ class Topics:
         self.saw(data.started_at)
         partitions = topic.partitions
         before = len(partitions)
+        self.version = max(self.version + 1, data.started_at)
         for index in range(data.partition_id, data.partition_id + data.partitions):
             partition = SyntheticLog(data.started_at, data.base_offset)
             if index < len(partitions):
@@ -219,6 +228,7 @@ class Topics:
     def delete(self, name: str, *, emits: bool) -> None:
         """Remove a topic that exists."""
         topic = self.by_name.pop(name)
+        self.version += 1
         del self._names_by_id[topic.topic_id]
         if emits:
             self._emit(TopicDeleted(topic=name, topic_id=topic.topic_id, partition_count=len(topic.partitions)))

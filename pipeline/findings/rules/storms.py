@@ -45,6 +45,7 @@ _BEGAN: Final = {
     "sync-expiry": "a member that did not sync",
     "store-failure": "an assignment that could not be stored",
     "over-capacity": "group.max.size",
+    "downgrade": "the last member of the consumer protocol, which went",
 }
 
 _PARTS: Final[dict[str, Callable[[str], str]]] = {

@@ -14,6 +14,17 @@ from rejoin.protocol.registry import BY_NAME
 from tests.coordinator.service.helpers import create_topics, join, sync
 
 GROUP = "g"
+OF_CONSUMER_GROUPS: dict[str, dict[str, Any]] = {
+    "ConsumerGroupHeartbeat": {
+        "groupId": GROUP,
+        "memberId": "m",
+        "memberEpoch": 0,
+        "rebalanceTimeoutMs": 60_000,
+        "subscribedTopicNames": ["orders"],
+        "topicPartitions": [],
+    },
+    "ConsumerGroupDescribe": {"groupIds": [GROUP], "includeAuthorizedOperations": False},
+}
 MARKER = {
     "producerId": 7,
     "producerEpoch": 0,
@@ -116,6 +127,7 @@ def sample(api: str, member_id: str) -> Request:
             "validateOnly": False,
         },
         "DeleteGroups": {"groupsNames": [GROUP]},
+        **OF_CONSUMER_GROUPS,
         "OffsetDelete": {"groupId": GROUP, "topics": [{"name": "orders", "partitions": [{"partitionIndex": 0}]}]},
     }
     return parse(api, bodies[api])

@@ -91,7 +91,8 @@ def test_no_version_has_two_lines_for_one_purpose() -> None:
 
 
 def test_every_version_has_a_reason_for_every_cause() -> None:
-    for cause in {each.kind for each in REASONS}:
+    # Older brokers have no consumer groups that could become classic ones.
+    for cause in {each.kind for each in REASONS} - {"downgrade"}:
         for version in VERSIONS:
             if version >= (2, 2):
                 assert reason_line(cause, version).is_in(version)

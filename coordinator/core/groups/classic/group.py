@@ -8,6 +8,7 @@ Kafka: ClassicGroup.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -182,7 +183,9 @@ class ClassicGroup:
         """Whether it has no members, and none is about to join."""
         return self.state in (EMPTY, DEAD)
 
-    def validate_offset_commit(self, committer: Committer) -> ErrorCode:
+    def validate_offset_commit(
+        self, committer: Committer, version: int = 0, partitions: Iterable[TopicPartition] = ()
+    ) -> ErrorCode:
         """Whether the group takes this commit. Kafka: ClassicGroup.validateOffsetCommit."""
         if self.state is DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -198,9 +201,9 @@ class ClassicGroup:
             return ErrorCode.UNKNOWN_MEMBER_ID
         return ErrorCode.NONE if committer.is_transactional else ON_COMMIT.get(self.state, ErrorCode.NONE)
 
-    def validate_offset_fetch(self) -> ErrorCode:
-        """Whether its offsets can be read."""
-        return ErrorCode.GROUP_ID_NOT_FOUND if self.state is DEAD else ErrorCode.NONE
+    def validate_offset_fetch(self, member_id: str | None = None, epoch: int = -1) -> ErrorCode:
+        """Whether its offsets can be read: always, and no member is asked for."""
+        return ErrorCode.NONE
 
     def validate_offset_delete(self) -> ErrorCode:
         """Whether single offsets may be deleted: those that members of a consumer group do not read."""
@@ -351,6 +354,15 @@ class ClassicGroup:
         self.previous_state = self.state
         self.state = state
         self.state_since = now
+
+    def become_stable(self, generation: int) -> None:
+        """Members that were in a consumer group go on in a generation, with the protocol that most vote for."""
+        self.state = STABLE
+        self.generation = generation
+        self.protocol_type = CONSUMER_PROTOCOL_TYPE
+        self.protocol_name = self.select_protocol()
+        self.subscribed_topics = self.compute_subscribed_topics()
+        self.persisted = True
 
     def next_generation(self, now: Millis) -> None:
         """End the join phase: another generation, with a protocol if there are members."""

@@ -5,6 +5,8 @@ Kafka: the methods of GroupMetadataManager whose names begin with classicGroup.
 
 from __future__ import annotations
 
+from typing import Final
+
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.joining import JoinRequests
 from rejoin.coordinator.core.groups.classic.member_operations import MemberOperations
@@ -12,11 +14,11 @@ from rejoin.coordinator.core.groups.classic.member_requests import MemberRequest
 from rejoin.coordinator.core.groups.classic.rebalance import Rebalancer
 from rejoin.coordinator.core.groups.classic.responses import join_refused, sync_refused
 from rejoin.coordinator.core.groups.classic.state import DEAD, PREPARING_REBALANCE, STABLE
-from rejoin.coordinator.core.groups.group import GroupKind
+from rejoin.coordinator.core.groups.group import Group, GroupKind
 from rejoin.coordinator.core.groups.statistics import StatisticsStore
 from rejoin.coordinator.core.groups.timers import GroupTimer
 from rejoin.coordinator.core.inputs import Context, Token
-from rejoin.coordinator.core.runtime.appends import ShardLog
+from rejoin.coordinator.core.runtime.appends import AppendCompletion, ShardLog
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import Cause, GroupLoaded
@@ -25,14 +27,22 @@ from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, Heartbea
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
+from rejoin.protocol.records.consumer_offsets import group_record
+from rejoin.protocol.records.keyed import Record
+
+WITH_MEMBER_ID: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.REBALANCE_IN_PROGRESS)
+"""Errors of parked JoinGroups that give the member id back."""
 
 
 class ClassicGroups(GroupKind[ClassicGroup]):
     """Serves the classic groups of one shard."""
 
-    def __init__(self, ctx: StepContext, log: ShardLog, statistics: StatisticsStore) -> None:
+    def __init__(self, ctx: StepContext, log: ShardLog, groups: dict[str, Group], statistics: StatisticsStore) -> None:
         self._ctx = ctx
         self._partition = log.partition
+        self._log = log
+        self._groups = groups
+        self._statistics = statistics
         self._members = MemberOperations(ctx, statistics)
         self._rebalancer = Rebalancer(ctx, log, self._members, statistics)
         self._join_requests = JoinRequests(ctx, log, self._members, self._rebalancer)
@@ -54,7 +64,7 @@ class ClassicGroups(GroupKind[ClassicGroup]):
     def heartbeat(self, group: ClassicGroup, request: HeartbeatRequest) -> HeartbeatResponse:
         return self._member_requests.heartbeat(group, request)
 
-    def leave(self, group: ClassicGroup, request: LeaveGroupRequest, version: int) -> LeaveGroupResponse:
+    def leave(self, group: ClassicGroup, token: Token, request: LeaveGroupRequest, version: int) -> LeaveGroupResponse:
         return self._member_requests.leave(group, request, version)
 
     def committed(self, group: ClassicGroup, member_id: str) -> None:
@@ -92,15 +102,31 @@ class ClassicGroups(GroupKind[ClassicGroup]):
         if len(group.members) > self._ctx.settings.group_max_size:
             self._rebalancer.start(group, Cause(cause="over-capacity"))
 
+    def adopt(self, group: ClassicGroup, cause: Cause | None) -> None:
+        """A consumer group has become this one: sessions start anew, and with a cause a rebalance begins."""
+        self._statistics.start(group.group_id)
+        for member in group.members.values():
+            self._members.restart_session(member)
+        if cause is not None:
+            self._rebalancer.start(group, cause)
+
     def close(self, group: ClassicGroup, error: ErrorCode) -> None:
+        self.answer_parked(group, error)
+        self.deleted(group)
+
+    def answer_parked(self, group: ClassicGroup, error: ErrorCode) -> None:
+        """Answer every request that waits."""
         for member in group.members.values():
             if member.parked_join is not None:
                 # Kafka: GroupMetadataManager.onUnloaded gives the id back; a group that could not be stored does not.
-                member_id = member.member_id if error is ErrorCode.NOT_COORDINATOR else ""
+                member_id = "" if error not in WITH_MEMBER_ID else member.member_id
                 self._members.answer_join(group, member, join_refused(member.parked_join, error, member_id))
             if member.parked_sync is not None:
                 self._members.answer_sync(member, sync_refused(error))
-        self.deleted(group)
+
+    def delete(self, group: ClassicGroup, records: tuple[Record, ...], completion: AppendCompletion) -> None:
+        del self._groups[group.group_id]
+        self._log.append((*records, group_record(group.group_id, None)), completion)
 
     def deleted(self, group: ClassicGroup) -> None:
         self._members.enter(group, DEAD)

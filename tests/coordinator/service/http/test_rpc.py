@@ -65,6 +65,8 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "CreatePartitions": {"topics": [], "timeoutMs": 0, "validateOnly": False},
     "DeleteGroups": {"groupsNames": []},
     "OffsetDelete": {"groupId": "g", "topics": []},
+    "ConsumerGroupHeartbeat": {"groupId": "g", "memberId": "m", "memberEpoch": 1},
+    "ConsumerGroupDescribe": {"groupIds": [], "includeAuthorizedOperations": False},
 }
 
 

@@ -1,0 +1,182 @@
+"""The consumer groups of one shard: everything about them that depends on the protocol of their members.
+
+Kafka: the methods of GroupMetadataManager whose names begin with consumerGroup.
+"""
+
+from __future__ import annotations
+
+from rejoin.coordinator.core.groups.classic.groups import ClassicGroups
+from rejoin.coordinator.core.groups.consumer.classic_members import ClassicMembers
+from rejoin.coordinator.core.groups.consumer.group_settings import GroupSettings
+from rejoin.coordinator.core.groups.consumer.heartbeats import ConsumerHeartbeats
+from rejoin.coordinator.core.groups.consumer.members.regexes import Regexes
+from rejoin.coordinator.core.groups.consumer.members.removal import Removals
+from rejoin.coordinator.core.groups.consumer.members.target import TargetAssignments
+from rejoin.coordinator.core.groups.consumer.members.timers import MemberTimers
+from rejoin.coordinator.core.groups.consumer.members.updating import Updates
+from rejoin.coordinator.core.groups.consumer.migration import Migration
+from rejoin.coordinator.core.groups.consumer.model.changes import Writes
+from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
+from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
+from rejoin.coordinator.core.groups.consumer.model.records import group_tombstones
+from rejoin.coordinator.core.groups.consumer.model.replay import ConsumerReplay
+from rejoin.coordinator.core.groups.consumer.model.state import ConsumerMemberState
+from rejoin.coordinator.core.groups.group import Group, GroupKind
+from rejoin.coordinator.core.groups.timers import GroupTimer
+from rejoin.coordinator.core.inputs import Context, RegexesResolved, Token
+from rejoin.coordinator.core.runtime.appends import AppendCompletion, ShardLog
+from rejoin.coordinator.core.runtime.timers import TimerKey
+from rejoin.coordinator.core.step_context import StepContext
+from rejoin.journal.events.coordinator import GroupCreated, GroupLoaded, GroupStateChanged
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
+from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
+from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest
+from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
+from rejoin.protocol.records.keyed import Record
+
+
+class ConsumerGroups(GroupKind[ConsumerGroup]):
+    """Serves the consumer groups of one shard."""
+
+    def __init__(
+        self,
+        ctx: StepContext,
+        log: ShardLog,
+        groups: dict[str, Group],
+        topics: TopicsMetadata,
+        classic: ClassicGroups,
+    ) -> None:
+        self._ctx = ctx
+        self._groups = groups
+        self._topics = topics
+        self._partition = log.partition
+        self._settings = GroupSettings(ctx.settings, topics.group_configs)
+        self.replay = ConsumerReplay(log.partition, groups, topics)
+        self.writes = Writes(ctx, log, groups, self.replay)
+        self.writes.on_stored = self._stored
+        self._timers = MemberTimers(ctx)
+        self._regexes = Regexes(ctx, log, groups, topics, self.writes)
+        self._targets = TargetAssignments(ctx.settings, topics)
+        self._removals = Removals(ctx, topics, self.writes, self._timers)
+        self._migration = Migration(ctx, groups, topics, classic, self._timers)
+        self._removals.downgrade = self._migration.downgrade
+        self._updates = Updates(ctx, groups, topics, self._targets, self._regexes, self._timers, self._settings)
+        self._heartbeats = ConsumerHeartbeats(
+            ctx,
+            groups,
+            self.replay,
+            self.writes,
+            self._updates,
+            self._removals,
+            self._timers,
+            self._settings,
+            self._migration.upgrade,
+        )
+        self._classic_members = ClassicMembers(
+            ctx, topics, self.writes, self._updates, self._removals, self._migration, self._timers
+        )
+
+    # --- members
+
+    def consumer_heartbeat(self, token: Token, request: ConsumerGroupHeartbeatRequest, context: Context) -> None:
+        """ConsumerGroupHeartbeat, which may make the group."""
+        self._heartbeats.heartbeat(token, request, context)
+
+    def join(self, group: ConsumerGroup, token: Token, request: JoinGroupRequest, context: Context) -> None:
+        self._classic_members.join(group, token, request, context)
+
+    def sync(self, group: ConsumerGroup, token: Token, request: SyncGroupRequest) -> None:
+        self._classic_members.sync(group, token, request)
+
+    def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest) -> HeartbeatResponse:
+        return self._classic_members.heartbeat(group, request)
+
+    def leave(self, group: ConsumerGroup, token: Token, request: LeaveGroupRequest, version: int) -> None:
+        self._classic_members.leave(group, token, request, version)
+
+    def committed(self, group: ConsumerGroup, member_id: str) -> None:
+        """Kafka: commits do not keep a session alive here."""
+
+    @property
+    def default_assignor(self) -> str:
+        """The assignor of groups whose members ask for none."""
+        return self._targets.default
+
+    # --- time
+
+    def timer_fired(self, group: ConsumerGroup, key: TimerKey) -> None:
+        match key.kind:
+            case GroupTimer.MEMBER_SESSION:
+                self._removals.time_out(group, key.name, "session-expiry")
+            case GroupTimer.REBALANCE:
+                epoch = self._timers.rebalance_epoch(group, key.name)
+                if epoch is not None:
+                    self._removals.rebalance_timed_out(group, key.name, epoch)
+            case GroupTimer.MEMBER_JOIN:
+                self._removals.time_out(group, key.name, "did-not-rejoin")
+            case GroupTimer.MEMBER_SYNC:
+                self._removals.time_out(group, key.name, "sync-expiry")
+
+    def regexes_resolved(self, what: RegexesResolved) -> None:
+        """The topics of a group's expressions have been found."""
+        self._regexes.resolved(what)
+
+    def topic_changed(self, topic: str, *, is_new: bool) -> None:
+        """A topic was created, grown or deleted: the next heartbeat of each group that reads it looks at it."""
+        if is_new:
+            self._regexes.created_at = self._topics.version
+        for group in self._groups.values():
+            if isinstance(group, ConsumerGroup) and topic in group.subscriptions.topics:
+                group.refresh.at = 0
+
+    # --- the life of a group
+
+    def _stored(self, group: Group) -> None:
+        """A change of a group is in the log."""
+        if not isinstance(group, ConsumerGroup):
+            return
+        if not group.persisted:
+            group.persisted = True
+            partition = self._partition.partition
+            self._ctx.emit(GroupCreated(group_id=group.group_id, offsets_partition=partition, simple=False))
+        before, state = group.shown_state, group.state
+        if before is not state:
+            group.shown_state = state
+            self._ctx.emit(
+                GroupStateChanged(group_id=group.group_id, previous_state=before, state=state, generation=group.epoch)
+            )
+
+    def loaded(self, group: ConsumerGroup, offset_count: int) -> None:
+        group.persisted = True
+        group.shown_state = group.state
+        timeout_ms = self._settings.session_timeout_ms(group.group_id)
+        for member in group.members.values():
+            self._timers.restart_session(member, timeout_ms)
+            if member.current.state is ConsumerMemberState.UNREVOKED_PARTITIONS:
+                self._timers.start_rebalance(group, member)
+        self._ctx.emit(
+            GroupLoaded(
+                group_id=group.group_id,
+                offsets_partition=self._partition.partition,
+                state=group.state,
+                generation=group.epoch,
+                members=list(group.members),
+                offset_count=offset_count,
+            )
+        )
+
+    def enforce_max_size(self, group: ConsumerGroup) -> None:
+        """Kafka: a loaded group may be larger than it could become."""
+
+    def close(self, group: ConsumerGroup, error: ErrorCode) -> None:
+        """No request is parked here."""
+
+    def delete(self, group: ConsumerGroup, records: tuple[Record, ...], completion: AppendCompletion) -> None:
+        changes = self.writes.begin()
+        changes.write(*records, *group_tombstones(group))
+        self.writes.append(group.group_id, changes, completion)
+
+    def deleted(self, group: ConsumerGroup) -> None:
+        self._regexes.forget(group.group_id)

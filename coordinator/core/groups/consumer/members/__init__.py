@@ -1,0 +1,1 @@
+"""How members of a consumer group move: subscribing, targets, reconciliation, time, leaving."""

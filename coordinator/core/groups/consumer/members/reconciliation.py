@@ -1,0 +1,128 @@
+"""Reconciliation: one step of one member from what it has towards what it should have.
+
+Runs in the member's own heartbeats and for no other member. What must be given up comes first: as long as the member
+holds any of it, it gets nothing new, and its epoch stays. Kafka: CurrentAssignmentBuilder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from rejoin.coordinator.core.groups.consumer.model.member import CurrentAssignment, HeldPartitions, Partitions
+from rejoin.coordinator.core.groups.consumer.model.state import ConsumerMemberState
+
+Owned: TypeAlias = Mapping[str, Collection[int]] | None
+"""The partitions that a member says it owns, by topic id; none when it does not say, and so owns what it has."""
+
+IsHeld: TypeAlias = Callable[[str, int], bool]
+"""Whether any member has a partition, as assigned or pending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """Where a member is to go: a target and its epoch, as far as it is subscribed to the topics."""
+
+    epoch: int
+    partitions: Partitions
+    subscribed: Collection[str]
+    """Ids of the topics that it is subscribed to now."""
+    is_held: IsHeld
+
+
+class UnknownStateError(Exception):
+    """A member in a state of a newer version must own nothing before it can go on."""
+
+
+def reconcile(current: CurrentAssignment, goal: Goal, owned: Owned, *, subscription_changed: bool) -> CurrentAssignment:
+    """What the member has after this heartbeat; the same object where nothing changes."""
+    if not subscription_changed and current.is_reconciled_to(goal.epoch):
+        return current
+    match current.state:
+        case ConsumerMemberState.STABLE:
+            if current.epoch != goal.epoch:
+                return _advance(current, goal, owned, current.epoch)
+            return _trim(current, goal, owned) if subscription_changed else current
+        case ConsumerMemberState.UNREVOKED_PARTITIONS:
+            if not _still_owns(owned, current.pending):
+                return _advance(current, goal, owned, current.epoch)
+            return _trim(current, goal, owned) if subscription_changed else current
+        case ConsumerMemberState.UNRELEASED_PARTITIONS:
+            return _advance(current, goal, owned, current.epoch)
+        case _:
+            if owned is None or owned:
+                raise UnknownStateError
+            return _advance(current, goal, owned, goal.epoch)
+
+
+def _advance(current: CurrentAssignment, goal: Goal, owned: Owned, epoch: int) -> CurrentAssignment:
+    """Give up what is not in the target; with nothing left to give up, take what is free of it."""
+    keep: dict[str, Mapping[int, int]] = {}
+    revoke: dict[str, Mapping[int, int]] = {}
+    add: dict[str, dict[int, int]] = {}
+    is_unreleased = False
+    for topic_id in dict.fromkeys((*goal.partitions, *current.assigned)):
+        target: Collection[int] = goal.partitions.get(topic_id, ()) if topic_id in goal.subscribed else ()
+        assigned = current.assigned.get(topic_id, {})
+        kept = {partition: at for partition, at in assigned.items() if partition in target}
+        if kept:
+            keep[topic_id] = kept
+        if len(kept) < len(assigned):
+            revoke[topic_id] = {partition: at for partition, at in assigned.items() if partition not in target}
+        pending = current.pending.get(topic_id, ())
+        for partition in sorted(target):
+            if partition in kept:
+                continue
+            if partition in pending or not goal.is_held(topic_id, partition):
+                add.setdefault(topic_id, {})[partition] = goal.epoch
+            else:
+                is_unreleased = True
+    if revoke and _still_owns(owned, revoke):
+        return CurrentAssignment(
+            epoch=epoch,
+            previous_epoch=current.epoch,
+            state=ConsumerMemberState.UNREVOKED_PARTITIONS,
+            assigned=keep,
+            pending=revoke,
+        )
+    for topic_id, added in add.items():
+        keep[topic_id] = {**keep.get(topic_id, {}), **added}
+    return CurrentAssignment(
+        epoch=goal.epoch,
+        previous_epoch=current.epoch,
+        state=ConsumerMemberState.UNRELEASED_PARTITIONS if is_unreleased else ConsumerMemberState.STABLE,
+        assigned=keep,
+    )
+
+
+def _trim(current: CurrentAssignment, goal: Goal, owned: Owned) -> CurrentAssignment:
+    """Give up topics that the member has unsubscribed from, while it otherwise stands still."""
+    gone = {topic: held for topic, held in current.assigned.items() if topic not in goal.subscribed}
+    # Kafka: without any subscription all is moved, also where there is nothing to move.
+    if not gone and (goal.subscribed or current.pending):
+        return current
+    assigned = {topic: held for topic, held in current.assigned.items() if topic not in gone}
+    pending = {**current.pending, **{topic: {**current.pending.get(topic, {}), **held} for topic, held in gone.items()}}
+    if pending and _still_owns(owned, pending):
+        return CurrentAssignment(
+            epoch=current.epoch,
+            previous_epoch=current.epoch,
+            state=ConsumerMemberState.UNREVOKED_PARTITIONS,
+            assigned=assigned,
+            pending=pending,
+        )
+    return CurrentAssignment(
+        epoch=current.epoch,
+        previous_epoch=current.epoch,
+        state=current.state,
+        assigned=assigned,
+        pending=current.pending,
+    )
+
+
+def _still_owns(owned: Owned, pending: HeldPartitions) -> bool:
+    """Whether the member has not given up all of this. Silence means that it still owns everything."""
+    if owned is None:
+        return True
+    return any(not pending[topic].keys().isdisjoint(owned[topic]) for topic in pending if topic in owned)

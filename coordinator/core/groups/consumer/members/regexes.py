@@ -1,0 +1,143 @@
+"""Subscriptions by regular expression: RE2's syntax, matched against whole names of topics.
+
+All expressions of a group are resolved together and aside: the node asks for it with ``ResolveRegexes`` and goes on.
+Only heartbeats start a resolution. Kafka: GroupMetadataManager.maybeUpdateRegularExpressions.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from rejoin.coordinator.core.effects import ResolveRegexes
+from rejoin.coordinator.core.groups.consumer.model.changes import Changes, Writes
+from rejoin.coordinator.core.groups.consumer.model.group import REFRESH_MS, ConsumerGroup, RefreshDeadline
+from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMemberMetadata
+from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata, metadata_hash
+from rejoin.coordinator.core.groups.consumer.model.records import epoch_record, regex_record
+from rejoin.coordinator.core.groups.consumer.model.subscriptions import ResolvedRegex
+from rejoin.coordinator.core.groups.consumer.regex_resolution import is_valid
+from rejoin.coordinator.core.groups.group import Group
+from rejoin.coordinator.core.inputs import RegexesResolved
+from rejoin.coordinator.core.runtime.appends import ShardLog
+from rejoin.coordinator.core.runtime.authorizer import Authorizer, Operation, Resource
+from rejoin.coordinator.core.step_context import StepContext
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.consumer_groups import regular_expression_record
+
+SHORTEST_PAUSE_MS: Final = 10_000
+"""Between two resolutions of a group."""
+
+
+class RegexChange(NamedTuple):
+    """What a heartbeat does to a member's expression."""
+
+    changed: bool = False
+    bumps_epoch: bool = False
+    """Whether the topics of the new expression are known already."""
+    wants_resolution: bool = False
+
+
+UNCHANGED: Final = RegexChange()
+
+
+class Regexes:
+    """The expressions of one shard's groups."""
+
+    def __init__(
+        self,
+        ctx: StepContext,
+        log: ShardLog,
+        groups: dict[str, Group],
+        topics: TopicsMetadata,
+        writes: Writes,
+    ) -> None:
+        self._ctx = ctx
+        self._log = log
+        self._groups = groups
+        self._topics = topics
+        self._writes = writes
+        self._authorizer = Authorizer(ctx.settings.emulator_deny)
+        self._running: dict[str, None] = {}
+        self.created_at = topics.version
+        """The version of the topics when one was created last, or when this shard began."""
+
+    def subscribe(
+        self, group: ConsumerGroup, before: ConsumerMemberMetadata, after: ConsumerMemberMetadata, changes: Changes
+    ) -> RegexChange | ErrorCode:
+        """A member may have another expression; the counts of the group have it already."""
+        old, new = before.topic_regex, after.topic_regex
+        if old == new:
+            return UNCHANGED
+        subscriptions = group.subscriptions
+        if old and old not in subscriptions.regexes:
+            changes.defer(regular_expression_record(group.group_id, old, None))
+        if not new:
+            return RegexChange(changed=True, bumps_epoch=True)
+        if subscriptions.regexes[new] == 1:
+            if not is_valid(new):
+                return ErrorCode.INVALID_REGULAR_EXPRESSION
+            return RegexChange(changed=True, wants_resolution=True)
+        return RegexChange(changed=True, bumps_epoch=new in subscriptions.resolved)
+
+    def resolve_if_due(self, group: ConsumerGroup, principal: str, *, wanted: bool) -> None:
+        """Ask for a resolution, if one is wanted and none is under way."""
+        subscriptions = group.subscriptions
+        if not subscriptions.regexes or group.group_id in self._running:
+            return
+        now, resolved = self._ctx.now, subscriptions.resolved
+        last = next(iter(resolved.values()), None)
+        if last is not None and now <= last.resolved_at + SHORTEST_PAUSE_MS:
+            return
+        refresh_ms = self._ctx.settings.group_consumer_regex_refresh_interval_ms
+        is_due = (
+            wanted
+            or len(subscriptions.regexes) != len(resolved)
+            or last is None
+            or self.created_at > last.version
+            or now > last.resolved_at + refresh_ms
+        )
+        if is_due:
+            self._running[group.group_id] = None
+            self._ctx.effects.append(
+                ResolveRegexes(
+                    self._log.partition,
+                    self._log.epoch,
+                    group.group_id,
+                    tuple(subscriptions.regexes),
+                    self._visible(principal),
+                    self._topics.version,
+                )
+            )
+
+    def _visible(self, principal: str) -> tuple[str, ...]:
+        """The topics that the client may describe; the others are left out silently."""
+        names = self._topics.names()
+        if self._authorizer.allows_everything:
+            return tuple(names)
+        allows = self._authorizer.allows
+        return tuple(name for name in names if allows(principal, Operation.DESCRIBE, Resource.TOPIC, name))
+
+    def resolved(self, what: RegexesResolved) -> None:
+        """The topics of a group's expressions have been found."""
+        self._running.pop(what.group_id, None)
+        group = self._groups.get(what.group_id)
+        if what.topics is None or not isinstance(group, ConsumerGroup):
+            return
+        changes = self._writes.begin()
+        is_changed = False
+        for regex, topics in what.topics.items():
+            if regex not in group.subscriptions.regexes:
+                continue
+            before = group.subscriptions.resolved.get(regex)
+            is_changed |= topics != (frozenset() if before is None else before.topics)
+            found = ResolvedRegex(frozenset(topics), what.version, self._ctx.now)
+            changes.write(regex_record(group.group_id, regex, found))
+        new_hash = metadata_hash(group.subscriptions.topics, self._topics)
+        if is_changed or new_hash != group.metadata_hash:
+            changes.write(epoch_record(group.group_id, group.epoch + 1, new_hash))
+            group.refresh = RefreshDeadline(self._ctx.now + REFRESH_MS, group.epoch)
+        self._writes.commit(group.group_id, changes, lambda _: None)
+
+    def forget(self, group_id: str) -> None:
+        """A group is gone."""
+        self._running.pop(group_id, None)

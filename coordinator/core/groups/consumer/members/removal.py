@@ -1,0 +1,117 @@
+"""How members go: they leave, their session ends, or they take too long; and what that leaves of the group.
+
+The target of the others is not touched: the next heartbeat of any of them computes it.
+Kafka: GroupMetadataManager.consumerGroupLeave, consumerGroupFenceMembers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from rejoin.coordinator.core.groups.consumer.members.timers import MemberTimers
+from rejoin.coordinator.core.groups.consumer.model.changes import Changes, OnWritten, Writes
+from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
+from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember
+from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata, metadata_hash
+from rejoin.coordinator.core.groups.consumer.model.records import (
+    current_record,
+    epoch_record,
+    member_tombstones,
+    target_epoch_record,
+)
+from rejoin.coordinator.core.groups.consumer.model.state import STATIC_LEAVE_EPOCH
+from rejoin.coordinator.core.step_context import StepContext
+from rejoin.journal.events.coordinator import MemberRemoved, RemovalCause
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.consumer_groups import partition_metadata_tombstone, regular_expression_record
+
+
+def _ignored(_: ErrorCode) -> None:
+    """A timer has fired: no client waits for it."""
+
+
+class Removals:
+    """Removes members of one shard's groups."""
+
+    def __init__(self, ctx: StepContext, topics: TopicsMetadata, writes: Writes, timers: MemberTimers) -> None:
+        self._ctx = ctx
+        self._topics = topics
+        self._writes = writes
+        self._timers = timers
+        self.downgrade: Callable[[ConsumerGroup, Sequence[str], Changes], bool] = lambda *_: False
+        """Makes a classic group of one that has only classic members left, if it may; set by the migration."""
+
+    def remove(
+        self,
+        group: ConsumerGroup,
+        member_ids: Sequence[str],
+        cause: RemovalCause,
+        on_written: OnWritten = _ignored,
+        reason: str | None = None,
+    ) -> None:
+        """Remove members for good, all with one new group epoch."""
+        changes = self._writes.begin()
+        leaving = [group.members[member_id] for member_id in member_ids]
+        state = group.state
+        is_downgraded = self.downgrade(group, member_ids, changes)
+        if not is_downgraded:
+            self.write(group, member_ids, changes)
+        for member in leaving:
+            if not is_downgraded:
+                self._timers.cancel(group, member)
+            changes.events.insert(0, _removed(group, member, cause, state, reason))
+        self._writes.commit(group.group_id, changes, on_written)
+
+    def write(self, group: ConsumerGroup, member_ids: Sequence[str], changes: Changes) -> None:
+        """The records of a removal, with a new group epoch."""
+        group_id = group.group_id
+        regexes = dict.fromkeys(group.members[member_id].metadata.topic_regex for member_id in member_ids)
+        changes.write(*member_tombstones(group_id, member_ids))
+        for regex in regexes:
+            if regex and regex not in group.subscriptions.regexes:
+                changes.write(regular_expression_record(group_id, regex, None))
+        new_hash = metadata_hash(group.subscriptions.topics, self._topics)
+        changes.write(epoch_record(group_id, group.epoch + 1, new_hash))
+        if group.has_partition_metadata:
+            changes.write(partition_metadata_tombstone(group_id))
+        if not group.members:
+            # Kafka: since 4.4 an Empty group is at rest, and its next member need not wait for the interval.
+            changes.write(target_epoch_record(group_id, group.epoch, 0))
+
+    def leave_for_a_moment(self, group: ConsumerGroup, member: ConsumerMember, on_written: OnWritten) -> None:
+        """A static member goes and means to come back: its partitions stay its own, its session runs on."""
+        changes = self._writes.begin()
+        # Kafka: with epochs of 0 it may commit, once it is back, whatever epoch it has then.
+        kept = {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.current.assigned.items()}
+        away = replace(member.current, epoch=STATIC_LEAVE_EPOCH, assigned=kept, pending={})
+        changes.write(current_record(group.group_id, member.member_id, away))
+        self._writes.commit(group.group_id, changes, on_written)
+
+    # --- timers
+
+    def time_out(self, group: ConsumerGroup, member_id: str, cause: RemovalCause) -> None:
+        """What a member had to do did not come in time."""
+        if member_id in group.members:
+            self.remove(group, [member_id], cause)
+
+    def rebalance_timed_out(self, group: ConsumerGroup, member_id: str, epoch: int) -> None:
+        """A member did not give up its partitions in time; one that has moved on since is left alone."""
+        member = group.members.get(member_id)
+        if member is not None and member.current.epoch == epoch:
+            self.remove(group, [member_id], "rebalance-expiry")
+
+
+def _removed(
+    group: ConsumerGroup, member: ConsumerMember, cause: RemovalCause, state: str, reason: str | None
+) -> MemberRemoved:
+    return MemberRemoved(
+        group_id=group.group_id,
+        member_id=member.member_id,
+        group_instance_id=member.metadata.instance_id,
+        client_id=member.metadata.client_id,
+        client_host=member.metadata.client_host,
+        cause=cause,
+        state=state,
+        client_reason=reason,
+    )

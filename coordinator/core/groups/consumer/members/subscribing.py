@@ -1,0 +1,115 @@
+"""Which member a request is about: one that is there, a new one, or a static one that comes back under a new id.
+
+Kafka: GroupMetadataManager.getOrMaybeSubscribeDynamicConsumerGroupMember and ...StaticConsumerGroupMember.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TypeAlias
+
+from rejoin.coordinator.core.groups.consumer.members.reconciliation import Owned
+from rejoin.coordinator.core.groups.consumer.model.changes import Changes
+from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
+from rejoin.coordinator.core.groups.consumer.model.member import (
+    NEW_ASSIGNMENT,
+    NEW_METADATA,
+    ConsumerMember,
+    ConsumerMemberMetadata,
+    CurrentAssignment,
+)
+from rejoin.coordinator.core.groups.consumer.model.records import (
+    current_record,
+    member_tombstones,
+    metadata_record,
+    target_record,
+)
+from rejoin.coordinator.core.groups.consumer.model.state import JOIN_EPOCH
+from rejoin.protocol.errors import ErrorCode
+
+Before: TypeAlias = tuple[ConsumerMemberMetadata, CurrentAssignment]
+"""What a member was before its request, where it is new: nothing yet."""
+
+NEW_MEMBER: Before = (NEW_METADATA, NEW_ASSIGNMENT)
+
+
+def check_room(group: ConsumerGroup, member_id: str, instance_id: str | None, max_size: int) -> ErrorCode:
+    """Whether a member fits in. A static member that is known always does, and so does one that is there."""
+    if instance_id is not None and instance_id in group.static_members:
+        return ErrorCode.NONE
+    if len(group.members) >= max_size and (not member_id or member_id not in group.members):
+        return ErrorCode.GROUP_MAX_SIZE_REACHED
+    return ErrorCode.NONE
+
+
+def find_member(
+    group: ConsumerGroup, member_id: str, instance_id: str | None, epoch: int, owned: Owned, changes: Changes
+) -> Before | ErrorCode:
+    """What the member of a heartbeat was so far."""
+    if instance_id is not None:
+        return _find_static(group, member_id, instance_id, epoch, owned, changes)
+    member = group.members.get(member_id)
+    if member is None:
+        return NEW_MEMBER if epoch == JOIN_EPOCH else ErrorCode.UNKNOWN_MEMBER_ID
+    if epoch != JOIN_EPOCH:
+        error = check_epoch(member.current, epoch, owned)
+        if error is not ErrorCode.NONE:
+            return error
+    return member.metadata, member.current
+
+
+def _find_static(
+    group: ConsumerGroup, member_id: str, instance_id: str, epoch: int, owned: Owned, changes: Changes
+) -> Before | ErrorCode:
+    owner_id = group.static_members.get(instance_id)
+    if epoch != JOIN_EPOCH:
+        if owner_id is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if owner_id != member_id:
+            return ErrorCode.FENCED_INSTANCE_ID
+        owner = group.members[owner_id]
+        error = check_epoch(owner.current, epoch, owned)
+        return (owner.metadata, owner.current) if error is ErrorCode.NONE else error
+    if owner_id is None:
+        member = group.members.get(member_id)
+        return NEW_MEMBER if member is None else (member.metadata, member.current)
+    owner = group.members[owner_id]
+    if not owner.is_away and not owner.is_classic:
+        # Kafka: that it is the same member makes no difference.
+        return ErrorCode.UNRELEASED_INSTANCE_ID
+    return replace_static(group, owner, member_id, changes)
+
+
+def replace_static(group: ConsumerGroup, owner: ConsumerMember, member_id: str, changes: Changes) -> Before:
+    """Let a static member go on under another id: with its subscription, its target and what it has."""
+    group_id = group.group_id
+    metadata, target = owner.metadata, group.target_of(owner.member_id)
+    current = replace(owner.current, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
+    changes.write(*member_tombstones(group_id, [owner.member_id]))
+    changes.write(
+        metadata_record(group_id, member_id, metadata),
+        target_record(group_id, member_id, target),
+        current_record(group_id, member_id, current),
+    )
+    return metadata, current
+
+
+def check_epoch(current: CurrentAssignment, epoch: int, owned: Owned) -> ErrorCode:
+    """Whether a member may speak with an epoch: its own, or the one before, where the last reply got lost."""
+    if epoch == current.epoch:
+        return ErrorCode.NONE
+    is_retry = epoch < current.epoch and epoch == current.previous_epoch and _is_within(owned, current)
+    return ErrorCode.NONE if is_retry else ErrorCode.FENCED_MEMBER_EPOCH
+
+
+def _is_within(owned: Owned, current: CurrentAssignment) -> bool:
+    """Whether a member owns nothing but what is assigned to it. One that says nothing may own more."""
+    if owned is None:
+        return False
+    nothing: Collection[int] = ()
+    return all(
+        partition in current.assigned.get(topic_id, nothing)
+        for topic_id, partitions in owned.items()
+        for partition in partitions
+    )

@@ -1,0 +1,65 @@
+"""The timers of members of consumer groups. They are set when a request is handled, stored or not.
+
+Kafka: GroupMetadataManager.scheduleConsumerGroupSessionTimeout and its neighbours.
+"""
+
+from __future__ import annotations
+
+from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
+from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember
+from rejoin.coordinator.core.groups.timers import GroupTimer, member_timer
+from rejoin.coordinator.core.inputs import Millis
+from rejoin.coordinator.core.step_context import StepContext
+
+
+class MemberTimers:
+    """Sets and cancels the timers of one shard's members."""
+
+    def __init__(self, ctx: StepContext) -> None:
+        self._ctx = ctx
+        self._rebalancing: dict[tuple[str, str], int] = {}
+        """The epoch of each member at which its rebalance timer was set."""
+
+    def restart_session(self, member: ConsumerMember, session_timeout_ms: Millis) -> None:
+        self._ctx.deadlines.set(member.session_key, self._ctx.now + session_timeout_ms)
+
+    def start_rebalance(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        """A member has to give something up from now on."""
+        self._rebalancing[group.group_id, member.member_id] = member.current.epoch
+        key = member_timer(GroupTimer.REBALANCE, group.partition, group.group_id, member.member_id)
+        self._ctx.deadlines.set(key, self._ctx.now + member.metadata.rebalance_timeout_ms)
+
+    def cancel_rebalance(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        if self._rebalancing.pop((group.group_id, member.member_id), None) is not None:
+            self._cancel(GroupTimer.REBALANCE, group, member)
+
+    def rebalance_epoch(self, group: ConsumerGroup, member_id: str) -> int | None:
+        """The epoch at which the rebalance timer that fires now was set."""
+        return self._rebalancing.pop((group.group_id, member_id), None)
+
+    def start_join(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        """A classic member was asked to join again; the first time counts."""
+        key = member_timer(GroupTimer.MEMBER_JOIN, group.partition, group.group_id, member.member_id)
+        if self._ctx.deadlines.at(key) is None:
+            self._ctx.deadlines.set(key, self._ctx.now + member.metadata.rebalance_timeout_ms)
+
+    def cancel_join(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        self._cancel(GroupTimer.MEMBER_JOIN, group, member)
+
+    def start_sync(self, group: ConsumerGroup, member: ConsumerMember, timeout_ms: Millis) -> None:
+        """A classic member has joined and must sync."""
+        key = member_timer(GroupTimer.MEMBER_SYNC, group.partition, group.group_id, member.member_id)
+        self._ctx.deadlines.set(key, self._ctx.now + timeout_ms)
+
+    def cancel_sync(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        self._cancel(GroupTimer.MEMBER_SYNC, group, member)
+
+    def cancel(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        """A member is gone."""
+        self._ctx.deadlines.cancel(member.session_key)
+        self.cancel_rebalance(group, member)
+        self.cancel_join(group, member)
+        self.cancel_sync(group, member)
+
+    def _cancel(self, kind: GroupTimer, group: ConsumerGroup, member: ConsumerMember) -> None:
+        self._ctx.deadlines.cancel(member_timer(kind, group.partition, group.group_id, member.member_id))

@@ -1,0 +1,138 @@
+"""What every request of a member does after the member is known: a group epoch, a target, one step towards it.
+
+The same for a heartbeat of the consumer protocol and for a JoinGroup of a classic member.
+Kafka: GroupMetadataManager.consumerGroupHeartbeat, classicGroupJoinToConsumerGroup.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rejoin.coordinator.core.groups.consumer.group_settings import GroupSettings
+from rejoin.coordinator.core.groups.consumer.members.reconciliation import Goal, Owned, reconcile
+from rejoin.coordinator.core.groups.consumer.members.regexes import Regexes
+from rejoin.coordinator.core.groups.consumer.members.subscribing import NEW_MEMBER, Before
+from rejoin.coordinator.core.groups.consumer.members.target import TargetAssignments, preferred_assignor, preferred_with
+from rejoin.coordinator.core.groups.consumer.members.timers import MemberTimers
+from rejoin.coordinator.core.groups.consumer.model.changes import Changes
+from rejoin.coordinator.core.groups.consumer.model.group import REFRESH_MS, ConsumerGroup, RefreshDeadline
+from rejoin.coordinator.core.groups.consumer.model.member import (
+    ConsumerMember,
+    ConsumerMemberMetadata,
+    CurrentAssignment,
+)
+from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata, ids_of, metadata_hash
+from rejoin.coordinator.core.groups.consumer.model.records import current_record, epoch_record, metadata_record
+from rejoin.coordinator.core.groups.consumer.model.state import ConsumerMemberState
+from rejoin.coordinator.core.groups.group import Group
+from rejoin.coordinator.core.step_context import StepContext
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.consumer_groups import partition_metadata_tombstone
+
+
+@dataclass(slots=True)
+class Update:
+    """A request of one member, as far as the group goes on because of it."""
+
+    member_id: str
+    before: Before
+    metadata: ConsumerMemberMetadata
+    owned: Owned
+    principal: str
+    is_new_group: bool = False
+    """Whether the request makes the group, or makes it of a classic one."""
+    downgrades: bool = False
+    """Whether the group is a classic one after it. Then a target that is due is not computed: the leader will."""
+
+
+class Updates:
+    """Brings groups forward with the requests of their members."""
+
+    def __init__(
+        self,
+        ctx: StepContext,
+        groups: dict[str, Group],
+        topics: TopicsMetadata,
+        targets: TargetAssignments,
+        regexes: Regexes,
+        timers: MemberTimers,
+        settings: GroupSettings,
+    ) -> None:
+        self._ctx = ctx
+        self._groups = groups
+        self._topics = topics
+        self._targets = targets
+        self._regexes = regexes
+        self._timers = timers
+        self._settings = settings
+
+    def apply(self, group: ConsumerGroup, update: Update, changes: Changes) -> ConsumerMember | ErrorCode:
+        """The member after its request, or why it is refused. The group may come to be by it."""
+        group_id, member_id = group.group_id, update.member_id
+        before, after = update.before[0], update.metadata
+        subscriptions = group.subscriptions
+        default = self._targets.default
+        choice_before = preferred_assignor(subscriptions.server_assignors) or default
+        choice = preferred_with(subscriptions.server_assignors, before, after) or default
+        stored_type = group.subscription_type
+        if before != after or update.before is NEW_MEMBER:
+            changes.write(metadata_record(group_id, member_id, after))
+        made = self._groups[group_id]
+        assert isinstance(made, ConsumerGroup), "the record of the member makes its group"
+        group = made
+        regex = self._regexes.subscribe(group, before, after, changes)
+        if isinstance(regex, ErrorCode):
+            return regex
+        self._regexes.resolve_if_due(group, update.principal, wanted=regex.wants_resolution)
+        names_changed = before.topic_names != after.topic_names
+        is_evaluated = self._update_epoch(
+            group, changes, update.is_new_group, names_changed or regex.bumps_epoch or choice != choice_before
+        )
+        if update.downgrades and group.epoch > group.assignment_epoch:
+            return group.members[member_id]
+        if self._targets.is_due(group, self._settings.assignment_interval_ms(group_id), self._ctx.now):
+            kind = group.subscriptions.type_for(len(group.members)) if is_evaluated else stored_type
+            self._targets.compute(group, changes, choice, kind, self._ctx.now)
+        return self._reconcile(group, update, changes, names_changed or regex.changed)
+
+    def _update_epoch(self, group: ConsumerGroup, changes: Changes, is_new_group: bool, bump: bool) -> bool:
+        """A new group epoch, if a new assignment is needed; returns whether the topics were looked at."""
+        now, refresh = self._ctx.now, group.refresh
+        if not bump and now < refresh.at and refresh.group_epoch <= group.epoch:
+            return False
+        new_hash = metadata_hash(group.subscriptions.topics, self._topics)
+        if bump or new_hash != group.metadata_hash:
+            changes.write(epoch_record(group.group_id, group.epoch + 1, new_hash))
+        if group.has_partition_metadata:
+            changes.write(partition_metadata_tombstone(group.group_id))
+        if not is_new_group:
+            # Kafka: a group that is new is made by its records, and what was kept beside them is lost.
+            group.refresh = RefreshDeadline(now + REFRESH_MS, group.epoch)
+        return True
+
+    def _reconcile(
+        self, group: ConsumerGroup, update: Update, changes: Changes, subscription_changed: bool
+    ) -> ConsumerMember:
+        member = group.members[update.member_id]
+        before = update.before[1]
+        current = self._next_assignment(group, member, before, update.owned, subscription_changed)
+        if current != before or update.before is NEW_MEMBER:
+            changes.write(current_record(group.group_id, member.member_id, current))
+            if current.state is not ConsumerMemberState.UNREVOKED_PARTITIONS:
+                self._timers.cancel_rebalance(group, member)
+            elif not member.is_classic:
+                self._timers.start_rebalance(group, member)
+        return member
+
+    def _next_assignment(
+        self, group: ConsumerGroup, member: ConsumerMember, before: CurrentAssignment, owned: Owned, changed: bool
+    ) -> CurrentAssignment:
+        if not changed and before.is_reconciled_to(group.assignment_epoch):
+            return before
+        goal = Goal(
+            epoch=group.assignment_epoch,
+            partitions=group.target_of(member.member_id),
+            subscribed=ids_of(group.subscriptions.topics_of(member.metadata), self._topics),
+            is_held=group.is_held,
+        )
+        return reconcile(before, goal, owned, subscription_changed=changed)

@@ -1,0 +1,310 @@
+"""A consumer group: its epochs, members, targets and who holds which partition. All of it comes from records.
+
+The setters are what replay calls; each keeps the indexes in step, so that neither the state of the group nor the owner
+of a partition costs a look at all members. Kafka: ConsumerGroup, ModernGroup.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from rejoin.coordinator.core.groups.consumer.assignors.base import SubscriptionKind
+from rejoin.coordinator.core.groups.consumer.model.member import (
+    NEW_ASSIGNMENT,
+    ConsumerMember,
+    ConsumerMemberMetadata,
+    CurrentAssignment,
+    HeldPartitions,
+    Partitions,
+)
+from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
+from rejoin.coordinator.core.groups.consumer.model.state import (
+    CONSUMER,
+    FIRST_EPOCH,
+    ConsumerGroupState,
+    ConsumerMemberState,
+)
+from rejoin.coordinator.core.groups.consumer.model.subscriptions import ResolvedRegex, Subscriptions
+from rejoin.coordinator.core.groups.group import Committer, RetentionStart
+from rejoin.coordinator.core.groups.timers import member_session_timer
+from rejoin.coordinator.core.inputs import Millis, Token
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.consumer_offsets import OffsetCommitValue
+from rejoin.protocol.types import TopicPartition
+
+REFRESH_MS: Final = 2**31 - 1
+"""How long subscribed topics are not looked at again, unless they change."""
+
+FIRST_COMMIT_OF_MODERN_MEMBERS: Final = 9
+FIRST_TXN_COMMIT_WITH_STALE_EPOCH: Final = 6
+
+
+def _committed_at(value: OffsetCommitValue) -> Millis:
+    return value.commit_timestamp
+
+
+@dataclass(slots=True)
+class RefreshDeadline:
+    """When the subscribed topics are looked at again, and the group epoch that this was decided for."""
+
+    at: Millis = 0
+    group_epoch: int = 0
+
+
+@dataclass(slots=True)
+class ConsumerGroup:
+    """A group whose members speak the consumer protocol, or some of them still the classic one."""
+
+    group_id: str
+    partition: TopicPartition
+    topics: TopicsMetadata = field(repr=False, compare=False)
+    epoch: int = FIRST_EPOCH
+    metadata_hash: int = 0
+    assignment_epoch: int = FIRST_EPOCH
+    assignment_at: Millis = 0
+    """When the target was computed; 0: never, or again as soon as it is wanted."""
+    members: dict[str, ConsumerMember] = field(default_factory=dict)
+    static_members: dict[str, str] = field(default_factory=dict)
+    targets: dict[str, Partitions] = field(default_factory=dict)
+    subscriptions: Subscriptions = field(default_factory=Subscriptions)
+    partition_epochs: dict[str, dict[int, int]] = field(default_factory=dict)
+    """By topic id, by partition: the epoch of the member that holds it."""
+    refresh: RefreshDeadline = field(default_factory=RefreshDeadline)
+
+    subscription_type: SubscriptionKind = SubscriptionKind.HOMOGENEOUS
+    """As of the last change of a member. Kafka: resolved expressions do not change it by themselves."""
+    persisted: bool = False
+    shown_state: ConsumerGroupState = ConsumerGroupState.EMPTY
+    """The state of which the last event told."""
+    protocol_type: str | None = CONSUMER
+    has_partition_metadata: bool = False
+    """Whether a record of Kafka 4.0 is in the log that wants a tombstone."""
+    _stable_at: dict[int, int] = field(default_factory=dict)
+    """How many members are STABLE at each epoch."""
+
+    # --- what every group answers
+
+    @property
+    def kind(self) -> str:
+        return CONSUMER
+
+    @property
+    def member_count(self) -> int:
+        return len(self.members)
+
+    @property
+    def parked_joins(self) -> list[Token]:
+        return []
+
+    @property
+    def parked_syncs(self) -> list[Token]:
+        return []
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        """Derived from epochs and members, and costs no look at them."""
+        if not self.members:
+            return ConsumerGroupState.EMPTY
+        if self.epoch > self.assignment_epoch:
+            return ConsumerGroupState.ASSIGNING
+        if self._stable_at.get(self.assignment_epoch, 0) < len(self.members):
+            return ConsumerGroupState.RECONCILING
+        return ConsumerGroupState.STABLE
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return topic in self.subscriptions.topics
+
+    def member_of_instance(self, group_instance_id: str) -> str | None:
+        return self.static_members.get(group_instance_id)
+
+    def validate_offset_commit(
+        self, committer: Committer, version: int, partitions: Iterable[TopicPartition]
+    ) -> ErrorCode:
+        """Whether a member may commit. Kafka: ConsumerGroup.validateOffsetCommit."""
+        if committer.generation < 0 and not self.members:
+            return ErrorCode.NONE
+        is_anonymous = not committer.member_id and committer.group_instance_id is None
+        if committer.is_transactional and committer.generation == -1 and is_anonymous:
+            return ErrorCode.NONE
+        member = self.members.get(committer.member_id)
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if not committer.is_transactional and not member.is_classic and version < FIRST_COMMIT_OF_MODERN_MEMBERS:
+            return ErrorCode.UNSUPPORTED_VERSION
+        current = member.current
+        if committer.generation == current.epoch:
+            return ErrorCode.NONE
+        # Kafka: KIP-1251. What the member already held at that epoch it may commit; its next reply is in flight.
+        is_early = committer.generation < current.epoch and all(
+            self._held_since(current, each) <= committer.generation for each in partitions
+        )
+        if is_early:
+            return ErrorCode.NONE
+        is_old_request = committer.is_transactional and version < FIRST_TXN_COMMIT_WITH_STALE_EPOCH
+        return ErrorCode.ILLEGAL_GENERATION if member.is_classic or is_old_request else ErrorCode.STALE_MEMBER_EPOCH
+
+    def _held_since(self, current: CurrentAssignment, partition: TopicPartition) -> float:
+        """The epoch at which a member got a partition that it has; beyond all epochs where it has not."""
+        if partition.topic not in self.topics:
+            return math.inf
+        topic_id = self.topics.id_of(partition.topic)
+        for held in (current.assigned, current.pending):
+            epoch = held.get(topic_id, {}).get(partition.partition)
+            if epoch is not None:
+                return epoch
+        return math.inf
+
+    def validate_offset_fetch(self, member_id: str | None = None, epoch: int = -1) -> ErrorCode:
+        """Whether its offsets may be read. Kafka: ConsumerGroup.validateOffsetFetch."""
+        if member_id is None:
+            # Kafka: an epoch without a member id ends in a null pointer.
+            return ErrorCode.NONE if epoch < 0 else ErrorCode.UNKNOWN_SERVER_ERROR
+        member = self.members.get(member_id)
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if epoch == member.current.epoch:
+            return ErrorCode.NONE
+        return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
+
+    def offsets_retained_from(self) -> RetentionStart:
+        """Each from its own commit, whatever the state."""
+        return _committed_at
+
+    def validate_offset_delete(self) -> ErrorCode:
+        return ErrorCode.NONE
+
+    def validate_delete(self) -> ErrorCode:
+        return ErrorCode.NONE if self.is_empty else ErrorCode.NON_EMPTY_GROUP
+
+    # --- what replay calls
+
+    def set_epoch(self, epoch: int, metadata_hash: int) -> None:
+        self.epoch, self.metadata_hash = epoch, metadata_hash
+
+    def set_assignment_epoch(self, epoch: int, at: Millis) -> None:
+        self.assignment_epoch, self.assignment_at = epoch, at
+
+    def set_target(self, member_id: str, target: Partitions | None) -> None:
+        if target is None:
+            self.targets.pop(member_id, None)
+        else:
+            self.targets[member_id] = target
+
+    def set_metadata(self, member_id: str, metadata: ConsumerMemberMetadata | None) -> None:
+        """A member is there or has changed; without metadata it is gone."""
+        member = self.members.get(member_id)
+        if metadata is None:
+            if member is not None:
+                self._remove(member)
+            return
+        if member is None:
+            member = self._add(member_id)
+        before, member.metadata = member.metadata, metadata
+        self.subscriptions.replace(before, metadata)
+        if before.instance_id != metadata.instance_id:
+            self._forget_instance(before.instance_id, member_id)
+        if metadata.instance_id is not None:
+            self.static_members[metadata.instance_id] = member_id
+        self._update_subscription_type()
+
+    def set_current(self, member_id: str, current: CurrentAssignment | None) -> None:
+        """What a member has; it is made where it is not there yet, as a compacted log may have this record first."""
+        member = self.members.get(member_id)
+        if member is None:
+            member = self._add(member_id)
+        current = current or NEW_ASSIGNMENT
+        before, member.current = member.current, current
+        self._count_stable(before, -1)
+        self._count_stable(current, 1)
+        self._release(before, before.assigned, before.pending)
+        self._hold(current, current.assigned, current.pending)
+        self._update_subscription_type()
+
+    def _update_subscription_type(self) -> None:
+        if self.subscriptions.has_changed:
+            self.subscriptions.has_changed = False
+            self.subscription_type = self.subscriptions.type_for(len(self.members))
+
+    def _add(self, member_id: str) -> ConsumerMember:
+        key = member_session_timer(self.partition, self.group_id, member_id)
+        member = self.members[member_id] = ConsumerMember(member_id, key)
+        self._count_stable(member.current, 1)
+        self.subscriptions.has_changed = True
+        return member
+
+    def _remove(self, member: ConsumerMember) -> None:
+        del self.members[member.member_id]
+        self.subscriptions.has_changed = True
+        self.subscriptions.count(member.metadata, -1)
+        self._update_subscription_type()
+        self._forget_instance(member.metadata.instance_id, member.member_id)
+        self._count_stable(member.current, -1)
+        self._release(member.current, member.current.assigned, member.current.pending)
+
+    def _forget_instance(self, instance_id: str | None, member_id: str) -> None:
+        if instance_id is not None and self.static_members.get(instance_id) == member_id:
+            del self.static_members[instance_id]
+
+    def _count_stable(self, current: CurrentAssignment, by: int) -> None:
+        if current.state is not ConsumerMemberState.STABLE:
+            return
+        left = self._stable_at.get(current.epoch, 0) + by
+        if left:
+            self._stable_at[current.epoch] = left
+        else:
+            del self._stable_at[current.epoch]
+
+    # --- who holds which partition
+
+    def _release(self, current: CurrentAssignment, *held: HeldPartitions) -> None:
+        for topics in held:
+            for topic_id, partitions in topics.items():
+                epochs = self.partition_epochs.get(topic_id)
+                if epochs is None:
+                    continue
+                for partition in partitions:
+                    # Kafka: since 4.3 another member may hold it by now; what it has stays.
+                    if epochs.get(partition) == current.epoch:
+                        del epochs[partition]
+                if not epochs:
+                    del self.partition_epochs[topic_id]
+
+    def _hold(self, current: CurrentAssignment, *held: HeldPartitions) -> None:
+        for topics in held:
+            for topic_id, partitions in topics.items():
+                epochs = self.partition_epochs.setdefault(topic_id, {})
+                for partition in partitions:
+                    if epochs.get(partition, current.epoch) <= current.epoch:
+                        epochs[partition] = current.epoch
+
+    def is_held(self, topic_id: str, partition: int) -> bool:
+        """Whether any member has this partition, or has not given it up yet."""
+        epochs = self.partition_epochs.get(topic_id)
+        return epochs is not None and partition in epochs
+
+    # --- questions
+
+    @property
+    def modern_members(self) -> int:
+        """How many members speak the consumer protocol."""
+        return len(self.members) - self.subscriptions.classic_members
+
+    def are_all_classic_without(self, gone: Iterable[str]) -> bool:
+        """Whether only members of the classic protocol are left without these, of which one at least is modern."""
+        leaving = [self.members[member_id] for member_id in gone]
+        modern = sum(1 for member in leaving if not member.is_classic)
+        return 0 < modern == self.modern_members
+
+    def target_of(self, member_id: str) -> Partitions:
+        return self.targets.get(member_id, {})
+
+    def resolved(self) -> Mapping[str, ResolvedRegex]:
+        """The expressions that are resolved."""
+        return self.subscriptions.resolved

@@ -1,0 +1,207 @@
+"""Between what a consumer group keeps and its records: both ways, in one place.
+
+Kafka: GroupCoordinatorRecordHelpers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import zip_longest
+
+from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
+from rejoin.coordinator.core.groups.consumer.model.member import (
+    ClassicMetadata,
+    ConsumerMemberMetadata,
+    CurrentAssignment,
+    HeldPartitions,
+    Partitions,
+    SupportedProtocol,
+)
+from rejoin.coordinator.core.groups.consumer.model.state import ConsumerMemberState
+from rejoin.coordinator.core.groups.consumer.model.subscriptions import ResolvedRegex
+from rejoin.coordinator.core.inputs import Millis
+from rejoin.protocol.java import utf16_sorted
+from rejoin.protocol.records import consumer_groups as stored
+from rejoin.protocol.records.consumer_groups import (
+    ConsumerGroupCurrentMemberAssignmentRecord,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataRecord,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataRecord,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupRecord,
+    ConsumerGroupRegularExpressionRecord,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberRecord,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataRecord,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    CurrentTopicPartitions,
+    TargetTopicPartitions,
+)
+
+# --- to records
+
+
+def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> ConsumerGroupMetadataRecord:
+    """The group's epoch."""
+    return stored.consumer_group_record(group_id, ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash))
+
+
+def metadata_record(
+    group_id: str, member_id: str, metadata: ConsumerMemberMetadata
+) -> ConsumerGroupMemberMetadataRecord:
+    """A member as it describes itself."""
+    classic = metadata.classic
+    return stored.member_record(
+        group_id,
+        member_id,
+        ConsumerGroupMemberMetadataValue(
+            instance_id=metadata.instance_id,
+            rack_id=metadata.rack_id,
+            client_id=metadata.client_id,
+            client_host=metadata.client_host,
+            subscribed_topic_names=tuple(utf16_sorted(metadata.topic_names)),
+            subscribed_topic_regex=metadata.topic_regex,
+            rebalance_timeout_ms=metadata.rebalance_timeout_ms,
+            server_assignor=metadata.server_assignor,
+            classic_member_metadata=None
+            if classic is None
+            else stored.ClassicMemberMetadata(
+                session_timeout_ms=classic.session_timeout_ms,
+                supported_protocols=tuple(
+                    stored.ClassicProtocol(name=name, metadata=metadata) for name, metadata in classic.protocols
+                ),
+            ),
+        ),
+    )
+
+
+def target_epoch_record(group_id: str, epoch: int, at: Millis) -> ConsumerGroupTargetAssignmentMetadataRecord:
+    """The epoch of the target, and when it was computed."""
+    value = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=at)
+    return stored.target_epoch_record(group_id, value)
+
+
+def target_record(group_id: str, member_id: str, target: Partitions) -> ConsumerGroupTargetAssignmentMemberRecord:
+    """What a member should have."""
+    topics = tuple(
+        TargetTopicPartitions(topic_id=topic_id, partitions=tuple(sorted(partitions)))
+        for topic_id, partitions in target.items()
+        if partitions
+    )
+    value = ConsumerGroupTargetAssignmentMemberValue(topic_partitions=topics)
+    return stored.target_assignment_record(group_id, member_id, value)
+
+
+def current_record(
+    group_id: str, member_id: str, current: CurrentAssignment
+) -> ConsumerGroupCurrentMemberAssignmentRecord:
+    """What a member has."""
+    return stored.current_assignment_record(
+        group_id,
+        member_id,
+        ConsumerGroupCurrentMemberAssignmentValue(
+            member_epoch=current.epoch,
+            previous_member_epoch=current.previous_epoch,
+            state=int(current.state),
+            assigned_partitions=_held_topics(current.assigned),
+            partitions_pending_revocation=_held_topics(current.pending),
+        ),
+    )
+
+
+def _held_topics(held: HeldPartitions) -> tuple[CurrentTopicPartitions, ...]:
+    topics = []
+    for topic_id, epochs in held.items():
+        partitions = tuple(sorted(epochs))
+        at = tuple(epochs[partition] for partition in partitions)
+        topics.append(CurrentTopicPartitions(topic_id=topic_id, partitions=partitions, assignment_epochs=at))
+    return tuple(topics)
+
+
+def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> ConsumerGroupRegularExpressionRecord:
+    """The topics of an expression."""
+    value = ConsumerGroupRegularExpressionValue(
+        topics=tuple(utf16_sorted(resolved.topics)), version=resolved.version, timestamp=resolved.resolved_at
+    )
+    return stored.regular_expression_record(group_id, regex, value)
+
+
+def member_tombstones(group_id: str, member_ids: Iterable[str]) -> list[ConsumerGroupRecord]:
+    """The end of members: of what each has, should have, and is, in this order, as replay needs it."""
+    records: list[ConsumerGroupRecord] = []
+    for member_id in member_ids:
+        records.append(stored.current_assignment_record(group_id, member_id, None))
+        records.append(stored.target_assignment_record(group_id, member_id, None))
+        records.append(stored.member_record(group_id, member_id, None))
+    return records
+
+
+def group_tombstones(group: ConsumerGroup) -> list[ConsumerGroupRecord]:
+    """The end of everything that a group has in the log."""
+    group_id, members = group.group_id, list(group.members)
+    records: list[ConsumerGroupRecord] = []
+    records += [stored.current_assignment_record(group_id, member_id, None) for member_id in members]
+    records += [stored.target_assignment_record(group_id, member_id, None) for member_id in members]
+    records.append(stored.target_epoch_record(group_id, None))
+    records += [stored.member_record(group_id, member_id, None) for member_id in members]
+    records += [stored.regular_expression_record(group_id, regex, None) for regex in group.subscriptions.resolved]
+    # Kafka: ConsumerGroup.createConsumerGroupTombstoneRecords writes this one whether 4.0 was there or not.
+    records.append(stored.partition_metadata_tombstone(group_id))
+    records.append(stored.consumer_group_record(group_id, None))
+    return records
+
+
+# --- from records
+
+
+def metadata_of(value: ConsumerGroupMemberMetadataValue) -> ConsumerMemberMetadata:
+    """A member as its record describes it."""
+    classic = value.classic_member_metadata
+    return ConsumerMemberMetadata(
+        instance_id=value.instance_id,
+        rack_id=value.rack_id,
+        client_id=value.client_id,
+        client_host=value.client_host,
+        rebalance_timeout_ms=value.rebalance_timeout_ms,
+        topic_names=frozenset(value.subscribed_topic_names),
+        topic_regex=value.subscribed_topic_regex or "",
+        server_assignor=value.server_assignor,
+        classic=None
+        if classic is None
+        else ClassicMetadata(
+            classic.session_timeout_ms,
+            tuple(SupportedProtocol(each.name, each.metadata) for each in classic.supported_protocols),
+        ),
+    )
+
+
+def target_of(value: ConsumerGroupTargetAssignmentMemberValue) -> Partitions:
+    """What a member should have by its record."""
+    return {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
+
+
+def current_of(value: ConsumerGroupCurrentMemberAssignmentValue) -> CurrentAssignment:
+    """What a member has by its record."""
+    return CurrentAssignment(
+        epoch=value.member_epoch,
+        previous_epoch=value.previous_member_epoch,
+        state=ConsumerMemberState.of(value.state),
+        assigned=_held(value.assigned_partitions, value.member_epoch),
+        pending=_held(value.partitions_pending_revocation, value.member_epoch),
+    )
+
+
+def _held(topics: Iterable[CurrentTopicPartitions], member_epoch: int) -> HeldPartitions:
+    # Kafka: records of before 4.3 have no epochs; the member's own counts, or 0 while it is away.
+    otherwise = max(member_epoch, 0)
+    return {
+        topic.topic_id: dict(zip_longest(topic.partitions, topic.assignment_epochs or (), fillvalue=otherwise))
+        for topic in topics
+    }
+
+
+def resolved_of(value: ConsumerGroupRegularExpressionValue) -> ResolvedRegex:
+    """What an expression stands for by its record."""
+    return ResolvedRegex(frozenset(value.topics), value.version, value.timestamp)

@@ -1,0 +1,215 @@
+"""What each record of a consumer group does to the groups of a shard, and how to undo it.
+
+Records are replayed at once when they are written, and at load. After compaction only the last record of each key is
+left, in any order: each makes the group and the member that it needs. Kafka: GroupMetadataManager.replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+from rejoin.coordinator.core.groups.classic.group import ClassicGroup
+from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
+from rejoin.coordinator.core.groups.consumer.model.member import RELEASED
+from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
+from rejoin.coordinator.core.groups.consumer.model.records import current_of, metadata_of, resolved_of, target_of
+from rejoin.coordinator.core.groups.consumer.model.state import NO_EPOCH
+from rejoin.coordinator.core.groups.group import Group
+from rejoin.protocol.records.consumer_groups import (
+    ConsumerGroupCurrentMemberAssignmentRecord,
+    ConsumerGroupMemberMetadataRecord,
+    ConsumerGroupMetadataRecord,
+    ConsumerGroupPartitionMetadataRecord,
+    ConsumerGroupRegularExpressionRecord,
+    ConsumerGroupTargetAssignmentMemberRecord,
+    ConsumerGroupTargetAssignmentMetadataRecord,
+)
+from rejoin.protocol.records.consumer_offsets import GroupRecord
+from rejoin.protocol.records.keyed import Record
+from rejoin.protocol.types import TopicPartition
+
+Undo: TypeAlias = Callable[[], object]
+"""Brings back what a record has changed."""
+
+
+def _nothing() -> None:
+    """Nothing to undo."""
+
+
+class ConsumerReplay:
+    """Replays the records of consumer groups, and tombstones of classic groups that they take the place of."""
+
+    def __init__(self, partition: TopicPartition, groups: dict[str, Group], topics: TopicsMetadata) -> None:
+        self._partition = partition
+        self._topics = topics
+        self._groups = groups
+        self._by_type: Final[dict[type[Any], Callable[[Any], Undo]]] = {
+            ConsumerGroupMetadataRecord: self._epoch,
+            ConsumerGroupPartitionMetadataRecord: self._partition_metadata,
+            ConsumerGroupMemberMetadataRecord: self._member,
+            ConsumerGroupTargetAssignmentMetadataRecord: self._target_epoch,
+            ConsumerGroupTargetAssignmentMemberRecord: self._target,
+            ConsumerGroupCurrentMemberAssignmentRecord: self._current,
+            ConsumerGroupRegularExpressionRecord: self._regex,
+            GroupRecord: self._classic_tombstone,
+        }
+
+    def replay(self, record: Record) -> Undo:
+        """Apply a record; returns what undoes it."""
+        replay = self._by_type.get(type(record))
+        return _nothing if replay is None else replay(record)
+
+    # --- groups
+
+    def new_group(self, group_id: str) -> ConsumerGroup:
+        """A group that is in no record yet."""
+        return ConsumerGroup(group_id, self._partition, self._topics)
+
+    def _known(self, group_id: str) -> ConsumerGroup | None:
+        group = self._groups.get(group_id)
+        return group if isinstance(group, ConsumerGroup) else None
+
+    def _group(self, group_id: str) -> tuple[ConsumerGroup, Undo]:
+        """The group of a record, made where it is not there; a simple group of offsets gives way."""
+        group = self._groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return group, _nothing
+        made = self._groups[group_id] = self.new_group(group_id)
+        return made, partial(self._put_back, group_id, group)
+
+    def _put_back(self, group_id: str, group: Group | None) -> None:
+        if group is None:
+            self._groups.pop(group_id, None)
+        else:
+            self._groups[group_id] = group
+
+    def _classic_tombstone(self, record: GroupRecord) -> Undo:
+        group_id = record.key.data.group
+        assert record.value is None, "only the end of a classic group is replayed here"
+        group = self._groups.get(group_id)
+        if not isinstance(group, ClassicGroup):
+            return _nothing
+        del self._groups[group_id]
+        return partial(self._put_back, group_id, group)
+
+    def _epoch(self, record: ConsumerGroupMetadataRecord) -> Undo:
+        group_id = record.key.data.group_id
+        if record.value is None:
+            known = self._known(group_id)
+            if known is None:
+                return _nothing
+            del self._groups[group_id]
+            return partial(self._put_back, group_id, known)
+        group, undo = self._group(group_id)
+        if undo is _nothing:
+            undo = partial(group.set_epoch, group.epoch, group.metadata_hash)
+        value = record.value.data
+        group.set_epoch(value.epoch, value.metadata_hash)
+        return undo
+
+    def _partition_metadata(self, record: ConsumerGroupPartitionMetadataRecord) -> Undo:
+        group_id = record.key.data.group_id
+        known = self._known(group_id)
+        if record.value is None and known is None:
+            return _nothing
+        group, undo = self._group(group_id)
+        if undo is _nothing:
+            undo = partial(setattr, group, "has_partition_metadata", group.has_partition_metadata)
+        group.has_partition_metadata = record.value is not None
+        return undo
+
+    # --- targets
+
+    def _target_epoch(self, record: ConsumerGroupTargetAssignmentMetadataRecord) -> Undo:
+        group_id = record.key.data.group_id
+        if record.value is None:
+            known = self._known(group_id)
+            if known is None:
+                return _nothing
+            undo: Undo = partial(known.set_assignment_epoch, known.assignment_epoch, known.assignment_at)
+            known.set_assignment_epoch(NO_EPOCH, known.assignment_at)
+            return undo
+        group, undo = self._group(group_id)
+        if undo is _nothing:
+            undo = partial(group.set_assignment_epoch, group.assignment_epoch, group.assignment_at)
+        value = record.value.data
+        group.set_assignment_epoch(value.assignment_epoch, value.assignment_timestamp)
+        return undo
+
+    def _target(self, record: ConsumerGroupTargetAssignmentMemberRecord) -> Undo:
+        key = record.key.data
+        if record.value is None:
+            known = self._known(key.group_id)
+            if known is None or key.member_id not in known.targets:
+                return _nothing
+            undo: Undo = partial(known.set_target, key.member_id, known.targets[key.member_id])
+            known.set_target(key.member_id, None)
+            return undo
+        group, undo = self._group(key.group_id)
+        if undo is _nothing:
+            undo = partial(group.set_target, key.member_id, group.targets.get(key.member_id))
+        group.set_target(key.member_id, target_of(record.value.data))
+        return undo
+
+    # --- members
+
+    def _member(self, record: ConsumerGroupMemberMetadataRecord) -> Undo:
+        key = record.key.data
+        if record.value is None:
+            known = self._known(key.group_id)
+            member = None if known is None else known.members.get(key.member_id)
+            if known is None or member is None:
+                return _nothing
+            before, current = member.metadata, member.current
+            known.set_metadata(key.member_id, None)
+            return partial(_restore, known, key.member_id, before, current)
+        group, undo = self._group(key.group_id)
+        if undo is _nothing:
+            member = group.members.get(key.member_id)
+            undo = partial(group.set_metadata, key.member_id, None if member is None else member.metadata)
+        group.set_metadata(key.member_id, metadata_of(record.value.data))
+        return undo
+
+    def _current(self, record: ConsumerGroupCurrentMemberAssignmentRecord) -> Undo:
+        key = record.key.data
+        if record.value is None:
+            known = self._known(key.group_id)
+            member = None if known is None else known.members.get(key.member_id)
+            if known is None or member is None:
+                return _nothing
+            undo: Undo = partial(known.set_current, key.member_id, member.current)
+            known.set_current(key.member_id, RELEASED)
+            return undo
+        group, undo = self._group(key.group_id)
+        if undo is _nothing:
+            member = group.members.get(key.member_id)
+            if member is None:
+                undo = partial(group.set_metadata, key.member_id, None)
+            else:
+                undo = partial(group.set_current, key.member_id, member.current)
+        group.set_current(key.member_id, current_of(record.value.data))
+        return undo
+
+    # --- expressions
+
+    def _regex(self, record: ConsumerGroupRegularExpressionRecord) -> Undo:
+        key = record.key.data
+        if record.value is None:
+            known = self._known(key.group_id)
+            if known is None:
+                return _nothing
+            before = known.subscriptions.resolve(key.regular_expression, None)
+            return partial(known.subscriptions.resolve, key.regular_expression, before)
+        group, undo = self._group(key.group_id)
+        before = group.subscriptions.resolve(key.regular_expression, resolved_of(record.value.data))
+        if undo is _nothing:
+            undo = partial(group.subscriptions.resolve, key.regular_expression, before)
+        return undo
+
+
+def _restore(group: ConsumerGroup, member_id: str, metadata: Any, current: Any) -> None:
+    """Bring a member back."""
+    group.set_metadata(member_id, metadata)
+    group.set_current(member_id, current)
