@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from rejoin.pipeline.spark.session import session
+from rejoin.pipeline.spark.session import spark_session
 from tests.pipeline.gallery import report_on_gallery
-from tests.pipeline.quick import INTERPRETED
+from tests.pipeline.quick import INTERPRETED, JVM
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
@@ -33,8 +33,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Two threads of this machine, with settings for small data: to compile a plan takes longer than to run it."""
-    with session("local[2]", fast=True, settings=INTERPRETED) as started:
-        yield started
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in JVM.items():
+            environment.setenv(name, value)
+        started = spark_session("local[2]", fast=True, settings=INTERPRETED)
+    yield started
+    started.stop()
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,11 @@ from typing import Final
 INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """Settings of a session."""
 
-JVM: Final = {"JDK_JAVA_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
-"""Environment variables with which a JVM starts sooner."""
+_OPTIONS: Final = (
+    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+JVM: Final = {"JDK_JAVA_OPTIONS": _OPTIONS}
+"""Environment variables with which a JVM starts sooner: Spark's own classes are not verified once more."""
 
 
 def environment(folder: Path, **settings: str) -> dict[str, str]:

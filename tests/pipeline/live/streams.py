@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
@@ -81,10 +82,11 @@ def of_stream(spark: SparkSession, store: WatchStore) -> Bronze:
     return sort_out(store.read_events(spark).drop("batch_id").persist())
 
 
-def rows(table: DataFrame, *columns: str) -> list[tuple[Any, ...]]:
+def rows(table: DataFrame | pa.Table, *columns: str) -> list[tuple[Any, ...]]:
     """A table's rows, in an order that is always the same."""
-    chosen = table.select(*columns) if columns else table
-    return sorted((tuple(row) for row in chosen.collect()), key=repr)
+    found = table if isinstance(table, pa.Table) else table.toArrow()
+    chosen = found.select(columns) if columns else found
+    return sorted((tuple(row.values()) for row in chosen.to_pylist()), key=repr)
 
 
 def killed(spark: SparkSession, lines: DataFrame, store: WatchStore) -> None:

@@ -1,4 +1,4 @@
-"""A Spark standalone master and workers on this machine, of what the PyPI package ships."""
+"""A Spark standalone master and a worker on this machine, of what the PyPI package ships."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -20,29 +19,9 @@ from tests.pipeline.quick import JVM
 PATIENCE_S = 200.0
 
 
-@dataclass
-class Cluster:
-    """``url`` is the master's; one process for each worker."""
-
-    url: str
-    workers: list[subprocess.Popen[bytes]]
-
-    def executors(self) -> list[psutil.Process]:
-        """The JVMs in which tasks run."""
-        found = []
-        for worker in self.workers:
-            for child in psutil.Process(worker.pid).children(recursive=True):
-                try:
-                    if "org.apache.spark.executor.CoarseGrainedExecutorBackend" in child.cmdline():
-                        found.append(child)
-                except psutil.NoSuchProcess:
-                    continue
-        return found
-
-
 @contextmanager
-def standalone(folder: Path, workers: int) -> Iterator[Cluster]:
-    """A master and some workers of one core each, on the loopback interface; they end with the block."""
+def standalone(folder: Path, cores: int) -> Iterator[str]:
+    """A master, whose address comes back, and a worker on the loopback interface; they end with the block."""
     home = Path(pyspark.__file__).parent
     environment = {**os.environ, **java_environment(folder), "SPARK_HOME": str(home)}
     environment |= {"SPARK_LOCAL_DIRS": str(folder / "local"), **JVM}
@@ -58,11 +37,10 @@ def standalone(folder: Path, workers: int) -> Iterator[Cluster]:
         processes = [start("master.Master", "--port", "0", "--webui-port", "0")]
         closing.callback(stop, processes)
         url = wait_for(folder / "cluster.log", r"Starting Spark master at (spark://127\.0\.0\.1:\d+)")
-        for number in range(workers):
-            work = ["--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", str(folder / f"work-{number}")]
-            processes.append(start("worker.Worker", *work, url))
-        wait_for(folder / "cluster.log", "(?s)" + "Registering worker.*" * workers)
-        yield Cluster(url, processes[1:])
+        work = ["--cores", str(cores), "--memory", f"{cores}g", "--webui-port", "0", "--work-dir", str(folder / "work")]
+        processes.append(start("worker.Worker", *work, url))
+        wait_for(folder / "cluster.log", "Registering worker")
+        yield url
 
 
 def wait_for(log: Path, pattern: str) -> str:

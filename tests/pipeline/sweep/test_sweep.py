@@ -30,6 +30,7 @@ from rejoin.simulation.output.summary import GroupSummary
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.model import Scenario
 from tests import paths
+from tests.pipeline import quick
 from tests.pipeline.sweep.sweeps import GRID, SCENARIO, files, grid, here, swept
 
 ROOT = paths.ROOT
@@ -233,7 +234,7 @@ def test_a_sweep_that_was_killed_goes_on_where_it_was(spark: SparkSession, tmp_p
     text = GRID.replace("seeds: 4", "seeds: 12")
     (tmp_path / "grid.yaml").write_text(text)
     out = tmp_path / "out"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = quick.environment(tmp_path) | {"PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", KILLED]
     killed = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, timeout=PATIENCE_S, check=False

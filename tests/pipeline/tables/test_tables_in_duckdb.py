@@ -19,8 +19,9 @@ from pyspark.sql import functions as fn
 
 from benchmarks.pipeline_sql import OWNERSHIP, REBALANCES
 from rejoin.pipeline.reading.inputs import find
-from rejoin.pipeline.reading.journals import parse, sort_out
-from rejoin.pipeline.reading.text_lines import read_lines
+from rejoin.pipeline.report.events import rows_of_events
+from rejoin.pipeline.report.keeping import in_process, rows_in_process
+from rejoin.pipeline.schemas import EVENTS
 from rejoin.pipeline.tables.incarnations import INCARNATION_EVENTS
 from rejoin.pipeline.tables.ownership import ownership
 from rejoin.pipeline.tables.rebalances import rebalances
@@ -146,7 +147,7 @@ def scenes(spark: SparkSession) -> Any:
         for group_id in GROUPS
         for event in planted(random, run_id, group_id, clock)
     ]
-    return events_table(spark, events).persist()
+    return events_table(spark, events)
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +207,8 @@ def journals(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> D
     folder = tmp_path_factory.mktemp("journals")
     for seed in range(4, 14):
         play_one(folder, seed)
-    simulated = sort_out(parse(read_lines(spark, find([str(folder)])))).events.persist()
+    read = rows_of_events(spark, find([str(folder)]), "UTC").events
+    simulated = rows_in_process(spark, read, EVENTS, folder / "events", ())
 
     def known_from(source: str | Column, name: str) -> DataFrame:
         return simulated.withColumn("source", fn.lit(source)).withColumn("run_id", fn.concat(fn.lit(name), "run_id"))
@@ -220,7 +222,8 @@ def journals(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> D
         "node", fn.when(consumers, fn.col("client_id")).otherwise(fn.col("node"))
     )
     silent = fn.col("event").startswith("consumer_") & (fn.col("at_ms") % 3 > 0)
-    return simulated.unionByName(without).unionByName(real.where(~silent)).persist()
+    together = simulated.unionByName(without).unionByName(real.where(~silent))
+    return in_process(together, EVENTS, folder / "together", ())
 
 
 @pytest.mark.parametrize("source", ["scenes", "journals"])
