@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers search-producers idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-transform bank failover client-failover record record-members record-security incident conformance-others clients client-logins clean
+.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers search-producers search-transactions idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-transform bank failover client-failover record record-members record-security incident conformance-others clients client-logins clean
 
 setup: $(VENV)/.installed
 
@@ -54,6 +54,10 @@ search-failovers: setup
 # The same, with idempotent producers: each record once, and in order.
 search-producers: setup
 	$(RUN) -m rejoin search --schedule producers --seeds $(SEEDS)
+
+# The same, with consumers that transform in transactions: all or nothing, once and in order.
+search-transactions: setup
+	$(RUN) -m rejoin search --schedule transactions --seeds $(SEEDS)
 
 # The same seed, the same bytes in every Python that is found.
 same-bytes: setup

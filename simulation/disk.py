@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 from rejoin.coordinator.core.effects import Append
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import GroupRecord, OffsetCommitValue, OffsetRecord, offset_record
-from rejoin.protocol.records.keyed import Record
+from rejoin.protocol.records.keyed import Record, TransactionMarker
 from rejoin.protocol.types import LogPartition, TopicIdPartition, TopicPartition
 from rejoin.simulation.kernel import Millis, Order, World
 
@@ -35,8 +35,11 @@ class Log:
     compact_at: int = _COMPACT_FROM
     newest: dict[Key, deque[int]] = field(default_factory=dict)
     """By group, topic and partition: the last offsets that were written."""
+    pending: dict[int, list[tuple[Key, int]]] = field(default_factory=dict)
+    """By producer id: offsets that were written in a transaction that is open."""
     groups: dict[str, GroupRecord] = field(default_factory=dict)
     """By group: its newest record."""
+    has_transactions: bool = False
 
 
 class OffsetEntry(NamedTuple):
@@ -137,17 +140,28 @@ class Disk:
             if isinstance(record, GroupRecord):
                 log.groups[record.key.data.group] = record
             elif isinstance(record, OffsetRecord) and record.value is not None:
-                newest = log.newest.setdefault(key_of(record), deque(maxlen=_REMEMBERED))
-                newest.append(record.value.data.offset)
+                self._remember(log, record.producer_id, key_of(record), record.value.data.offset)
+            elif isinstance(record, TransactionMarker):
+                ended = log.pending.pop(record.producer_id, [])
+                for key, offset in ended if record.committed else ():
+                    self._remember(log, -1, key, offset)
         for listener in self.on_append:
             listener(wanted)
         stored(wanted, ErrorCode.NONE)
 
     @staticmethod
+    def _remember(log: Log, producer_id: int, key: Key, offset: int) -> None:
+        if producer_id >= 0:
+            log.has_transactions = True
+            log.pending.setdefault(producer_id, []).append((key, offset))
+        else:
+            log.newest.setdefault(key, deque(maxlen=_REMEMBERED)).append(offset)
+
+    @staticmethod
     def _extend(log: Log, records: Iterable[Record | OffsetEntry]) -> None:
         log.records.extend(records)
         log.appends += 1
-        if len(log.records) >= log.compact_at:
+        if len(log.records) >= log.compact_at and not log.has_transactions:
             log.records = compacted(log.records)
             log.compact_at = max(_COMPACT_FROM, 2 * len(log.records))
 
@@ -200,7 +214,7 @@ def _as_records(records: list[Record | OffsetEntry]) -> tuple[Record, ...]:
 
 
 def compacted(records: list[Record | OffsetEntry]) -> list[Record | OffsetEntry]:
-    """The newest record of each key, in log order, without tombstones. There are no transactions here."""
+    """The newest record of each key, in log order, without tombstones; for logs without transactions."""
     last = {key_of(record): index for index, record in enumerate(records)}
     return [
         record

@@ -153,6 +153,10 @@ class ClientConnection:
         if network.blocked and network.is_blocked(*self.ends):
             self.held.append((True, exchange))
             return
+        late = network.take_delay(self.client, exchange.request) if network.delays else 0
+        if late:
+            network.world.at(network.world.now + late, self.request_lane, self.arrive_late, exchange)
+            return
         network.world.at(self.next_arrival(), self.request_lane, self.arrive, exchange)
 
     def next_arrival(self) -> Millis:
@@ -201,6 +205,11 @@ class ClientConnection:
         if not self.node.is_up:
             self.broken(exchange)
         else:
+            self.node.receive(exchange)
+
+    def arrive_late(self, exchange: Exchange) -> None:
+        """A request that was delayed arrives at the node, perhaps after its connection has been dropped."""
+        if self.node.is_up:
             self.node.receive(exchange)
 
     # -- responses
@@ -292,6 +301,8 @@ class Network:
         self.lost_requests = 0.0
         self.lost_answers = 0.0
         self.blocked: dict[tuple[str, str], int] = {}
+        self.delays: dict[tuple[str, str], Millis] = {}
+        """By client and kind of request: how long the next one takes."""
         self._connections: list[ClientConnection] = []
 
     def connect(self, client: Client, node: NodeActor, kind: int) -> ClientConnection:
@@ -299,6 +310,10 @@ class Network:
         connection = ClientConnection(self, client, node, kind)
         self._connections.append(connection)
         return connection
+
+    def take_delay(self, client: Client, request: Request) -> Millis:
+        """How long a request is delayed; each delay is for one."""
+        return self.delays.pop((client.name, type(request).__name__.removesuffix("Request")), 0)
 
     @property
     def lossy(self) -> bool:

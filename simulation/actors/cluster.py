@@ -29,7 +29,6 @@ from rejoin.coordinator.core.inputs import (
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.snapshots import GroupSnapshot, ShardSnapshot
 from rejoin.coordinator.core.topics.configs import RATE_CONFIG
-from rejoin.coordinator.core.topics.synthetic_log import SyntheticLog
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import TopicCreated, TopicDeleted, TopicGrown
 from rejoin.protocol.errors import ErrorCode
@@ -48,6 +47,7 @@ from rejoin.simulation.actors.transaction_log import transaction_log, transactio
 from rejoin.simulation.disk import Disk
 from rejoin.simulation.kernel import Actor, Millis, Order, World
 from rejoin.simulation.network import Exchange, Requester
+from rejoin.simulation.topic_log import TopicLog
 
 if TYPE_CHECKING:
     from rejoin.simulation.actors.leased_cluster import NodeLeases
@@ -89,6 +89,8 @@ class NodeActor(Actor):
         """The id that the topic gets which is created in this step."""
         self.lease_holder: NodeLeases | None = None
         """Its leases, in a cluster that has them."""
+        self.peer_requests: dict[NodeRequest, None] = {}
+        """Requests of other nodes that wait for an answer."""
         self.new_id: Callable[[], str] = self._uuid
         """Makes member ids and topic ids for the next incarnation."""
 
@@ -107,6 +109,8 @@ class NodeActor(Actor):
     def crash(self) -> None:
         """Crash: everything in memory is gone."""
         self.incarnation += 1
+        for request in list(self.peer_requests):
+            request.on_response(None)
         self.core = None
         self.lease_holder = None
         self._metadata.clear()
@@ -247,29 +251,6 @@ class NodeActor(Actor):
         return None if self.core is None else self.core.shard(self.cluster.partition_of(group_id))
 
 
-class TopicLog:
-    """A topic's synthetic logs: where a partition ends is a function of the instant."""
-
-    def __init__(
-        self, name: str, partitions: int, records_per_second: float, now: Millis, until: Millis | None = None
-    ) -> None:
-        self.name = name
-        self.records_per_second = records_per_second
-        self.until = until
-        self.partitions = [SyntheticLog(now) for _ in range(partitions)]
-
-    def end(self, partition: int, now: Millis) -> int:
-        if partition >= len(self.partitions):
-            return 0
-        last = now if self.until is None else min(now, self.until)
-        return self.partitions[partition].end_offset(last, self.records_per_second)
-
-    def written_at(self, partition: int, offset: int) -> Millis:
-        """The last instant at which the log does not have this offset yet, or a moment before that."""
-        log = self.partitions[partition]
-        return log.started_at + int((offset + 1 - log.base_offset) * 1_000 / self.records_per_second) - 1
-
-
 def topic_uuid(name: str) -> UUID:
     """The id of a topic with real logs."""
     return uuid5(NAMESPACE_OID, name)
@@ -405,7 +386,7 @@ class Cluster:
         topic = self.topics[name]
         if partitions <= len(topic.partitions):
             return
-        topic.partitions += [SyntheticLog(self.world.now) for _ in range(partitions - len(topic.partitions))]
+        topic.grow(partitions, self.world.now)
         self.topics_changed_at = self.world.now
         grown = CreatePartitionsTopic(name=name, count=partitions, assignments=None)
         request = CreatePartitionsRequest(topics=(grown,), timeout_ms=1_000, validate_only=False)

@@ -62,6 +62,20 @@ def logged_outputs(cluster: Cluster, partition: TopicPartition) -> Iterator[Logg
         yield LoggedOutput(partition, offset, record, fate)
 
 
+def visible_works(lab: Lab, reader: ReaderActor) -> tuple[Counter[str], set[str]]:
+    """How many records of each batch of work a reader has read, or finds next; and what has no end yet."""
+    found = Counter(OutputRecord.of(read.value).work for read in reader.records)
+    open_works: set[str] = set()
+    positions = reader.positions()
+    for partition in reader.partitions:
+        for output in logged_outputs(lab.cluster, partition):
+            if output.fate is Fate.OPEN:
+                open_works.add(output.record.work)
+            elif output.offset >= positions.get(partition, 0) and output.fate is not Fate.ABORTED:
+                found[output.record.work] += 1
+    return found, open_works
+
+
 def committed_offsets(lab: Lab, group_id: str) -> dict[TopicPartition, int]:
     """Where a group goes on, as its coordinator knows it; nothing where there is none just now."""
     node = lab.cluster.leader_of(group_id)

@@ -103,6 +103,16 @@ class LoseMessages(Part):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
+class DelayRequest(Part):
+    """The next request of this kind takes so long to arrive, even when its sender has given up and connected anew."""
+
+    who: Names
+    request: Literal["Produce", "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn"]
+    length: Duration = Field(alias="for")
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
 class SlowLog(Part):
     """The offsets log takes longer, or refuses appends with an error."""
 
@@ -201,6 +211,7 @@ class ScheduledAction(Part):
     cut: CutOff | None = None
     reset: ResetConnections | None = None
     loss: LoseMessages | None = None
+    delay: DelayRequest | None = None
     slow_log: SlowLog | None = None
     failover: Failover | None = None
     move: MoveLeaders | None = None

@@ -20,6 +20,7 @@ from rejoin.simulation.scenario.actions import (
     ChangeSubscription,
     CrashConsumers,
     CutOff,
+    DelayRequest,
     DuplicateInstance,
     Failover,
     FlapConsumer,
@@ -64,6 +65,7 @@ class ActionRunner:
             CutOff: self.cut,
             ResetConnections: self.reset,
             LoseMessages: self.loss,
+            DelayRequest: self.delay,
             SlowLog: self.slow_log,
             Failover: self.failover,
             StoreOutage: self.outage,
@@ -293,6 +295,11 @@ class ActionRunner:
             network.lost_answers = round(network.lost_answers, 9)
 
         self._in(what.length, over)
+
+    def delay(self, what: DelayRequest) -> None:
+        for name in self._names(what.who):
+            self.lab.announce(f"the next {what.request} of {name} takes {format_duration(what.length)}")
+            self.lab.network.delays[name, what.request] = what.length
 
     def slow_log(self, what: SlowLog) -> None:
         self._catch_up_all()

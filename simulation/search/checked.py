@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Final
+
 from rejoin.coordinator.core.effects import Effect
 from rejoin.coordinator.core.inputs import Elected, Input
 from rejoin.journal.events.base import Event
@@ -12,6 +15,10 @@ from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.search import checks
 from rejoin.simulation.search.observations import Observations, ObservedStep, Violation
+from rejoin.simulation.search.observed_transactions import ObservedTransactions
+
+LONGEST_FAULT_MS: Final[Millis] = 8_000
+"""Longer than what any event has begun in a scenario that may end early."""
 
 
 class CheckedLab(Watcher):
@@ -20,12 +27,27 @@ class CheckedLab(Watcher):
     def __init__(self, lab: Lab, every_ms: Millis = 1_000) -> None:
         self.lab = lab
         self.observed = Observations(lab)
+        if lab.scenario.transactional_ids():
+            self.observed.transactions = ObservedTransactions(lab)
         self.every_ms = every_ms
         self._epoch_before = -1
         for node in lab.cluster.nodes:
             node.watchers.append(self)
         lab.world.listen(self._on_event)
         lab.world.control(every_ms, self._check_whole)
+
+    def run(self) -> None:
+        """Play to the horizon; or until all that went into transforms has come out, long after the last fault."""
+        lab, transactions = self.lab, self.observed.transactions
+        lab.begin()
+        horizon = lab.scenario.horizon
+        if transactions is not None:
+            faults = max((event.at for event in lab.scenario.events), default=0)
+            for until in range(faults + LONGEST_FAULT_MS, horizon, 2_000):
+                lab.world.run(until)
+                if transactions.is_settled() and not any(True for _ in self._problems(checks.AT_THE_END)):
+                    return
+        lab.world.run(horizon)
 
     def before(self, node: NodeActor, what: Input) -> None:
         if isinstance(what, Elected) and isinstance(what.partition, TopicPartition) and node.core is not None:
@@ -56,6 +78,10 @@ class CheckedLab(Watcher):
         self._run_checks(checks.AT_THE_END)
 
     def _run_checks(self, all_checks: tuple[checks.WholeCheck, ...]) -> None:
+        for violation in self._problems(all_checks):
+            raise violation
+
+    def _problems(self, all_checks: tuple[checks.WholeCheck, ...]) -> Iterator[Violation]:
         for check in all_checks:
             for problem in check(self.observed):
-                raise Violation(check.__name__, self.lab.world.now, problem)
+                yield Violation(check.__name__, self.lab.world.now, problem)

@@ -31,6 +31,7 @@ from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, Heartbea
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
+from rejoin.protocol.messages.transactions.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from rejoin.protocol.records.consumer_offsets import GroupRecord, offsets_partition
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import NodeActor
@@ -38,6 +39,7 @@ from rejoin.simulation.kernel import Millis
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.network import Exchange
 from rejoin.simulation.output.ownership import GroupPartition
+from rejoin.simulation.search.observed_transactions import ObservedTransactions
 
 NEW_MEMBER_MS = 300_000
 
@@ -139,6 +141,8 @@ class Observations:
     failed_appends: dict[TopicPartition, Millis] = field(default_factory=dict)
     returned: set[str] = field(default_factory=set)
     """Groups to which a static member came back without a rebalance, and that have not completed one since."""
+    transactions: ObservedTransactions | None = None
+    """Where consumers transform in transactions."""
     _active: tuple[int, list[tuple[NodeActor, GroupSnapshot]]] = (-1, [])
 
     # -- observing
@@ -163,8 +167,16 @@ class Observations:
                 if isinstance(effect.token, Exchange):
                     self.open.pop(effect.token, None)
                     self._sign_of_life(step, effect.token, effect.response)
+                    self._fence(effect.token, effect.response)
             elif isinstance(effect, Event):
                 self._remember(step, effect)
+
+    def _fence(self, exchange: Exchange, response: Response) -> None:
+        if isinstance(response, InitProducerIdResponse) and response.error_code is ErrorCode.NONE:
+            request = exchange.request
+            assert isinstance(request, InitProducerIdRequest), "an InitProducerId is answered"
+            if self.transactions is not None and request.transactional_id is not None:
+                self.transactions.initialised(response)
 
     def _sign_of_life(self, step: ObservedStep, exchange: Exchange, response: Response) -> None:
         request = exchange.request

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.scenario.durations import parse_duration
+from rejoin.simulation.search.transforming import transforming_scenario
 
 Schedule: TypeAlias = Callable[[int], dict[str, Any]]
 
@@ -270,5 +271,6 @@ SCHEDULES: Final[dict[str, Schedule]] = {
     "faults": random_scenario,
     "failovers": failover_scenario,
     "producers": producing_scenario,
+    "transactions": transforming_scenario,
 }
 """What a search may play, by name."""

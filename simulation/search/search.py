@@ -66,7 +66,7 @@ def play_checked(data: dict[str, Any], *, transcript: bool = False) -> CheckedRu
     MisbehavingClient(lab, 7_000, FAULTS_MS)
     violation: Violation | None = None
     try:
-        lab.run_to_horizon()
+        checked.run()
         checked.at_the_end()
     except Violation as found:
         violation = found
@@ -216,8 +216,13 @@ def _smaller(data: dict[str, Any], violation: Violation) -> Iterator[dict[str, A
             ("start", {"every": 0}),
             ("topics", ["t"]),
         ):
-            if group[key] != plain:
+            if group.get(key, plain) != plain:
                 yield {**data, "groups": {**data["groups"], group_id: {**group, key: plain}}}
+        transform = group.get("transform", {})
+        for key, least in (("records", 0), ("aborts", 0), ("keys", 0), ("linger", "0ms"), ("max_block", "60s")):
+            if transform.get(key, least) != least:
+                simpler = {**group, "transform": {**transform, key: least}}
+                yield {**data, "groups": {**data["groups"], group_id: simpler}}
     if data["coordinator"]["nodes"] > 1 and "node-2" not in used:
         yield {**data, "coordinator": {**data["coordinator"], "nodes": 1}}
     for part, key, plain in (("coordinator", "log_latency", "exp(2ms)"), ("network", "latency", "exp(2ms)")):

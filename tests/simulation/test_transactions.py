@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from rejoin.client.core.fetch.fetched import FetchedBatches
+from rejoin.client.core.producer import sequences
+from rejoin.coordinator.core.fetch import reading
+from rejoin.coordinator.core.offsets.store import GroupOffsets
+from rejoin.coordinator.core.partitions import producer_state
+from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager
+from rejoin.coordinator.core.transactions import shard
+from rejoin.coordinator.core.transactions.apis.write_markers import WriteTxnMarkersRequests
+from rejoin.coordinator.core.transactions.markers import TransactionMarkers
+from rejoin.coordinator.core.transactions.metadata import TransactionMetadata
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.consumer_offsets import OffsetCommitValue
+from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.wire.record_batch import BatchHeader
 from rejoin.simulation.output.compare import compare, parse_axis
 from rejoin.simulation.output.summary import Summary, show
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import BadScenario, read_scenario, scenario_from
+from rejoin.simulation.search.search import play_checked, search_seeds
+from rejoin.simulation.search.transforming import transforming_scenario
 from tests.paths import GALLERY
 
 
@@ -100,3 +119,126 @@ def test_variants_are_compared_by_keys_of_groups_transforms_and_readers() -> Non
 def test_a_mistake_in_a_scenario_is_explained(old: str, new: str, problem: str) -> None:
     with pytest.raises(BadScenario, match=re.escape(problem)):
         scenario_from(SMALL.replace(old, new, 1))
+
+
+# --- the search
+
+SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "40")) * 5
+MUTATION_SEEDS = 60
+"""So many seeds at the most are played until a broken rule is found."""
+
+
+@pytest.mark.parametrize("start", range(0, SEEDS, 50))
+def test_nothing_is_found_in_transactions_as_they_are(start: int) -> None:
+    report = search_seeds(start, min(SEEDS, start + 50), schedule="transactions", shrink=False)
+    assert report.failure is None, report.failure.report()
+    assert report.faults > 100
+
+
+def offsets_of_a_transaction_count_at_once(patch: pytest.MonkeyPatch) -> None:
+    def wrong(self: GroupOffsets, producer_id: int, partition: TopicPartition, value: OffsetCommitValue) -> None:
+        self.store(partition, value)
+
+    patch.setattr(GroupOffsets, "hold", wrong)
+
+
+def a_reader_is_not_sent_what_was_aborted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(reading, "_aborted", lambda *_: ())
+
+
+def a_reader_skips_nothing(patch: pytest.MonkeyPatch) -> None:
+    """The consumer takes records of aborted transactions for committed ones."""
+    patch.setattr(FetchedBatches, "_is_skipped", lambda self, header, batch: header.is_control)
+
+
+def the_last_stable_offset_is_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ProducerStateManager, "first_unstable_offset", None)
+
+
+def epochs_of_producers_are_not_compared(patch: pytest.MonkeyPatch) -> None:
+    """Neither the coordinator nor the leaders mind an older one."""
+    check, verify, error = ProducerStateManager.check, ProducerStateManager.check_transaction, shard._producer_error
+
+    def current(self: ProducerStateManager, header: BatchHeader) -> BatchHeader:
+        entry = self.entries.get(header.producer_id)
+        return header if entry is None else header._replace(producer_epoch=max(entry.epoch, header.producer_epoch))
+
+    def any_epoch(metadata: TransactionMetadata, producer: shard.TxnProducer) -> ErrorCode:
+        found = error(metadata, producer)
+        return ErrorCode.NONE if found is ErrorCode.PRODUCER_FENCED else found
+
+    patch.setattr(ProducerStateManager, "check", lambda self, header: check(self, current(self, header)))
+    patch.setattr(
+        ProducerStateManager,
+        "check_transaction",
+        lambda self, header, guard, *, verifies: verify(self, current(self, header), guard, verifies=verifies),
+    )
+    patch.setattr(shard, "_producer_error", any_epoch)
+
+
+def markers_are_sent_once(patch: pytest.MonkeyPatch) -> None:
+    """A partition whose leader is away gets none."""
+    right = TransactionMarkers._go_on
+
+    def wrong(self: TransactionMarkers, ending: Any) -> None:
+        ending.left.clear()
+        right(self, ending)
+
+    patch.setattr(TransactionMarkers, "_go_on", wrong)
+
+
+def a_new_coordinator_forgets_what_was_decided(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(shard, "IS_DECIDED", frozenset())
+
+
+def batches_need_not_follow_one_another(patch: pytest.MonkeyPatch) -> None:
+    """Leaders do not compare sequences, and the producer sends any number of batches of a new epoch."""
+    patch.setattr(producer_state, "_follows", lambda *_: True)
+    patch.setattr(sequences, "may_send", lambda *_: True)
+
+
+def the_marker_of_offsets_is_an_abort(patch: pytest.MonkeyPatch) -> None:
+    """Records are committed, and the offsets with them are not."""
+    _end_otherwise(patch, "_end_offsets", commits=False)
+
+
+def an_abort_is_a_commit_for_records(patch: pytest.MonkeyPatch) -> None:
+    """Records are committed, and the offsets with them are aborted."""
+    _end_otherwise(patch, "_end_records", commits=True)
+
+
+def _end_otherwise(patch: pytest.MonkeyPatch, method: str, *, commits: bool) -> None:
+    right = getattr(WriteTxnMarkersRequests, method)
+
+    def wrong(self: Any, partition: Any, marker: Any, pending: Any) -> None:
+        right(self, partition, marker.model_copy(update={"transaction_result": commits}), pending)
+
+    patch.setattr(WriteTxnMarkersRequests, method, wrong)
+
+
+MUTATIONS: list[tuple[Callable[[pytest.MonkeyPatch], None], str, int]] = [
+    (offsets_of_a_transaction_count_at_once, "the_log_differs_from_memory", 0),
+    (the_marker_of_offsets_is_an_abort, "a_transaction_is_visible_in_part", 0),
+    (an_abort_is_a_commit_for_records, "a_transaction_is_visible_in_part", 0),
+    (a_reader_is_not_sent_what_was_aborted, "a_record_of_an_aborted_transaction_is_read", 0),
+    (a_reader_skips_nothing, "a_record_of_an_aborted_transaction_is_read", 0),
+    (the_last_stable_offset_is_the_high_watermark, "a_last_stable_offset_passes_an_open_transaction", 0),
+    (epochs_of_producers_are_not_compared, "a_fenced_producers_record_is_visible", 23),
+    (markers_are_sent_once, "a_transaction_never_ends", 62),
+    (a_new_coordinator_forgets_what_was_decided, "a_transaction_never_ends", 62),
+    (batches_need_not_follow_one_another, "a_transformed_record_overtakes_another", 0),
+]
+"""Broken rules, the check that must find each, and the first seed to play."""
+
+
+@pytest.mark.parametrize(("mutation", "check", "first"), MUTATIONS, ids=lambda each: getattr(each, "__name__", ""))
+def test_a_broken_rule_is_found(
+    mutation: Callable[[pytest.MonkeyPatch], None], check: str, first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutation(monkeypatch)
+    for seed in range(first, first + MUTATION_SEEDS):
+        violation = play_checked(transforming_scenario(seed)).violation
+        if violation is not None:
+            assert violation.check == check, f"seed {seed}: {violation}"
+            return
+    raise AssertionError(f"{MUTATION_SEEDS} seeds, and nothing was found")

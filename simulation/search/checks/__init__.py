@@ -21,6 +21,7 @@ from rejoin.simulation.search.checks import (
     producers,
     rebalances,
     requests,
+    transactions,
 )
 from rejoin.simulation.search.observations import Observations, ObservedStep
 
@@ -49,6 +50,7 @@ EACH_STEP: Final[tuple[StepCheck, ...]] = (
     members.a_member_is_added_under_no_id,
     members.a_member_that_left_is_still_a_member,
     members.an_instance_id_has_two_members,
+    transactions.a_last_stable_offset_passes_an_open_transaction,
 )
 """After every step of a node."""
 
@@ -73,5 +75,10 @@ AT_THE_END: Final[tuple[WholeCheck, ...]] = (
     producers.a_record_overtakes_another,
     producers.an_acknowledged_record_is_lost,
     producers.a_record_never_ends,
+    transactions.a_transaction_never_ends,
+    transactions.a_record_of_an_aborted_transaction_is_read,
+    transactions.a_fenced_producers_record_is_visible,
+    transactions.a_transformed_record_overtakes_another,
+    transactions.a_transaction_is_visible_in_part,
 )
 """When the faults have been over for long enough."""

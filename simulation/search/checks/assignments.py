@@ -54,12 +54,17 @@ def a_non_member_gets_an_assignment(observed: Observations, step: ObservedStep) 
 
 def a_partition_is_assigned_that_was_not_given_up(observed: Observations, event: PartitionsAssigned) -> Iterator[str]:
     new = {(topic, index) for topic, indexes in event.partitions.items() for index in indexes}
+    leader = observed.lab.cluster.leader_of(event.group_id or "")
+    group = None if leader is None else leader.group(event.group_id or "")
+    members = None if group is None else group.members
     for other in observed.lab.consumers.values():
         core = other.core
         if core is None or other.name == event.client_id or core.config.group_id != event.group_id:
             continue
         if core.generation.generation_id != event.generation:
             continue  # it does not know this generation: it is out of the group, or about to rejoin
+        if members is not None and core.generation.member_id not in members:
+            continue  # a coordinator that was deposed gave it a generation of the same number
         if event.group_instance_id is not None and core.config.group_instance_id == event.group_instance_id:
             continue  # the same member in an older process, which is fenced with its next request
         both = sorted(new & {(topic, index) for topic, index in core.assignment()})

@@ -10,6 +10,8 @@ from rejoin.journal.events.coordinator import (
     CoreFailed,
 )
 from rejoin.protocol.messages.records.produce import ProduceRequest
+from rejoin.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
+from rejoin.simulation.actors.node_requests import TIMEOUT_MS
 from rejoin.simulation.search.observations import Observations, ObservedStep
 
 PATIENCE_MS: Final = 8_000
@@ -37,6 +39,8 @@ def a_request_is_never_answered(observed: Observations) -> Iterator[str]:
         patience = PATIENCE_MS
         if isinstance(exchange.request, ProduceRequest):
             patience += exchange.request.timeout_ms  # so long it may wait for the log
+        if isinstance(exchange.request, (ProduceRequest, TxnOffsetCommitRequest)):
+            patience += TIMEOUT_MS  # so long it may wait for the coordinator of its transaction
         if life == node.incarnation and waited > patience and not observed.is_parked(node, exchange):
             who = exchange.connection.client.name
             yield f"{type(exchange.request).__name__} of {who}, asked {now - since} ms ago"

@@ -1,0 +1,116 @@
+"""What was observed of transactions: what is in the logs, when it came there, and when producers were fenced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rejoin.coordinator.core.effects import Append
+from rejoin.protocol.messages.transactions.init_producer_id import InitProducerIdResponse
+from rejoin.protocol.records.batches import BatchEntry
+from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC
+from rejoin.protocol.types import TopicIdPartition, TopicPartition
+from rejoin.protocol.wire.record_batch import parse_header
+from rejoin.protocol.wire.records import ControlRecordType, EndTransactionMarker, read_batch
+from rejoin.simulation.kernel import Millis
+from rejoin.simulation.lab import Lab
+from rejoin.simulation.output.transformed import ReaderSummary, summarise_reader
+
+
+@dataclass(slots=True)
+class TransactionalBatch:
+    """A batch of a transaction in a log. Instants count what was observed: which of two came first."""
+
+    base_offset: int
+    last_offset: int
+    producer_id: int
+    producer_epoch: int
+    appended: int
+    written_at: Millis
+    ended: int | None = None
+    committed: bool = False
+
+
+class ObservedTransactions:
+    """The logs that transforms write to, as they grow."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        self.batches: dict[TopicPartition, list[TransactionalBatch]] = {}
+        self._open: dict[TopicIdPartition, dict[int, list[TransactionalBatch]]] = {}
+        self._fences: dict[int, list[tuple[int, int]]] = {}
+        self._observed = 0
+        self._partitions = {
+            (log.topic_id, index): log
+            for topic in lab.scenario.written_topics
+            for index in range(lab.scenario.topics[topic].partitions)
+            for log in (lab.cluster.log_of(TopicPartition(topic, index)),)
+        }
+        lab.disk.on_append.append(self._on_append)
+
+    # -- observing
+
+    def _on_append(self, append: Append) -> None:
+        partition = append.partition
+        if not isinstance(partition, TopicIdPartition) or partition.topic == TRANSACTION_STATE_TOPIC:
+            return
+        self._observed += 1
+        open_here = self._open.setdefault(partition, {})
+        for entry in append.records:
+            assert isinstance(entry, BatchEntry), "nothing is deleted or compacted within a run"
+            header = parse_header(entry.data)
+            if header.is_control:
+                marker = EndTransactionMarker.of(read_batch(entry.data)[0])
+                for batch in open_here.pop(header.producer_id, ()):
+                    batch.ended = self._observed
+                    batch.committed = marker is not None and marker.control_type is ControlRecordType.COMMIT
+            elif header.is_transactional:
+                found = TransactionalBatch(
+                    entry.base_offset,
+                    header.last_offset_delta + entry.base_offset,
+                    header.producer_id,
+                    header.producer_epoch,
+                    self._observed,
+                    self.lab.world.now,
+                )
+                self.batches.setdefault(TopicPartition(partition.topic, partition.partition), []).append(found)
+                open_here.setdefault(header.producer_id, []).append(found)
+
+    def initialised(self, response: InitProducerIdResponse) -> None:
+        """A producer has a new epoch: who has an older one is fenced."""
+        self._observed += 1
+        fence = (response.producer_epoch, self._observed)
+        self._fences.setdefault(response.producer_id, []).append(fence)
+
+    # -- questions
+
+    def log_of(self, topic_id: str, index: int) -> TopicIdPartition | None:
+        """A partition that transforms write to."""
+        return self._partitions.get((topic_id, index))
+
+    def first_open(self, partition: TopicIdPartition) -> int | None:
+        """Where the oldest transaction begins that is open in a log, or none."""
+        batches = self._open.get(partition)
+        return min((each[0].base_offset for each in batches.values()), default=None) if batches else None
+
+    def open_batches(self) -> Iterator[tuple[TopicIdPartition, TransactionalBatch]]:
+        """The first batch of every open transaction, by partition."""
+        for partition, by_producer in self._open.items():
+            for batches in by_producer.values():
+                yield partition, batches[0]
+
+    def is_fenced(self, batch: TransactionalBatch) -> bool:
+        """Whether its producer was fenced before the batch was written, or before it was decided to be committed."""
+        last = max(batch.appended, batch.ended or 0)
+        return any(epoch > batch.producer_epoch and at < last for epoch, at in self._fences.get(batch.producer_id, ()))
+
+    def committed_only(self) -> list[ReaderSummary]:
+        """The numbers of each reader of committed records."""
+        readers = [reader for reader in self.lab.readers.values() if reader.reads_committed]
+        return [summarise_reader(self.lab, reader) for reader in readers]
+
+    def is_settled(self) -> bool:
+        """Whether all that went in has come out, and no transaction is open."""
+        if any(True for _ in self.open_batches()):
+            return False
+        return not any(each.to_come or each.unread or each.lost for each in self.committed_only())

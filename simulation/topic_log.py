@@ -1,0 +1,33 @@
+"""A topic's synthetic logs: records without contents, of which only the offsets and the times are known."""
+
+from __future__ import annotations
+
+from rejoin.coordinator.core.topics.synthetic_log import SyntheticLog
+from rejoin.simulation.kernel import Millis
+
+
+class TopicLog:
+    """A topic's synthetic logs: where a partition ends is a function of the instant."""
+
+    def __init__(
+        self, name: str, partitions: int, records_per_second: float, now: Millis, until: Millis | None = None
+    ) -> None:
+        self.name = name
+        self.records_per_second = records_per_second
+        self.until = until
+        self.partitions = [SyntheticLog(now) for _ in range(partitions)]
+
+    def grow(self, partitions: int, now: Millis) -> None:
+        """Have so many partitions from now on; the new ones are empty."""
+        self.partitions += [SyntheticLog(now) for _ in range(partitions - len(self.partitions))]
+
+    def end(self, partition: int, now: Millis) -> int:
+        if partition >= len(self.partitions):
+            return 0
+        last = now if self.until is None else min(now, self.until)
+        return self.partitions[partition].end_offset(last, self.records_per_second)
+
+    def written_at(self, partition: int, offset: int) -> Millis:
+        """The last instant at which the log does not have this offset yet, or a moment before that."""
+        log = self.partitions[partition]
+        return log.started_at + int((offset + 1 - log.base_offset) * 1_000 / self.records_per_second) - 1
