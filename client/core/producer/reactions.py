@@ -100,7 +100,7 @@ _ON_COORDINATOR: Final[Mapping[E, ProducerReaction]] = {
     E.INVALID_PRODUCER_ID_MAPPING: ProducerReaction.ABORT,
     E.UNKNOWN_PRODUCER_ID: ProducerReaction.ABORT,
     E.TRANSACTION_ABORTABLE: ProducerReaction.ABORT,
-    # PRODUCER_FENCED, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE and all others are fatal.
+    # PRODUCER_FENCED, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE and all others are fatal, but for retriable ones.
 }
 
 INIT_WITH_ID: Final = "InitProducerId with a transactional id"
@@ -117,6 +117,11 @@ ON_ADD_PARTITIONS_TO_TXN: Final = {
     E.UNKNOWN_TOPIC_OR_PARTITION: ProducerReaction.RETRY,
     E.TOPIC_AUTHORIZATION_FAILED: ProducerReaction.ABORT,
     E.OPERATION_NOT_ATTEMPTED: ProducerReaction.ABORT,
+    E.PRODUCER_FENCED: ProducerReaction.FATAL,
+    E.INVALID_PRODUCER_EPOCH: ProducerReaction.FATAL,
+    E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: ProducerReaction.FATAL,
+    E.INVALID_TXN_STATE: ProducerReaction.FATAL,
+    # All others concern a partition: the transaction is aborted.
 }
 
 ON_ADD_OFFSETS_TO_TXN: Final = {**_ON_COORDINATOR, E.GROUP_AUTHORIZATION_FAILED: ProducerReaction.ABORT}
@@ -125,6 +130,9 @@ ON_TXN_OFFSET_COMMIT: Final = {
     **_ON_COORDINATOR,
     E.UNKNOWN_TOPIC_OR_PARTITION: ProducerReaction.RETRY,
     E.GROUP_AUTHORIZATION_FAILED: ProducerReaction.ABORT,
+    # Kafka: TxnOffsetCommitHandler. Where the producer is not known, only this request cannot go on.
+    E.INVALID_PRODUCER_ID_MAPPING: ProducerReaction.FATAL,
+    E.UNKNOWN_PRODUCER_ID: ProducerReaction.FATAL,
     # The group has moved on (KIP-447).
     E.UNKNOWN_MEMBER_ID: ProducerReaction.ABORT,
     E.ILLEGAL_GENERATION: ProducerReaction.ABORT,
@@ -138,6 +146,7 @@ ON_FIND_COORDINATOR: Final[Mapping[E, ProducerReaction]] = {
     E.NETWORK_EXCEPTION: ProducerReaction.RETRY,
     E.REQUEST_TIMED_OUT: ProducerReaction.RETRY,
     E.GROUP_AUTHORIZATION_FAILED: ProducerReaction.ABORT,
+    E.TRANSACTION_ABORTABLE: ProducerReaction.ABORT,
 }
 
 ON_API_VERSIONS: Final[Mapping[E, ProducerReaction]] = {
@@ -159,11 +168,17 @@ TABLES: Final[Mapping[str, Mapping[E, ProducerReaction]]] = {
 }
 
 OTHERWISE: Final[Mapping[str, ProducerReaction]] = {
-    # What is not in a request's table; for others that is fatal.
+    # What is not in a request's table. For others retriable errors are tried again, and the rest is fatal.
     "Produce": ProducerReaction.FAIL,
+    "AddPartitionsToTxn": ProducerReaction.ABORT,
 }
 
 
 def reaction(api: str, error: E) -> ProducerReaction:
     """What to do about an error that this API answered; a lost connection is NETWORK_EXCEPTION."""
-    return TABLES[api].get(error, OTHERWISE.get(api, ProducerReaction.FATAL))
+    found = TABLES[api].get(error)
+    if found is not None:
+        return found
+    if error.retriable and api != "Produce":
+        return ProducerReaction.RETRY
+    return OTHERWISE.get(api, ProducerReaction.FATAL)

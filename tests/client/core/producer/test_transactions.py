@@ -9,7 +9,7 @@ import pytest
 from rejoin.client.core.effects import Send
 from rejoin.client.core.inputs import Answered, Failed, Failure, GroupMetadata, OffsetAndMetadata
 from rejoin.client.core.producer.inputs import TransactionCall, TransactionCalled
-from rejoin.client.core.producer.reactions import INIT_WITH_ID, TABLES, ProducerReaction
+from rejoin.client.core.producer.reactions import INIT_WITH_ID, TABLES, ProducerReaction, reaction
 from rejoin.client.producer_config import checked_producer_config
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
@@ -323,6 +323,29 @@ def test_abort_does_not_wait_for_offsets_that_cannot_be_committed() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("api", "error", "reacts"),
+    [
+        # Kafka: the handlers of TransactionManager. What is retriable is tried again, whatever it is.
+        ("EndTxn", ErrorCode.NOT_ENOUGH_REPLICAS, ProducerReaction.RETRY),
+        ("AddOffsetsToTxn", ErrorCode.KAFKA_STORAGE_ERROR, ProducerReaction.RETRY),
+        (INIT_WITH_ID, ErrorCode.NOT_LEADER_OR_FOLLOWER, ProducerReaction.RETRY),
+        ("TxnOffsetCommit", ErrorCode.UNSTABLE_OFFSET_COMMIT, ProducerReaction.RETRY),
+        ("AddPartitionsToTxn", ErrorCode.UNKNOWN_SERVER_ERROR, ProducerReaction.ABORT),
+        ("AddPartitionsToTxn", ErrorCode.INVALID_TXN_STATE, ProducerReaction.FATAL),
+        ("AddPartitionsToTxn", ErrorCode.INVALID_PRODUCER_ID_MAPPING, ProducerReaction.ABORT),
+        ("TxnOffsetCommit", ErrorCode.INVALID_PRODUCER_ID_MAPPING, ProducerReaction.FATAL),
+        ("EndTxn", ErrorCode.INVALID_PRODUCER_ID_MAPPING, ProducerReaction.ABORT),
+        ("EndTxn", ErrorCode.UNKNOWN_SERVER_ERROR, ProducerReaction.FATAL),
+        ("FindCoordinator", ErrorCode.TRANSACTION_ABORTABLE, ProducerReaction.ABORT),
+        ("FindCoordinator", ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ProducerReaction.FATAL),
+        ("Produce", ErrorCode.GROUP_AUTHORIZATION_FAILED, ProducerReaction.FAIL),
+    ],
+)
+def test_what_no_table_names_is_as_with_kafkas_client(api: str, error: ErrorCode, reacts: ProducerReaction) -> None:
+    assert reaction(api, error) is reacts
+
+
 def test_a_partition_that_is_not_there_yet_is_added_later() -> None:
     bench = TransactionBench(level=1)
     bench.in_transaction()
@@ -387,4 +410,5 @@ def test_every_request_to_a_coordinator_survives_its_failover(api: str) -> None:
     assert table[ErrorCode.CONCURRENT_TRANSACTIONS] is ProducerReaction.RETRY
     for error in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NETWORK_EXCEPTION):
         assert table[error] is ProducerReaction.FIND_COORDINATOR
-    assert not {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_TXN_STATE} & table.keys()
+    for error in (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_TXN_STATE):
+        assert reaction(api, error) is ProducerReaction.FATAL
