@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.fields import fields_of
@@ -25,14 +25,14 @@ class ServedVersion:
         self._has_error = error_code is not None and error_code.versions.carries(version)
         self.is_only_error = fields.keys() == _ONLY_ERROR
 
-    def error_of(self, response: Response) -> str:
+    def error_of(self, response: Any) -> str:
         """The name of the error of a whole response; "" where this version has none."""
-        return cast(Any, response).error_code.name if self._has_error else ""
+        error: ErrorCode | None = response.error_code if self._has_error else None
+        return "" if error is None else error.name
 
-    def bare_error(self, response: Response) -> ErrorCode | None:
+    def bare_error(self, response: Any) -> ErrorCode | None:
         """The error of a response that says nothing else, and so is always written alike; none for all others."""
-        bare = cast(Any, response)
-        return bare.error_code if self.is_only_error and not bare.throttle_time_ms else None
+        return response.error_code if self.is_only_error and not response.throttle_time_ms else None
 
     def failure(self) -> Response | None:
         """The response to a request that broke the core; none where this API has no place for it."""

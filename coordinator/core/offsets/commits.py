@@ -171,7 +171,8 @@ class OffsetCommits:
                 if metadata and 2 * len(metadata) > limit and len(metadata.encode("utf-16-le")) > 2 * limit:
                     results[key] = ErrorCode.OFFSET_METADATA_TOO_LARGE
                     continue
-                committed_at = getattr(partition, "commit_timestamp", -1)
+                # A model that lacks a field takes long to say so, and TxnOffsetCommit has none of these.
+                committed_at = vars(partition).get("commit_timestamp", -1)
                 values[key] = OffsetCommitValue(
                     offset=partition.committed_offset,
                     leader_epoch=partition.committed_leader_epoch,

@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, cast
 
-from rejoin.coordinator.core.inputs import ANONYMOUS, Context
+from rejoin.coordinator.core.inputs import ANONYMOUS
 from rejoin.coordinator.pending_reply import Delivery, NoReply, PendingReply
-from rejoin.coordinator.service.kafka.requests import KafkaRequest, NotServed
+from rejoin.coordinator.service.kafka.requests import KafkaRequest, NotServed, RequestHead
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
 from rejoin.protocol.wire.errors import SchemaError
@@ -43,7 +43,7 @@ class KafkaConnection(asyncio.Protocol):
         "_pending",
         "client_host",
         "client_id",
-        "contexts",
+        "heads",
         "last_used",
         "max_request_bytes",
         "name",
@@ -71,7 +71,8 @@ class KafkaConnection(asyncio.Protocol):
         """What the last request said."""
         self.software = ""
         """The name and version of the client's software, once ApiVersions has said it."""
-        self.contexts: dict[tuple[int, str], Context] = {}
+        self.heads: dict[bytes, RequestHead] = {}
+        """What requests begin with, by their APIs and versions."""
         self.last_used = 0.0
 
     # --- asyncio

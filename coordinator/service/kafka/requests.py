@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import structlog
 
@@ -35,10 +35,12 @@ if TYPE_CHECKING:
     from rejoin.protocol.messages.records.produce import ProduceRequest, ProduceResponse
 
 _LONGEST_CLIENT_ID: Final = 1_024
-_MOST_CONTEXTS: Final = 64
+_LONGEST_HEAD: Final = 2_048
+_MOST_HEADS: Final = 64
 _MOST_LOGGED: Final = 100
 _FIRST_WITH_SOFTWARE: Final = 3
-_CORRELATION_ID: Final = slice(4, 8)
+_CORRELATION_AT: Final = 4
+_CLIENT_AT: Final = 8
 
 
 class NotServed(Exception):
@@ -93,6 +95,18 @@ class KafkaRequest:
         self.waited = False
 
 
+class RequestHead(NamedTuple):
+    """What a connection remembers of its last request of one version of an API: all but its correlation id and body.
+
+    Clients say the same in every request: ``client`` are the bytes of it, the client id and tagged fields.
+    """
+
+    client: bytes
+    served: WireVersion
+    context: Context
+    body_at: int
+
+
 class RequestReader:
     """Reads requests and writes responses, of all connections of a node."""
 
@@ -111,6 +125,25 @@ class RequestReader:
 
         Raises :class:`NotServed` for what ends the connection.
         """
+        head = connection.heads.get(bytes(frame[:_CORRELATION_AT]))
+        if head is None or not frame.startswith(head.client, _CLIENT_AT):
+            found = self._read_head(frame, connection)
+            if isinstance(found, bytes):
+                return found
+            head = found
+        _, served, context, body_at = head
+        try:
+            request = served.read(frame, body_at)
+        except SchemaError as problem:
+            raise NotServed(served.api.name, f"version {served.version}: {problem}") from None
+        if served.api is API_VERSIONS and served.version >= _FIRST_WITH_SOFTWARE:
+            software = cast("ApiVersionsRequest", request)
+            connection.software = f"{software.client_software_name} {software.client_software_version}"
+        correlation_id = int.from_bytes(frame[_CORRELATION_AT:_CLIENT_AT], "big", signed=True)
+        return KafkaRequest(served, request, context, correlation_id)
+
+    def _read_head(self, frame: bytes, connection: KafkaConnection) -> RequestHead | bytes:
+        """The head of a frame that differs from the last one of its API; or the whole answer."""
         try:
             header = read_request_header(frame)
         except SchemaError as problem:
@@ -121,17 +154,13 @@ class RequestReader:
             if isinstance(found, bytes):
                 return found
             served = self._served[header.api_key, header.api_version] = found
-        context = connection.contexts.get((header.api_version, header.client_id))
-        if context is None:
-            context = _context(header, connection)
-        try:
-            request = served.read(frame, header.body_at)
-        except SchemaError as problem:
-            raise NotServed(served.api.name, f"version {served.version}: {problem}") from None
-        if served.api is API_VERSIONS and served.version >= _FIRST_WITH_SOFTWARE:
-            software = cast("ApiVersionsRequest", request)
-            connection.software = f"{software.client_software_name} {software.client_software_version}"
-        return KafkaRequest(served, request, context, header.correlation_id)
+        context = _context(header, connection)
+        head = RequestHead(bytes(frame[_CLIENT_AT : header.body_at]), served, context, header.body_at)
+        if len(head.client) <= _LONGEST_HEAD:
+            if len(connection.heads) >= _MOST_HEADS:
+                connection.heads.clear()
+            connection.heads[bytes(frame[:_CORRELATION_AT])] = head
+        return head
 
     def _find(self, header: RequestHeader) -> WireVersion | bytes:
         """A version that was not asked for before."""
@@ -157,12 +186,14 @@ class RequestReader:
         Raises :class:`NotServed` where all that the client can be shown is the end of its connection.
         """
         served = call.served
-        if served.api is PRODUCE:
-            self._look_at(call, cast("ProduceResponse", response))
-        if served.api is PRODUCE and cast("ProduceRequest", call.request).acks == 0:
-            _check_unanswered(cast("ProduceResponse", response))
-        else:
+        if served.api is not PRODUCE:
             served.write(call.correlation_id, response, written)
+        else:
+            self._look_at(call, cast("ProduceResponse", response))
+            if cast("ProduceRequest", call.request).acks:
+                served.write(call.correlation_id, response, written)
+            else:
+                _check_unanswered(cast("ProduceResponse", response))
         error = served.error_of(response)
         millis = (perf_counter() - call.began) * 1_000
         metrics = served.metrics
@@ -201,7 +232,7 @@ def _check_unanswered(response: ProduceResponse) -> None:
 
 
 def _context(header: RequestHeader, connection: KafkaConnection) -> Context:
-    """Who asks. Clients say the same in every request, so it is kept with the connection."""
+    """Who asks."""
     client_id = header.client_id
     if len(client_id) > _LONGEST_CLIENT_ID:
         raise NotServed("", f"a client id of {len(client_id)} characters; expected at most {_LONGEST_CLIENT_ID}")
@@ -213,7 +244,4 @@ def _context(header: RequestHeader, connection: KafkaConnection) -> Context:
         listener=connection.name,
     )
     connection.client_id = client_id
-    if len(connection.contexts) >= _MOST_CONTEXTS:
-        connection.contexts.clear()
-    connection.contexts[header.api_version, client_id] = context
     return context

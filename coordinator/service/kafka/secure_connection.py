@@ -99,7 +99,7 @@ class SaslConnection(KafkaConnection):
         self._authenticator, self._login = None, login
         self._expires_at = None if login.lifetime_ms is None else self._loop.time() + login.lifetime_ms / 1_000
         self.principal = login.principal
-        self.contexts.clear()
+        self.heads.clear()
         self.max_request_bytes = self._listener.max_request_bytes
 
     def _refused(self, step: LoginStep, written: list[Part]) -> None:

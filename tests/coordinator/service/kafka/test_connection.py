@@ -106,6 +106,20 @@ async def test_requests_are_answered_in_order_and_one_at_a_time(kafka: Harness) 
     assert answers[2][1] == UNKNOWN_MEMBER_ID
 
 
+async def test_requests_of_one_connection_may_name_different_clients(kafka: Harness) -> None:
+    """The member id that a new member is given begins with the client id of that very request."""
+    # JoinGroup 4: MEMBER_ID_REQUIRED, behind throttle time, error, generation, protocol and leader.
+    protocols = struct.pack(">i", 1) + string("range") + struct.pack(">i", 0)
+    body = string("g") + struct.pack(">ii", 10_000, 10_000) + string("") + string("consumer") + protocols
+    async with connect(kafka) as peer:
+        for correlation, client in enumerate(("one", "two", "one", "on", "one", "", "longer-than-one")):
+            peer.send(request(11, 4, correlation, body, client))
+            answered, answer = await peer.receive()
+            length = struct.unpack(">h", answer[14:16])[0]
+            member_id = answer[16 : 16 + length].decode()
+            assert (answered, answer[4:6], member_id[:-37]) == (correlation, struct.pack(">h", 79), client)
+
+
 async def test_a_request_may_come_in_pieces(kafka: Harness) -> None:
     whole = framed(heartbeat("g", "m", correlation=1)) + framed(heartbeat("g", "m", correlation=2))
     async with connect(kafka) as peer:
