@@ -49,7 +49,7 @@ def collect_transactions(tables: Mapping[str, DataFrame], findings: Sequence[Row
             [row for row in findings if row["run_id"] == run_id],
             [row for row in violations if row["run_id"] == run_id],
         )
-        found.logs = _charts(found, samples.get(run_id, {}), spans.get(run_id, {}))
+        found.logs = charts(found, samples.get(run_id, {}), spans.get(run_id, {}))
         found.more_logs = max(0, len(samples.get(run_id, {})) - MOST_LOGS)
         made.append(found)
     return made
@@ -84,11 +84,12 @@ def _spans(table: DataFrame) -> ByLog:
     return found
 
 
-def _charts(
+def charts(
     report: TransactionsReport,
-    samples: Mapping[tuple[str, int], list[Row]],
-    spans: Mapping[tuple[str, int], list[Row]],
+    samples: Mapping[tuple[str, int], Sequence[Row]],
+    spans: Mapping[tuple[str, int], Sequence[Row]],
 ) -> list[LogChart]:
+    """The logs whose readers waited longest, from samples and transactions by partition."""
     made = []
     for (topic, partition), rows in samples.items():
         open_in = [
