@@ -28,7 +28,8 @@ _NO_PARQUET: Final = (ArrowException, OSError, ValueError, MemoryError)
 """What reading Parquet raises where bytes are wrong; names that are not UTF-8 are a ValueError."""
 _PEEK_BYTES: Final = 4096
 _LOOK_BYTES: Final = 2**20
-_GROUP: Final = b"group"
+_SUBJECTS: Final = (b"group", b"transactional_id", b"coordinator.transaction")
+_LONGEST_SUBJECT: Final = max(map(len, _SUBJECTS))
 _EVENTS: Final = "events"
 _OF_A_REPORT: Final = {_EVENTS, "quarantine", "rebalances", "member_sessions", "findings"}
 """Folders of tables; where two of them lie side by side, a report or a watch has written them."""
@@ -135,9 +136,10 @@ def _look(path: Path, name: str) -> InputFile:
 
 
 def must_name_groups(found: Iterable[InputFile]) -> None:
-    """Look for a group in the files, before anything is started for them. Raises :class:`NoInput` where none is named.
+    """Look for a group or a transaction in the files, before anything is started for them.
 
-    Every line that says something about a group has the word in it, as a field of JSON or in the name of a logger.
+    Every line that says something about one has the word in it, as a field of JSON or in the name of a logger. Raises
+    :class:`NoInput` where none is named.
     """
     found = list(found)
     if not any(_names_groups(each) for each in found):
@@ -158,9 +160,10 @@ def _names_groups(each: InputFile) -> bool:
         with opened(each.path, "rb") as file:
             before = b""
             while chunk := file.read(_LOOK_BYTES):
-                if _GROUP in before + chunk.lower():
+                text = before + chunk.lower()
+                if any(each in text for each in _SUBJECTS):
                     return True
-                before = chunk[-len(_GROUP) :].lower()
+                before = text[-_LONGEST_SUBJECT:]
     except (OSError, EOFError):
         return False
     return False
