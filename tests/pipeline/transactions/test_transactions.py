@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rejoin.pipeline.reading.inputs import find, must_name_groups
 from rejoin.pipeline.transactions.audits import is_suspicious, violations_of
 from rejoin.pipeline.transactions.findings import TransactionsOfRun, findings_of
 from rejoin.pipeline.transactions.histories import COLUMNS, READ, tables_of
+from tests.paths import RECORDED
 from tests.pipeline.transactions import lives
 from tests.pipeline.transactions.lives import ID, RUN, RecordedNode, lines_of, rows_of
 
@@ -124,3 +127,10 @@ def test_a_journal_that_begins_in_a_transaction_shows_nothing_that_hangs() -> No
         tables = made_of(rows[begin:])
         assert not list(violations_of(tables["transactions"]))
         assert all(row["coordinated"] is not False for row in tables["transactions"])
+
+
+def test_files_about_transactions_alone_are_read(tmp_path: Path) -> None:
+    journal = tmp_path / "producers.jsonl"
+    journal.write_text(lines_of(lives.healthy))
+    must_name_groups(find([journal]))
+    must_name_groups(find([RECORDED / "transaction-logs" / "server.log"]))
