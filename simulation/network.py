@@ -101,6 +101,7 @@ class ClientConnection:
         "answer_lane",
         "client",
         "held",
+        "is_breaking",
         "network",
         "node",
         "request_lane",
@@ -125,6 +126,8 @@ class ClientConnection:
         self.serial = 0
         self.waiting: dict[int, Exchange] = {}
         self.held: list[tuple[bool, Exchange]] = []
+        self.is_breaking = False
+        """A message was lost: nothing that is sent after it arrives, and soon the client sees it."""
         self.watched_at: Millis | None = None
         self._last_up: Millis = 0
         self._last_down: Millis = 0
@@ -142,8 +145,11 @@ class ClientConnection:
         exchange = Exchange(self, self.serial, request_id, request, version, now, now + max(1, timeout_ms))
         self.waiting[request_id] = exchange
         self.watch(exchange.expires_at)
+        if self.is_breaking:
+            return
         if network.lossy and network.loses_request():
-            network.world.at(now + network.latency.of(self._up, now), self.answer_lane, self.broken, exchange)
+            self.is_breaking = True
+            network.world.at(self.next_arrival(), self.answer_lane, self.broken, exchange)
         else:
             self.carry(exchange)
 
@@ -220,9 +226,11 @@ class ClientConnection:
             return
         exchange.response = response
         network = self.network
+        if self.is_breaking:
+            return
         if network.lossy and network.loses_answer():
-            now = network.world.now
-            network.world.at(now + network.latency.of(self._down, now), self.answer_lane, self.broken, exchange)
+            self.is_breaking = True
+            network.world.at(self.next_answer_arrival(), self.answer_lane, self.broken, exchange)
         else:
             self.carry_back(exchange)
 
@@ -257,6 +265,7 @@ class ClientConnection:
     def drop(self) -> list[Exchange]:
         """Drop the connection and return the requests that waited; the next request connects anew."""
         self.serial += 1
+        self.is_breaking = False
         self.held.clear()
         lost = list(self.waiting.values())
         self.waiting.clear()
