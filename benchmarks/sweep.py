@@ -18,9 +18,9 @@ from rich.table import Table
 
 from rejoin.pipeline.spark.session import session
 from rejoin.pipeline.sweep.grid import Grid, grid_from
-from rejoin.pipeline.sweep.playing import Task, play_task
-from rejoin.pipeline.sweep.running import LIGHT, run_grid, slots_of, spark_player
+from rejoin.pipeline.sweep.runner import LIGHT, run_grid, slots_of, spark_player
 from rejoin.pipeline.sweep.store import SweepStore
+from rejoin.pipeline.sweep.tasks import Task, play_task
 
 WORKERS = 2
 ROUNDS = 3

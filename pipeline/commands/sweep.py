@@ -21,8 +21,7 @@ from rejoin.pipeline.spark.session import SparkTrouble, session
 from rejoin.pipeline.sweep import answer, results
 from rejoin.pipeline.sweep.code import code_version
 from rejoin.pipeline.sweep.grid import MOST_RUNS, Grid, Run, read_grid
-from rejoin.pipeline.sweep.playing import play_task
-from rejoin.pipeline.sweep.running import (
+from rejoin.pipeline.sweep.runner import (
     LIGHT,
     SweepProgress,
     missing_runs,
@@ -32,6 +31,7 @@ from rejoin.pipeline.sweep.running import (
     task_of,
 )
 from rejoin.pipeline.sweep.store import SweepInUse, SweepStore
+from rejoin.pipeline.sweep.tasks import play_task
 from rejoin.simulation.scenario.reading import BadScenario
 
 ESTIMATED_FROM: Final = 20

@@ -15,7 +15,7 @@ from typing import Final
 import rejoin
 
 _ROOT: Final = Path(rejoin.__file__).parent
-_PLAYS: Final = "rejoin.pipeline.sweep.playing"
+_PLAYS: Final = "rejoin.pipeline.sweep.tasks"
 _PLUGINS: Final = "importlib.metadata.entry_points"
 
 

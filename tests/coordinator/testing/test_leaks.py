@@ -39,23 +39,23 @@ async def start_and_stop(count: int, socket: bool) -> None:
 
 
 async def test_coordinators_leave_nothing() -> None:
-    await start_and_stop(8, socket=True)
-    await start_and_stop(8, socket=False)
+    await start_and_stop(5, socket=True)
+    await start_and_stop(5, socket=False)
     tasks, files = len(asyncio.all_tasks()), open_files()
     tracemalloc.start()
     try:
         # The newest coordinator may still be there, before and after.
-        await start_and_stop(8, socket=True)
-        await start_and_stop(8, socket=False)
+        await start_and_stop(5, socket=True)
+        await start_and_stop(5, socket=False)
         gc.collect()
         before = tracemalloc.get_traced_memory()[0]
-        await start_and_stop(8, socket=True)
-        await start_and_stop(8, socket=False)
+        await start_and_stop(5, socket=True)
+        await start_and_stop(5, socket=False)
         gc.collect()
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    assert grown < GROWTH_BYTES, f"{grown} bytes are left of 16 coordinators"
+    assert grown < GROWTH_BYTES, f"{grown} bytes are left of 10 coordinators"
     assert len(asyncio.all_tasks()) == tasks
     assert open_files() == files
 

@@ -15,7 +15,7 @@ from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.report.events import read_events
 from rejoin.pipeline.report.tables import all_tables
 from rejoin.pipeline.spark.session import session
-from rejoin.pipeline.sweep.running import Row
+from rejoin.pipeline.sweep.runner import Row
 from rejoin.pipeline.sweep.store import SweepStore
 
 

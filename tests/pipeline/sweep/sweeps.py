@@ -6,9 +6,9 @@ from pathlib import Path
 
 from rejoin.pipeline.sweep import answer, results
 from rejoin.pipeline.sweep.grid import Grid, grid_from
-from rejoin.pipeline.sweep.playing import Task, play_task
-from rejoin.pipeline.sweep.running import Play, Row, SweepProgress, run_grid
+from rejoin.pipeline.sweep.runner import Play, Row, SweepProgress, run_grid
 from rejoin.pipeline.sweep.store import SweepStore
+from rejoin.pipeline.sweep.tasks import Task, play_task
 
 SCENARIO = """
 scenario:

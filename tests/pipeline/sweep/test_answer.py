@@ -27,7 +27,7 @@ from rejoin.pipeline.sweep.answer import (
 from rejoin.pipeline.sweep.code import code_version
 from rejoin.pipeline.sweep.grid import Grid, grid_from
 from rejoin.pipeline.sweep.page import render
-from rejoin.pipeline.sweep.running import SweepProgress
+from rejoin.pipeline.sweep.runner import SweepProgress
 from rejoin.pipeline.sweep.store import SweepStore
 from rejoin.pipeline.sweep.tables import COUNTS, MEASURES
 from tests.pipeline.sweep.sweeps import GRID, SCENARIO, grid, swept

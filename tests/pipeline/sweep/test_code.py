@@ -58,7 +58,7 @@ def test_the_modules_are_those_that_python_loads() -> None:
         "coordinator/core/node.py",
         "coordinator/leadership/leases.py",
         "journal/events/coordinator.py",
-        "pipeline/sweep/playing.py",
+        "pipeline/sweep/tasks.py",
         "pipeline/sweep/tables.py",
         "protocol/partitioner.py",
         "simulation/lab.py",

@@ -19,13 +19,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from rejoin.pipeline.sweep import running
+from rejoin.pipeline.sweep import runner
 from rejoin.pipeline.sweep.code import code_version
 from rejoin.pipeline.sweep.grid import Grid, grid_from
-from rejoin.pipeline.sweep.playing import Task, play_task
-from rejoin.pipeline.sweep.running import Row, spark_player
+from rejoin.pipeline.sweep.runner import Row, spark_player
 from rejoin.pipeline.sweep.store import SweepInUse, SweepStore
 from rejoin.pipeline.sweep.tables import RUNS
+from rejoin.pipeline.sweep.tasks import Task, play_task
 from rejoin.simulation.output.summary import GroupSummary
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.model import Scenario
@@ -145,7 +145,7 @@ class TestRunsThatFail:
     def test_one_that_takes_its_process_with_it_takes_no_other_run(
         self, reference: dict[str, bytes], spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(running, "_Portion", DeadlyPortion)
+        monkeypatch.setattr(runner, "_Portion", DeadlyPortion)
         swept(grid(), tmp_path, spark_player(spark))
         rows = rows_of(tmp_path)
         dead = [row for row in rows if row["status"] == "failed"]
@@ -161,7 +161,7 @@ class TestRunsThatFail:
 DEADLY = list(grid().runs())[5].key
 
 
-class DeadlyPortion(running._Portion):
+class DeadlyPortion(runner._Portion):
     """As a run would that makes its process run out of memory."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -17,10 +17,10 @@ from pyspark.sql import SparkSession
 
 from rejoin.pipeline.spark.session import SparkTrouble, trouble
 from rejoin.pipeline.sweep.grid import Grid, Run
-from rejoin.pipeline.sweep.playing import Task, failed, play_task
 from rejoin.pipeline.sweep.schedule import Schedule
 from rejoin.pipeline.sweep.store import SweepStore
 from rejoin.pipeline.sweep.tables import FAILED, PLAYED, arrow_schema
+from rejoin.pipeline.sweep.tasks import Task, failed, play_task
 
 Row: TypeAlias = dict[str, Any]
 Play: TypeAlias = Callable[[list[Task]], list[Row]]
