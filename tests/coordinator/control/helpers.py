@@ -87,5 +87,5 @@ class ControlledNode:
 
     async def until(self, condition: Coroutine[Any, Any, Any]) -> Any:
         """Wait for something that comes by itself."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             return await condition

@@ -167,7 +167,7 @@ async def test_a_requester_who_goes_away_is_not_held(node: ControlledNode) -> No
     beating = asyncio.ensure_future(node.beat(member_id))
     await node.control("POST", f"/faults/{fault['id']}/wait", hits=1)
     beating.cancel()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while (await node.control("GET", f"/faults/{fault['id']}"))["held"]:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
@@ -399,7 +399,7 @@ async def test_every_fault_on_every_request(coordinator: GroupCoordinator, name:
         await coordinator.advance(10)
     await fault.release()
     await coordinator.advance_until_idle()
-    done, pending = await asyncio.wait([*asked, other], timeout=5)
+    done, pending = await asyncio.wait([*asked, other], timeout=60)
     assert not pending, f"{len(pending)} requests hang"
     assert {type(task.exception()) for task in done} <= {type(None), NoAnswer}
     lost = sum(isinstance(task.exception(), NoAnswer) for task in done)

@@ -383,7 +383,7 @@ async def test_the_next_process_of_a_killed_node_says_what_it_waits_for_and_can_
             )
         assert node.process is not None
         node.send(signal.SIGTERM)
-        assert await asyncio.to_thread(node.process.wait, 30) == 0
+        assert await asyncio.to_thread(node.process.wait, 120) == 0
     finally:
         await processes.close()
     said = [json.loads(line) for line in (tmp_path / "node-1.log").read_text().splitlines()]

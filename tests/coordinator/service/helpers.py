@@ -127,7 +127,7 @@ class Harness:
         """One of Kafka's requests that will have to wait: returns once it is parked."""
         before = self._waiting()
         task = asyncio.ensure_future(self.call(api, body, version))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while self._waiting() == before and not task.done():  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
         assert not task.done(), f"{api} was answered at once: {task.result()}"

@@ -186,7 +186,7 @@ async def raw(node: Harness, *pieces: bytes, pause: float = 0.0) -> bytes:
     for piece in pieces:
         writer.write(piece)
         await asyncio.sleep(pause)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         answer = await reader.read()
     writer.close()
     await writer.wait_closed()

@@ -125,7 +125,7 @@ async def commit(app: App, group: str) -> ErrorCode:
 
 
 async def loaded(app: App) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while len(app.runtime.load_ms) < 50:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
@@ -172,7 +172,7 @@ async def test_what_cannot_be_loaded_does_not_hide_the_rest(
     publisher.publish(
         GroupLoaded(group_id="g", offsets_partition=2, state="Empty", generation=0, members=[], offset_count=1), 0
     )
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not out.getvalue():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     publisher.publish(

@@ -216,7 +216,7 @@ async def test_what_is_written_together_is_counted_by_appends_and_nothing_else(s
     """Elections and topics go into the same transactions."""
     node = await serve({"data": tmp_path / "data", "clock": None})
     await node.topic("orders", 1)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (await node.get("/healthz"))["status"] != "ok":  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     partition = {"partitionIndex": 0, "committedOffset": 5, "committedMetadata": ""}

@@ -69,6 +69,6 @@ async def test_the_machines_clock_rings_after_its_time_and_not_before_it_returns
     clock.call_at(asked - 5, ring)
     clock.call_at(asked + 5, lambda: None).cancel()
     assert rang == []
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await done.wait()
     assert rang[0] >= asked

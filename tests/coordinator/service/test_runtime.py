@@ -141,7 +141,7 @@ async def test_events_reach_the_disk_soon_by_themselves(serve: Serve, tmp_path: 
     node = await serve({"journal": tmp_path})
     await node.member_id("g")
     head = node.app.publisher.feed.head
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while len(list(read_journal(tmp_path, journal_schema()))) < head:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 

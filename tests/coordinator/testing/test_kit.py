@@ -158,7 +158,7 @@ def test_a_test_that_blocks_has_one_in_a_thread_of_its_own() -> None:
         coordinator = BlockingGroupCoordinator(behind)
         fault = coordinator.add_fault(keys="Heartbeat", error="NOT_COORDINATOR")
         body = json.dumps({"groupId": "g", "generationId": 1, "memberId": "m"}).encode()
-        with urlopen(HttpRequest(f"{coordinator.url}/v1/heartbeat", body, JSON), timeout=5) as answer:
+        with urlopen(HttpRequest(f"{coordinator.url}/v1/heartbeat", body, JSON), timeout=60) as answer:
             assert json.load(answer)["errorCode"] == 16
         fault.wait()
         assert fault.hits == 1

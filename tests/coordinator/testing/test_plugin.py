@@ -30,7 +30,7 @@ def test_the_fixture_is_there_and_in_an_async_test_its_methods_are_awaited(proje
         from urllib.request import urlopen
 
         def test_it_listens(group_coordinator):
-            with urlopen(f"{group_coordinator.url}/healthz", timeout=5) as answer:
+            with urlopen(f"{group_coordinator.url}/healthz", timeout=60) as answer:
                 assert json.load(answer)["status"] == "ok"
         """,
         test_both="""
@@ -61,7 +61,7 @@ def test_a_failing_tests_report_carries_what_happened(project: pytest.Pytester) 
             body = json.dumps({"groupId": "orders-app", "generationId": 1, "memberId": "m"}).encode()
             headers = {"Kafka-Client-Id": "billing", "Content-Type": "application/json"}
             asked = Request(f"{group_coordinator.url}/v1/heartbeat", body, headers)
-            with urlopen(asked, timeout=5) as answer:
+            with urlopen(asked, timeout=60) as answer:
                 assert json.load(answer)["errorCode"] == 0
 
         def test_right(group_coordinator):

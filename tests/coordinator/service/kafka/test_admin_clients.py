@@ -42,28 +42,28 @@ def listed(node: Harness) -> dict[str, int]:
 
 def with_confluent_kafka(bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic("orders", 2, 1, config=CONFIGS)])["orders"].result(10)
+    admin.create_topics([NewTopic("orders", 2, 1, config=CONFIGS)])["orders"].result(60)
     with pytest.raises(KafkaException, match="nowhere"):
-        admin.create_topics([NewTopic("other", 1, 1, config={"nowhere": "1"})])["other"].result(10)
+        admin.create_topics([NewTopic("other", 1, 1, config={"nowhere": "1"})])["other"].result(60)
     resource = ConfigResource(ResourceType.TOPIC, "orders")
     (described,) = admin.describe_configs([resource]).values()
-    configs = described.result(10)
+    configs = described.result(60)
     assert {name: configs[name].value for name in CONFIGS} == CONFIGS
     assert configs["segment.ms"].is_default
     entry = ConfigEntry("retention.ms", "77", incremental_operation=AlterConfigOpType.SET)
     changed = ConfigResource(ResourceType.TOPIC, "orders", incremental_configs=[entry])
     (altered,) = admin.incremental_alter_configs([changed]).values()
-    altered.result(10)
+    altered.result(60)
     (described,) = admin.describe_configs([resource]).values()
-    assert described.result(10)["retention.ms"].value == "77"
+    assert described.result(60)["retention.ms"].value == "77"
     (of_node,) = admin.describe_configs([ConfigResource(ResourceType.BROKER, "1")]).values()
-    assert of_node.result(10)["num.partitions"].value == "1"
-    cluster = admin.describe_cluster().result(10)
+    assert of_node.result(60)["num.partitions"].value == "1"
+    cluster = admin.describe_cluster().result(60)
     assert [node.id for node in cluster.nodes] == [1]
-    assert "orders" in admin.list_topics(timeout=10).topics
-    admin.create_partitions([NewPartitions("orders", 5)])["orders"].result(10)
-    assert len(admin.list_topics("orders", timeout=10).topics["orders"].partitions) == 5
-    admin.delete_topics(["orders"])["orders"].result(10)
+    assert "orders" in admin.list_topics(timeout=60).topics
+    admin.create_partitions([NewPartitions("orders", 5)])["orders"].result(60)
+    assert len(admin.list_topics("orders", timeout=60).topics["orders"].partitions) == 5
+    admin.delete_topics(["orders"])["orders"].result(60)
 
 
 async def test_confluent_kafka(serve: Serve) -> None:
