@@ -50,18 +50,20 @@ def entries(*, with_open: bool) -> Iterator[BatchEntry]:
 
     def add(data: bytes) -> BatchEntry:
         nonlocal offset
-        placed, _ = stamped(data, parse_header(data), offset, 0)
         offset += 1
-        return BatchEntry(offset - 1, placed)
+        return BatchEntry(offset - 1, stamped(data, parse_header(data), offset - 1, 0)[0])
+
+    def abort(producer_id: int, epoch: int) -> BatchEntry:
+        return add(marker_batch(producer_id, epoch, _ABORT, 0, 0, START)[0])
 
     if with_open:
         yield add(batch(_LONG_ONE, 0))
     for number in range(ABORTED):
         epoch, producer_id = divmod(number, PRODUCERS)
         yield add(batch(producer_id, epoch))
-        yield add(marker_batch(producer_id, epoch, _ABORT, offset, 0, START))
+        yield abort(producer_id, epoch)
     if with_open:
-        yield add(marker_batch(_LONG_ONE, 0, _ABORT, offset, 0, START))
+        yield abort(_LONG_ONE, 0)
 
 
 @dataclass(slots=True)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from rejoin.protocol.wire.record_batch import (
     CONTROL_BIT,
     MAGIC,
     NO_SEQUENCE,
     TRANSACTIONAL_BIT,
     BatchHeader,
+    parse_header,
     sealed,
+    stamped,
 )
 from rejoin.protocol.wire.records import EndTransactionMarker, write_records
 
@@ -20,12 +24,21 @@ def marker_batch(
     base_offset: int,
     leader_epoch: int,
     timestamp: int,
-) -> bytes:
-    """The control batch with a marker."""
+) -> tuple[bytes, BatchHeader]:
+    """The control batch with a marker, and its header."""
+    batch, header = _marker_batch(producer_id, producer_epoch, marker, timestamp)
+    return stamped(batch, header, base_offset, leader_epoch)
+
+
+@lru_cache(maxsize=16)
+def _marker_batch(
+    producer_id: int, producer_epoch: int, marker: EndTransactionMarker, timestamp: int
+) -> tuple[bytes, BatchHeader]:
+    """The same without an offset: a transaction has one marker, for all of its partitions."""
     header = BatchHeader(
-        base_offset=base_offset,
+        base_offset=0,
         batch_length=0,
-        partition_leader_epoch=leader_epoch,
+        partition_leader_epoch=-1,
         magic=MAGIC,
         crc=0,
         attributes=TRANSACTIONAL_BIT | CONTROL_BIT,
@@ -37,4 +50,5 @@ def marker_batch(
         base_sequence=NO_SEQUENCE,
         records_count=1,
     )
-    return sealed(header, write_records([marker.as_record()]))
+    batch = sealed(header, write_records([marker.as_record()]))
+    return batch, parse_header(batch)

@@ -187,37 +187,36 @@ class Partition:
         """Whether an append is in flight."""
         return bool(self._in_flight)
 
-    def append(self, data: bytes, header: BatchHeader) -> None:
-        """Add a batch with its offset, and have it stored."""
-        self._add(data, header)
+    def append(self, data: bytes, header: BatchHeader, marker: EndTransactionMarker | None = None) -> None:
+        """Add a batch with its offset, and have it stored. With ``marker``, that is what the batch is."""
+        self._add(data, header, marker)
         self._want(BatchEntry(header.base_offset, data))
         if header.is_transactional and header.base_offset in self.producers.ongoing:
             self.when_stored(self.log.end_offset, self.events.opening(header))
 
     def append_marker(self, producer_id: int, producer_epoch: int, marker: EndTransactionMarker) -> None:
         """End a transaction with a marker, and have it stored."""
-        data = marker_batch(producer_id, producer_epoch, marker, self.log.end_offset, self.epoch, self._ctx.now)
-        header = parse_header(data)
+        end_offset, now = self.log.end_offset, self._ctx.now
+        data, header = marker_batch(producer_id, producer_epoch, marker, end_offset, self.epoch, now)
         first_offset = self.producers.first_offset_of(producer_id)
-        self.append(data, header)
+        self.append(data, header, marker)
         self.when_stored(self.log.end_offset, self.events.ending(header, marker, first_offset))
 
-    def _add(self, data: bytes, header: BatchHeader) -> None:
+    def _add(self, data: bytes, header: BatchHeader, marker: EndTransactionMarker | None = None) -> None:
         """Take in a batch, or a marker."""
         self.log.append(data, header)
         if not header.has_producer_id:
             return
         if header.is_control:
-            self._end_transaction(data, header)
+            marker = marker or EndTransactionMarker.of(read_batch(data)[0])
+            if marker is not None:
+                self._end_transaction(header, marker)
         else:
             self.producers.append(header)
         if header.is_transactional and not self.is_loading:
             self.log.first_unstable_offset = self.producers.first_unstable_offset
 
-    def _end_transaction(self, data: bytes, header: BatchHeader) -> None:
-        marker = EndTransactionMarker.of(read_batch(data)[0])
-        if marker is None:
-            return
+    def _end_transaction(self, header: BatchHeader, marker: EndTransactionMarker) -> None:
         producers = self.producers
         is_abort = marker.control_type is ControlRecordType.ABORT
         completed = producers.end_transaction(header, marker.coordinator_epoch, is_abort=is_abort)

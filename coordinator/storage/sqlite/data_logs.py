@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
@@ -240,18 +239,19 @@ class _Inserts:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._rows: list[tuple[int, int, int, bytes]] = []
+        self._counts: dict[int, int] = {}
 
     def add(self, number: int, batch: BatchEntry) -> None:
         """Insert a batch with the next flush."""
         self._rows.append((number, batch.base_offset, batch.next_offset, batch.data))
+        self._counts[number] = self._counts.get(number, 0) + 1
 
     def flush(self) -> None:
         """Insert what was added."""
-        rows, self._rows = self._rows, []
-        if rows:
-            self._connection.executemany(_INSERT, rows)
-            counts = Counter([row[0] for row in rows])
-            self._connection.executemany(_COUNT, [(count, number) for number, count in counts.items()])
+        if self._rows:
+            self._connection.executemany(_INSERT, self._rows)
+            self._connection.executemany(_COUNT, [(count, number) for number, count in self._counts.items()])
+            self._rows, self._counts = [], {}
 
 
 def _delete(connection: sqlite3.Connection, which: str, of: tuple[object, ...]) -> None:
