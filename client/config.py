@@ -123,8 +123,15 @@ class ConsumerConfig(ClientSecurityConfig):
     allow_auto_create_topics: bool = Field(
         default=True, description="Let the coordinator create a subscribed topic that does not exist."
     )
-    group_protocol: Literal["classic"] = Field(
-        default="classic", description="The protocol spoken with the coordinator."
+    group_protocol: Literal["classic", "consumer"] = Field(
+        default="classic",
+        description="How the group is managed: classic, where a member assigns, or consumer, where the coordinator "
+        "does (KIP-848).",
+    )
+    group_remote_assignor: str | None = Field(
+        default=None,
+        description="With group.protocol=consumer: the coordinator's assignor that this member asks for, such as "
+        "uniform or range; none leaves the choice to the others.",
     )
     internal_leave_group_on_close: bool = Field(
         default=True, description="Whether close leaves the group; Kafka Streams sets it to false."
@@ -159,6 +166,17 @@ class ConsumerConfig(ClientSecurityConfig):
             raise ValueError("heartbeat.interval.ms must be lower than session.timeout.ms")
         if self.group_instance_id is not None and self.group_id is None:
             raise ValueError("group.instance.id without group.id")
+        return self
+
+    @model_validator(mode="after")
+    def _leaves_to_the_broker_what_is_the_brokers(self) -> Self:
+        # Kafka: ConsumerConfig.checkUnsupportedConfigsPostProcess.
+        if self.group_protocol == "consumer":
+            for name in ("partition_assignment_strategy", "session_timeout_ms", "heartbeat_interval_ms"):
+                if name in self.model_fields_set:
+                    raise ValueError(f"{name.replace('_', '.')} cannot be set when group.protocol=consumer")
+        elif self.group_remote_assignor is not None:
+            raise ValueError("group.remote.assignor cannot be set when group.protocol=classic")
         return self
 
     @property

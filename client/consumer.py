@@ -14,11 +14,13 @@ loop; heartbeats go on while the caller's code awaits, and only there: code that
 
 from __future__ import annotations
 
+import base64
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import count
 from types import TracebackType
 from typing import Any, Self, TypeAlias
+from uuid import uuid4
 
 from rejoin.client.assignors import Assignor, assignor_named
 from rejoin.client.config import ConsumerConfig, checked_config
@@ -95,6 +97,7 @@ class Consumer:
         self,
         *topics: str,
         pattern: str | None = None,
+        regex: str | None = None,
         listener: object | None = None,
         assignor: str | Assignor | type[Assignor] | Sequence[str | Assignor | type[Assignor]] | None = None,
         key_deserializer: Deserializer | None = None,
@@ -115,7 +118,7 @@ class Consumer:
         if assignors is None:
             assignors = [assignor_named(name) for name in self.config.partition_assignment_strategy]
         self._listener = listener
-        self._topics, self._pattern = topics, pattern
+        self._topics, self._pattern, self._regex = topics, pattern, regex
         self._owns_transport = transport is None and runtime is None
         if runtime is None:
             runtime = ConsumerRuntime(transport or _transport(self.config), on_event)
@@ -128,6 +131,7 @@ class Consumer:
             versions=transport.versions,
             reads_records=transport.carries_records,
             deserializers=(key_deserializer, value_deserializer),
+            member_id=new_member_id(),
         )
         self._driver = Driver(runtime, self._core, self._call_listener, transport)
         self._buffer = RecordBuffer()
@@ -146,9 +150,10 @@ class Consumer:
 
     async def start(self) -> None:
         """Subscribe to what the constructor was given, if anything. ``async with`` does this."""
-        topics, pattern, self._topics, self._pattern = self._topics, self._pattern, (), None
-        if topics or pattern is not None:
-            await self.subscribe(topics, pattern=pattern, listener=self._listener)
+        topics, pattern, regex = self._topics, self._pattern, self._regex
+        self._topics, self._pattern, self._regex = (), None, None
+        if topics or pattern is not None or regex is not None:
+            await self.subscribe(topics, pattern=pattern, regex=regex, listener=self._listener)
 
     async def close(self, timeout_ms: int | None = None, *, leave: bool = True) -> None:
         """Commit if auto-commit is on, give up what is owned, leave the group. A second call does nothing.
@@ -171,19 +176,25 @@ class Consumer:
     # -- choosing what to read
 
     async def subscribe(
-        self, topics: str | Iterable[str] = (), *, pattern: str | None = None, listener: object | None = None
+        self,
+        topics: str | Iterable[str] = (),
+        *,
+        pattern: str | None = None,
+        regex: str | None = None,
+        listener: object | None = None,
     ) -> None:
         """Read these topics, or all whose whole name matches a regular expression, sharing them with the group.
 
-        Takes effect at the next poll. No topics at all means unsubscribe. Raises IllegalStateError when partitions were
-        assigned by hand, and InvalidGroupIdError without a group.
+        A ``pattern`` is Python's and matched here; a ``regex`` is RE2's and matched by the coordinator, which takes
+        ``group_protocol="consumer"``. Takes effect at the next poll. No topics at all means unsubscribe. Raises
+        IllegalStateError when partitions were assigned by hand, and InvalidGroupIdError without a group.
         """
-        if topics and pattern is not None:
+        if [bool(topics), pattern is not None, regex is not None].count(True) > 1:
             raise IllegalStateError("subscribe to topics or to a pattern, not to both")
         if listener is not None:
             self._listener = listener
         names = (topics,) if isinstance(topics, str) else tuple(topics)
-        await self._driver.call(lambda token: Subscribed(names, pattern, token))
+        await self._driver.call(lambda token: Subscribed(names, pattern, token, regex))
 
     async def unsubscribe(self) -> None:
         """Read nothing any more and leave the group. Nothing is committed."""
@@ -393,6 +404,13 @@ class Consumer:
             # Kafka: ConsumerRebalanceListener.onPartitionsLost calls onPartitionsRevoked unless overridden.
             method = getattr(self._listener, "on_partitions_revoked", None)
         return None if method is None else method(list(effect.partitions))
+
+
+def new_member_id() -> str:
+    """A random id in Kafka's form of 22 characters."""
+    while (made := base64.urlsafe_b64encode(uuid4().bytes).decode()[:22]).startswith("-"):
+        pass  # Kafka: Uuid.randomUuid. A leading dash reads like an option.
+    return made
 
 
 def _assignors(

@@ -54,10 +54,11 @@ class Api:
 
 
 class _ByRequest(dict[type[Request], Api]):
-    """The APIs that are offered, by their requests: an entry is made when it is first looked up."""
+    """The APIs by their requests: an entry is made when it is first looked up. A client may ask what no node offers."""
 
     def __missing__(self, request: type[Request]) -> Api:
-        api = BY_NAME.get(request.__name__.removesuffix("Request"))
+        name = request.__name__.removesuffix("Request")
+        api = BY_NAME.get(name) or next((each for each in DEFINED.values() if each.name == name), None)
         if api is None or api.request is not request:
             raise KeyError(request)
         self[request] = api

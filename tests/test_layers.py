@@ -22,6 +22,7 @@ CONSUMER_BASE = (
         f"client.core.{module}"
         for module in (
             *("base_context", "effects", "errors", "fetch.consumer_record", "fetch.fetched", "fetch.session", "inputs"),
+            "group.consumer.state",
             *("metadata", "reactions", "requests", "sending", "state", "step_context", "subscription"),
         )
     ),
@@ -197,6 +198,7 @@ MAY_IMPORT = {
     "client.core.fetch": (*CONSUMER_BASE, "client.core.fetch", "client.config"),
     "client.core.group": (*CONSUMER_BASE, "client.core.group"),
     "client.core.group.join_loop": (*CONSUMER_BASE, "client.core.group", "client.core.offsets.commits"),
+    "client.core.group.consumer.reconciliation": (*CONSUMER_BASE, "client.core.group", "client.core.offsets.commits"),
     "client.core.group.closing": (
         *CONSUMER_BASE,
         "client.core.group",

@@ -22,6 +22,8 @@ from rejoin.client.core import metadata, poll, quiescence
 from rejoin.client.core.effects import CallDone, CommitDone, Effect, OffsetsFound, PollFailed, PollReturned
 from rejoin.client.core.errors import DisconnectError, IllegalStateError, InvalidGroupIdError, KafkaError
 from rejoin.client.core.group import closing, heartbeats, join_attempt, listener, lookup, membership
+from rejoin.client.core.group.consumer import rounds
+from rejoin.client.core.group.consumer.state import ConsumerMembership
 from rejoin.client.core.inputs import (
     Answered,
     Assigned,
@@ -66,6 +68,7 @@ class ConsumerCore:
 
     ``jitter`` gives a number in [0, 1) each time a backoff is chosen. ``versions`` makes it speak an older version of
     some APIs. ``log_end`` is for drivers that know where a partition's log ends; without it ListOffsets is asked.
+    ``member_id`` is what a member of a consumer group is known by; a classic one gets its id from the coordinator.
     ``reads_records`` reads them by Fetch; then keys and values are what the ``deserializers`` make of them.
 
     Raises ValueError when the assignors have no rebalance protocol in common.
@@ -81,12 +84,15 @@ class ConsumerCore:
         log_end: LogEnd | None = None,
         reads_records: bool = False,
         deserializers: tuple[Deserializer | None, Deserializer | None] = (None, None),
+        member_id: str = "",
     ) -> None:
         self.config = config
         self._ctx = StepContext(
             config, assignors, jitter, {} if versions is None else versions, log_end, reads_records, deserializers
         )
         self._state = ConsumerState()
+        if config.group_protocol == "consumer":
+            self._state.membership = ConsumerMembership(member_id)
 
     # -- the door
 
@@ -334,7 +340,7 @@ def _choose(state: ConsumerState, ctx: StepContext, what: Subscribed | Assigned 
 
 def _choose_or_raise(state: ConsumerState, ctx: StepContext, what: Subscribed | Assigned | Unsubscribed) -> None:
     match what:
-        case Subscribed(pattern=None, topics=()) | Assigned(partitions=()) | Unsubscribed():
+        case Subscribed(pattern=None, regex=None, topics=()) | Assigned(partitions=()) | Unsubscribed():
             closing.unsubscribe(state, ctx, what.token)
             return
         case Subscribed():
@@ -357,6 +363,16 @@ def _choose_or_raise(state: ConsumerState, ctx: StepContext, what: Subscribed | 
 def _subscribe(state: ConsumerState, ctx: StepContext, what: Subscribed) -> None:
     if ctx.config.group_id is None:
         raise InvalidGroupIdError("a subscription needs a group.id; assign partitions without one")
+    if state.membership is not None:
+        state.membership.is_subscription_new = True
+    if what.regex is not None:
+        if state.membership is None:
+            raise IllegalStateError("a regular expression is matched by the coordinator: set group_protocol='consumer'")
+        if not what.regex.strip():
+            raise IllegalStateError("an empty regular expression matches no topic")
+        state.subscription.subscribe_regex(what.regex)
+        metadata.request_update(state)
+        return
     if what.pattern is not None:
         if not what.pattern:
             raise IllegalStateError("an empty pattern matches no topic")
@@ -402,7 +418,9 @@ def _advance(state: ConsumerState, ctx: StepContext) -> None:
         held, state.held_join_answers = state.held_join_answers, []
         for answer in held:
             _take_answer(state, ctx, answer)
-    if state.heartbeat.enabled and not is_closing:
+    if state.membership is not None:
+        rounds.advance(state, ctx)
+    elif state.heartbeat.enabled and not is_closing:
         heartbeats.advance(state, ctx)
     if state.join.attempt is not None:
         join_attempt.lead_on(state, ctx, state.join.attempt)

@@ -48,6 +48,14 @@ class CodedError(KafkaError):
         self.java_name = java_name(error)
 
 
+class StaleMemberEpochError(CodedError):
+    """The member's epoch has moved on; with the epoch of the next heartbeat the same may succeed."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.STALE_MEMBER_EPOCH)
+        self.retriable = True
+
+
 class DisconnectError(KafkaError):
     """The connection was lost, or the answer took too long: the request may have arrived or not."""
 

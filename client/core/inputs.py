@@ -68,11 +68,15 @@ class Failure(Enum):
 
 @dataclass(slots=True)
 class Subscribed:
-    """Read these topics, or all whose whole name matches a pattern. No topics at all means: unsubscribe."""
+    """Read these topics, or all whose whole name matches a pattern. No topics at all means: unsubscribe.
+
+    ``regex`` is matched by the coordinator, which takes the consumer protocol.
+    """
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     token: Token = None
+    regex: str | None = None
 
 
 @dataclass(slots=True)

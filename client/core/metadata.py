@@ -107,6 +107,9 @@ def _answered(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, res
                 again = True
     if ctx.reads_records:
         _learn_leaders(state, response)
+    elif state.membership is not None:
+        known = {topic.name or "": topic.topic_id for topic in response.topics if topic.error_code is ErrorCode.NONE}
+        state.cluster.topic_ids |= known
     if forbidden:
         metadata.error = TopicAuthorizationError(forbidden)
     metadata.topics = topics

@@ -10,6 +10,7 @@ from rejoin.client.core.effects import PollFailed, PollReturned
 from rejoin.client.core.errors import IllegalStateError, KafkaError, WakeupError
 from rejoin.client.core.fetch import buffer, fetcher, validation
 from rejoin.client.core.group import heartbeats, join_attempt, join_loop, lookup
+from rejoin.client.core.group.consumer import rounds
 from rejoin.client.core.inputs import Polled
 from rejoin.client.core.offsets import commits, fetching, positions
 from rejoin.client.core.state import ConsumerState, Poll
@@ -80,10 +81,13 @@ def _update_assignment(state: ConsumerState, ctx: StepContext, poll: Poll) -> bo
     # Kafka: updateAssignmentMetadataIfNeeded. A join that goes on does not stop records of what is kept.
     metadata.raise_error(state)
     if ctx.config.group_id is not None:
-        join_loop.raise_listener_error(state)
+        if state.membership is None:
+            join_loop.raise_listener_error(state)
         join_attempt.follow_metadata(state, ctx)
         commits.run_completed(state, ctx)
-        if state.subscription.automatic:
+        if state.membership is not None and state.subscription.automatic:
+            rounds.raise_failure(state, ctx)
+        elif state.subscription.automatic:
             heartbeats.poll_heartbeat(state, ctx)
             if not lookup.ensure_for_user(state, ctx):
                 return False

@@ -27,6 +27,9 @@ class Reaction(Enum):
     TAKE_MEMBER_ID = auto()
     """The answer carries the member id to join with; go round at once."""
 
+    TAKE_EPOCH = auto()
+    """The member epoch has moved on: try again with the one that the next heartbeat brings."""
+
     FORGET_MEMBERSHIP = auto()
     """Not a member any more: forget generation and member id if they are still those of the request."""
 
@@ -112,9 +115,29 @@ ON_HEARTBEAT: Final[Mapping[E, Reaction]] = {
     E.FENCED_INSTANCE_ID: Reaction.FENCED,
 }
 
+ON_CONSUMER_GROUP_HEARTBEAT: Final[Mapping[E, Reaction]] = {
+    # Kafka: AbstractHeartbeatRequestManager.onErrorResponse. What is not here ends the membership for good.
+    E.NOT_COORDINATOR: Reaction.FORGET_COORDINATOR,
+    E.COORDINATOR_NOT_AVAILABLE: Reaction.FORGET_COORDINATOR,
+    E.COORDINATOR_LOAD_IN_PROGRESS: Reaction.BACK_OFF,
+    E.FENCED_MEMBER_EPOCH: Reaction.FORGET_MEMBERSHIP,
+    E.UNKNOWN_MEMBER_ID: Reaction.FORGET_MEMBERSHIP,
+    E.TOPIC_AUTHORIZATION_FAILED: Reaction.RAISE_TOPICS,
+    E.GROUP_AUTHORIZATION_FAILED: Reaction.RAISE,
+    E.INVALID_REQUEST: Reaction.RAISE,
+    E.GROUP_MAX_SIZE_REACHED: Reaction.RAISE,
+    E.UNRELEASED_INSTANCE_ID: Reaction.RAISE,
+    E.FENCED_INSTANCE_ID: Reaction.RAISE,
+    E.UNSUPPORTED_ASSIGNOR: Reaction.RAISE,
+    E.UNSUPPORTED_VERSION: Reaction.RAISE,
+    E.INVALID_REGULAR_EXPRESSION: Reaction.RAISE,
+    E.GROUP_ID_NOT_FOUND: Reaction.RAISE,
+}
+
 ON_OFFSET_COMMIT: Final[Mapping[E, Reaction]] = {
     E.COORDINATOR_LOAD_IN_PROGRESS: Reaction.BACK_OFF,
     E.UNKNOWN_TOPIC_OR_PARTITION: Reaction.BACK_OFF,
+    E.STALE_MEMBER_EPOCH: Reaction.TAKE_EPOCH,
     E.COORDINATOR_NOT_AVAILABLE: Reaction.FORGET_COORDINATOR,
     E.NOT_COORDINATOR: Reaction.FORGET_COORDINATOR,
     E.REQUEST_TIMED_OUT: Reaction.FORGET_COORDINATOR,
@@ -132,6 +155,7 @@ ON_OFFSET_COMMIT: Final[Mapping[E, Reaction]] = {
 ON_OFFSET_FETCH: Final[Mapping[E, Reaction]] = {
     E.COORDINATOR_LOAD_IN_PROGRESS: Reaction.BACK_OFF,
     E.UNSTABLE_OFFSET_COMMIT: Reaction.BACK_OFF,
+    E.STALE_MEMBER_EPOCH: Reaction.TAKE_EPOCH,
     E.COORDINATOR_NOT_AVAILABLE: Reaction.FORGET_COORDINATOR,
     E.NOT_COORDINATOR: Reaction.FORGET_COORDINATOR,
     E.NETWORK_EXCEPTION: Reaction.FORGET_COORDINATOR,
@@ -169,6 +193,7 @@ TABLES: Final[Mapping[str, Mapping[E, Reaction]]] = {
     "JoinGroup": ON_JOIN_GROUP,
     "SyncGroup": ON_SYNC_GROUP,
     "Heartbeat": ON_HEARTBEAT,
+    "ConsumerGroupHeartbeat": ON_CONSUMER_GROUP_HEARTBEAT,
     "OffsetCommit": ON_OFFSET_COMMIT,
     "OffsetFetch": ON_OFFSET_FETCH,
     "Fetch": ON_FETCH,
@@ -181,6 +206,7 @@ OTHERWISE: Final[Mapping[str, Reaction]] = {
     "JoinGroup": Reaction.RAISE_UNEXPECTED,
     "SyncGroup": Reaction.RAISE_UNEXPECTED,
     "Heartbeat": Reaction.IGNORE,
+    "ConsumerGroupHeartbeat": Reaction.RAISE_UNEXPECTED,
     "OffsetCommit": Reaction.RAISE_UNEXPECTED,
     "OffsetFetch": Reaction.RAISE_UNEXPECTED,
     "Fetch": Reaction.RAISE_UNEXPECTED,

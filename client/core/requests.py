@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from rejoin.client.config import ConsumerConfig
 from rejoin.client.core.inputs import OffsetAndMetadata
-from rejoin.client.core.state import Generation
+from rejoin.client.core.state import NO_GENERATION, Generation
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.find_coordinator import (
     Coordinator,
@@ -164,7 +164,9 @@ def offset_commit(
     )
 
 
-def offset_fetch(group_id: str, partitions: Iterable[TopicPartition], version: int) -> OffsetFetchRequest:
+def offset_fetch(
+    group_id: str, partitions: Iterable[TopicPartition], version: int, member: Generation = NO_GENERATION
+) -> OffsetFetchRequest:
     """Committed offsets of these partitions, without those of open transactions (``requireStable``)."""
     topics = _topics(partitions)
     if version < 8:
@@ -179,7 +181,12 @@ def offset_fetch(group_id: str, partitions: Iterable[TopicPartition], version: i
     wanted = tuple(
         OffsetFetchRequestTopics(name=topic, partition_indexes=tuple(numbers)) for topic, numbers in topics.items()
     )
-    return OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group_id, topics=wanted),), require_stable=True)
+    group = OffsetFetchRequestGroup(group_id=group_id, topics=wanted)
+    if version >= 9 and member.member_id:
+        group = OffsetFetchRequestGroup(
+            group_id=group_id, member_id=member.member_id, member_epoch=member.generation_id, topics=wanted
+        )
+    return OffsetFetchRequest(groups=(group,), require_stable=True)
 
 
 def offset_fetch_error(response: OffsetFetchResponse, version: int) -> ErrorCode:

@@ -17,6 +17,7 @@ from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.errors import KafkaError
 from rejoin.client.core.fetch.fetched import FetchedBatches
 from rejoin.client.core.fetch.session import FetchSessionHandler
+from rejoin.client.core.group.consumer.state import ConsumerMembership, LocalAssignment
 from rejoin.client.core.inputs import Answered, Failed, Millis, OffsetAndMetadata, Token
 from rejoin.client.core.subscription import SubscriptionState
 from rejoin.journal.events.client import CommitKind
@@ -229,6 +230,22 @@ class PendingCommit:
 
 
 @dataclass(slots=True)
+class Reconciliation:
+    """In a consumer group: an assignment that is being taken over, as far as its topics are known."""
+
+    assignment: LocalAssignment
+    partitions: list[TopicPartition]
+    revoked: list[TopicPartition]
+    joins: int
+    """How often the member had joined when this began."""
+    until: Millis
+    """Until when the commit before it is repeated."""
+    commit: PendingCommit | None = None
+    retry_at: Millis = 0
+    committed: bool = False
+
+
+@dataclass(slots=True)
 class CommitState:
     """The commits that are open."""
 
@@ -391,6 +408,9 @@ class ConsumerState:
     heartbeat: HeartbeatTimers = field(default_factory=HeartbeatTimers)
     lookup: CoordinatorLookup = field(default_factory=CoordinatorLookup)
     join: JoinState = field(default_factory=JoinState)
+    membership: ConsumerMembership | None = None
+    """Of a member that uses the consumer protocol. ``generation`` has its member epoch then, and ``join`` is unused."""
+    reconciliation: Reconciliation | None = None
 
     subscription: SubscriptionState = field(default_factory=SubscriptionState)
     metadata: MetadataCache = field(default_factory=MetadataCache)

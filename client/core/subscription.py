@@ -82,6 +82,8 @@ class SubscriptionState:
         self.topics: tuple[str, ...] = ()
         """Subscribed topics in ascending order; with a pattern, those known to match it."""
         self.pattern: re.Pattern[str] | None = None
+        self.regex: str | None = None
+        """A regular expression that the coordinator matches, in the syntax of RE2."""
         self.group_topics: tuple[str, ...] = ()
         """As leader: the topics of the whole group, which are watched too."""
         self.assignment: dict[TopicPartition, PartitionState] = {}
@@ -110,7 +112,12 @@ class SubscriptionState:
         except re.error as error:
             raise IllegalStateError(f"bad pattern {pattern!r}: {error}") from error
         self._choose(SubscriptionType.AUTO_PATTERN)
-        self.pattern = compiled
+        self.pattern, self.regex = compiled, None
+
+    def subscribe_regex(self, regex: str) -> None:
+        """Subscribe to what the coordinator finds; which topics those are comes with the assignment."""
+        self._choose(SubscriptionType.AUTO_PATTERN)
+        self.pattern, self.regex = None, regex
 
     def change_topics(self, topics: Iterable[str]) -> bool:
         changed = tuple(sorted(set(topics)))
@@ -139,7 +146,7 @@ class SubscriptionState:
     def unsubscribe(self) -> None:
         self.type = SubscriptionType.NONE
         self.topics = self.group_topics = ()
-        self.pattern = None
+        self.pattern = self.regex = None
         self._replace(())
 
     def matches(self, topic: str) -> bool:

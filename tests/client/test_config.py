@@ -69,7 +69,7 @@ def test_lists_may_be_text_with_commas() -> None:
         ({"auto.offset.reset": "middle"}, "auto.offset.reset"),
         ({"session.timeout": 1}, "session.timeout"),
         ({"max.poll.records": 0}, "max.poll.records"),
-        ({"group.protocol": "consumer"}, "group.protocol"),
+        ({"group.protocol": "streams"}, "group.protocol"),
     ],
 )
 def test_what_makes_no_sense_is_refused_by_name(settings: dict[str, object], words: str) -> None:

@@ -13,6 +13,7 @@ from rejoin.client.core.effects import CallbackKind, CallDone
 from rejoin.client.core.errors import KafkaError
 from rejoin.client.core.fetch import fetcher
 from rejoin.client.core.group import join_loop, listener, lookup, membership
+from rejoin.client.core.group.consumer import heartbeats, transitions
 from rejoin.client.core.inputs import Closed, Token
 from rejoin.client.core.offsets import commits
 from rejoin.client.core.sending import cancel
@@ -27,6 +28,14 @@ _Then: TypeAlias = Callable[[KafkaError | None], None]
 
 def unsubscribe(state: ConsumerState, ctx: StepContext, token: Token) -> None:
     """Give up what is owned, leave the group, read nothing any more. Nothing is committed."""
+
+    def left(error: KafkaError | None) -> None:
+        state.subscription.unsubscribe()
+        ctx.emit(CallDone(token, error))
+
+    if state.membership is not None:
+        transitions.leave(state, ctx, membership.UNSUBSCRIBED_REASON, left)
+        return
 
     def given_up(error: KafkaError | None) -> None:
         if error is None:
@@ -105,6 +114,16 @@ def _stop(state: ConsumerState, ctx: StepContext) -> None:
     closing = state.closing
     closing.phase = ClosePhase.GIVING_UP
     state.heartbeat.enabled = False
+    if state.membership is not None:
+
+        def left(error: KafkaError | None) -> None:
+            state.subscription.unsubscribe()
+            closing.error = error
+            closing.phase = ClosePhase.AWAITING_ANSWERS
+            heartbeats.advance(state, ctx)
+
+        transitions.leave(state, ctx, membership.CLOSED_REASON, left, stays=not closing.leave)
+        return
     if not closing.leave:
         closing.phase = ClosePhase.AWAITING_ANSWERS
         return

@@ -12,7 +12,7 @@ from typing import Any
 from rejoin.client.core import requests
 from rejoin.client.core.errors import FencedInstanceIdError, KafkaError
 from rejoin.client.core.sending import send
-from rejoin.client.core.state import ConsumerState, Generation, MemberState, RequestInFlight
+from rejoin.client.core.state import NO_GENERATION, ConsumerState, Generation, MemberState, RequestInFlight
 from rejoin.client.core.step_context import StepContext
 from rejoin.journal.events.client import GroupLeft, MembershipReset, RejoinRequested
 from rejoin.protocol.errors import ErrorCode
@@ -29,6 +29,13 @@ def identity(state: ConsumerState, ctx: StepContext) -> dict[str, Any]:
     """The member's identity, as events carry it."""
     generation = state.generation
     return {**ctx.identity, "member_id": generation.member_id, "generation": generation.generation_id}
+
+
+def fetcher(state: ConsumerState) -> Generation:
+    """Who asks for committed offsets: a member of a consumer group says so, others do not."""
+    # Kafka: CommitRequestManager.OffsetFetchRequestState.
+    generation = state.stable_generation
+    return NO_GENERATION if state.membership is None or generation is None else generation
 
 
 def fenced_error(ctx: StepContext) -> FencedInstanceIdError:

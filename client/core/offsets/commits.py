@@ -24,6 +24,7 @@ from rejoin.client.core.errors import (
     KafkaTimeoutError,
     RebalanceInProgressError,
     RetriableCommitFailedError,
+    StaleMemberEpochError,
     TopicAuthorizationError,
     UnexpectedError,
 )
@@ -273,6 +274,8 @@ def _react(state: ConsumerState, ctx: StepContext, error: ErrorCode, sent: Reque
     match reaction("OffsetCommit", error):
         case Reaction.BACK_OFF:
             return CodedError(error)
+        case Reaction.TAKE_EPOCH:
+            return StaleMemberEpochError()
         case Reaction.FORGET_COORDINATOR:
             lookup.forget(state, ctx, f"error response {error.name}")
             return CodedError(error)
@@ -284,6 +287,9 @@ def _react(state: ConsumerState, ctx: StepContext, error: ErrorCode, sent: Reque
             return membership.fenced_error(ctx)
         case Reaction.FORGET_MEMBERSHIP | Reaction.FORGET_GENERATION | Reaction.FENCED if not unchanged and preparing:
             return RebalanceInProgressError(REBALANCING)
+        case Reaction.FORGET_MEMBERSHIP if state.membership is not None:
+            # Kafka: CommitRequestManager. The heartbeats of a consumer group's member say what becomes of it.
+            return CommitFailedError(OLD_MEMBERSHIP)
         case Reaction.FORGET_MEMBERSHIP | Reaction.FORGET_GENERATION:
             membership.reset_on_error(state, ctx, "OFFSET_COMMIT", error)
             return CommitFailedError(OLD_MEMBERSHIP)

@@ -14,6 +14,7 @@ from rejoin.client.core.errors import (
     GroupAuthorizationError,
     KafkaError,
     NoOffsetForPartitionError,
+    StaleMemberEpochError,
     TopicAuthorizationError,
     UnexpectedError,
 )
@@ -101,7 +102,7 @@ def _fetch_committed(
     state: ConsumerState, ctx: StepContext, partitions: tuple[TopicPartition, ...], generation: Generation | None
 ) -> CommittedFetch:
     fetch = CommittedFetch(partitions, generation)
-    request = requests.offset_fetch(ctx.group_id, partitions, ctx.version(OFFSET_FETCH))
+    request = requests.offset_fetch(ctx.group_id, partitions, ctx.version(OFFSET_FETCH), membership.fetcher(state))
     fetch.request_id = send(
         state,
         ctx,
@@ -161,6 +162,8 @@ def read_committed(
 
 def _group_error(state: ConsumerState, ctx: StepContext, error: ErrorCode) -> KafkaError:
     match reaction("OffsetFetch", error):
+        case Reaction.TAKE_EPOCH:
+            return StaleMemberEpochError()
         case Reaction.FORGET_COORDINATOR:
             lookup.forget(state, ctx, f"error response {error.name}")
             return CodedError(error)

@@ -18,7 +18,7 @@ from rejoin.client.core.errors import (
     TopicAuthorizationError,
 )
 from rejoin.client.core.fetch.leaders import by_leader
-from rejoin.client.core.group import lookup
+from rejoin.client.core.group import lookup, membership
 from rejoin.client.core.inputs import CommittedAsked, OffsetsAsked, PositionAsked
 from rejoin.client.core.offsets import positions
 from rejoin.client.core.sending import cancel, send
@@ -80,7 +80,7 @@ def _ask_committed(
         query.metadata = {partition: each.metadata for partition, each in committed.items() if each is not None}
         return {partition: None if each is None else each.offset for partition, each in committed.items()}
 
-    request = requests.offset_fetch(ctx.group_id, partitions, ctx.version(OFFSET_FETCH))
+    request = requests.offset_fetch(ctx.group_id, partitions, ctx.version(OFFSET_FETCH), membership.fetcher(state))
     _send(state, ctx, query, request, read, to=state.coordinator)
 
 

@@ -82,6 +82,7 @@ from rejoin.protocol.messages.records.list_offsets import (
 )
 from rejoin.protocol.registry import BY_NAME, BY_REQUEST, Api
 from rejoin.protocol.types import TopicPartition
+from tests.client.core.heartbeats import MEMBER_ID, heartbeat_response, shown_heartbeat, topic_id
 
 NONE = ErrorCode.NONE
 
@@ -115,7 +116,9 @@ class Bench:
         self.config = ConsumerConfig(**settings)
         made = [assignor_named(a) if isinstance(a, str) else a for a in assignors]
         spoken: dict[Api, int] = {BY_NAME[name]: version for name, version in (versions or {}).items()}
-        self.core = ConsumerCore(self.config, made, lambda: jitter, versions=spoken, log_end=log_end)
+        self.core = ConsumerCore(
+            self.config, made, lambda: jitter, versions=spoken, log_end=log_end, member_id=MEMBER_ID
+        )
         self.now = 1_000_000
         self.started = self.now
         self.topics = dict(topics if topics is not None else {"t": 2})
@@ -192,6 +195,8 @@ class Bench:
                 return f"SyncGroup gen={request.generation_id} assignments={len(request.assignments)}"
             case "Heartbeat":
                 return f"Heartbeat gen={request.generation_id}"
+            case "ConsumerGroupHeartbeat":
+                return shown_heartbeat(request)
             case "LeaveGroup" if not request.members:
                 return f"LeaveGroup {request.member_id!r}"
             case "LeaveGroup":
@@ -228,8 +233,8 @@ class Bench:
 
     # -- the user
 
-    def subscribe(self, *topics: str, pattern: str | None = None) -> None:
-        self.step(Subscribed(topics, pattern))
+    def subscribe(self, *topics: str, pattern: str | None = None, regex: str | None = None) -> None:
+        self.step(Subscribed(topics, pattern, regex=regex))
 
     def poll(self, timeout_ms: int = 60_000) -> None:
         self.step(Polled(timeout_ms))
@@ -290,6 +295,8 @@ class Bench:
                 return HeartbeatResponse(error_code=error)
             case "LeaveGroup":
                 return LeaveGroupResponse(error_code=error)
+            case "ConsumerGroupHeartbeat":
+                return heartbeat_response(error, **fields)
             case "OffsetCommit":
                 return self._commit(request, error)
             case "OffsetFetch":
@@ -307,6 +314,7 @@ class Bench:
             topics=tuple(
                 MetadataResponseTopic(
                     name=name,
+                    topic_id=topic_id(name),
                     is_internal=name.startswith("__"),
                     error_code=NONE if name in self.topics else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                     partitions=tuple(

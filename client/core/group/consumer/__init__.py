@@ -1,0 +1,1 @@
+"""Membership by the consumer group protocol (KIP-848): the coordinator assigns, the member takes over step by step."""

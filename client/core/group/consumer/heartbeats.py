@@ -1,0 +1,196 @@
+"""ConsumerGroupHeartbeat: when it is sent, what it has, and what its answers mean.
+
+Source: Kafka's AbstractHeartbeatRequestManager and ConsumerHeartbeatRequestManager.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from rejoin.client.core.errors import (
+    CodedError,
+    CoordinatorGivenUpError,
+    GroupAuthorizationError,
+    KafkaError,
+    TopicAuthorizationError,
+)
+from rejoin.client.core.group import lookup, membership
+from rejoin.client.core.group.consumer import transitions
+from rejoin.client.core.group.consumer.state import (
+    HAS_NO_GROUP,
+    IS_LEAVING,
+    NOTHING_SENT,
+    SENDS_AT_ONCE,
+    SENDS_NOTHING,
+    TAKES_ASSIGNMENTS,
+    ConsumerMembership,
+    LocalAssignment,
+    MembershipState,
+    SentFields,
+)
+from rejoin.client.core.reactions import Reaction, reaction
+from rejoin.client.core.sending import send
+from rejoin.client.core.state import ConsumerState, RequestInFlight
+from rejoin.client.core.step_context import StepContext
+from rejoin.journal.events.client import HeartbeatFailed
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Response
+from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    HeartbeatAssignment,
+    OwnedTopicPartitions,
+)
+
+_Value = TypeVar("_Value")
+
+
+def advance(state: ConsumerState, ctx: StepContext) -> None:
+    """Send a heartbeat if one is due, else say when the next one is."""
+    member = transitions.member_of(state)
+    if member.state in SENDS_NOTHING:
+        return
+    if not lookup.ensure(state, ctx):
+        return
+    is_leaving = member.state is MembershipState.LEAVING
+    if member.request_id is not None and not is_leaving:
+        return
+    if is_leaving or (member.state in SENDS_AT_ONCE and ctx.now >= member.retry_at):
+        _send(state, ctx)
+        return
+    due_at = max(member.due_at, member.retry_at)
+    if member.state in SENDS_AT_ONCE:
+        due_at = member.retry_at
+    if ctx.now >= due_at:
+        _send(state, ctx)
+    else:
+        ctx.wake(due_at)
+
+
+def _send(state: ConsumerState, ctx: StepContext) -> None:
+    member = transitions.member_of(state)
+    request = _request(state, ctx, member)
+    member.due_at = ctx.now + member.interval_ms
+    request_id = send(state, ctx, request, _answered, _failed, to=state.coordinator, generation=state.generation)
+    match member.state:
+        case MembershipState.LEAVING:
+            # Kafka: the answer is not waited for.
+            member.request_id = None
+            transitions.left(state, ctx)
+            return
+        case MembershipState.ACKNOWLEDGING:
+            member.enter(MembershipState.STABLE if member.is_reconciled else MembershipState.RECONCILING)
+    member.request_id = request_id
+
+
+def _request(state: ConsumerState, ctx: StepContext, member: ConsumerMembership) -> ConsumerGroupHeartbeatRequest:
+    """All fields when it joins, else those that differ from what was last sent."""
+    config, subscription = ctx.config, state.subscription
+    joins = member.state is MembershipState.JOINING
+    now = SentFields(
+        config.max_poll_interval_ms,
+        () if subscription.regex is not None else subscription.topics,
+        subscription.regex,
+        config.group_remote_assignor or None,
+        member.current,
+    )
+    before, member.sent = member.sent, now
+    has_new_regex = now.regex != before.regex or (joins and now.regex is not None)
+    return ConsumerGroupHeartbeatRequest(
+        group_id=ctx.group_id,
+        member_id=member.member_id,
+        member_epoch=member.epoch,
+        instance_id=config.group_instance_id,
+        rack_id=config.client_rack or None if joins else None,
+        rebalance_timeout_ms=_if_new(now.rebalance_timeout_ms, before.rebalance_timeout_ms, joins, -1),
+        subscribed_topic_names=_if_new(now.topics, before.topics, joins, None),
+        subscribed_topic_regex=(now.regex or "") if has_new_regex else None,
+        server_assignor=_if_new(now.assignor, before.assignor, joins, None),
+        topic_partitions=_owned(member.current) if joins or now.assignment != before.assignment else None,
+    )
+
+
+def _if_new(now: _Value, before: _Value, joins: bool, otherwise: _Value) -> _Value:
+    return now if joins or now != before else otherwise
+
+
+def _owned(assignment: LocalAssignment) -> tuple[OwnedTopicPartitions, ...]:
+    return tuple(
+        OwnedTopicPartitions(topic_id=topic_id, partitions=tuple(sorted(partitions)))
+        for topic_id, partitions in assignment.partitions.items()
+    )
+
+
+def _answered(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, response: Response) -> None:
+    assert isinstance(response, ConsumerGroupHeartbeatResponse)
+    member = transitions.member_of(state)
+    is_last = member.request_id == sent.request_id
+    if is_last:
+        member.request_id = None
+    if response.error_code is not ErrorCode.NONE:
+        if is_last or member.state in IS_LEAVING:
+            _refused(state, ctx, response)
+        return
+    if not is_last or member.state in HAS_NO_GROUP or member.state is MembershipState.LEAVING:
+        return
+    member.attempts = member.retry_at = 0
+    member.due_at += response.heartbeat_interval_ms - member.interval_ms
+    member.interval_ms = response.heartbeat_interval_ms
+    if response.member_epoch != member.epoch:
+        transitions.set_epoch(state, response.member_epoch)
+    if response.assignment is not None and member.state in TAKES_ASSIGNMENTS:
+        _take_target(member, response.assignment)
+
+
+def _take_target(member: ConsumerMembership, assignment: HeartbeatAssignment) -> None:
+    """The coordinator says what this member should have now."""
+    partitions = {each.topic_id: frozenset(each.partitions) for each in assignment.topic_partitions}
+    if member.target.epoch < 0 or member.target.partitions != partitions:
+        member.target = LocalAssignment(member.target.epoch + 1, partitions)
+    if not member.is_reconciled:
+        member.enter(MembershipState.RECONCILING)
+    elif member.state in (MembershipState.JOINING, MembershipState.RECONCILING):
+        member.enter(MembershipState.STABLE)
+
+
+def _refused(state: ConsumerState, ctx: StepContext, response: ConsumerGroupHeartbeatResponse) -> None:
+    member, error = transitions.member_of(state), response.error_code
+    member.sent = NOTHING_SENT
+    ctx.emit(HeartbeatFailed(problem=error.name, **membership.identity(state, ctx)))
+    if error is ErrorCode.GROUP_ID_NOT_FOUND and member.state in (*IS_LEAVING, MembershipState.UNSUBSCRIBED):
+        return
+    match reaction("ConsumerGroupHeartbeat", error):
+        case Reaction.FORGET_COORDINATOR:
+            lookup.forget(state, ctx, f"error response {error.name}")
+            member.attempts = member.retry_at = member.due_at = 0
+        case Reaction.BACK_OFF:
+            _back_off(member, ctx)
+        case Reaction.FORGET_MEMBERSHIP:
+            member.attempts = member.retry_at = 0
+            transitions.fence(state, ctx)
+        case Reaction.RAISE_TOPICS:
+            member.failure = TopicAuthorizationError(state.subscription.topics)
+            _back_off(member, ctx)
+        case _ if error is ErrorCode.GROUP_AUTHORIZATION_FAILED:
+            transitions.fail(state, GroupAuthorizationError(f"not authorized for group {ctx.group_id}"))
+        case _ if error is ErrorCode.FENCED_INSTANCE_ID:
+            transitions.fail(state, membership.fenced_error(ctx))
+        case _:
+            transitions.fail(state, CodedError(error, f"{error.name}: {response.error_message or 'no reason given'}"))
+
+
+def _failed(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, problem: KafkaError) -> None:
+    member = transitions.member_of(state)
+    if member.request_id != sent.request_id:
+        return
+    member.request_id = None
+    member.sent = NOTHING_SENT
+    if not isinstance(problem, CoordinatorGivenUpError):
+        ctx.emit(HeartbeatFailed(problem=str(problem), **membership.identity(state, ctx)))
+    _back_off(member, ctx)
+
+
+def _back_off(member: ConsumerMembership, ctx: StepContext) -> None:
+    member.retry_at = ctx.now + ctx.backoff(member.attempts)
+    member.due_at = min(member.due_at, member.retry_at)
+    member.attempts += 1
