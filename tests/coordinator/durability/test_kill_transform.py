@@ -1,6 +1,6 @@
 """`rejoin consume --transform-to --exactly-once`, killed with kill -9 again and again: each input becomes one record.
 
-``REJOIN_KILL_TRANSFORM_ROUNDS`` says how often, ``REJOIN_KILL_SEED`` draws who is killed.
+So is the node. ``REJOIN_KILL_TRANSFORM_ROUNDS`` says how often, ``REJOIN_KILL_SEED`` draws which process is killed.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def command(service: Service, number: int) -> list[str]:
         sys.executable, "-m", "rejoin", "consume", "--bootstrap", f"127.0.0.1:{service.kafka_port}", "--group", "g",
         "--topic", f"orders,{SYNTHETIC}", "--transform-to", "copies", "--exactly-once", "--static",
         "--first", str(number), "--max-poll-records", "10", "--processing-time", "1ms", "--log-level", "error",
-        "-c", "retry.backoff.max.ms=100", "-c", "linger.ms=0",
+        "-c", "retry.backoff.max.ms=100", "-c", "linger.ms=0", "-c", "transaction.timeout.ms=600000",
     ]  # fmt: skip
 
 
@@ -101,9 +101,13 @@ def test_each_input_becomes_one_record(tmp_path: Path) -> None:
 
     try:
         processes += [start(number) for number in range(PROCESSES)]
-        for _ in range(ROUNDS):
+        for done in range(ROUNDS):
             goal = copies.count + PROGRESS
             copies.read_until(lambda goal=goal: copies.count >= goal, said)  # type: ignore[misc]
+            if done % 4 == 2:
+                service.kill()
+                service.start()
+                continue
             killed = dice.randrange(PROCESSES)
             processes[killed].kill()
             processes[killed].wait()
