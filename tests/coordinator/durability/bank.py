@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaException, Producer
 
-from tests.coordinator.durability.producers import servers
+from tests.coordinator.durability.producers import COMING_BACK, servers
 
 ORDERS: Final = "orders"
 BOOKINGS: Final = "bookings"
@@ -23,18 +23,13 @@ _SECONDS: Final = 30.0
 _STUCK_SECONDS: Final = 30
 """A transaction that takes longer ends the process."""
 
-_COMING_BACK: Final = {"metadata.recovery.strategy": "none"}
-"""With ``rebootstrap``, the default, librdkafka 2.16 drops its brokers when none is left, and makes new ones. Its cache
-of coordinators keeps the old ones: after AddOffsetsToTxn is answered, ``send_offsets_to_transaction`` sends nothing and
-waits for a broker that is gone, beyond its own timeout (github.com/confluentinc/librdkafka/issues/5511)."""
-
 
 def book(ports: list[int], number: int) -> None:
     """Book until the process is ended, or until an error asks for a new one."""
     consumer = Consumer(
         {
             **servers(*ports),
-            **_COMING_BACK,
+            **COMING_BACK,
             "group.id": "bank",
             "group.instance.id": f"clerk-{number}",
             "session.timeout.ms": 30_000,
@@ -44,7 +39,7 @@ def book(ports: list[int], number: int) -> None:
             "isolation.level": "read_committed",
         }
     )
-    settings = {**servers(*ports), **_COMING_BACK, "transaction.timeout.ms": 10_000}
+    settings = {**servers(*ports), **COMING_BACK, "transaction.timeout.ms": 10_000}
     producer = Producer({**settings, "transactional.id": f"clerk-{number}"})
     producer.init_transactions(_SECONDS)
     consumer.subscribe([ORDERS])

@@ -18,6 +18,12 @@ RECONNECTING: Final[dict[str, Any]] = {
     "topic.metadata.refresh.fast.interval.ms": 50,
     "log_level": 0,
 }
+COMING_BACK: Final = {"metadata.recovery.strategy": "none"}
+"""For clients that must come back when no broker was left. With ``rebootstrap``, the default, librdkafka 2.16 drops its
+brokers then, and makes new ones. Its cache of coordinators keeps the old ones: after AddOffsetsToTxn is answered,
+``send_offsets_to_transaction`` sends nothing and waits for a broker that is gone, beyond its own timeout
+(github.com/confluentinc/librdkafka/issues/5511)."""
+
 UNACKNOWLEDGED: Final = 20
 
 

@@ -23,7 +23,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 
 from tests.coordinator.durability.bank import BOOKINGS, ORDERS
-from tests.coordinator.durability.producers import servers
+from tests.coordinator.durability.producers import COMING_BACK, servers
 from tests.coordinator.durability.service import PATIENCE, Service, stop_all
 
 ROUNDS = int(os.environ.get("REJOIN_BANK_ROUNDS", "10"))
@@ -54,6 +54,7 @@ class Auditor(threading.Thread):
         self._next = dict.fromkeys(range(PARTITIONS), OFFSET_BEGINNING)
         self._settings = {
             **servers(*ports),
+            **COMING_BACK,
             "group.id": "audit",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
@@ -127,7 +128,8 @@ class Bank:
         ports = [service.kafka_port for service in services]
         self.orders = 0
         self._dice = dice
-        self._producer = Producer({**servers(*ports), "enable.idempotence": True, "max.in.flight": 1})
+        settings = {**servers(*ports), **COMING_BACK, "enable.idempotence": True, "max.in.flight": 1}
+        self._producer = Producer(settings)
         self.auditor = Auditor(ports)
         self.clerks = Clerks(services[0], ports)
 

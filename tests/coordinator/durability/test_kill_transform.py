@@ -16,7 +16,7 @@ from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
-from tests.coordinator.durability.producers import servers
+from tests.coordinator.durability.producers import COMING_BACK, servers
 from tests.coordinator.durability.service import PATIENCE, Service, stop_all
 
 ROUNDS = int(os.environ.get("REJOIN_KILL_TRANSFORM_ROUNDS", "4"))
@@ -40,7 +40,7 @@ class Copies:
         self.sources: dict[str, list[int]] = {}
         """The offsets that were copied of each partition, in the order of their copies."""
         self.count = 0
-        settings = {**servers(port), "group.id": "reader", "enable.auto.commit": False}
+        settings = {**servers(port), **COMING_BACK, "group.id": "reader", "enable.auto.commit": False}
         self._consumer = Consumer({**settings, "isolation.level": "read_committed"})
         self._consumer.assign([TopicPartition("copies", 0, OFFSET_BEGINNING)])
 
