@@ -5,6 +5,7 @@ The value of a record says which one it was made from, so that what came out can
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import ceil
@@ -129,6 +130,8 @@ class TransformActor(ConsumerActor):
         self.transform = transform
         self.producers: dict[TopicPartition | None, TransformProducer] = {}
         """By the partition they write for; one for all under none."""
+        self.handled: Counter[tuple[TopicPartition, int]] = Counter()
+        """How often the user's code was called for each record, whatever became of what it wrote."""
         self._works = 0
         self._is_flushing = False
 
@@ -198,6 +201,7 @@ class TransformActor(ConsumerActor):
         taken, offset = work.next()
         work.done += 1
         origin = TopicPartition(taken.topic, taken.partition)
+        self.handled[origin, offset] += 1
         # Without keys the records of a partition stay together, in order.
         key = f"{offset % self.transform.keys}" if self.transform.keys else f"{taken.topic}-{taken.partition}"
         record = OutputRecord(work.name, origin, offset)

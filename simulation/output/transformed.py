@@ -180,11 +180,15 @@ class TransactionSummary:
     """Begun by a process that ended, or still open."""
     fenced: int = 0
     initialised: int = 0
+    handled: int = 0
+    """Calls of the user's code, one for a record."""
+    handled_again: int = 0
 
 
 def summarise_transactions(lab: Lab, group_id: str) -> TransactionSummary:
     """The numbers of one group."""
     summary = TransactionSummary()
+    handled: Counter[tuple[TopicPartition, int]] = Counter()
     for consumer in lab.consumers.values():
         if isinstance(consumer, TransactionalTransformActor) and consumer.config.group_id == group_id:
             counts = consumer.counts
@@ -195,6 +199,9 @@ def summarise_transactions(lab: Lab, group_id: str) -> TransactionSummary:
             summary.unknown += outcomes[TransactionOutcome.OPEN]
             summary.fenced += counts.fenced
             summary.initialised += counts.initialised
+            handled += consumer.handled
+    summary.handled = sum(handled.values())
+    summary.handled_again = summary.handled - len(handled)
     return summary
 
 
@@ -205,5 +212,7 @@ TRANSACTION_ROWS: tuple[tuple[str, Callable[[TransactionSummary], Any]], ...] = 
     ("  without an end yet", lambda transactions: transactions.unknown),
     ("producers initialised", lambda transactions: transactions.initialised),
     ("producers fenced", lambda transactions: transactions.fenced),
+    ("calls of the handler", lambda transactions: transactions.handled),
+    ("  again for a record", lambda transactions: transactions.handled_again),
 )
 """The lines of a summary: name and value."""

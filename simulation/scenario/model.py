@@ -253,7 +253,7 @@ class Scenario(Part):
         if any_of(action.who) is not None:
             raise mistake("who", "name the consumer whose group.instance.id the second process takes")
         group = self.groups[action.who.rpartition("-")[0]]
-        if not group.static and group.commit != "transaction":
+        if not group.static and group.transform is None:
             raise mistake("who", f"{action.who} has no group.instance.id; say 'static: true' in its group")
 
     def check_as_written(self) -> None:

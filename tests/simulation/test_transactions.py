@@ -73,6 +73,89 @@ def test_the_summary_has_the_numbers_of_readers_and_transactions(modes: Summary)
     assert "  transactions               231" in lines
 
 
+# --- findings that others have published
+
+
+def finding(name: str, *changes: tuple[str, str]) -> Summary:
+    """A scenario of the gallery, or what becomes of it with other settings."""
+    text = (GALLERY / f"{name}.yaml").read_text()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    _, summary = play(scenario_from(text))
+    assert summary.core_failures == 0
+    return summary
+
+
+def counts(summary: Summary, reader: str = "ledger") -> tuple[int, int, int]:
+    """How many records went in, how many were read, and how many of these are copies."""
+    found = summary.readers[reader]
+    assert found.lost == found.out_of_order == 0
+    return found.went_in, found.read, found.twice
+
+
+def test_a_delayed_commit_ends_a_later_transaction_before_version_2() -> None:
+    name = "delayed_end_of_a_transaction"
+    before = finding(name)
+    assert counts(before) == (200, 205, 5)
+    assert before.transactions["pay"].fenced == 1
+    now = finding(name, ("emulator.transaction.version: 1", "emulator.transaction.version: 2"))
+    assert counts(now) == (200, 200, 0)
+    assert now.transactions["pay"].fenced == 0
+
+
+def test_a_hanging_transaction_stops_readers_of_committed_records() -> None:
+    name = "hanging_transaction"
+    hangs = finding(name)
+    assert counts(hangs) == (240, 53, 0)
+    assert hangs.readers["ledger"].unread == 187
+    assert counts(hangs, "audit") == (240, 242, 2)
+    verified = finding(name, (", transaction.partition.verification.enable: false", ""))
+    assert counts(verified) == (240, 240, 0)
+    version_2 = finding(name, ("emulator.transaction.version: 1, ", "emulator.transaction.version: 2, "))
+    assert counts(version_2) == (240, 240, 0)
+
+
+def test_a_zombie_with_the_same_transactional_id_is_fenced() -> None:
+    name = "zombie_with_the_same_transactional_id"
+    fenced = finding(name)
+    assert counts(fenced) == (300, 300, 0)
+    assert fenced.transactions["pay"].fenced == 1
+    assert counts(finding(name, ("commit: transaction", "commit: after"))) == (300, 304, 4)
+
+
+def test_records_of_aborted_transactions_are_read_by_default() -> None:
+    summary = finding("aborted_records_are_read")
+    assert summary.transactions["pay"].aborted == 15
+    assert counts(summary) == (400, 400, 0)
+    assert counts(summary, "dashboard") == (400, 459, 59)
+    assert summary.readers["dashboard"].aborted == 59
+
+
+def test_who_fences_a_process_that_goes_on_after_its_partitions_have_moved() -> None:
+    summary = finding("transactional_id_per_process_or_partition")
+    assert counts(summary, "reads-process") == (720, 812, 92)
+    assert counts(summary, "reads-partition") == counts(summary, "reads-generation") == (720, 720, 0)
+    started = {name: each.initialised for name, each in summary.transactions.items()}
+    assert started == {"process": 2, "partition": 8, "generation": 2}
+
+
+def test_a_timeout_shorter_than_the_backlog_of_a_rebalance_stops_half_of_a_group() -> None:
+    summary = finding("transaction_timeout_shorter_than_a_rebalance")
+    assert counts(summary, "reads-short") == (800, 249, 0)
+    assert summary.transactions["short"].aborted == 6
+    assert summary.transactions["short"].handled_again == 1_001
+    assert counts(summary, "reads-long") == (800, 800, 0)
+    assert summary.transactions["long"].handled_again == 0
+
+
+def test_what_a_handler_does_outside_kafka_is_done_more_than_once() -> None:
+    summary = finding("exactly_once_ends_at_the_broker")
+    assert counts(summary) == (640, 640, 0)
+    assert summary.transactions["pay"].handled == 660
+    assert summary.transactions["pay"].handled_again == 20
+
+
 SMALL = """horizon: 1m
 topics:
   orders: {partitions: 2, records_per_second: 5, until: 40s}
