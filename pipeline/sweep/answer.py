@@ -32,6 +32,8 @@ SAID: Final = {
     "late": "records late",
     "twice": "records twice",
     "lost": "records lost",
+    "out_twice": "records written twice",
+    "out_lost": "records never written",
 }
 """Measures as people say them; columns in ms are said in seconds."""
 
@@ -199,7 +201,7 @@ def said_columns(grid: Grid, ranked: list[Setting]) -> list[str]:
     first = [RANKED_BY[name] for name in grid.rank_by]
     others = [
         column
-        for column in ("unowned_ms", "late", "twice", "lost")
+        for column in ("unowned_ms", "late", "twice", "lost", "out_twice", "out_lost")
         if any(setting.spreads and setting.spreads[column].most > 0 for setting in ranked)
     ]
     return list(dict.fromkeys([*first, *ALWAYS, *others]))

@@ -53,6 +53,8 @@ RANKED_BY: Final = {
     "late": "late",
     "twice": "twice",
     "lost": "lost",
+    "out_twice": "out_twice",
+    "out_lost": "out_lost",
 }
 """What settings can be ranked by, and the column that has it. Less is better."""
 

@@ -43,6 +43,8 @@ MEASURES: Final = (
     Measure("late", "Records processed later than the scenario allows.", sum, lambda group: group.late),
     Measure("twice", "Records processed again.", sum, lambda group: group.twice),
     Measure("lost", "Records committed and never processed.", sum, lambda group: group.lost),
+    Measure("out_twice", "Copies of transformed records that a reader got.", sum, lambda group: group.out_twice),
+    Measure("out_lost", "Records that a transform never gave to its reader.", sum, lambda group: group.out_lost),
     Measure("behind", "Records still to be processed at the end.", sum, lambda group: group.behind),
 )
 """Lengths are ms. All are counted from the grid's ``count_from`` on, but for ``first_owned_ms``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -13,8 +14,10 @@ from rejoin.journal.events.simulation import ScenarioAction
 from rejoin.journal.formatting import cause_text
 from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.lab import Lab
+from rejoin.simulation.output.produced import PRODUCER_ROWS
 from rejoin.simulation.output.summary import ROWS, Summary
 from rejoin.simulation.output.timeline import clock, short
+from rejoin.simulation.output.transformed import READER_ROWS, TRANSACTION_ROWS
 
 
 @dataclass(slots=True)
@@ -83,6 +86,12 @@ def render(lab: Lab, summary: Summary, marks: ChartEvents, title: str, lines: li
         "done": marks.done,
     }
     scenario = lab.scenario
+    tables: tuple[tuple[Any, Mapping[str, Any]], ...] = (
+        (ROWS, summary.groups),
+        (TRANSACTION_ROWS, summary.transactions),
+        (PRODUCER_ROWS, summary.producers),
+        (READER_ROWS, summary.readers),
+    )
     return pages.render(
         __package__,
         "page.html",
@@ -90,8 +99,7 @@ def render(lab: Lab, summary: Summary, marks: ChartEvents, title: str, lines: li
         question=scenario.question,
         answer=scenario.answer,
         run=f"{clock(summary.horizon_ms)} of virtual time, seed {summary.seed}",
-        groups=list(summary.groups.values()),
-        rows=ROWS,
+        tables=[(rows, parts) for rows, parts in tables if parts],
         story="\n".join(lines),
         data=pages.script_data(data),
     )

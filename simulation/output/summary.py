@@ -27,6 +27,8 @@ from rejoin.simulation.output.transformed import (
     summarise_reader,
     summarise_transactions,
 )
+from rejoin.simulation.scenario.model import GroupSpec
+from rejoin.simulation.scenario.writers import ReaderSpec
 
 Part = TypeVar("Part")
 
@@ -64,6 +66,10 @@ class GroupSummary:
     twice: int = 0
     lost: int = 0
     behind: int = 0
+    out_twice: int = 0
+    out_lost: int = 0
+    """Copies that came out of its transform, and records that never will, as a reader of committed records counts
+    them; without one, as any reader does."""
 
     @property
     def started(self) -> int:
@@ -144,6 +150,11 @@ def summarise(lab: Lab, counter: SummaryCounter) -> Summary:
         reached = ledger.spans[-1].end if ledger.spans else (ledger.first or 0)
         group.behind += max(0, lab.cluster.topics[topic].end(partition, now) - reached)
     ordered = {group_id: counter.group(group_id) for group_id in lab.scenario.groups}
+    readers = {name: summarise_reader(lab, reader) for name, reader in lab.readers.items()}
+    for group_id, spec in lab.scenario.groups.items():
+        read = [readers[name] for name, reader in lab.scenario.readers.items() if _reads(reader, spec)]
+        for found in sorted(read, key=lambda each: each.isolation)[:1]:
+            ordered[group_id].out_twice, ordered[group_id].out_lost = found.twice, found.lost
     logged = list(logged_records(lab.cluster, lab.scenario.written_topics)) if lab.producers else []
     return Summary(
         now,
@@ -157,8 +168,12 @@ def summarise(lab: Lab, counter: SummaryCounter) -> Summary:
             for group_id, group in lab.scenario.groups.items()
             if group.commit == "transaction"
         },
-        {name: summarise_reader(lab, reader) for name, reader in lab.readers.items()},
+        readers,
     )
+
+
+def _reads(reader: ReaderSpec, group: GroupSpec) -> bool:
+    return group.transform is not None and group.transform.to in reader.topics
 
 
 ROWS: tuple[tuple[str, Callable[[GroupSummary], Any]], ...] = (

@@ -24,6 +24,7 @@ from rejoin.protocol.records.consumer_offsets import OffsetCommitValue
 from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.wire.record_batch import BatchHeader
 from rejoin.simulation.output.compare import compare, parse_axis
+from rejoin.simulation.output.page import ChartEvents, render
 from rejoin.simulation.output.summary import Summary, show
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import BadScenario, read_scenario, scenario_from
@@ -181,10 +182,20 @@ def test_variants_are_compared_by_keys_of_groups_transforms_and_readers() -> Non
     (_, before), (_, transaction) = compare(scenario, axes, None)
     assert before.readers["ledger"].lost > 0 == before.readers["ledger"].twice
     assert transaction.readers["ledger"].lost == 0
+    assert before.groups["pay"].out_lost == before.readers["ledger"].lost, "which a sweep can rank settings by"
     axes = [parse_axis("aborts=0.5", scenario), parse_axis("isolation=read_uncommitted,read_committed", scenario)]
     (_, uncommitted), (_, committed) = compare(scenario, axes, None)
     assert uncommitted.readers["ledger"].aborted > 50
     assert committed.readers["ledger"].aborted == committed.readers["ledger"].twice == 0
+
+
+def test_the_page_of_a_run_has_the_numbers_of_readers_and_transactions() -> None:
+    marks = ChartEvents()
+    lab, summary = play(scenario_from(SMALL.replace("1m", "5s").replace("at: 20s", "at: 4s")), keep=True)
+    text = render(lab, summary, marks, "run", [])
+    assert "<th>ledger</th>" in text
+    assert "<th>records that went in</th>" in text
+    assert "<th>producers initialised</th>" in text
 
 
 @pytest.mark.parametrize(
