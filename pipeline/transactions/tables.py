@@ -57,9 +57,7 @@ class TransactionTables:
         return violations.unionByName(_frame(violations, found, VIOLATIONS)) if found else violations
 
     def with_findings(self, findings: DataFrame, tables: Mapping[str, DataFrame]) -> DataFrame:
-        """The table ``findings`` with those about transactions, where their tables are made."""
-        if "transactions" not in tables:
-            return findings
+        """The table ``findings`` with those about transactions."""
         suspicious, producers = self._suspicious(tables), self._producers(tables)
         if not suspicious and not any(row["fenced_requests"] for row in producers):
             return findings
@@ -74,6 +72,9 @@ class TransactionTables:
         return findings.unionByName(_frame(findings, found, FINDINGS)) if found else findings
 
     def _suspicious(self, tables: Mapping[str, DataFrame]) -> Rows:
+        if "transactions" not in tables:
+            # Where only some tables are made, there is nothing to look at.
+            return []
         table = tables["transactions"]
         if self._rows is not None:
             found = [row for row in self._rows["transactions"] if is_suspicious(row)]
@@ -85,6 +86,8 @@ class TransactionTables:
         return sorted(found, key=lambda row: (row["run_id"], row["started_at_ms"] or 0, row["producer_id"]))
 
     def _producers(self, tables: Mapping[str, DataFrame]) -> Rows:
+        if "producers" not in tables:
+            return []
         if self._rows is not None:
             return self._rows["producers"]
         found: Rows = (
