@@ -14,6 +14,7 @@ from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
+from rejoin.coordinator.core.runtime.shard import ShardState
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
@@ -98,6 +99,11 @@ class GroupRequests:
         self._ctx.effects.insert(at, self._ctx.effects.pop())
 
     def consumer_heartbeat(self, token: Token, request: ConsumerGroupHeartbeatRequest, context: Context) -> None:
+        if self._admission.allows_everything:
+            led = self._shards.shard_of(request.group_id)
+            is_active = led is not None and led.state is ShardState.ACTIVE
+            if led is not None and is_active and led.machine.consumer.answer_unchanged(token, request, context):
+                return
         shard = self._admission.admit(self._shards, request, context, request.group_id)
         names = request.subscribed_topic_names
         if names and context.api_version >= FIRST_CONSUMER_HEARTBEAT_WITH_AUTHORIZED_TOPICS:

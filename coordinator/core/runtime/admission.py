@@ -75,6 +75,7 @@ class Admission:
         self._settings = settings
         self._cluster = cluster
         self._authorizer = authorizer
+        self.allows_everything = authorizer.allows_everything
 
     def admit(self, shards: Shards[M], request: Request, context: Context, key: str) -> M | ErrorCode:
         """The state machine to ask about a group, or why none can be asked."""

@@ -57,7 +57,7 @@ def check_consumer_heartbeat(request: ConsumerGroupHeartbeatRequest, context: Co
     """Whether a heartbeat is valid in itself."""
     version = context.api_version
     if request.member_epoch > 0 and request.member_id and request.instance_id is None and request.rack_id is None:
-        is_wrong = _is_blank(request.member_id) or _is_blank(request.group_id)
+        is_wrong = not request.member_id.strip() or not request.group_id.strip()
     else:
         is_wrong = any(fault(request, version) for fault in FAULTS)
     if is_wrong:

@@ -30,5 +30,7 @@ class GroupSettings:
         return self._of(group_id, ASSIGNMENT_INTERVAL, self._settings.group_consumer_assignment_interval_ms)
 
     def _of(self, group_id: str, name: str, otherwise: Millis) -> Millis:
+        if not self._configs:
+            return otherwise
         own = self._configs.get(group_id)
         return otherwise if own is None or name not in own else int(own[name])

@@ -81,8 +81,12 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
     # --- members
 
     def consumer_heartbeat(self, token: Token, request: ConsumerGroupHeartbeatRequest, context: Context) -> None:
-        """ConsumerGroupHeartbeat, which may make the group."""
+        """ConsumerGroupHeartbeat, which may make the group. It is valid in itself."""
         self._heartbeats.heartbeat(token, request, context)
+
+    def answer_unchanged(self, token: Token, request: ConsumerGroupHeartbeatRequest, context: Context) -> bool:
+        """Answer a heartbeat that changes nothing, and so needs no look at whether it is valid; false for others."""
+        return self._heartbeats.answer_unchanged(token, request, context)
 
     def join(self, group: ConsumerGroup, token: Token, request: JoinGroupRequest, context: Context) -> None:
         self._classic_members.join(group, token, request, context)
@@ -129,7 +133,7 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
             self._regexes.created_at = self._topics.version
         for group in self._groups.values():
             if isinstance(group, ConsumerGroup) and topic in group.subscriptions.topics:
-                group.refresh.at = 0
+                group.look_at_topics()
 
     # --- the life of a group
 

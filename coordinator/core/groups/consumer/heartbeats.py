@@ -65,56 +65,49 @@ class ConsumerHeartbeats:
 
     def heartbeat(self, token: Token, request: ConsumerGroupHeartbeatRequest, context: Context) -> None:
         """Handle a request that is valid in itself."""
-        if request.member_epoch < JOIN_EPOCH:
-            error = self._leave(token, request)
-        else:
-            group = self._groups.get(request.group_id)
-            if isinstance(group, ConsumerGroup) and self._is_without_change(group, request, context):
-                self._answer_unchanged(group, token, request)
-                return
-            error = self._progress(token, request, context)
+        leaves = request.member_epoch < JOIN_EPOCH
+        error = self._leave(token, request) if leaves else self._progress(token, request, context)
         if error is not ErrorCode.NONE:
             self._ctx.reply(token, refused(error))
 
     # --- without change
 
-    def _is_without_change(
-        self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, context: Context
-    ) -> bool:
-        """Whether a heartbeat only says that the member is there, and there is nothing to say to it."""
-        member = group.members.get(request.member_id)
-        if member is None or request.member_epoch != member.current.epoch or request.member_epoch <= 0:
+    def answer_unchanged(self, token: Token, request: ConsumerGroupHeartbeatRequest, context: Context) -> bool:
+        """Answer a heartbeat that only says that its member is there, if there is nothing to say to it."""
+        group = self._groups.get(request.group_id)
+        if type(group) is not ConsumerGroup:
             return False
-        metadata, refresh = member.metadata, group.refresh
-        return (
-            request.topic_partitions is None
-            and request.subscribed_topic_names is None
-            and request.subscribed_topic_regex is None
-            and request.rebalance_timeout_ms == -1
-            and request.server_assignor is None
-            and request.rack_id is None
-            and request.instance_id == metadata.instance_id
-            and context.client_id == metadata.client_id
-            and context.client_host == metadata.client_host
-            and metadata.classic is None
-            and group.epoch == group.assignment_epoch
-            and member.current.is_reconciled_to(group.assignment_epoch)
-            and self._ctx.now < refresh.at
-            and refresh.group_epoch <= group.epoch
+        member = group.members.get(request.member_id)
+        if member is None or request.member_epoch != group.assignment_epoch:
+            return False
+        if not _says_nothing_new(member, request, context):
+            return False
+        ctx = self._ctx
+        if ctx.now >= group.quiet_until and not self._is_quiet(group):
+            return False
+        reply = member.unchanged
+        if reply is None:
+            if not member.current.is_reconciled_to(group.assignment_epoch):
+                return False
+            interval_ms = self._settings.heartbeat_interval_ms(group.group_id)
+            reply = member.unchanged = accepted(member, interval_ms, with_assignment=False)
+        ctx.deadlines.set(member.session_key, ctx.now + self._settings.session_timeout_ms(group.group_id))
+        ctx.reply(token, reply)
+        return True
+
+    def _is_quiet(self, group: ConsumerGroup) -> bool:
+        """Whether a heartbeat that says nothing new changes nothing, as long as nothing else does."""
+        is_quiet = (
+            group.epoch == group.assignment_epoch
+            and self._ctx.now < group.refresh.at
+            and group.refresh.group_epoch <= group.epoch
             and not group.subscriptions.regexes
             and len(group.subscriptions.server_assignors) < 2
-            and not self._writes.is_writing(request.group_id)
+            and not self._writes.is_writing(group.group_id)
         )
-
-    def _answer_unchanged(self, group: ConsumerGroup, token: Token, request: ConsumerGroupHeartbeatRequest) -> None:
-        member = group.members[request.member_id]
-        group_id = request.group_id
-        self._timers.restart_session(member, self._settings.session_timeout_ms(group_id))
-        interval_ms = self._settings.heartbeat_interval_ms(group_id)
-        reply = member.unchanged
-        if reply is None or reply.member_epoch != request.member_epoch or reply.heartbeat_interval_ms != interval_ms:
-            reply = member.unchanged = accepted(member, interval_ms, with_assignment=False)
-        self._ctx.reply(token, reply)
+        if is_quiet:
+            group.quiet_until = group.refresh.at
+        return is_quiet
 
     # --- joining and moving on
 
@@ -214,6 +207,24 @@ class ConsumerHeartbeats:
         else:
             self._removals.remove(group, [member_id], "left", reply)
         return ErrorCode.NONE
+
+
+def _says_nothing_new(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, context: Context) -> bool:
+    """Whether a heartbeat only says that the member is there."""
+    metadata = member.metadata
+    return (
+        0 < request.member_epoch == member.current.epoch
+        and request.topic_partitions is None
+        and request.subscribed_topic_names is None
+        and request.subscribed_topic_regex is None
+        and request.rebalance_timeout_ms == -1
+        and request.server_assignor is None
+        and request.rack_id is None
+        and request.instance_id == metadata.instance_id
+        and context.client_id == metadata.client_id
+        and context.client_host == metadata.client_host
+        and metadata.classic is None
+    )
 
 
 def described(

@@ -76,6 +76,8 @@ class ConsumerGroup:
 
     subscription_type: SubscriptionKind = SubscriptionKind.HOMOGENEOUS
     """As of the last change of a member. Kafka: resolved expressions do not change it by themselves."""
+    quiet_until: Millis = 0
+    """Until then heartbeats that say nothing new change nothing. Every change of the group ends it."""
     persisted: bool = False
     shown_state: ConsumerGroupState = ConsumerGroupState.EMPTY
     """The state of which the last event told."""
@@ -187,9 +189,11 @@ class ConsumerGroup:
 
     def set_epoch(self, epoch: int, metadata_hash: int) -> None:
         self.epoch, self.metadata_hash = epoch, metadata_hash
+        self.quiet_until = 0
 
     def set_assignment_epoch(self, epoch: int, at: Millis) -> None:
         self.assignment_epoch, self.assignment_at = epoch, at
+        self.quiet_until = 0
 
     def set_target(self, member_id: str, target: Partitions | None) -> None:
         if target is None:
@@ -199,6 +203,7 @@ class ConsumerGroup:
 
     def set_metadata(self, member_id: str, metadata: ConsumerMemberMetadata | None) -> None:
         """A member is there or has changed; without metadata it is gone."""
+        self.quiet_until = 0
         member = self.members.get(member_id)
         if metadata is None:
             if member is not None:
@@ -220,7 +225,8 @@ class ConsumerGroup:
         if member is None:
             member = self._add(member_id)
         current = current or NEW_ASSIGNMENT
-        before, member.current = member.current, current
+        before, member.current, member.unchanged = member.current, current, None
+        self.quiet_until = 0
         self._count_stable(before, -1)
         self._count_stable(current, 1)
         self._release(before, before.assigned, before.pending)
@@ -283,6 +289,10 @@ class ConsumerGroup:
                 for partition in partitions:
                     if epochs.get(partition, current.epoch) <= current.epoch:
                         epochs[partition] = current.epoch
+
+    def look_at_topics(self) -> None:
+        """Have the next heartbeat look at the subscribed topics."""
+        self.refresh.at = self.quiet_until = 0
 
     def is_held(self, topic_id: str, partition: int) -> bool:
         """Whether any member has this partition, or has not given it up yet."""

@@ -1,0 +1,82 @@
+"""What a consumer group is while its records are being written, and where they cannot be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.groups.consumer_group_describe import ConsumerGroupDescribeRequest
+from rejoin.protocol.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from tests.coordinator.core.driver import GROUP, TOPIC, DrivenNode
+
+
+def heartbeat(member_id: str, epoch: int = 0, **given: Any) -> ConsumerGroupHeartbeatRequest:
+    joining: dict[str, Any] = {
+        "rebalance_timeout_ms": 60_000,
+        "subscribed_topic_names": (TOPIC,),
+        "topic_partitions": (),
+    }
+    return ConsumerGroupHeartbeatRequest(
+        group_id=GROUP, member_id=member_id, member_epoch=epoch, **((joining if epoch == 0 else {}) | given)
+    )
+
+
+def group_of(node: DrivenNode) -> ConsumerGroup | None:
+    group = node.shard().groups.get(GROUP)
+    assert group is None or isinstance(group, ConsumerGroup)
+    return group
+
+
+def described(node: DrivenNode) -> Any:
+    request = ConsumerGroupDescribeRequest(group_ids=(GROUP,), include_authorized_operations=False)
+    return node.ask(request, 1).groups[0]
+
+
+def test_a_group_whose_first_records_cannot_be_written_never_was() -> None:
+    node = DrivenNode()
+    node.logs.error = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert node.ask(heartbeat("a"), 1).error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert group_of(node) is None
+    node.logs.error = None
+    assert node.ask(heartbeat("a"), 1).member_epoch == 2
+
+
+def test_a_member_whose_records_cannot_be_written_is_none_and_what_came_later_stays() -> None:
+    node = DrivenNode()
+    node.ask(heartbeat("a"), 1)
+    node.logs.holds_appends = True
+    second, third = node.send(heartbeat("b"), 1), node.send(heartbeat("c"), 1)
+    group = group_of(node)
+    assert group is not None
+    assert list(group.members) == ["a", "b", "c"]
+    assert len(described(node).members) == 1  # as the log has it
+    node.logs.holds_appends = False
+    node.logs.end_append(ErrorCode.NOT_ENOUGH_REPLICAS)
+    node.logs.end_append()
+    assert node.replies[second].error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE  # type: ignore[attr-defined]
+    assert node.replies[third].error_code is ErrorCode.NONE  # type: ignore[attr-defined]
+    assert list(group.members) == ["a", "c"]
+
+
+def test_a_heartbeat_waits_for_the_records_before_it() -> None:
+    node = DrivenNode()
+    node.ask(heartbeat("a"), 1)
+    node.ask(heartbeat("a", 2), 1)
+    node.logs.holds_appends = True
+    left = node.send(heartbeat("b"), 1)
+    waiting = node.send(heartbeat("a", 2), 1)
+    assert node.replies.keys().isdisjoint({left, waiting})
+    while node.logs.held_appends:
+        node.logs.end_append()
+    assert {left, waiting} <= node.replies.keys()
+
+
+def test_a_group_that_is_loaded_goes_on_in_its_epochs() -> None:
+    node = DrivenNode()
+    node.ask(heartbeat("a"), 1)
+    before = described(node)
+    node.resign()
+    node.elect()
+    assert described(node) == before
+    assert node.ask(heartbeat("a", 2), 1).member_epoch == 2
