@@ -114,17 +114,20 @@ def python_example(name: str) -> list[str]:
     return [sys.executable, "-m", "pytest", "-q", str(test)]
 
 
+TRANSACTIONS: Final = ("commit a transaction", "abort a transaction", "fence a zombie")
+"""Steps that not every program plays; those of Python are tests of their own."""
+
 PYTHON: Final = ("aiokafka", "confluent-kafka", "kafka-python")
 CLIENTS: Final = (
     *(Client(name, version(name), partial(python_life, name), partial(python_example, name)) for name in PYTHON),
     Client("Java", maven_version(HERE / "java"), java_life, java_example),
     Client("franz-go", go_version("github.com/twmb/franz-go"), partial(go_life, "franz"), go_example),
-    Client("sarama", go_version("github.com/IBM/sarama"), partial(go_life, "sarama")),
+    Client("sarama", go_version("github.com/IBM/sarama"), partial(go_life, "sarama"), lacks=TRANSACTIONS),
     Client(
         "segmentio/kafka-go",
         go_version("github.com/segmentio/kafka-go"),
         partial(go_life, "segmentio"),
-        lacks=("produce idempotently", "delete records"),
+        lacks=("produce idempotently", "delete records", *TRANSACTIONS),
     ),
     Client(
         "KafkaJS",

@@ -34,6 +34,9 @@ STEPS: Final = (
     "delete records",
     "delete a group",
     "delete a topic",
+    "commit a transaction",
+    "abort a transaction",
+    "fence a zombie",
 )
 EXAMPLE: Final = "example: a session is lost"
 

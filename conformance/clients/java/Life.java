@@ -45,6 +45,9 @@ public final class Life {
         life.step("delete records", life::deleteRecords);
         life.step("delete a group", life::deleteGroup);
         life.step("delete a topic", life::deleteTopic);
+        life.step("commit a transaction", life::commitTransaction);
+        life.step("abort a transaction", life::abortTransaction);
+        life.step("fence a zombie", life::fenceZombie);
         System.exit(0);
     }
 
@@ -235,6 +238,85 @@ public final class Life {
     private void deleteTopic() throws Exception {
         admin.deleteTopics(List.of(TOPIC)).all().get();
         await("the topic is gone", () -> !admin.listTopics().names().get().contains(TOPIC));
+    }
+
+    // --- transactions: results and offsets of a group, both or neither
+
+    private static final String RESULTS = "java-results";
+    private static final String TRANSFORMER = "java-transformer";
+    private static final TopicPartition RESULT = new TopicPartition(RESULTS, 0);
+    private KafkaProducer<String, String> transactional;
+
+    private KafkaProducer<String, String> transactionalProducer() {
+        Map<String, Object> settings = Map.of("bootstrap.servers", bootstrap, "transactional.id", TRANSFORMER, "max.block.ms", 20_000);
+        var producer = new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer());
+        producer.initTransactions();
+        return producer;
+    }
+
+    private void transform(String value, long offset) throws Exception {
+        transactional.beginTransaction();
+        transactional.send(new ProducerRecord<>(RESULTS, 0, "key", value)).get();
+        var offsets = Map.of(new TopicPartition("java-orders", 0), new OffsetAndMetadata(offset));
+        transactional.sendOffsetsToTransaction(offsets, new ConsumerGroupMetadata(TRANSFORMER));
+    }
+
+    private List<String> results(String isolation, int count) throws Exception {
+        Map<String, Object> settings = Map.of("bootstrap.servers", bootstrap, "isolation.level", isolation, "auto.offset.reset", "earliest");
+        List<String> found = new ArrayList<>();
+        try (var consumer = new KafkaConsumer<>(settings, new StringDeserializer(), new StringDeserializer())) {
+            consumer.assign(List.of(RESULT));
+            await(count + " results, got " + found, () -> {
+                consumer.poll(Duration.ofMillis(100)).forEach(record -> found.add(record.value()));
+                return found.size() >= count;
+            });
+        }
+        return found;
+    }
+
+    private long transformed() throws Exception {
+        var offsets = admin.listConsumerGroupOffsets(TRANSFORMER).partitionsToOffsetAndMetadata().get();
+        return offsets.get(new TopicPartition("java-orders", 0)).offset();
+    }
+
+    private void commitTransaction() throws Exception {
+        admin.createTopics(List.of(new NewTopic(RESULTS, 1, (short) 1), new NewTopic("java-orders", 1, (short) 1))).all().get();
+        transactional = transactionalProducer();
+        transform("one", 1);
+        transactional.commitTransaction();
+        expect("results", results("read_committed", 1), List.of("one"));
+        await("the offset of the transaction", () -> transformed() == 1L);
+    }
+
+    private void abortTransaction() throws Exception {
+        transform("aborted", 99);
+        transactional.abortTransaction();
+        transform("two", 2);
+        transactional.commitTransaction();
+        expect("committed results", results("read_committed", 2), List.of("one", "two"));
+        expect("all results", results("read_uncommitted", 3), List.of("one", "aborted", "two"));
+        await("the offset of the last transaction", () -> transformed() == 2L);
+    }
+
+    private void fenceZombie() throws Exception {
+        transform("of a zombie", 99);
+        var zombie = transactional;
+        transactional = transactionalProducer();
+        try {
+            zombie.commitTransaction();
+            throw new AssertionError("the zombie was not fenced");
+        } catch (org.apache.kafka.common.KafkaException fenced) {
+            boolean isFenced = fenced instanceof org.apache.kafka.common.errors.ProducerFencedException
+                || fenced instanceof org.apache.kafka.common.errors.InvalidProducerEpochException;
+            expect("fenced by " + fenced, isFenced, true);
+        } finally {
+            zombie.close(Duration.ZERO);
+        }
+        transform("three", 3);
+        transactional.commitTransaction();
+        expect("committed results", results("read_committed", 3), List.of("one", "two", "three"));
+        await("the offset of the last transaction", () -> transformed() == 3L);
+        transactional.close();
     }
 
     /** A consumer of the group in a thread of its own. */

@@ -121,4 +121,71 @@ await step("delete a topic", async () => {
   await admin.deleteTopics({ topics: [topic] });
   await until("the topic is gone", async () => !(await admin.listTopics()).includes(topic));
 });
+
+// Transactions: results and offsets of a group, both or neither.
+const results = "kafkajs-results";
+const transformer = "kafkajs-transformer";
+const input = { topic: "kafkajs-orders", partition: 0 };
+let transactional;
+
+async function transactionalProducer() {
+  const producer = kafka.producer({ transactionalId: transformer, maxInFlightRequests: 1, idempotent: true, retry: { retries: 3 } });
+  await producer.connect();
+  return producer;
+}
+
+async function transform(value, offset) {
+  const transaction = await transactional.transaction();
+  await transaction.send({ topic: results, messages: [{ partition: 0, key: "key", value }] });
+  const partitions = [{ partition: 0, offset: `${offset}` }];
+  await transaction.sendOffsets({ consumerGroupId: transformer, topics: [{ topic: input.topic, partitions }] });
+  return transaction;
+}
+
+async function found(readUncommitted, count) {
+  const consumer = kafka.consumer({ groupId: `${transformer}-${count}-${readUncommitted}`, readUncommitted, maxWaitTimeInMs: 100 });
+  const values = [];
+  await consumer.connect();
+  await consumer.subscribe({ topics: [results], fromBeginning: true });
+  await consumer.run({ eachMessage: async ({ message }) => values.push(message.value.toString()) });
+  await until(`${count} results, got ${values}`, () => values.length >= count);
+  await consumer.disconnect();
+  return values.join();
+}
+
+async function transformed(wanted) {
+  await until(`offset ${wanted}`, async () => {
+    const [group] = await admin.fetchOffsets({ groupId: transformer, topics: [input.topic] });
+    return group.partitions[0].offset === `${wanted}`;
+  });
+}
+
+await step("commit a transaction", async () => {
+  const topics = [{ topic: results, numPartitions: 1 }, { topic: input.topic, numPartitions: 1 }];
+  await admin.createTopics({ topics, waitForLeaders: true });
+  transactional = await transactionalProducer();
+  await (await transform("one", 1)).commit();
+  expect("committed results", await found(false, 1), "one");
+  await transformed(1);
+});
+await step("abort a transaction", async () => {
+  await (await transform("aborted", 99)).abort();
+  await (await transform("two", 2)).commit();
+  expect("committed results", await found(false, 2), "one,two");
+  expect("all results", await found(true, 3), "one,aborted,two");
+  await transformed(2);
+});
+await step("fence a zombie", async () => {
+  const zombie = await transform("of a zombie", 99);
+  const former = transactional;
+  transactional = await transactionalProducer();
+  const last = await transform("three", 3);
+  const refused = await zombie.commit().then(() => "nothing", (error) => error.type ?? error.cause?.type ?? error.message);
+  expect("fenced", /FENCED|INVALID_PRODUCER_EPOCH/.test(refused) ? "fenced" : refused, "fenced");
+  await last.commit();
+  expect("committed results", await found(false, 3), "one,two,three");
+  await transformed(3);
+  await former.disconnect();
+  await transactional.disconnect();
+});
 process.exit(0);

@@ -128,4 +128,84 @@ await step("delete a topic", async () => {
   await admin.deleteTopics({ topics: [topic] });
   await until("the topic is gone", async () => !(await admin.listTopics()).includes(topic));
 });
+
+// Transactions: results and offsets of a group, both or neither.
+const results = "platformatic-results";
+const orders = "platformatic-orders";
+const transformer = "platformatic-transformer";
+let transactional;
+let reader;
+const taken = [];
+
+// Without these it claims to have been producer 0 before, and is fenced where it was not.
+const nothingBefore = { producerId: -1n, producerEpoch: -1 };
+
+function transactionalProducer() {
+  return new Producer({
+    ...options, ...nothingBefore, serializers: stringSerializers, idempotent: true, transactionalId: transformer,
+    strict: true, retries: 5,
+  });
+}
+
+async function transform(value, order, topic = results) {
+  const transaction = await transactional.beginTransaction();
+  await transaction.addConsumer(reader);
+  await transaction.send({ messages: [{ topic, partition: 0, key: "key", value }] });
+  await transaction.addOffset(taken[order]);
+  return transaction;
+}
+
+async function found(isolationLevel, count, topic = results) {
+  const consumer = new Consumer({ ...options, groupId: `${topic}-${isolationLevel}-${count}`, deserializers: stringDeserializers, maxWaitTime: 100 });
+  const stream = await consumer.consume({ topics: [topic], mode: "earliest", isolationLevel });
+  const values = [];
+  stream.on("data", (message) => values.push(message.value));
+  await until(`${count} results, got ${values}`, () => values.length >= count);
+  await consumer.close(true);
+  return values.join();
+}
+
+async function transformed(wanted) {
+  await until(`offset ${wanted}`, async () => {
+    const [group] = await admin.listConsumerGroupOffsets({ groups: [transformer] });
+    return Number(group.topics[0]?.partitions[0].committedOffset) === wanted;
+  });
+}
+
+await step("commit a transaction", async () => {
+  await admin.createTopics({ topics: [results, orders], partitions: 1, replicas: 1 });
+  const producer = new Producer({ ...options, serializers: stringSerializers });
+  await producer.send({ messages: ["a", "b", "c", "d"].map((value) => ({ topic: orders, partition: 0, value })), acks: -1 });
+  await producer.close();
+  reader = new Consumer({ ...options, groupId: transformer, deserializers: stringDeserializers, autocommit: false, maxWaitTime: 100 });
+  const stream = await reader.consume({ topics: [orders], mode: "committed", fallbackMode: "earliest" });
+  stream.on("data", (message) => taken.push(message));
+  await until("all orders", () => taken.length === 4);
+  transactional = transactionalProducer();
+  await (await transform("one", 0)).commit();
+  expect("committed results", await found(1, 1), "one");
+  await transformed(1);
+});
+await step("abort a transaction", async () => {
+  await (await transform("aborted", 3)).abort();
+  await (await transform("two", 1)).commit();
+  expect("committed results", await found(1, 2), "one,two");
+  expect("all results", await found(0, 3), "one,aborted,two");
+  await transformed(2);
+});
+await step("fence a zombie", async () => {
+  // A topic of its own: of one producer's aborted transactions in one answer, the client skips only the last.
+  const fenced = "platformatic-fenced";
+  await admin.createTopics({ topics: [fenced], partitions: 1, replicas: 1 });
+  const zombie = await transform("of a zombie", 3, fenced);
+  transactional = transactionalProducer();
+  const last = await transform("three", 2, fenced);
+  const codes = (error) => [error.apiId, ...(error.errors ?? []).map(codes)].join();
+  const refused = await zombie.commit().then(() => "nothing", (error) => codes(error) || error.message);
+  expect("fenced", /FENCED|INVALID_PRODUCER_EPOCH/.test(refused) ? "fenced" : refused, "fenced");
+  await last.commit();
+  expect("committed results", await found(1, 1, fenced), "three");
+  await transformed(3);
+  await reader.close(true);
+});
 process.exit(0);

@@ -35,6 +35,7 @@ type life struct {
 	admin     *kadm.Client
 	members   []*member
 	middle    time.Time
+	session   *kgo.GroupTransactSession
 }
 
 func main() {
@@ -60,6 +61,9 @@ func main() {
 	steps.Step("delete records", l.deleteRecords)
 	steps.Step("delete a group", l.deleteGroup)
 	steps.Step("delete a topic", l.deleteTopic)
+	steps.Step("commit a transaction", l.commitTransaction)
+	steps.Step("abort a transaction", l.abortTransaction)
+	steps.Step("fence a zombie", l.fenceZombie)
 }
 
 func (l *life) partitionCount() int {
