@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Final
 
 from conformance.transactions.described_records import batch_of
 from conformance.transactions.play import Json, Play
+from rejoin.coordinator.core.transactions.log import transaction_batch
+from rejoin.protocol.records.transaction_state import TransactionLogValue
 
 TIME: Final = 1_700_000_000_000
 HEADER_AND_RECORD: Final = 61
@@ -44,6 +47,21 @@ def batch(producer_id: int, epoch: int, sequence: int, values: list[str], **over
     return batch_of(described | {"batchLength": over.get("batchLength", length)})
 
 
+def transaction_of(transactional_id: str, producer_id: int, epoch: int) -> bytes:
+    """The record of a transactional id in the log of its coordinator: nothing is open."""
+    now = round(time.time() * 1000)
+    value = TransactionLogValue(
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        transaction_timeout_ms=60_000,
+        transaction_status=0,
+        transaction_partitions=None,
+        transaction_last_update_timestamp_ms=now,
+        transaction_start_timestamp_ms=-1,
+    )
+    return transaction_batch(transactional_id, value, 1, 0, -1, now)
+
+
 class Producer:
     """A producer by its client id. It believes what it was last answered; ``version`` is that of its transactions."""
 
@@ -57,6 +75,9 @@ class Producer:
         self.producer_id = -1
         self.epoch = -1
         self.sequences: dict[int, int] = {}
+        self.before = (-1, -1)
+        """What it had when it last ended a transaction."""
+        self.timestamp = TIME
         self._values = 0
 
     async def ask(self, api: str, body: Json, version: int | None = None, broker: int | None = None) -> Any:
@@ -86,6 +107,7 @@ class Producer:
         """EndTxn; the next request finds the transaction complete, if it ``waits``."""
         version = self.versions["EndTxn"] if version is None else version
         body = {"transactionalId": self.transactional_id, "committed": committed, **self._identity()} | over
+        self.before = self.known
         answer = await self.ask("EndTxn", body, version)
         if answer["errorCode"] == 0:
             if version >= 5:
@@ -124,15 +146,8 @@ class Producer:
         """One batch for a partition of the script's topic."""
         version = self.versions["Produce"] if version is None else version
         known = self.sequences.get(partition, 0)
-        values = [f"{self.name}{self._values + at}" for at in range(count)]
-        self._values += count
-        data = batch(
-            self.producer_id if producer_id is None else producer_id,
-            self.epoch if epoch is None else epoch,
-            known if sequence is None else sequence,
-            values,
-            **over,
-        )
+        over |= {"sequence": sequence, "epoch": epoch, "producer_id": producer_id}
+        data = self.batch(partition, count, **over)
         body = self.produce_body({partition: data}, version, transactional_id, acks, topic)
         answer = await self.play.ask(
             self.name, "Produce", body, version, broker=broker or self.broker, is_answered=acks != 0
@@ -140,6 +155,28 @@ class Producer:
         if isinstance(answer, dict) and not answer["responses"][0]["partitionResponses"][0]["errorCode"]:
             self.sequences[partition] = (known if sequence is None else sequence) + count
         return answer
+
+    def batch(
+        self,
+        partition: int,
+        count: int = 1,
+        *,
+        sequence: int | None = None,
+        epoch: int | None = None,
+        producer_id: int | None = None,
+        **over: Any,
+    ) -> bytes:
+        """The next batch for a partition, but for what is said otherwise."""
+        values = [f"{self.name}{self._values + at}" for at in range(count)]
+        self._values += count
+        times = {"baseTimestamp": self.timestamp, "maxTimestamp": self.timestamp}
+        return batch(
+            self.producer_id if producer_id is None else producer_id,
+            self.epoch if epoch is None else epoch,
+            self.sequences.get(partition, 0) if sequence is None else sequence,
+            values,
+            **(times | over),
+        )
 
     def produce_body(
         self,
@@ -206,6 +243,10 @@ class Producer:
             "topics": [self._topic(version >= FIRST_OFFSETS_WITH_IDS, topic) | {"partitions": partitions}],
         } | over
         return await self.ask("TxnOffsetCommit", body, version)
+
+    async def offsets_of(self, topic: str, offsets: dict[int, int], version: int = 5, **over: Any) -> Any:
+        """TxnOffsetCommit for another topic than the script's own."""
+        return await self.offsets(offsets, version, topic, **over)
 
     async def begin(self, *partitions: int) -> None:
         """A first record in each partition, as a client of its version writes it."""

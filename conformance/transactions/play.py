@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import itertools
+import signal
 import struct
 import time
 from collections.abc import Awaitable, Callable
@@ -18,6 +19,7 @@ from typing import Any, Final, TypeAlias
 from conformance.kafka.broker import Cluster
 from conformance.transactions.definitions import ZERO_ID, newest, request_frame, response, with_defaults
 from conformance.transactions.described_records import described_batches
+from rejoin.protocol.errors import ErrorCode
 
 Json: TypeAlias = dict[str, Any]
 
@@ -58,8 +60,14 @@ class Script:
     partitions: int = 2
     configs: dict[str, str] = field(default_factory=dict)
     assignment: list[list[int]] | None = None
-    epochs: dict[str, int] = field(default_factory=dict)
-    """Transactional ids that there are before the script begins, with their epochs."""
+    more_topics: dict[str, int] = field(default_factory=dict)
+    """Further topics that there are before the script begins, and how many partitions they have."""
+    epoch: int | None = None
+    """The epoch that the script's transactional id has before the script begins, if it is known then."""
+
+    @property
+    def transactional_id(self) -> str:
+        return f"tx-{self.name}"
 
 
 class Play:
@@ -70,7 +78,7 @@ class Play:
         self.cluster = cluster
         self.topic = topic_of(script)
         self.topic_ids = topic_ids
-        self.transactional_id = f"tx-{script.name}"
+        self.transactional_id = script.transactional_id
         self.group = f"group-{script.name}"
         self.lines: list[Json] = []
         self._start = time.monotonic()
@@ -126,6 +134,8 @@ class Play:
         line |= {"answered": self.elapsed(), "answer": answer}
         if api in LEARNED_FROM and isinstance(answer, dict):
             self._learn(answer)
+        if api == "CreateTopics":
+            self._names |= {made["topicId"]: f"id:{made['name']}" for made in answer["topics"]}
         return answer
 
     async def quietly(self, api: str, body: Json, version: int | None = None, *, broker: int = 1) -> Any:
@@ -200,6 +210,53 @@ class Play:
                 return
             await asyncio.sleep(0.01)
         self.note("wait", began)
+
+    async def until_led(self, topic: str, partitions: int) -> None:
+        """Wait until a new topic can be written to."""
+        began = self.elapsed()
+        for partition in range(partitions):
+            await self._until_error(topic, partition, ErrorCode.NONE)
+        await asyncio.sleep(SETTLE_MS / 1000)
+        self.note("wait", began)
+
+    async def until_gone(self, topic: str) -> None:
+        """Wait until a topic that was deleted is not led any more."""
+        began = self.elapsed()
+        await self._until_error(topic, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        await asyncio.sleep(SETTLE_MS / 1000)
+        self.note("wait", began)
+
+    async def _until_error(self, topic: str, partition: int, error: ErrorCode) -> None:
+        """Wait until the leader of a partition says so."""
+        wanted = {"topics": [{"name": topic, "partitionIndexes": [partition]}]}
+
+        async def is_so() -> bool:
+            (seen,) = (await self.quietly("DescribeProducers", wanted))["topics"]
+            return bool(seen["partitions"][0]["errorCode"] == error)
+
+        await self._until(is_so)
+
+    async def restart(self, how: str) -> None:
+        """Stop or kill the one broker, start it again, and wait until it serves what it has."""
+        began = self.elapsed()
+        self.close()
+        self._free.clear()
+        await self.cluster.stop(1, signal.SIGKILL if how == "killed" else signal.SIGTERM)
+        await self.cluster.start(1)
+        for partition in range(self.script.partitions):
+            await self._until_error(self.topic, partition, ErrorCode.NONE)
+
+        async def is_loaded() -> bool:
+            body = {"groups": [self.group]}
+            group = (await self.quietly("DescribeGroups", body, 0))["groups"][0]["errorCode"]
+            listed = (await self.quietly("ListTransactions", {}))["errorCode"]
+            no_id = {"transactionalId": None, "transactionTimeoutMs": 1_000}
+            given = (await self.quietly("InitProducerId", no_id, 2))["errorCode"]
+            return not group and not listed and not given
+
+        await self._until(is_loaded)
+        await asyncio.sleep(SETTLE_MS / 1000)
+        self.note(f"the broker is {how} and started", began)
 
     async def until_closed(self, partition: int = 0, topic: str | None = None, *, broker: int = 1) -> None:
         """Wait until a partition has no open transaction."""

@@ -18,12 +18,19 @@ from pathlib import Path
 from typing import Final
 
 from conformance.kafka.broker import Cluster, class_path, kafka_version
+from conformance.kafka.cluster_actions import KafkaActions
+from conformance.transactions.clients import transaction_of
 from conformance.transactions.play import Json, Play, Script, ScriptFailed, topic_of
 from conformance.transactions.sets import COMMON, SETS, ScriptSet
+from rejoin.protocol.partitioner import partition_for
 
 GOLDEN: Final = Path(__file__).parents[2] / "tests" / "golden" / "transactions" / "recorded"
-INTERNAL: Final = {"__consumer_offsets": 4, "__transaction_state": 4}
+TRANSACTION_STATE: Final = "__transaction_state"
+INTERNAL: Final = {"__consumer_offsets": 4, TRANSACTION_STATE: 4}
 """Topics that a cluster makes at first use; here they are there from the beginning."""
+
+FIRST_ID: Final = 700_000
+"""The first producer id of those that are written into the log of a coordinator."""
 
 SETTLED_SECONDS: Final = 0.1
 """After this a broker takes records for a partition that it leads."""
@@ -44,12 +51,15 @@ class Recorder:
         recorded: dict[str, list[Json]] = {}
         async with Cluster(self._jars, wanted.brokers, self._settings, features=wanted.features) as cluster:
             await self._prepare(cluster)
+            if wanted.deny:
+                await KafkaActions(cluster).deny(wanted.deny)
+            await self._set_epochs(cluster, [script for script in scripts if script.epoch is not None])
             slots = asyncio.Semaphore(wanted.at_once)
 
             async def one(script: Script) -> None:
                 async with slots:
                     try:
-                        ids = await self._create_topic(cluster, script)
+                        ids = await self._create_topics(cluster, script)
                         recorded[script.name] = [self._header(script), *await Play(script, cluster, ids).play()]
                         await self._delete_topic(cluster, script)
                     except (ScriptFailed, TimeoutError, OSError, LookupError, TypeError, ValueError) as problem:
@@ -77,6 +87,30 @@ class Recorder:
                     break
                 await asyncio.sleep(0.05)
 
+        no_id = {"transactionalId": None, "transactionTimeoutMs": 1_000, "producerId": -1, "producerEpoch": -1}
+        for broker in cluster.ports:
+            while (await play.quietly("InitProducerId", no_id, 5, broker=broker))["errorCode"]:
+                await asyncio.sleep(0.05)
+
+    async def _set_epochs(self, cluster: Cluster, scripts: list[Script]) -> None:
+        """Write the transactional ids of scripts into the log of their coordinator, which then reads it."""
+        if not scripts:
+            return
+        play = Play(Script("set-epochs", _nothing), cluster, {})
+        for number, script in enumerate(scripts):
+            index = partition_for(script.transactional_id, INTERNAL[TRANSACTION_STATE])
+            data = transaction_of(script.transactional_id, FIRST_ID + number, script.epoch or 0)
+            partition = {"index": index, "records": data}
+            topics = [{"name": TRANSACTION_STATE, "partitionData": [partition]}]
+            body = {"transactionalId": None, "acks": -1, "timeoutMs": 5_000, "topicData": topics}
+            answer = await play.ask("__admin_client", "Produce", body, 12)
+            if answer["responses"][0]["partitionResponses"][0]["errorCode"]:
+                raise ScriptFailed(f"{script.name}: {answer}")
+        play.close()
+        await cluster.stop(1)
+        await cluster.start(1)
+        await self._prepare(cluster)
+
     async def _is_loading(self, play: Play, kind: int, found: Json) -> bool:
         broker, key = found["nodeId"], found["key"]
         if kind == 0:
@@ -85,28 +119,32 @@ class Recorder:
         body = {"transactionalId": key, "transactionTimeoutMs": 1_000, "producerId": -1, "producerEpoch": -1}
         return (await play.quietly("InitProducerId", body, 5, broker=broker))["errorCode"] in (14, 15, 16, 51)
 
-    async def _create_topic(self, cluster: Cluster, script: Script) -> dict[str, str]:
+    async def _create_topics(self, cluster: Cluster, script: Script) -> dict[str, str]:
+        """Make the topics of a script; returns their ids."""
         play = Play(script, cluster, {})
         assignment = [
             {"partitionIndex": index, "brokerIds": replicas} for index, replicas in enumerate(script.assignment or ())
         ]
-        topic = {
+        own = {
             "name": topic_of(script),
             "numPartitions": -1 if assignment else script.partitions,
             "replicationFactor": -1 if assignment else 1,
             "assignments": assignment,
             "configs": [{"name": name, "value": value} for name, value in script.configs.items()],
         }
-        answer = await play.quietly("CreateTopics", {"topics": [topic], "timeoutMs": 10_000})
-        (made,) = answer["topics"]
-        if made["errorCode"]:
-            raise ScriptFailed(f"{made['name']}: {made['errorMessage']}")
+        more = [
+            {"name": name, "numPartitions": count, "replicationFactor": 1} for name, count in script.more_topics.items()
+        ]
+        answer = await play.quietly("CreateTopics", {"topics": [own, *more], "timeoutMs": 10_000})
+        for made in answer["topics"]:
+            if made["errorCode"]:
+                raise ScriptFailed(f"{made['name']}: {made['errorMessage']}")
         for index in range(script.partitions):
             leader = script.assignment[index][0] if script.assignment else 1
-            await self._until_led(play, made["name"], index, leader)
+            await self._until_led(play, topic_of(script), index, leader)
         play.close()
         await asyncio.sleep(SETTLED_SECONDS)
-        return {made["name"]: made["topicId"]}
+        return {made["name"]: made["topicId"] for made in answer["topics"]}
 
     async def _until_led(self, play: Play, topic: str, partition: int, leader: int) -> None:
         wanted = {"topics": [{"name": topic, "partitionIndexes": [partition]}]}
@@ -133,7 +171,11 @@ class Recorder:
             "brokers": self._set.brokers,
             "settings": self._settings,
             "features": {name: str(level) for name, level in self._set.features.items()},
-            "topics": {topic_of(script): topic},
+            "topics": {topic_of(script): topic}
+            | {name: {"partitions": count, "configs": {}} for name, count in script.more_topics.items()},
+            "deny": list(self._set.deny),
+            "fresh": self._set.is_fresh,
+            "epochs": {} if script.epoch is None else {script.transactional_id: script.epoch},
         }
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from conformance.transactions.play import Script
+from conformance.transactions.scripts.groups import groups
+from conformance.transactions.scripts.interleaving import deletions, orders, sessions
+from conformance.transactions.scripts.lives import SECRET, denials, exhausted, restarts, topics
+from conformance.transactions.scripts.sequences import sequences
+from conformance.transactions.scripts.states import EXPIRED, STATES, TIMED_OUT, State
 from conformance.transactions.scripts.tables import table
 
 COMMON: Final = {
@@ -29,7 +35,10 @@ class ScriptSet:
     settings: dict[str, str] = field(default_factory=dict)
     features: dict[str, int] = field(default_factory=dict)
     brokers: int = 1
+    deny: tuple[str, ...] = ()
     at_once: int = 4
+    is_fresh: bool = True
+    """Whether the cluster was never restarted, so that leader epochs begin at 0."""
 
 
 VERSION_1_STATES: Final = (
@@ -47,7 +56,7 @@ VERSION_1_REQUESTS: Final = ("init", "add-partitions", "end", "produce", "offset
 
 
 def _version_1() -> Iterable[Script]:
-    return table(VERSION_1_REQUESTS, VERSION_1_STATES, version=1)
+    return table(VERSION_1_REQUESTS, _named(VERSION_1_STATES), version=1)
 
 
 STUCK: Final = {
@@ -66,15 +75,53 @@ STUCK: Final = {
 def _version_0() -> Iterable[Script]:
     requests = ("init", "end", "produce", "offsets")
     states = ("ongoing", "complete-commit", "fenced-while-ongoing")
-    return table(requests, states, version=1, takes=lambda name: name not in STUCK)
+    return table(requests, _named(states), version=1, takes=lambda name: name not in STUCK)
 
 
 def _unverified() -> Iterable[Script]:
-    return table(("produce", "offsets"), ("unknown", "empty", "ongoing", "complete-commit", "fenced-while-ongoing"))
+    states = ("unknown", "empty", "ongoing", "complete-commit", "fenced-while-ongoing")
+    return table(("produce", "offsets"), _named(states))
 
+
+def _named(states: Iterable[str]) -> dict[str, State]:
+    return {name: STATES[name] for name in states}
+
+
+LATE_REQUESTS: Final = ("init", "add-partitions", "end", "produce", "offsets", "markers")
+
+
+def _timed_out() -> Iterable[Script]:
+    return table(LATE_REQUESTS, TIMED_OUT, wait_ms=1_000)
+
+
+def _expired() -> Iterable[Script]:
+    return table(LATE_REQUESTS, EXPIRED, wait_ms=3_500)
+
+
+def _by_hand() -> Iterable[Script]:
+    return itertools.chain(orders(), deletions(), sessions(), groups(), topics())
+
+
+DENIED: Final = ("group", "topic", "transactional-id")
+TIMEOUTS: Final = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "100"}
+EXPIRY: Final = {
+    "transaction.remove.expired.transaction.cleanup.interval.ms": "200",
+    "transactional.id.expiration.ms": "3000",
+}
+ACLS: Final = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
 
 SETS: Final = (
     ScriptSet("one", table),
+    ScriptSet("several", _by_hand),
+    ScriptSet("sequences", lambda: sequences(40)),
+    ScriptSet("timeouts", _timed_out, TIMEOUTS),
+    ScriptSet("expiry", _expired, EXPIRY),
+    ScriptSet("denied", denials, ACLS, deny=tuple(f"{kind}={SECRET}-*" for kind in DENIED)),
+    ScriptSet("restarts", restarts, at_once=1, is_fresh=False),
+    ScriptSet("epochs", exhausted, is_fresh=False),
     ScriptSet("tv1", _version_1, features={"transaction.version": 1}),
     ScriptSet("tv0", _version_0, features={"transaction.version": 0}),
     ScriptSet("unverified", _unverified, {"transaction.partition.verification.enable": "false"}),

@@ -8,15 +8,14 @@ other line is a request with its answer, or something else that was done. Names 
 from __future__ import annotations
 
 import base64
-import gzip
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from typing import Any, Final
 
+from conformance.transactions.clients import transaction_of
 from conformance.transactions.described_records import HEADER, batch_of, described_batches
-from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.fetch.sessions import NO_SESSION
 from rejoin.coordinator.core.inputs import (
     Broker,
@@ -34,17 +33,17 @@ from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.records.describe_producers import DescribeProducersRequest, DescribeProducersTopic
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
 from rejoin.protocol.messages.transactions.describe_transactions import DescribeTransactionsRequest
+from rejoin.protocol.partitioner import partition_for
+from rejoin.protocol.records.batches import BatchEntry
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.records.topics import ProducerIdsData, ProducerIdsRecord
+from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC, TRANSACTION_STATE_TOPIC_ID
 from rejoin.protocol.registry import BY_NAME
 from rejoin.protocol.types import LogPartition, TopicIdPartition
+from tests.conformance.recorded_scripts import Action, Script, Step
 from tests.conformance.wire import WireExchange
 from tests.coordinator.core.driver import DrivenNode
-from tests.paths import ROOT
 
-GIVEN: Final = sorted((ROOT / "tests/golden/transactions").glob("*.jsonl"))
-RECORDED: Final = sorted((ROOT / "tests/golden/transactions/recorded").glob("*.jsonl.gz"))
-"""What ``conformance/transactions`` has recorded, the scripts of a set in one file."""
 TOLERANCE_MS: Final = 150
 """A real broker takes its time; here a request is handled when it was sent."""
 MOST_POLLS: Final = 1_000
@@ -54,110 +53,17 @@ LATE_MS: Final = 300
 PORT: Final = 9_091
 FIRST_PRODUCER_ID: Final = ProducerIdsRecord(data=ProducerIdsData(broker_id=0, next_producer_id=5_000))
 """So that what is said where there is no producer, 0 among it, is no producer's id."""
-MADE_UP: Final = ("producerId", "sessionId", "memberId")
+MADE_UP: Final = ("producerId", "sessionId", "memberId", "topicId")
 """Numbers that a broker makes up, and that have names in the recordings."""
 ADDRESS: Final[dict[str, dict[Any, Any]]] = {"host": {"node-1": "127.0.0.1"}, "port": {9_095: "port-1"}}
 """Where the node is, as the recordings name it."""
-_FIRST: Final = '{"script":"'
-"""The header of a script begins with this."""
-_NAME: Final = re.compile(r"(pid|session|member)-\d+")
+_NAME: Final = re.compile(r"(pid|session|member)-\d+|id:.*")
 _TIME: Final = re.compile(r"T([+-]\d+)")
 NOT_COMPARED: Final = {"throttleTimeMs"}
 EPOCHS: Final = {"partitionLeaderEpoch", "leaderEpoch", "coordinatorEpoch"}
 """Of these, after a restart, only whether they grew."""
 TEXTS: Final = {"errorMessage", "batchIndexErrorMessage"}
 """Of these only whether they are null."""
-
-
-@dataclass
-class Step:
-    """A request with its answer."""
-
-    number: int
-    api: str
-    version: int
-    client: str
-    broker: int
-    sent: float
-    answered: float
-    request: dict[str, Any]
-    answer: Any
-
-    def __str__(self) -> str:
-        return f"step {self.number}: {self.api} v{self.version}"
-
-
-@dataclass
-class Action:
-    """Something that was done and is no request: a wait, or what became of the broker."""
-
-    what: str
-    fields: dict[str, Any]
-
-
-@dataclass
-class Script:
-    """A recording: the topics and settings that there were, and the lines."""
-
-    topics: dict[str, dict[str, Any]]
-    brokers: int = 1
-    settings: dict[str, Any] = field(default_factory=dict)
-    lines: list[Step | Action] = field(default_factory=list)
-
-    @property
-    def steps(self) -> list[Step]:
-        """The requests."""
-        return [line for line in self.lines if isinstance(line, Step)]
-
-
-def scripts() -> Iterator[tuple[str, list[str]]]:
-    """Every script by its name, as the lines of its file."""
-    for path in GIVEN:
-        yield path.stem, path.read_text().splitlines()
-    for path in RECORDED:
-        lines = gzip.decompress(path.read_bytes()).decode().splitlines()
-        starts = [number for number, line in enumerate(lines) if line.startswith(_FIRST)]
-        for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
-            name = lines[start].removeprefix(_FIRST).partition('"')[0]
-            yield f"{path.name.partition('.')[0]}/{name}", lines[start:end]
-
-
-def read_script(given: list[str]) -> Script:
-    header, *lines = [json.loads(line) for line in given]
-    return script_of(header, lines)
-
-
-def script_of(header: dict[str, Any], lines: list[dict[str, Any]]) -> Script:
-    """The script with this header and these lines."""
-    return Script(header["topics"], header["brokers"], settings_of(header), [_line(line) for line in lines])
-
-
-def _line(line: dict[str, Any]) -> Step | Action:
-    if "do" in line:
-        return Action(line["do"], line)
-    return Step(
-        line["n"],
-        line["api"],
-        line["version"],
-        line["client"],
-        line["broker"],
-        line["sent"],
-        line.get("answered", line["sent"]),
-        line["request"],
-        line["answer"],
-    )
-
-
-def settings_of(header: dict[str, Any]) -> dict[str, Any]:
-    """The settings of the broker that a node has, too."""
-    known = {info.alias: name for name, info in Settings.model_fields.items()}
-    found = {known[name]: _setting(value) for name, value in header.get("settings", {}).items() if name in known}
-    level = header.get("features", {}).get("transaction.version")
-    return found if level is None else found | {"emulator_transaction_version": int(level)}
-
-
-def _setting(value: str) -> Any:
-    return value == "true" if value in ("true", "false") else int(value)
 
 
 class TimedNode(DrivenNode):
@@ -198,6 +104,7 @@ class RecordedPlay:
 
     def __init__(self, script: Script, *, over_wire: bool = False) -> None:
         """With ``over_wire`` each request and response goes over a connection of Kafka's protocol."""
+        self._script = script
         self._over_wire = over_wire
         self._on_wire: dict[int, WireExchange] = {}
         self._was_restarted = False
@@ -213,6 +120,7 @@ class RecordedPlay:
         self.start = self._nodes[0].now
         self._waiting: list[tuple[Step, int]] = []
         """Steps that were not answered at once, with the number of their request."""
+        self._read: dict[int, dict[str, Any]] = {}
         self._names: dict[Any, str] = {}
         self._values: dict[str, Any] = {}
         for name, topic in script.topics.items():
@@ -224,8 +132,19 @@ class RecordedPlay:
                 result = driven.ask(CreateTopicsRequest(topics=(creatable,)), 7).topics[0]
                 driven.node._partitions.configure(result.topic_id, config_of(topic["configs"]))
             self._name(result.topic_id, f"id:{name}")
+        for transactional_id, epoch in script.epochs.items():
+            self._know(transactional_id, epoch)
         if script.brokers > 1:
             self._lead(script)
+
+    def _know(self, transactional_id: str, epoch: int) -> None:
+        """Put the record of a transactional id into the log of its coordinator."""
+        driven = self._nodes[0]
+        index = partition_for(transactional_id, driven.node.settings.transaction_state_log_num_partitions)
+        log = driven.logs.of(TopicIdPartition(TRANSACTION_STATE_TOPIC_ID, index, TRANSACTION_STATE_TOPIC))
+        log.records.append(
+            BatchEntry(0, transaction_of(transactional_id, FIRST_PRODUCER_ID.data.next_producer_id - 1, epoch))
+        )
 
     def _lead(self, script: Script) -> None:
         """Each node leads the partitions that it led in the recording."""
@@ -253,7 +172,8 @@ class RecordedPlay:
         fields, driven = action.fields, self._nodes[0]
         match action.what:
             case "wait":
-                pass
+                # What happens by itself may happen at any time meanwhile.
+                self._lag = max(self._lag, round(fields.get("ended", 0) - fields["began"]))
             case "wait until the transaction is complete":
                 self._wait_while(lambda: self._is_decided(fields["transactionalId"]))
             case "wait until no transaction is open":
@@ -289,7 +209,12 @@ class RecordedPlay:
         at = self.start + round(step.sent)
         self._lag = max(self._lag, driven.now - at, round(step.answered - step.sent))
         driven.elapse(max(int(driven.now > at), at - driven.now))
+        for waiting, number in self._waiting:
+            if number in self._nodes[waiting.broker - 1].replies:
+                self._learn(waiting.answer, self._answer(waiting, number))
         api = BY_NAME[step.api]
+        if step.answer == "closed" and not api.supports(step.version):
+            return []
         body = json.dumps(self._to_send(step.request))
         request = api.request.parse(body, step.version)
         if self._over_wire:
@@ -321,13 +246,21 @@ class RecordedPlay:
         return found
 
     def _compare(self, step: Step, number: int) -> list[str]:
-        response = self._nodes[step.broker - 1].replies[number]
-        on_wire = self._on_wire.get(step.number)
-        ours = json.loads(response.to_json(step.version)) if on_wire is None else on_wire.receive(response)
+        ours = self._answer(step, number)
         if step.api == "ApiVersions":
             return version_differences(step.answer, ours)
         self._learn(step.answer, ours)
         return [f"{step}: {each}" for each in self._differences(step.answer, self._named(ours), step, "")]
+
+    def _answer(self, step: Step, number: int) -> dict[str, Any]:
+        """What a client reads of the answer to a step."""
+        if step.number not in self._read:
+            response = self._nodes[step.broker - 1].replies[number]
+            on_wire = self._on_wire.get(step.number)
+            self._read[step.number] = (
+                json.loads(response.to_json(step.version)) if on_wire is None else on_wire.receive(response)
+            )
+        return self._read[step.number]
 
     # --- what is sent
 
@@ -377,7 +310,7 @@ class RecordedPlay:
             return [self._named(each) for each in value]
         if key in ADDRESS and value in ADDRESS[key]:
             return ADDRESS[key][value]
-        if key in (*MADE_UP, "topicId", "port", "leader"):
+        if key in (*MADE_UP, "port", "leader"):
             is_named = key != "sessionId" or value != NO_SESSION
             return self._names.get(value, value) if is_named else value
         return value
@@ -421,6 +354,8 @@ class RecordedPlay:
         if isinstance(recorded, str) and (time := _TIME.fullmatch(recorded)) and isinstance(ours, int):
             late = TOLERANCE_MS + self._lag
             return abs(ours - self.start - int(time[1])) <= late
+        if key in EPOCHS and not self._script.is_fresh:
+            return bool((recorded < 0) == (ours < 0))
         if key in EPOCHS and self._was_restarted:
             return bool((recorded > 0) == (ours > 0))
         if key in ("rest", "compressed"):

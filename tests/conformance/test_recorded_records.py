@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance.recorded_records import Action, RecordedPlay, read_script, scripts
+from tests.conformance.recorded_records import RecordedPlay
+from tests.conformance.recorded_scripts import Action, read_script, scripts
 
 SCRIPTS = dict(scripts())
 WAYS = [(name, over_wire) for name in SCRIPTS for over_wire in (False, True) if over_wire or "/" not in name]
@@ -14,6 +15,7 @@ WAYS = [(name, over_wire) for name in SCRIPTS for over_wire in (False, True) if 
 @pytest.mark.parametrize(("name", "over_wire"), WAYS, ids=[f"{name}-{'wire' if way else 'core'}" for name, way in WAYS])
 def test_every_field_is_as_recorded(name: str, over_wire: bool) -> None:
     play = RecordedPlay(script := read_script(SCRIPTS[name]), over_wire=over_wire)
+    assert script.steps
     differences = []
     for line in script.lines:
         if isinstance(line, Action):

@@ -131,6 +131,47 @@ STATES: Final[dict[str, State]] = {
 }
 
 
+SHORT_MS: Final = 300
+"""A timeout that has passed when a script has waited for it."""
+
+
+async def timed_out(producer: Producer, partition: int) -> None:
+    """Aborted by the coordinator, within the time that the script waits from now on."""
+    await producer.init(timeout=SHORT_MS)
+    await producer.begin(partition)
+
+
+async def timed_out_without_records(producer: Producer, partition: int) -> None:
+    await producer.init(timeout=SHORT_MS)
+    await producer.add(partition)
+
+
+async def timed_out_with_offsets(producer: Producer, partition: int) -> None:
+    await producer.init(timeout=SHORT_MS)
+    await producer.offsets({partition: 5})
+
+
+async def timed_out_unbumped(producer: Producer, partition: int) -> None:
+    """Of a client that speaks an older version."""
+    await producer.init(timeout=SHORT_MS)
+    await producer.add(partition)
+    await producer.produce(partition, version=11)
+
+
+TIMED_OUT: Final[dict[str, State]] = {
+    "timed-out": timed_out,
+    "timed-out-without-records": timed_out_without_records,
+    "timed-out-with-offsets": timed_out_with_offsets,
+    "timed-out-unbumped": timed_out_unbumped,
+}
+EXPIRED: Final[dict[str, State]] = {
+    "expired": empty,
+    "expired-after-commit": complete_commit,
+    "not-expired-while-ongoing": ongoing,
+}
+"""What the coordinator has forgotten, within the time that the script waits from now on, and what it has not."""
+
+
 async def markers(
     producer: Producer,
     *partitions: int,

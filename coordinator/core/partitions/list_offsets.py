@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from rejoin.coordinator.core.fetch.logs import ReadableLogs
 from rejoin.coordinator.core.inputs import Context, Millis, Token
-from rejoin.coordinator.core.partitions.log import READ_COMMITTED, READ_UNCOMMITTED, LogBatch, PartitionLog
+from rejoin.coordinator.core.partitions.log import READ_COMMITTED, READ_UNCOMMITTED, LogBatch, PartitionLog, newest_of
 from rejoin.coordinator.core.partitions.partitions import leader_epoch_error
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
@@ -157,7 +157,9 @@ def look_up(log: PartitionLog, timestamp: Millis, end: int, leader_epoch: int) -
 
 def newest_record(log: PartitionLog) -> OffsetAndTime:
     """The first record that has the largest timestamp of the whole log."""
-    newest = max(log.batches, key=lambda batch: batch.max_timestamp, default=None)
+    newest = log.newest_deleted
+    for batch in log.batches:
+        newest = newest_of(newest, batch)
     if newest is None or newest.max_timestamp < 0:
         return NOT_FOUND
     return _first_in(newest, newest.max_timestamp, newest.base_offset) or NOT_FOUND

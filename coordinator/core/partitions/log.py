@@ -163,6 +163,11 @@ def _blocks(begin: int, end: int, shift: int) -> range:
     return range(begin >> shift, (end - 1 >> shift) + 1)
 
 
+def newest_of(one: LogBatch | None, other: LogBatch) -> LogBatch:
+    """Of two batches the one with the larger timestamp, or else the first."""
+    return other if one is None or other.max_timestamp > one.max_timestamp else one
+
+
 class PartitionLog:
     """One log, from ``log_start_offset`` to ``end_offset``. Readers see it up to ``high_watermark``."""
 
@@ -175,6 +180,7 @@ class PartitionLog:
         "high_watermark",
         "index",
         "log_start_offset",
+        "newest_deleted",
         "size",
     )
 
@@ -190,6 +196,9 @@ class PartitionLog:
         self.epochs: list[EpochEntry] = []
         self.aborted = AbortedTxns()
         self.index = OffsetIndex()
+        self.newest_deleted: LogBatch | None = None
+        """Of the batches that DeleteRecords removed, the one with the largest timestamp."""
+        # Kafka: the segment is still there, and knows its largest timestamp.
         self.size = 0
         """The bytes of all batches."""
 
@@ -233,6 +242,7 @@ class PartitionLog:
         gone = 0
         while gone < len(self.batches) and self.batches[gone].last_offset < offset:
             self.size -= len(self.batches[gone].data)
+            self.newest_deleted = newest_of(self.newest_deleted, self.batches[gone])
             gone += 1
         del self.batches[:gone]
         self.aborted.start_at(offset)

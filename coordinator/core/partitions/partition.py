@@ -171,6 +171,7 @@ class Partition:
         start = retained_from(log, self.config, now)
         if start > log.log_start_offset:
             self.start_at(start)
+            log.newest_deleted = None
         compacted = compaction(log, self.config, now) if self.config.is_compacted else None
         if compacted is not None:
             log.replace(compacted.end_offset, compacted.batches)

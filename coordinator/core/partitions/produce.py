@@ -229,23 +229,24 @@ class ProduceRequests:
         production = _Production(self, token, request, context)
         batches = self._find_batches(request, context, production)
         error = self._error_of_all(request, context, batches)
-        if error is ErrorCode.NONE and request.acks not in (0, 1, ALL_IN_SYNC):
+        if error is None and request.acks not in (0, 1, ALL_IN_SYNC):
             refused = ProduceError(ErrorCode.INVALID_REQUIRED_ACKS, by_log=False)
             batches = [each if isinstance(each, ProduceError) else refused for each in batches]
+        plain: list[tuple[_Slot, BatchHeader]] = []
         transactional: list[tuple[_Slot, BatchHeader]] = []
         for slot, found in zip(production.slots, batches, strict=True):
-            if error is not ErrorCode.NONE:
-                slot.refuse(ProduceError(error, by_log=False))
+            if error is not None:
+                slot.refuse(error)
             elif isinstance(found, ProduceError):
                 slot.refuse(found)
             elif found.is_transactional and found.has_producer_id:
                 transactional.append((slot, found))
             else:
-                self._append(slot, found)
+                plain.append((slot, found))
         if transactional:
-            self._append_transactional(production, request.transactional_id or "", transactional, context)
+            self._append_transactional(production, request.transactional_id or "", plain, transactional, context)
         else:
-            production.begin()
+            self._append_all(production, plain)
 
     def partitions_of(self, request: ProduceRequest) -> list[TopicIdPartition]:
         """The partitions with real logs that a request is for."""
@@ -292,16 +293,17 @@ class ProduceRequests:
 
     def _error_of_all(
         self, request: ProduceRequest, context: Context, batches: list[BatchHeader | ProduceError]
-    ) -> ErrorCode:
-        """The error of every partition, or NONE."""
+    ) -> ProduceError | None:
+        """The error of every partition, if they share one."""
         transactional = [header for header in batches if isinstance(header, BatchHeader) and header.is_transactional]
         if not transactional:
-            return ErrorCode.NONE
+            return None
         if not self._may_use(request.transactional_id, context):
-            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            return ProduceError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, by_log=False)
         if len({(header.producer_id, header.producer_epoch) for header in transactional}) > 1:
-            return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-        return ErrorCode.NONE
+            message = "the transactional batches of a request are of one producer id and epoch"
+            return ProduceError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, by_log=False, message=message)
+        return None
 
     def _may_use(self, transactional_id: str | None, context: Context) -> bool:
         return transactional_id is not None and self._admission.allows(
@@ -314,10 +316,11 @@ class ProduceRequests:
         self,
         production: _Production,
         transactional_id: str,
+        plain: list[tuple[_Slot, BatchHeader]],
         batches: list[tuple[_Slot, BatchHeader]],
         context: Context,
     ) -> None:
-        """Append batches that their transaction coordinator knows of; the request waits until it is asked."""
+        """Append batches that their transaction coordinator knows of; the whole request waits until it is asked."""
         found: list[TxnBatch] = []
         slots: dict[TopicPartition, tuple[_Slot, BatchHeader]] = {}
         for slot, header in batches:
@@ -329,13 +332,17 @@ class ProduceRequests:
                 found.append(TxnBatch(partition, header))
                 slots[TopicPartition(slot.topic, slot.index)] = slot, header
         if found:
-            on_guards = partial(self._append_guarded, production, slots)
+            on_guards = partial(self._append_guarded, production, plain, slots)
             self._verifier().verify(transactional_id, context.api_version, found, on_guards)
         else:
-            production.begin()
+            self._append_all(production, plain)
 
     def _append_guarded(
-        self, production: _Production, slots: dict[TopicPartition, tuple[_Slot, BatchHeader]], guards: Guards
+        self,
+        production: _Production,
+        plain: list[tuple[_Slot, BatchHeader]],
+        slots: dict[TopicPartition, tuple[_Slot, BatchHeader]],
+        guards: Guards,
     ) -> None:
         """Append batches with what the transaction coordinator has allowed."""
         for name, (slot, header) in slots.items():
@@ -344,6 +351,12 @@ class ProduceRequests:
                 slot.refuse(guard)
             else:
                 self._append(slot, header, guard)
+        self._append_all(production, plain)
+
+    def _append_all(self, production: _Production, batches: list[tuple[_Slot, BatchHeader]]) -> None:
+        """Append batches of no transaction, the last ones of a request."""
+        for slot, header in batches:
+            self._append(slot, header)
         production.begin()
 
     # --- one partition

@@ -37,15 +37,16 @@ class ProducerRequests:
         self._ctx.reply(token, DescribeProducersResponse(topics=topics))
 
     def _describe(self, name: str, index: int, context: Context) -> DescribeProducersPartitionResponse:
+        message = None
         if not self._admission.allows(DescribeProducersRequest, context, Resource.TOPIC, name):
-            found = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            found, message = ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"no permission to read {name}"
         else:
             partition = self._partitions.find(name, index)
             if not isinstance(partition, ErrorCode):
                 states = tuple(_describe(entry) for entry in partition.producers.entries.values())
                 return DescribeProducersPartitionResponse(partition_index=index, active_producers=states)
             found = partition
-        return DescribeProducersPartitionResponse(partition_index=index, error_code=found)
+        return DescribeProducersPartitionResponse(partition_index=index, error_code=found, error_message=message)
 
 
 def _describe(entry: ProducerStateEntry) -> ProducerState:

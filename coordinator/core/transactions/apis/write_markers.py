@@ -99,6 +99,9 @@ class WriteTxnMarkersRequests:
 
     def _end_offsets(self, partition: MarkerPartition, marker: WritableTxnMarker, pending: _PendingMarkers) -> None:
         """End the transaction in an offsets partition: its pending offsets count, or are dropped."""
+        if partition.partition not in range(self._ctx.settings.offsets_topic_num_partitions):
+            pending.done(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return
         shard = self._groups.by_partition.get(offsets_partition(partition.partition))
         if shard is None or shard.state is ShardState.LOADING:
             pending.done(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
