@@ -57,7 +57,8 @@ class Cluster:
     """Brokers 1 to ``count``. Use it as an async context manager.
 
     ``listeners`` are further ones by name, each with its security protocol; ``users`` are log-ins by SCRAM, as
-    ``kafka-storage`` takes them; ``features`` are levels of features other than the newest.
+    ``kafka-storage`` takes them; ``features`` are levels of features other than the newest. ``advertised`` are ports to
+    which clients are sent instead of the brokers' own.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Cluster:
         listeners: Mapping[str, str] | None = None,
         users: Iterable[str] = (),
         features: Mapping[str, int] | None = None,
+        advertised: Mapping[int, int] | None = None,
     ) -> None:
         self._jars = jars
         self._logging = logging
@@ -79,6 +81,7 @@ class Cluster:
         self._listeners = dict(listeners or {})
         self._users = tuple(users)
         self._features = dict(features or {})
+        self._advertised = dict(advertised or {})
         free = _free_ports((2 + len(self._listeners)) * count)
         self.ports = {number: free.pop() for number in range(1, count + 1)}
         self.listener_ports = {number: {name: free.pop() for name in self._listeners} for number in range(1, count + 1)}
@@ -177,13 +180,15 @@ class Cluster:
         port, controller_port = self.ports[number], self._controller_ports[number]
         replicas = str(min(3, len(self.ports)))
         own = [f"PLAINTEXT://{HOST}:{port}"]
-        own += [f"{name}://{HOST}:{at}" for name, at in self.listener_ports[number].items()]
+        further = [f"{name}://{HOST}:{at}" for name, at in self.listener_ports[number].items()]
+        seen = [f"PLAINTEXT://{HOST}:{self._advertised.get(number, port)}", *further]
+        own += further
         protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **self._listeners}
         settings = {
             "process.roles": "broker,controller",
             "node.id": str(number),
             "listeners": ",".join((*own, f"CONTROLLER://{HOST}:{controller_port}")),
-            "advertised.listeners": ",".join(own),
+            "advertised.listeners": ",".join(seen),
             "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.voters": ",".join(f"{at}@{HOST}:{on}" for at, on in self._controller_ports.items()),

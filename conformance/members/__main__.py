@@ -8,13 +8,17 @@ import json
 import re
 import sys
 import time
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from conformance.kafka.broker import JAVA, Cluster, class_path, kafka_version
+from conformance.kafka.cluster_actions import KafkaActions
 from conformance.members.lives import LIVES, RECORDS, SETTINGS, TOPICS, Life
-from conformance.members.proxy import HOST, Proxy, until_member, until_quiet
-from conformance.members.sequences import sequences
+from conformance.members.proxy import HOST, Exchange, Proxy, until_member, until_quiet
+from conformance.members.sequences import backoffs, sequences
 from rejoin.client import Producer
 from rejoin.client.commands.topics.command import main as topics
 
@@ -50,18 +54,18 @@ class Members:
         """All steps, in order."""
         try:
             for step in self.life.steps:
-                if step != "restart":
-                    await self._step(step.format(self.client).split())
-                    continue
-                await self._proxy_restart()
+                match step.split():
+                    case ["restart"]:
+                        await TOGETHER.do(partial(_restart, self._cluster))
+                    case ["move", broker]:
+                        await TOGETHER.do(partial(_move, self._cluster, int(broker)))
+                    case _:
+                        await self._step(step.format(self.client).split())
         finally:
             for process in self._processes.values():
                 if process.returncode is None:
                     process.kill()
                     await process.wait()
-
-    async def _proxy_restart(self) -> None:
-        await RESTART.wait_for_all(self._cluster)
 
     async def _step(self, step: list[str]) -> None:
         match step:
@@ -130,55 +134,80 @@ class Members:
         )
 
 
-class Restart:
-    """Restarts the broker once for all clients that ask for it."""
+class Together:
+    """Does something to the brokers once, when all clients ask for it."""
 
     def __init__(self) -> None:
         self._waiting = 0
         self._done = asyncio.Event()
 
-    async def wait_for_all(self, cluster: Cluster) -> None:
+    async def do(self, what: Callable[[], Awaitable[None]]) -> None:
         self._waiting += 1
         if self._waiting < len(CLIENTS):
             await self._done.wait()
             return
-        await cluster.stop(1)
-        await cluster.start(1)
+        await what()
         self._waiting = 0
         self._done.set()
+        self._done = asyncio.Event()
 
 
-RESTART = Restart()
+async def _restart(cluster: Cluster) -> None:
+    await cluster.stop(1)
+    await cluster.start(1)
+
+
+async def _move(cluster: Cluster, broker: int) -> None:
+    """Make a broker the leader of the one offsets partition."""
+    await KafkaActions(cluster).move(0, broker, lambda: None)
+
+
+TOGETHER: Final = Together()
 WARM_UP: Final = Life("warm-up", ("start a", "settle", "close a"))
 
 
 async def play(lives: list[Life], folder: Path) -> None:
     """Play lives, both clients of each at once, and write a file for each."""
     jars = await class_path()
-    async with Proxy(0) as proxy:
-        settings = {**BROKER, "advertised.listeners": f"PLAINTEXT://{HOST}:{proxy.port}"}
-        async with Cluster(jars, 1, settings) as cluster:
-            proxy.port_of_broker = cluster.ports[1]
-            server = f"{HOST}:{proxy.port}"
-            for name, partitions in TOPICS.items():
-                arguments = ["--bootstrap-server", server, "--create", "--topic", name, "--partitions", str(partitions)]
-                await asyncio.to_thread(topics, arguments)
-                async with Producer(bootstrap_servers=server) as producer:
-                    for partition in range(partitions):
-                        for number in range(RECORDS):
-                            await producer.send_and_wait(name, str(number), partition=partition)
-            folder.mkdir(parents=True, exist_ok=True)
-            # Not recorded: what a broker does for the first time takes it long.
-            await Members("ours", WARM_UP, jars, cluster, proxy).play()
-            for life in lives:
-                await asyncio.gather(*(Members(client, life, jars, cluster, proxy).play() for client in CLIENTS))
-                found = recording(life, proxy)
-                found["transitions"] = {
-                    client: transitions(cluster.group_log(), f"{client}-{life.name}") for client in CLIENTS
-                }
-                text = json.dumps({"kafka": kafka_version(), **found}, indent=1, ensure_ascii=False)
-                (folder / f"{life.name}.json").write_text(text + "\n")
-                print(life.name, flush=True)
+    for brokers in sorted({life.brokers for life in lives}):
+        await _play_on(brokers, [life for life in lives if life.brokers == brokers], jars, folder)
+
+
+async def _play_on(brokers: int, lives: list[Life], jars: str, folder: Path) -> None:
+    """Play lives on a cluster of so many brokers, with a proxy before each."""
+    exchanges: list[Exchange] = []
+    async with AsyncExitStack() as stack:
+        proxies = {number: await stack.enter_async_context(Proxy(0, exchanges)) for number in range(1, brokers + 1)}
+        advertised = {number: proxy.port for number, proxy in proxies.items()}
+        cluster = await stack.enter_async_context(Cluster(jars, brokers, BROKER, advertised=advertised))
+        for number, proxy in proxies.items():
+            proxy.port_of_broker = cluster.ports[number]
+        proxy = proxies[1]
+        await _write_topics(f"{HOST}:{proxy.port}")
+        folder.mkdir(parents=True, exist_ok=True)
+        # Not recorded: what a broker does for the first time takes it long.
+        await Members("ours", WARM_UP, jars, cluster, proxy).play()
+        if brokers > 1:
+            await _move(cluster, 1)
+        for life in lives:
+            await asyncio.gather(*(Members(client, life, jars, cluster, proxy).play() for client in CLIENTS))
+            found = recording(life, proxy)
+            log = cluster.group_log()
+            found["transitions"] = {client: transitions(log, f"{client}-{life.name}") for client in CLIENTS}
+            text = json.dumps({"kafka": kafka_version(), **found}, indent=1, ensure_ascii=False)
+            (folder / f"{life.name}.json").write_text(text + "\n")
+            print(life.name, flush=True)
+
+
+async def _write_topics(server: str) -> None:
+    """Make the topics that are there from the start, with their records."""
+    for name, partitions in TOPICS.items():
+        arguments = ["--bootstrap-server", server, "--create", "--topic", name, "--partitions", str(partitions)]
+        await asyncio.to_thread(topics, arguments)
+        async with Producer(bootstrap_servers=server) as producer:
+            for partition in range(partitions):
+                for number in range(RECORDS):
+                    await producer.send_and_wait(name, str(number), partition=partition)
 
 
 def recording(life: Life, proxy: Proxy) -> dict[str, dict[str, object]]:
@@ -190,6 +219,11 @@ def recording(life: Life, proxy: Proxy) -> dict[str, dict[str, object]]:
         found[client] = {
             name.removeprefix(prefix): sequences(each for each in proxy.exchanges if each.client_id == name)
             for name in ids
+        }
+    if life.brokers > 1:
+        found["backoffs"] = {
+            client: backoffs(each for each in proxy.exchanges if each.client_id.startswith(f"{client}-{life.name}."))
+            for client in CLIENTS
         }
     return found
 

@@ -2,7 +2,7 @@
 
 A step is a verb with its arguments: ``start NAME [setting=value ...]``, ``close NAME``, ``kill NAME``, ``hang NAME
 MS``, ``settle`` (until no member has joined or left for a while), ``sleep SECONDS``, ``topic NAME PARTITIONS``, ``grow
-NAME PARTITIONS``, ``restart`` (the broker).
+NAME PARTITIONS``, ``restart`` (the broker), ``move BROKER`` (the group's coordinator).
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Life:
     topics: str = "orders"
     commit: str = "auto"
     settings: dict[str, str] = field(default_factory=dict)
+    brokers: int = 1
 
 
 def _many(members: str) -> list[str]:
@@ -72,6 +73,11 @@ LIVES: Final = (
         "broker-restart",
         (*_many("ab"), "restart", "sleep 4", "settle", "close b", "settle", "close a"),
         settings={"metadata.max.age.ms": "300000"},
+    ),
+    Life(
+        "coordinator-moves",
+        (*_many("ab"), "move 2", "sleep 4", "settle", "move 1", "sleep 4", "settle", "close b", "settle", "close a"),
+        brokers=2,
     ),
     Life(
         "close-without-leaving",

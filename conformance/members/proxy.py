@@ -31,14 +31,18 @@ class Exchange:
     at: float
     request: Request
     response: Response | None = None
+    answered_at: float | None = None
 
 
 class Proxy:
-    """Listens on a port of its own; ``port_of_broker`` is where the broker is."""
+    """Listens on a port of its own; ``port_of_broker`` is where the broker is.
 
-    def __init__(self, port_of_broker: int) -> None:
+    Proxies of several brokers may share their ``exchanges``.
+    """
+
+    def __init__(self, port_of_broker: int, exchanges: list[Exchange] | None = None) -> None:
         self.port_of_broker = port_of_broker
-        self.exchanges: list[Exchange] = []
+        self.exchanges: list[Exchange] = [] if exchanges is None else exchanges
         self._serving: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -123,7 +127,7 @@ class Proxy:
                 response = response.model_copy(update={"api_keys": kept})
                 client.write(codec.response_frame(correlation_id, response))
                 continue
-            exchange.response = response
+            exchange.response, exchange.answered_at = response, time.monotonic()
             client.write(len(frame).to_bytes(4, "big") + frame)
 
 

@@ -24,6 +24,12 @@ OFFSETS: Final = {"OffsetFetch", "OffsetCommit"}
 PASSING: Final = ("-> lost", "-> COORDINATOR_LOAD_IN_PROGRESS", "-> NOT_COORDINATOR")
 """Answers while a broker restarts: how many there are is a matter of time."""
 
+NO_COORDINATOR: Final = {
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+}
+
 _GENERATION: Final = re.compile(r"(Stable|SyncGroup|OffsetCommit|Heartbeat|->) (\d+)")
 
 Sequences = dict[str, list[str]]
@@ -52,6 +58,27 @@ def sequences(exchanges: Iterable[Exchange]) -> Sequences:
     if len(gaps) >= 5:
         found["membership"].append(f"heartbeats every {round(median(gaps), 1)} s")
     return found
+
+
+def backoffs(exchanges: Iterable[Exchange]) -> dict[str, int]:
+    """Milliseconds from an answer without a coordinator to what the same member asks next: the median of each kind."""
+    waits: dict[str, list[float]] = {}
+    refused: dict[str, tuple[str, float]] = {}
+    for each in exchanges:
+        if each.api not in MEMBERSHIP | OFFSETS:
+            continue
+        api, since = refused.pop(each.client_id, ("", 0.0))
+        if api and each.at >= since:
+            waits.setdefault(f"{api} to {each.api}", []).append(each.at - since)
+        if each.answered_at is not None and _is_refused(each.response):
+            refused[each.client_id] = each.api, each.answered_at
+    return {kind: round(1_000 * median(gaps)) for kind, gaps in sorted(waits.items())}
+
+
+def _is_refused(response: Any) -> bool:
+    """Whether an answer says that there is no coordinator here, or not yet."""
+    codes = [response, *getattr(response, "coordinators", ())]
+    return any(getattr(each, "error_code", ErrorCode.NONE) in NO_COORDINATOR for each in codes)
 
 
 def _line(each: Exchange) -> str | None:
