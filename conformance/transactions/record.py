@@ -1,6 +1,7 @@
 """Records producers and transactions: ``python -m conformance.transactions.record [SET ...] [--only TEXT]``.
 
-One file for each set and kind of request below ``tests/golden/transactions/recorded``: scripts one after the other.
+One file for each set below ``tests/golden/transactions/recorded``, or for the consumer protocol below
+``tests/golden/consumer-groups/recorded``: scripts one after the other.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from conformance.transactions.play import Json, Play, Script, ScriptFailed, topi
 from conformance.transactions.sets import COMMON, SETS, ScriptSet
 from rejoin.protocol.partitioner import partition_for
 
-GOLDEN: Final = Path(__file__).parents[2] / "tests" / "golden" / "transactions" / "recorded"
+GOLDEN: Final = Path(__file__).parents[2] / "tests" / "golden"
 TRANSACTION_STATE: Final = "__transaction_state"
 INTERNAL: Final = {"__consumer_offsets": 4, TRANSACTION_STATE: 4}
 """Topics that a cluster makes at first use; here they are there from the beginning."""
@@ -200,7 +201,10 @@ async def record(names: list[str], only: str, folder: Path) -> int:
             continue
         started, recorder = time.monotonic(), Recorder(wanted, jars)
         recorded = await recorder.record(scripts)
-        write(folder / f"{wanted.name}.jsonl.gz", itertools.chain.from_iterable(recorded.values()))
+        write(
+            folder / wanted.folder / "recorded" / f"{wanted.name}.jsonl.gz",
+            itertools.chain.from_iterable(recorded.values()),
+        )
         print(f"{wanted.name}: {len(recorded)} scripts recorded in {time.monotonic() - started:.0f} s")
         for problem in recorder.failed:
             print(f"  {problem}")

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from conformance.consumer_groups.scripts import sequences as member_sequences
+from conformance.consumer_groups.scripts import table as group_table
 from conformance.transactions.play import Script
 from conformance.transactions.scripts.groups import groups
 from conformance.transactions.scripts.interleaving import deletions, orders, sessions
@@ -37,6 +39,8 @@ class ScriptSet:
     brokers: int = 1
     deny: tuple[str, ...] = ()
     at_once: int = 4
+    folder: str = "transactions"
+    """Below tests/golden."""
     is_fresh: bool = True
     """Whether the cluster was never restarted, so that leader epochs begin at 0."""
 
@@ -102,6 +106,14 @@ def _by_hand() -> Iterable[Script]:
     return itertools.chain(orders(), deletions(), sessions(), groups(), topics())
 
 
+def _consumer_groups() -> Iterable[Script]:
+    return itertools.chain(group_table(), member_sequences(60))
+
+
+CONSUMER_GROUPS: Final = {
+    "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.migration.policy": "bidirectional",
+}
 DENIED: Final = ("group", "topic", "transactional-id")
 TIMEOUTS: Final = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "100"}
 EXPIRY: Final = {
@@ -122,6 +134,7 @@ SETS: Final = (
     ScriptSet("denied", denials, ACLS, deny=tuple(f"{kind}={SECRET}-*" for kind in DENIED)),
     ScriptSet("restarts", restarts, at_once=1, is_fresh=False),
     ScriptSet("epochs", exhausted, is_fresh=False),
+    ScriptSet("groups", _consumer_groups, CONSUMER_GROUPS, folder="consumer-groups"),
     ScriptSet("tv1", _version_1, features={"transaction.version": 1}),
     ScriptSet("tv0", _version_0, features={"transaction.version": 0}),
     ScriptSet("unverified", _unverified, {"transaction.partition.verification.enable": "false"}),

@@ -11,21 +11,27 @@ from conformance.transactions.clients import Producer
 from conformance.transactions.looks import Looks
 from conformance.transactions.play import Json, Play, Script
 
-SUBSCRIPTION: Final = base64.b64encode(struct.pack(">hi", 0, 0) + struct.pack(">i", -1)).decode()
+
+def subscription(*topics: str) -> str:
+    """The metadata of a classic member."""
+    names = b"".join(struct.pack(">h", len(topic)) + topic.encode() for topic in topics)
+    return base64.b64encode(struct.pack(">hi", 0, len(topics)) + names + struct.pack(">i", -1)).decode()
 
 
 class Member:
     """A member of the script's group, which it leads."""
 
-    def __init__(self, play: Play, instance_id: str | None = None, name: str = "m") -> None:
+    def __init__(self, play: Play, instance_id: str | None = None, name: str = "m", group: str | None = None) -> None:
         self.play = play
+        self.group = play.group if group is None else group
         self.name = name
         self.instance_id = instance_id
+        self.topics: tuple[str, ...] = ()
         self.member_id = ""
         self.generation = -1
 
     async def ask(self, api: str, body: Json, version: int) -> Any:
-        return await self.play.ask(self.name, api, {"groupId": self.play.group} | body, version)
+        return await self.play.ask(self.name, api, {"groupId": self.group} | body, version)
 
     async def join(self) -> None:
         """Become the one member of a generation."""
@@ -35,7 +41,7 @@ class Member:
             "memberId": self.member_id,
             "groupInstanceId": self.instance_id,
             "protocolType": "consumer",
-            "protocols": [{"name": "range", "metadata": SUBSCRIPTION}],
+            "protocols": [{"name": "range", "metadata": subscription(*self.topics)}],
         }
         answer = await self.ask("JoinGroup", body, 9)
         if answer["errorCode"] == 79:
