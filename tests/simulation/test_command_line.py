@@ -86,7 +86,7 @@ def test_names_are_shown_and_never_obeyed(capsys: pytest.CaptureFixture[str], tm
         (("simulate", "nothing.yaml"), "nothing.yaml: cannot be read"),
         (("simulate", "stuck_handlr"), "and none in the gallery; is it stuck_handler?"),
         (("simulate", "stuck_handlr.yaml"), "is it stuck_handler?"),
-        (("simulate", "nothing"), "and none in the gallery; it has autoscaler_thrash, backlog_longer_than_max_poll,"),
+        (("simulate", "nothing"), "and none in the gallery; it has aborted_records_are_read, autoscaler_thrash,"),
         (("simulate", "nowhere/stuck_handler.yaml"), "nowhere/stuck_handler.yaml: cannot be read: No such file"),
         (("gallery", "answer", "stuck_handlr"), "is it stuck_handler?"),
         (("gallery", "show", "stuck_handlr"), "is it stuck_handler?"),
