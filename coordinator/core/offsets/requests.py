@@ -144,10 +144,12 @@ class OffsetRequests:
         error = ErrorCode.NONE
         if group is not None:
             error = group.validate_offset_fetch(wanted.member_id, wanted.member_epoch)
-        if error is not ErrorCode.NONE:
+        # Kafka: a group that is Dead has no offsets, which is no error.
+        if error not in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
             pending.refuse(index, wanted, error)
             return
-        offsets = None if group is None else shard.offsets.get(wanted.group_id)
+        readable = group is not None and error is ErrorCode.NONE
+        offsets = shard.offsets.get(wanted.group_id) if readable else None
         if wanted.topics is None:
             names = dict.fromkeys(partition.topic for partition in (() if offsets is None else offsets.stored))
         else:

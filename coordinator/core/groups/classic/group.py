@@ -202,8 +202,8 @@ class ClassicGroup:
         return ErrorCode.NONE if committer.is_transactional else ON_COMMIT.get(self.state, ErrorCode.NONE)
 
     def validate_offset_fetch(self, member_id: str | None = None, epoch: int = -1) -> ErrorCode:
-        """Whether its offsets can be read: always, and no member is asked for."""
-        return ErrorCode.NONE
+        """Whether its offsets can be read; no member is asked for."""
+        return ErrorCode.GROUP_ID_NOT_FOUND if self.state is DEAD else ErrorCode.NONE
 
     def validate_offset_delete(self) -> ErrorCode:
         """Whether single offsets may be deleted: those that members of a consumer group do not read."""
