@@ -7,7 +7,8 @@ from collections import deque
 from typing import Any
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.effects import Append, DeleteLog, ReadLog, Reply
+from rejoin.coordinator.core.effects import Append, DeleteLog, ReadLog, Reply, ResolveRegexes
+from rejoin.coordinator.core.groups.consumer.regex_resolution import resolve_regexes
 from rejoin.coordinator.core.inputs import Broker, ClusterSeen, Context, Elapsed, Elected, LogRead, Received, Stored
 from rejoin.coordinator.core.node import Node
 from rejoin.journal.events.coordinator import RebalanceCompleted
@@ -20,6 +21,7 @@ from tests.docs.texts import TEXTS
 
 [LOOP] = re.findall(r"```python\n(def drive\(.*?)```", TEXTS["ARCHITECTURE.md"], re.DOTALL)
 OFFSETS = TopicPartition("__consumer_offsets", 0)
+EFFECTS = (Reply, Append, ReadLog, DeleteLog, ResolveRegexes)
 
 
 class Log:
@@ -47,7 +49,8 @@ class Clock:
 
 
 def test_the_loop_drives_a_group_until_it_is_stable() -> None:
-    scope: dict[str, Any] = {each.__name__: each for each in (Reply, Append, ReadLog, DeleteLog, Elapsed)}
+    scope: dict[str, Any] = {each.__name__: each for each in EFFECTS}
+    scope |= {"Elapsed": Elapsed, "resolve_regexes": resolve_regexes}
     exec(LOOP, scope)
     node = Node(Settings(offsets_topic_num_partitions=1), lambda: "uuid")
     clock = Clock()
