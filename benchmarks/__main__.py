@@ -29,6 +29,7 @@ SHORT: Final = (
     "report.page",
     "report.time",
     "assignors",
+    "server_assignors",
 )
 """Modules of this package with a ``main()``, each done in minutes with ``--quick``, quickest first."""
 

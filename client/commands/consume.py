@@ -33,6 +33,8 @@ class ConsumeOptions:
     assignor: Annotated[list[str] | None, Parameter(negative=())] = None
     """An assignor the consumers offer: range, roundrobin, sticky, cooperative-sticky or module:Class; in order of
     preference if there are several."""
+    group_protocol: str | None = None
+    """classic, where a member assigns, or consumer, where the coordinator does. The default is classic."""
     static: Annotated[bool, Parameter(negative=())] = False
     """Make the members static: each has an instance id and keeps its membership over a restart."""
     instance_id_prefix: str | None = None

@@ -87,6 +87,7 @@ def _settings_given(given: ConsumeOptions) -> dict[str, Any]:
     settings = {
         "bootstrap_servers": given.bootstrap,
         "group_id": given.group,
+        "group_protocol": given.group_protocol,
         "session_timeout_ms": given.session_timeout_ms,
         "heartbeat_interval_ms": given.heartbeat_interval_ms,
         "max_poll_interval_ms": given.max_poll_interval_ms,
