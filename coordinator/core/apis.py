@@ -122,14 +122,15 @@ SERVED: Final[dict[api.Api, ServedApi]] = {
     api.DESCRIBE_LOG_DIRS: ServedApi(lambda of: of.descriptions.describe_log_dirs, Rule(cluster=_DESCRIBE)),
     api.DESCRIBE_CONFIGS: ServedApi(
         lambda of: of.configs.describe_configs,
-        Rule(topic=Operation.DESCRIBE_CONFIGS, cluster=Operation.DESCRIBE_CONFIGS),
+        Rule(topic=Operation.DESCRIBE_CONFIGS, group=Operation.DESCRIBE_CONFIGS, cluster=Operation.DESCRIBE_CONFIGS),
     ),
     api.ALTER_CONFIGS: ServedApi(
-        lambda of: of.configs.alter_configs, Rule(topic=Operation.ALTER_CONFIGS, cluster=Operation.ALTER_CONFIGS)
+        lambda of: of.configs.alter_configs,
+        Rule(topic=Operation.ALTER_CONFIGS, group=Operation.ALTER_CONFIGS, cluster=Operation.ALTER_CONFIGS),
     ),
     api.INCREMENTAL_ALTER_CONFIGS: ServedApi(
         lambda of: of.configs.incremental_alter_configs,
-        Rule(topic=Operation.ALTER_CONFIGS, cluster=Operation.ALTER_CONFIGS),
+        Rule(topic=Operation.ALTER_CONFIGS, group=Operation.ALTER_CONFIGS, cluster=Operation.ALTER_CONFIGS),
     ),
     api.DELETE_TOPICS: ServedApi(lambda of: of.topics.delete_topics, Rule(topic=_DELETE)),
     api.FETCH: ServedApi(lambda of: of.fetches.fetch, Rule(topic=_READ)),

@@ -9,7 +9,7 @@ on each partition.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, TypeAdapter, model_serializer
 
@@ -47,10 +47,17 @@ class PartitionData(Struct):
         return found
 
 
-class ConfigData(Struct):
-    """A setting of a topic; null means that it has its default again."""
+ConfigResource: TypeAlias = Literal[2, 32]
+"""What has settings: a topic or a group. Kafka: ConfigResource.Type."""
 
-    resource_type: Literal[2] = 2
+TOPIC_RESOURCE: Final = 2
+GROUP_RESOURCE: Final = 32
+
+
+class ConfigData(Struct):
+    """A setting of a topic or a group; null means that it has its default again."""
+
+    resource_type: ConfigResource = TOPIC_RESOURCE
     resource_name: str
     name: str
     value: str | None

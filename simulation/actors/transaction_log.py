@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from rejoin.coordinator.core.inputs import TopicsChanged, TopicsRecords
-from rejoin.coordinator.core.topics.topics import config_records
+from rejoin.coordinator.core.topics.configs import config_records
 from rejoin.coordinator.core.transactions.coordinator import TRANSACTION_STATE_CONFIGS
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.topics import (

@@ -49,6 +49,12 @@ class GroupShards(Shards[GroupsShard]):
         for machine in self.machines():
             machine.consumer.topic_changed(topic, is_new=is_new)
 
+    def group_configured(self, group_id: str) -> None:
+        """The settings that a group has of its own have changed."""
+        machine = self.machine_of(group_id)
+        if machine is not None:
+            machine.consumer.configured(group_id)
+
     def parked_tokens(self) -> list[Token]:
         """Every token that is parked with a member."""
         groups = self.groups()

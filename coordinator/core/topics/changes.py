@@ -19,6 +19,8 @@ from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.topics import (
+    GROUP_RESOURCE,
+    ConfigData,
     ConfigRecord,
     PartitionRecord,
     ProducerIdsRecord,
@@ -110,12 +112,25 @@ class TopicChanges:
                 for record in records
                 if isinstance(record, TopicRecord)
             }
+            for group_id in list(self._topics.group_configs):
+                del self._topics.group_configs[group_id]
+                self._shards.group_configured(group_id)
             for topic in [topic for topic in self._topics.by_name.values() if topic.topic_id not in there]:
                 self._remove(topic.name, emits=emits)
         for version, records in what.changes:
             if version > known:
                 self._apply(records, emits=emits)
         self.version = max(self.version, what.version)
+
+    def _set_group_config(self, data: ConfigData) -> None:
+        """A setting of a group is changed, or has its default again. There need not be such a group."""
+        configs = self._topics.group_configs.pop(data.resource_name, {})
+        configs.pop(data.name, None)
+        if data.value is not None:
+            configs[data.name] = data.value
+        if configs:
+            self._topics.group_configs[data.resource_name] = configs
+        self._shards.group_configured(data.resource_name)
 
     def _apply(self, records: TopicsRecords, *, emits: bool = True) -> None:
         for record in records:
@@ -128,6 +143,8 @@ class TopicChanges:
                     name = self._topics.named(record.data.topic_id)
                     if name is not None:
                         self._shards.topic_changed(name, is_new=record.data.partition_id == 0)
+                case ConfigRecord() if record.data.resource_type == GROUP_RESOURCE:
+                    self._set_group_config(record.data)
                 case ConfigRecord():
                     self._topics.set_config(record.data)
                 case ProducerIdsRecord():

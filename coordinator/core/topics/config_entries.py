@@ -1,4 +1,4 @@
-"""Settings as CreateTopics and DescribeConfigs list them: those of a topic, and those of a node.
+"""Settings as CreateTopics and DescribeConfigs list them: those of a topic, of a group, and of a node.
 
 Kafka: ConfigHelper, DescribeConfigsResponse.
 """
@@ -99,6 +99,17 @@ def _of_cluster(definition: ConfigDef, changed: str | None) -> tuple[ConfigValue
     if definition.in_cluster:
         candidates.insert(0, candidates[0]._replace(source=ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG))
     return tuple(candidates)
+
+
+def of_group(configs: Mapping[str, str], definitions: Mapping[str, ConfigDef]) -> tuple[ConfigEntry, ...]:
+    """All settings of a group, by name. Kafka: what comes from the broker counts as a default."""
+    entries = []
+    for name, definition in sorted(definitions.items()):
+        given = configs.get(name)
+        source = _DEFAULT if given is None else ConfigSource.DYNAMIC_GROUP_CONFIG
+        value = ConfigValueSource(name, shown(definition, definition.default if given is None else given), source)
+        entries.append(ConfigEntry(*value, definition.type, False, (value,)))
+    return tuple(entries)
 
 
 def of_node(settings: Settings) -> tuple[ConfigEntry, ...]:

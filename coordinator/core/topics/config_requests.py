@@ -1,6 +1,6 @@
 """Requests about settings: DescribeConfigs, AlterConfigs and IncrementalAlterConfigs.
 
-Settings of topics can be changed; those of a node are as they were at its start.
+Settings of topics and groups can be changed; those of a node are as they were at its start.
 
 Kafka: ConfigHelper, ConfigAdminManager, ConfigurationControlManager.
 """
@@ -8,7 +8,7 @@ Kafka: ConfigHelper, ConfigAdminManager, ConfigurationControlManager.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Final, Generic, TypeAlias, TypeVar
 
@@ -17,7 +17,13 @@ from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChange, TopicChanges
-from rejoin.coordinator.core.topics.config_entries import ConfigEntry, describable_configs, described, of_node
+from rejoin.coordinator.core.topics.config_entries import (
+    ConfigEntry,
+    describable_configs,
+    described,
+    of_group,
+    of_node,
+)
 from rejoin.coordinator.core.topics.configs import (
     OFFSETS_TOPIC_CONFIGS,
     RATE_CONFIG,
@@ -25,9 +31,11 @@ from rejoin.coordinator.core.topics.configs import (
     ConfigError,
     ConfigType,
     check,
+    config_records,
 )
+from rejoin.coordinator.core.topics.group_configs import check_group, group_definitions
 from rejoin.coordinator.core.topics.requests import NOT_STORED
-from rejoin.coordinator.core.topics.topics import TopicError, Topics, check_name, config_records
+from rejoin.coordinator.core.topics.topics import TopicError, Topics, check_name
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
 from rejoin.protocol.messages.cluster.alter_configs import (
@@ -48,6 +56,7 @@ from rejoin.protocol.messages.cluster.describe_configs import (
     DescribeConfigsResult,
 )
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
+from rejoin.protocol.records.topics import GROUP_RESOURCE, TOPIC_RESOURCE, ConfigResource
 
 Changes: TypeAlias = dict[str, str | None]
 """New values by name; none: the default again."""
@@ -60,8 +69,9 @@ R = TypeVar("R", AlterConfigsResource, IncrementalAlterConfigsResource)
 class ResourceType(IntEnum):
     """What has settings. Kafka: ConfigResource.Type."""
 
-    TOPIC = 2
+    TOPIC = TOPIC_RESOURCE
     BROKER = 4
+    GROUP = GROUP_RESOURCE
 
 
 class AlterOperation(IntEnum):
@@ -73,8 +83,13 @@ class AlterOperation(IntEnum):
     SUBTRACT = 3
 
 
+_DENIED: Final = {
+    Resource.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    Resource.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    Resource.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+}
 _OPERATIONS: Final = frozenset(AlterOperation)
-NO_SETTINGS: Final = "only topics (2) and nodes (4) have settings here"
+NO_SETTINGS: Final = "only topics (2), nodes (4) and groups (32) have settings here"
 
 
 class _Descriptions:
@@ -110,6 +125,7 @@ class ConfigRequests:
         self.topics = topics
         self._changes = changes
         self._admission = admission
+        self._group_definitions = group_definitions(ctx.settings)
 
     # --- describing
 
@@ -149,6 +165,10 @@ class ConfigRequests:
                     return ()  # Kafka: what all brokers share; nothing can be set for all of them here.
                 self.check_node(name)
                 return of_node(self.ctx.settings)
+            case ResourceType.GROUP:
+                self._authorize(DescribeConfigsRequest, context, Resource.GROUP, name)
+                _check_group_name(name)
+                return of_group(self.topics.group_configs.get(name, {}), self._group_definitions)
         raise _unsupported(resource.resource_type)
 
     def _entries_of_topic(self, name: str) -> Entries:
@@ -168,8 +188,7 @@ class ConfigRequests:
     def _authorize(self, api: type[Request], context: Context, resource: Resource, name: str | None = None) -> None:
         names = () if name is None else (name,)
         if not self._admission.allows(api, context, resource, *names):
-            denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED if name is None else ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            raise TopicError(denied, f"{context.principal} may not do this with {name or 'the cluster'!r}")
+            raise TopicError(_DENIED[resource], f"{context.principal} may not do this with {name or 'the cluster'!r}")
 
     # --- changing
 
@@ -196,7 +215,7 @@ class ConfigRequests:
         self._changes.make(_ConfigChange(self, request.resources, request.validate_only, decide, respond))
 
     def check_alterable(self, api: type[Request], resource: AlteredResource, context: Context) -> None:
-        """Raise :class:`TopicError` for what is no topic with settings that may be changed."""
+        """Raise :class:`TopicError` for what has no settings that may be changed."""
         name = resource.resource_name
         if len({config.name for config in resource.configs}) < len(resource.configs):
             raise TopicError(ErrorCode.INVALID_REQUEST, "a setting stands in the request more than once")
@@ -215,36 +234,51 @@ class ConfigRequests:
                     self.check_node(name)
                 # Differs: Kafka changes some settings of a running broker.
                 raise TopicError(ErrorCode.INVALID_REQUEST, "settings of a node cannot be changed while it runs")
+            case ResourceType.GROUP:
+                _check_group_name(name)
+                self._authorize(api, context, Resource.GROUP, name)
             case _:
                 raise _unsupported(resource.resource_type)
 
     def _replacement(self, resource: AlterConfigsResource) -> Changes:
-        current = self._current(resource.resource_name)
+        current = self._current(resource)
         given: Changes = {config.name: config.value for config in resource.configs}
         changes: Changes = {name: None for name in current if name not in given}
-        return self._checked(resource.resource_name, changes | given)
+        return self._checked(resource, changes | given)
 
     def _alteration(self, resource: IncrementalAlterConfigsResource) -> Changes:
         topic = self.topics.by_name.get(resource.resource_name)
+        # Only settings of topics are lists, whose new value depends on the old one.
         current = {} if topic is None else topic.configs
         changes = {config.name: _altered(config, current.get(config.name)) for config in resource.configs}
-        self._current(resource.resource_name)
-        return self._checked(resource.resource_name, changes)
+        return self._checked(resource, changes)
 
-    def _current(self, name: str) -> dict[str, str]:
+    def _current(self, resource: AlteredResource) -> Mapping[str, str]:
+        name = resource.resource_name
+        if resource.resource_type == ResourceType.GROUP:
+            return self.topics.group_configs.get(name, {})
         topic = self.topics.by_name.get(name)
         if topic is None:
             # Differs: the settings of __consumer_offsets cannot be changed.
             raise TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
         return topic.configs
 
-    def _checked(self, name: str, changes: Changes) -> Changes:
+    def _checked(self, resource: AlteredResource, changes: Changes) -> Changes:
         """Those of the changes that change something."""
-        if changes.get(RATE_CONFIG) is not None:
+        current = self._current(resource)
+        wanted = {name: value for name, value in {**current, **changes}.items() if value is not None}
+        if resource.resource_type == ResourceType.GROUP:
+            check_group(wanted, self._group_definitions)
+        elif RATE_CONFIG in wanted:
             raise TopicError(ErrorCode.INVALID_CONFIG, f"{RATE_CONFIG} is what a topic is created with")
-        current = self._current(name)
-        check({name: value for name, value in {**current, **changes}.items() if value is not None})
+        else:
+            check(wanted)
         return {name: value for name, value in changes.items() if current.get(name) != value}
+
+
+def _check_group_name(name: str) -> None:
+    if not name:
+        raise TopicError(ErrorCode.INVALID_REQUEST, "the name of the group is empty")
 
 
 def _is_deletion(config: object) -> bool:
@@ -277,7 +311,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _unsupported(resource_type: int) -> TopicError:
-    # Differs: Kafka also has settings of groups, of client metrics and of its own logging.
+    # Differs: Kafka also has settings of client metrics and of its own logging.
     return TopicError(ErrorCode.INVALID_REQUEST, f"resource type {resource_type}: {NO_SETTINGS}")
 
 
@@ -308,7 +342,11 @@ class _ConfigChange(TopicChange, Generic[R]):
             try:
                 if times[resource.resource_type, resource.resource_name] > 1:
                     raise TopicError(ErrorCode.INVALID_REQUEST, "it stands in the request more than once")
-                records += config_records(resource.resource_name, self._decide(resource))
+                changes = self._decide(resource)
+                kind: ConfigResource = (
+                    GROUP_RESOURCE if resource.resource_type == ResourceType.GROUP else TOPIC_RESOURCE
+                )
+                records += config_records(resource.resource_name, changes, kind)
             except TopicError as problem:
                 error, message = problem.error, problem.message
             except ConfigError as problem:

@@ -15,6 +15,7 @@ from enum import IntEnum
 from typing import Any, Final, TypeAlias
 
 from rejoin.coordinator.core.partitions.topic_config import TopicConfig
+from rejoin.protocol.records.topics import TOPIC_RESOURCE, ConfigData, ConfigRecord, ConfigResource
 
 RATE_CONFIG: Final = "emulator.records.per.second"
 """Ours: a topic with it has synthetic logs, and each grows so fast."""
@@ -43,15 +44,18 @@ class ConfigSource(IntEnum):
     DYNAMIC_DEFAULT_BROKER_CONFIG = 3
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
+    DYNAMIC_GROUP_CONFIG = 8
 
 
 class ConfigError(Exception):
-    """A setting that a topic cannot have, and why."""
+    """A setting that a topic or a group cannot have, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigDef:
-    """One setting of a topic. ``synonym`` is the broker's setting that its default comes from, where Kafka lists one.
+    """One setting of a topic or a group.
+
+    ``synonym`` is the broker's setting that its default comes from, where Kafka lists one.
 
     ``exception`` is allowed besides ``least`` to ``most``. With ``in_cluster`` a new cluster has the default as a
     setting of all brokers.
@@ -231,3 +235,13 @@ def log_config(configs: Mapping[str, str]) -> TopicConfig:
         _LOG_FIELDS[name]: parsed(TOPIC_CONFIGS[name], text) for name, text in configs.items() if name in _LOG_FIELDS
     }
     return TopicConfig(**fields)
+
+
+def config_records(
+    name: str, configs: Mapping[str, str | None], kind: ConfigResource = TOPIC_RESOURCE
+) -> tuple[ConfigRecord, ...]:
+    """What it takes for a topic or a group to have these settings; none: the default."""
+    return tuple(
+        ConfigRecord(data=ConfigData(resource_type=kind, resource_name=name, name=config, value=value))
+        for config, value in configs.items()
+    )

@@ -21,7 +21,7 @@ from rejoin.coordinator.config import Settings, changed_defaults
 from rejoin.coordinator.core.inputs import Millis, RecordsWritten, TopicsRecords
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.topics.config_entries import creatable_configs
-from rejoin.coordinator.core.topics.configs import RATE_CONFIG, ConfigError, check, log_config, rate_of
+from rejoin.coordinator.core.topics.configs import RATE_CONFIG, ConfigError, check, config_records, log_config, rate_of
 from rejoin.coordinator.core.topics.placement import Placement, Replicas
 from rejoin.coordinator.core.topics.synthetic_log import SyntheticLog
 from rejoin.coordinator.core.views import TopicView
@@ -32,6 +32,7 @@ from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsTo
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreatableTopicResult
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, OFFSETS_TOPIC_ID
 from rejoin.protocol.records.topics import (
+    GROUP_RESOURCE,
     ConfigData,
     ConfigRecord,
     PartitionData,
@@ -408,6 +409,8 @@ class Topics:
         if self.next_producer_id:
             taken = ProducerIdsData(broker_id=self._settings.broker_id, next_producer_id=self.next_producer_id)
             found.append(ProducerIdsRecord(data=taken))
+        for group_id, configs in self.group_configs.items():
+            found += config_records(group_id, configs, GROUP_RESOURCE)
         for topic in self.by_name.values():
             topic_id = topic.topic_id
             data = TopicData(name=topic.name, topic_id=topic_id, records_per_second=topic.records_per_second)
@@ -475,13 +478,6 @@ def _new_topic(
         TopicRecord(data=TopicData(name=name, topic_id=topic_id, records_per_second=rate)),
         *config_records(name, configs),
         PartitionRecord(data=new),
-    )
-
-
-def config_records(name: str, configs: Mapping[str, str | None]) -> tuple[ConfigRecord, ...]:
-    """What it takes for a topic to have these settings; none: the default."""
-    return tuple(
-        ConfigRecord(data=ConfigData(resource_name=name, name=config, value=value)) for config, value in configs.items()
     )
 
 

@@ -135,6 +135,14 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
             if isinstance(group, ConsumerGroup) and topic in group.subscriptions.topics:
                 group.look_at_topics()
 
+    def configured(self, group_id: str) -> None:
+        """The settings of a group have changed: they take effect with the next heartbeat of each member."""
+        group = self._groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            group.look_at_topics()
+            for member in group.members.values():
+                member.unchanged = None
+
     # --- the life of a group
 
     def _stored(self, group: Group) -> None:
