@@ -408,6 +408,10 @@ async def test_every_fault_on_every_request(coordinator: GroupCoordinator, name:
     await assert_sound(coordinator)
 
 
+NOT_PLAYED = ("ConsumerGroupHeartbeat", "WriteTxnMarkers")
+"""Requests that leave events behind, and for which transcripts have no words: members of consumer groups, and markers."""
+
+
 async def assert_sound(coordinator: GroupCoordinator) -> None:
     """What must hold once no client asks any more."""
     group = await coordinator.group(GROUP)
@@ -420,7 +424,8 @@ async def assert_sound(coordinator: GroupCoordinator) -> None:
     assert node.describe().parked_joins == 0
     assert coordinator.app.runtime.core_failures == 0
     transcript = await coordinator.transcript(claim="A fault is applied.")
-    assert play(transcript).text == transcript
+    if not any(f"# not expressible: {api}" in transcript for api in NOT_PLAYED):
+        assert play(transcript).text == transcript
 
 
 async def test_a_held_request_does_not_outlive_its_coordinator() -> None:

@@ -170,7 +170,7 @@ def test_topics_that_one_may_not_see() -> None:
     ("topic", "partition", "settings", "error"),
     [
         ("__consumer_offsets", 0, {}, ErrorCode.NONE),
-        ("__consumer_offsets", 1, {}, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        ("__consumer_offsets", 1, {}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (TOPIC, 0, {}, ErrorCode.NONE),
         (TOPIC, 7, {}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (
