@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from rejoin.coordinator.core.effects import Effect
+from rejoin.coordinator.core.effects import Append, Effect
 from rejoin.coordinator.core.inputs import Context
 from rejoin.journal.events.coordinator import TopicCreated
 from rejoin.protocol.message import Request
@@ -62,7 +62,9 @@ class MemberNames:
             return _topic_created(request, effects)
         command = BY_REQUEST.get(type(request))
         if command is None:
-            raise NotExpressible
+            is_of_group = hasattr(request, "group_id")
+            changes = is_of_group and any(isinstance(effect, Append) for effect in effects)
+            raise NotExpressible("transcripts have no command for it" if changes else "")
         version = context.api_version
         if isinstance(request, OffsetFetchRequest):
             group_id = FetchCommand.asked(request, version).group_id

@@ -409,7 +409,7 @@ async def test_every_fault_on_every_request(coordinator: GroupCoordinator, name:
 
 
 NOT_PLAYED = ("ConsumerGroupHeartbeat", "WriteTxnMarkers")
-"""Requests that leave events behind, and for which transcripts have no words: members of consumer groups, and markers."""
+"""Requests that leave events behind and for which transcripts have no words."""
 
 
 async def assert_sound(coordinator: GroupCoordinator) -> None:
