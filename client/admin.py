@@ -279,7 +279,7 @@ class Admin:
         return [Endpoint(node.node_id, node.host, node.port) for node in response.brokers]
 
     def _version(self, api: Api) -> int:
-        return self._transport.versions.get(api, api.max_version)
+        return min(self._transport.versions.get(api, api.default_version), api.default_version)
 
     async def _ask(
         self,

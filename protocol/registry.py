@@ -49,8 +49,17 @@ class Api:
         response: type[Response] = _message(self.module, f"{self.name}Response")
         return response
 
+    @property
+    def default_version(self) -> int:
+        """The version of a request that names none: the newest, or the last in which topics have names."""
+        return _LAST_WITH_NAMES.get(self.key, self.max_version)
+
     def supports(self, version: int) -> bool:
         return self.min_version <= version <= self.max_version
+
+
+_LAST_WITH_NAMES: Final = {8: 9, 9: 9}
+"""The last versions of OffsetCommit and OffsetFetch that name topics; their newest have ids only."""
 
 
 class _ByRequest(dict[type[Request], Api]):
@@ -96,8 +105,8 @@ PRODUCE: Final = register(0, (3, 13), 9, "Produce", ".records.produce")
 FETCH: Final = register(1, (4, 18), 12, "Fetch", ".records.fetch")
 LIST_OFFSETS: Final = register(2, (0, 11), 6, "ListOffsets", ".records.list_offsets")
 METADATA: Final = register(3, (0, 13), 9, "Metadata", ".cluster.metadata")
-OFFSET_COMMIT: Final = register(8, (0, 9), 8, "OffsetCommit", ".offsets.offset_commit")
-OFFSET_FETCH: Final = register(9, (0, 9), 6, "OffsetFetch", ".offsets.offset_fetch")
+OFFSET_COMMIT: Final = register(8, (0, 10), 8, "OffsetCommit", ".offsets.offset_commit")
+OFFSET_FETCH: Final = register(9, (0, 10), 6, "OffsetFetch", ".offsets.offset_fetch")
 FIND_COORDINATOR: Final = register(10, (0, 6), 3, "FindCoordinator", ".cluster.find_coordinator")
 JOIN_GROUP: Final = register(11, (0, 9), 6, "JoinGroup", ".groups.join_group")
 HEARTBEAT: Final = register(12, (0, 4), 4, "Heartbeat", ".groups.heartbeat")

@@ -53,8 +53,8 @@ class BaseContext(Generic[EffectT]):
             self.next_wake = at
 
     def version(self, api: Api) -> int:
-        """The version this client speaks: the newest, unless it was given another."""
-        return self.versions.get(api, api.max_version)
+        """The version this client speaks: the one that goes without saying, or an older one that it was given."""
+        return min(self.versions.get(api, api.default_version), api.default_version)
 
     def backoff(self, attempts: int) -> int:
         """The wait before retry number ``attempts``, counted from 0: exponential, with 20 % of jitter (KIP-580)."""

@@ -166,7 +166,7 @@ class GroupCoordinator(BrokerMethods):
         Of several brokers, the one that is named gets it, or else the one that leads what the request is about.
         """
         api = BY_REQUEST[type(request)]
-        wanted = api.max_version if version is None else version
+        wanted = api.default_version if version is None else version
         if not api.supports(wanted):
             raise ValueError(f"{api.name} has versions {api.min_version} to {api.max_version}, not {wanted}")
         request.check_version(wanted)

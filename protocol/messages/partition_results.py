@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.java import LONGEST_CACHED
 from rejoin.protocol.message import Response, Struct
-from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.types import ZERO_UUID, TopicPartition
 
 MOST_CACHED: Final = 16
 """Responses about more partitions are not kept in a cache."""
@@ -43,6 +43,13 @@ class ResultTypes(NamedTuple, Generic[R]):
     partition: type[Struct]
 
 
+class IdentifiedTopic(RequestedTopic, Protocol):
+    """The same, where newer versions have the topic's id."""
+
+    @property
+    def topic_id(self) -> str: ...
+
+
 _Names: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]
 """Topics, each with the partitions that are named."""
 
@@ -63,6 +70,28 @@ def response_of(
             return response
     names = tuple([(topic.name, tuple([each.partition_index for each in topic.partitions])) for topic in requested])
     return _response(types, names, errors, others)
+
+
+def response_by_id(
+    types: ResultTypes[R],
+    requested: Sequence[IdentifiedTopic],
+    errors: Mapping[TopicPartition, ErrorCode],
+    others: ErrorCode,
+) -> R:
+    """The same with the ids of the topics, where the request has any."""
+    if all(topic.topic_id == ZERO_UUID for topic in requested):
+        return response_of(types, requested, errors, others)
+    new_response: Any = types.response
+    new_topic: Any = types.topic
+    topics = []
+    for topic in requested:
+        results = [
+            _result(types.partition, index, errors.get(TopicPartition(topic.name, index), others))
+            for index in [each.partition_index for each in topic.partitions]
+        ]
+        topics.append(new_topic(name=topic.name, topic_id=topic.topic_id, partitions=tuple(results)))
+    response: R = new_response(topics=tuple(topics))
+    return response
 
 
 def _response(types: ResultTypes[R], names: _Names, errors: Mapping[TopicPartition, ErrorCode], others: ErrorCode) -> R:

@@ -11,8 +11,6 @@ from tests.conformance.golden import broker_versions, named, recordings
 from tests.conformance.recorded_scripts import read_script, scripts
 
 NOT_OFFERED: Final = {
-    "OffsetCommit": [10],
-    "OffsetFetch": [10],
     "DeleteGroups": [3],
 }
 """Versions of the recorded broker that are newer than what is offered here."""
@@ -26,6 +24,8 @@ NOT_RECORDED: Final = {
     **{("SaslAuthenticate", version): "in tests/golden/security" for version in range(3)},
     ("OffsetForLeaderEpoch", 2): "no script asks for it",
     ("OffsetForLeaderEpoch", 3): "the same",
+    ("OffsetCommit", 10): "in tests/golden/consumer-groups",
+    ("OffsetFetch", 10): "the same",
     **{("ConsumerGroupHeartbeat", version): "in tests/golden/consumer-groups.jsonl.gz" for version in range(2)},
     **{("ConsumerGroupDescribe", version): "in tests/golden/consumer-groups.jsonl.gz" for version in range(2)},
 }

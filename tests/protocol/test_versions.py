@@ -106,6 +106,7 @@ def needed_elsewhere(message: type[Request]) -> tuple[str, ...]:
         LeaveGroupRequest: ("memberId", "members"),
         FindCoordinatorRequest: ("key", "coordinatorKeys"),
         OffsetFetchRequest: ("groups", "groupId", "topics"),
+        OffsetCommitRequest: ("topics.0.topicId", "topics.0.name"),
         ListGroupsRequest: ("typesFilter",),
     }
     return needed.get(message, ())
@@ -195,7 +196,7 @@ ANSWERED: list[tuple[Response, str, int, int]] = [
     (LeaveGroupResponse(), "members", 3, 5),
     (OffsetFetchResponse(), "errorCode", 2, 7),
     (OffsetFetchResponse(), "topics", 0, 7),
-    (OffsetFetchResponse(), "groups", 8, 9),
+    (OffsetFetchResponse(), "groups", 8, 10),
 ]
 
 
@@ -269,8 +270,8 @@ def test_the_table_of_apis_has_each_once() -> None:
 
 
 VERSIONS = {
-    "OffsetCommit": (8, 0, 9),
-    "OffsetFetch": (9, 0, 9),
+    "OffsetCommit": (8, 0, 10),
+    "OffsetFetch": (9, 0, 10),
     "FindCoordinator": (10, 0, 6),
     "JoinGroup": (11, 0, 9),
     "Heartbeat": (12, 0, 4),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rejoin.coordinator.core.offsets.store import GroupOffsets
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.offsets.offset_fetch import (
@@ -17,10 +19,10 @@ NO_OFFSET = -1
 
 
 def fetch_offsets(
-    offsets: GroupOffsets | None, request: OffsetFetchRequestGroup, *, stable: bool, hidden: set[str]
+    offsets: GroupOffsets | None, request: OffsetFetchRequestGroup, *, stable: bool, refused: Mapping[str, ErrorCode]
 ) -> OffsetFetchResponseGroup:
     """Read offsets; none where the group, the topic or the offset is unknown. ``stable`` reports open transactions,
-    and ``hidden`` has the topics that the client may not see.
+    and ``refused`` has the errors of topics that the client may not see, or that there are not.
     """
     wanted: dict[str, list[int]] = {}
     if request.topics is not None:
@@ -28,11 +30,13 @@ def fetch_offsets(
             wanted.setdefault(topic.name, []).extend(topic.partition_indexes)
     elif offsets is not None:
         for partition in sorted(offsets.stored):
-            if partition.topic not in hidden:
+            if partition.topic not in refused:
                 wanted.setdefault(partition.topic, []).append(partition.partition)
     topics = tuple(
         [
-            OffsetFetchResponseTopics(name=name, partitions=_fetch_topic(offsets, name, each, stable, name in hidden))
+            OffsetFetchResponseTopics(
+                name=name, partitions=_fetch_topic(offsets, name, each, stable, refused.get(name))
+            )
             for name, each in wanted.items()
         ]
     )
@@ -40,11 +44,10 @@ def fetch_offsets(
 
 
 def _fetch_topic(
-    offsets: GroupOffsets | None, topic: str, indexes: list[int], stable: bool, is_hidden: bool
+    offsets: GroupOffsets | None, topic: str, indexes: list[int], stable: bool, refused: ErrorCode | None
 ) -> tuple[OffsetFetchResponsePartitions, ...]:
-    if offsets is None or is_hidden:
-        error = ErrorCode.TOPIC_AUTHORIZATION_FAILED if is_hidden else ErrorCode.NONE
-        return tuple([no_offset(index, error) for index in indexes])
+    if offsets is None or refused is not None:
+        return tuple([no_offset(index, refused or ErrorCode.NONE) for index in indexes])
     may_be_pending = stable and bool(offsets.pending)
     stored = offsets.stored
     found = []

@@ -13,6 +13,7 @@ from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.offsets.commits import CommitRequest, PartitionErrors
 from rejoin.coordinator.core.offsets.fetches import fetch_offsets, no_offset
+from rejoin.coordinator.core.offsets.topic_ids import is_unknown_id, with_ids, with_names
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.appends import AppendCompletion, response_error_of_read
 from rejoin.coordinator.core.runtime.authorizer import Resource
@@ -20,7 +21,11 @@ from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
-from rejoin.protocol.messages.offsets.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from rejoin.protocol.messages.offsets.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+)
 from rejoin.protocol.messages.offsets.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -36,6 +41,7 @@ from rejoin.protocol.types import TopicPartition
 
 FIRST_COMMIT_WITH_NOT_FOUND = 9
 FIRST_TXN_COMMIT_WITH_NOT_FOUND = 6
+FIRST_VERSION_BY_ID = 10
 FIRST_FETCH_VERSION_WITH_GROUPS = 8
 FIRST_FETCH_VERSION_WITH_TOP_LEVEL_ERROR = 2
 
@@ -54,6 +60,8 @@ class OffsetRequests:
     def commit(self, token: Token, request: OffsetCommitRequest, context: Context) -> None:
         error = self._admission.authorize(request, context, Resource.GROUP, request.group_id)
         if error is ErrorCode.NONE:
+            if context.api_version >= FIRST_VERSION_BY_ID:
+                request = request.model_copy(update={"topics": with_names(request.topics, self._topics)})
             refused, is_any_left = self.refused(request, context)
             if is_any_left:
                 self.commit_to_group(token, request, context, refused)
@@ -93,6 +101,8 @@ class OffsetRequests:
             name = topic.name
             error = self._admission.authorize(request, context, Resource.TOPIC, name)
             count = self._topics.partition_count(name) if error is ErrorCode.NONE else 0
+            if not count and not isinstance(topic, OffsetDeleteRequestTopic) and is_unknown_id(topic):
+                error = ErrorCode.UNKNOWN_TOPIC_ID
             for partition in topic.partitions:
                 if 0 <= partition.partition_index < count:
                     is_any_left = True
@@ -105,12 +115,23 @@ class OffsetRequests:
     # --- fetch
 
     def fetch(self, token: Token, request: OffsetFetchRequest, context: Context) -> None:
+        if context.api_version >= FIRST_VERSION_BY_ID:
+            request = self._fetch_with_names(request)
         groups = request.groups if context.api_version >= FIRST_FETCH_VERSION_WITH_GROUPS else (only_group(request),)
         pending = PendingFetch(self._ctx, token, context.api_version, dict.fromkeys(range(len(groups))))
         for index, wanted in enumerate(groups):
             self._fetch_group(pending, index, wanted, request, context)
         if not groups:
             self._ctx.reply(token, OffsetFetchResponse())
+
+    def _fetch_with_names(self, request: OffsetFetchRequest) -> OffsetFetchRequest:
+        groups = tuple(
+            group
+            if group.topics is None
+            else group.model_copy(update={"topics": with_names(group.topics, self._topics)})
+            for group in request.groups
+        )
+        return request.model_copy(update={"groups": groups})
 
     def _fetch_group(
         self,
@@ -155,8 +176,18 @@ class OffsetRequests:
         else:
             names = dict.fromkeys(topic.name for topic in wanted.topics)
         allows = self._admission.allows
-        hidden = {name for name in names if not allows(OffsetFetchRequest, context, Resource.TOPIC, name)}
-        pending.done(index, fetch_offsets(offsets, wanted, stable=stable, hidden=hidden))
+        refused = {
+            name: ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            for name in names
+            if not allows(OffsetFetchRequest, context, Resource.TOPIC, name)
+        }
+        if context.api_version < FIRST_VERSION_BY_ID:
+            pending.done(index, fetch_offsets(offsets, wanted, stable=stable, refused=refused))
+            return
+        unknown = {topic.name for topic in wanted.topics or () if is_unknown_id(topic)}
+        refused |= dict.fromkeys(unknown, ErrorCode.UNKNOWN_TOPIC_ID)
+        found = fetch_offsets(offsets, wanted, stable=stable, refused=refused)
+        pending.done(index, found.model_copy(update={"topics": with_ids(found.topics, self._topics, unknown)}))
 
     # --- delete
 

@@ -111,13 +111,13 @@ class Route:
         self._variants: dict[str | None, Variant] = {}
 
     def variant(self, named: str | None) -> Variant:
-        """The version that a request asks for; the newest, if it names none."""
+        """The version that a request asks for; the API's default, if it names none."""
         return self._variants.get(named) or self._add(named)
 
     def _add(self, named: str | None) -> Variant:
         oldest, newest = self._oldest, self._newest
         if named is None:
-            variant = self.variant(str(newest))
+            variant = self.variant(str(min(newest, self.api.default_version)))
         elif _DECIMAL.fullmatch(named) and oldest <= int(named) <= newest:
             variant = Variant(self.api, int(named))
         else:

@@ -12,7 +12,7 @@ from typing import Annotated, Final
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
-from rejoin.protocol.messages.partition_results import ResultTypes, response_of
+from rejoin.protocol.messages.partition_results import ResultTypes, response_by_id
 from rejoin.protocol.types import (
     ZERO_UUID,
     GroupId,
@@ -61,7 +61,7 @@ class OffsetCommitRequest(Request):
 
     def response(self, errors: Mapping[TopicPartition, ErrorCode], others: ErrorCode) -> OffsetCommitResponse:
         """A result for each partition asked for: ``others`` where ``errors`` has none."""
-        return response_of(RESULTS, self.topics, errors, others)
+        return response_by_id(RESULTS, self.topics, errors, others)
 
 
 class OffsetCommitResponsePartition(Struct):

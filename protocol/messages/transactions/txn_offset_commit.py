@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
-from rejoin.protocol.messages.partition_results import ResultTypes, response_of
+from rejoin.protocol.messages.partition_results import ResultTypes, response_by_id
 from rejoin.protocol.types import (
     ZERO_UUID,
     GroupId,
@@ -64,23 +64,7 @@ class TxnOffsetCommitRequest(Request):
 
     def response(self, errors: Mapping[TopicPartition, ErrorCode], others: ErrorCode) -> TxnOffsetCommitResponse:
         """A result for each partition asked for: ``others`` where ``errors`` has none."""
-        if all(topic.topic_id == ZERO_UUID for topic in self.topics):
-            return response_of(RESULTS, self.topics, errors, others)
-        topics = tuple(
-            TxnOffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=tuple(
-                    TxnOffsetCommitResponsePartition(
-                        partition_index=each.partition_index,
-                        error_code=errors.get(TopicPartition(topic.name, each.partition_index), others),
-                    )
-                    for each in topic.partitions
-                ),
-            )
-            for topic in self.topics
-        )
-        return TxnOffsetCommitResponse(topics=topics)
+        return response_by_id(RESULTS, self.topics, errors, others)
 
 
 class TxnOffsetCommitResponsePartition(Struct):

@@ -78,7 +78,7 @@ ABOUT_TOPICS: dict[str, Any] = {
 
 
 def sample(api: str, member_id: str) -> Request:
-    """A request of the newest version."""
+    """A request of the version that needs no name."""
     topic = {"name": "orders", "partitions": [{"partitionIndex": 0, "committedOffset": 5, "committedMetadata": None}]}
     who = {"groupId": GROUP, "memberId": member_id, "groupInstanceId": None}
     bodies: dict[str, dict[str, Any]] = {
@@ -136,7 +136,7 @@ def sample(api: str, member_id: str) -> Request:
 def parse(api: str, body: dict[str, Any], version: int | None = None) -> Request:
     """A request from its JSON."""
     found = BY_NAME[api]
-    return found.request.parse(json.dumps(body), found.max_version if version is None else version)
+    return found.request.parse(json.dumps(body), found.default_version if version is None else version)
 
 
 async def joined(

@@ -24,6 +24,7 @@ from rejoin.protocol.messages.transactions.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 from rejoin.protocol.records.consumer_offsets import OffsetRecord
+from rejoin.protocol.types import ZERO_UUID
 from rejoin.transcript.driver import START
 from tests.coordinator.core.driver import GROUP, TOPIC, DrivenNode
 
@@ -155,6 +156,42 @@ def test_the_oldest_fetches_have_errors_on_partitions_only(version: int) -> None
     answer = driven.ask(OffsetFetchRequest(group_id=GROUP, topics=topics), version)
     assert [partition.error_code for partition in answer.topics[0].partitions] == [ErrorCode.NOT_COORDINATOR] * 2
     assert b"errorCode" not in answer.to_json(version).split(b"]")[-1]
+
+
+def by_id(driven: DrivenNode, topic_id: str | None) -> tuple[ErrorCode, ErrorCode, int]:
+    """The errors of a commit and of a fetch that name the topic by its id, and the offset."""
+    topic_id = driven.node.topic_ids()[0] if topic_id is None else topic_id
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=5, committed_metadata="")
+    topics = (OffsetCommitRequestTopic(topic_id=topic_id, partitions=(partition,)),)
+    committed = driven.ask(OffsetCommitRequest(group_id=GROUP, member_id="", topics=topics), 10).topics[0]
+    asked = OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=(0,))
+    wanted = OffsetFetchRequestGroup(group_id=GROUP, topics=(asked,))
+    fetched = driven.ask(OffsetFetchRequest(groups=(wanted,)), 10).groups[0].topics[0]
+    assert committed.topic_id == fetched.topic_id == topic_id
+    (found,) = fetched.partitions
+    return committed.partitions[0].error_code, found.error_code, found.committed_offset
+
+
+def test_topics_by_their_ids() -> None:
+    driven = DrivenNode()
+    assert by_id(driven, None) == (ErrorCode.NONE, ErrorCode.NONE, 5)
+    assert fetch(driven, 9).committed_offset == 5
+    everything = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=GROUP, topics=None),))
+    (topic,) = driven.ask(everything, 10).groups[0].topics
+    assert topic.topic_id == driven.node.topic_ids()[0]
+
+
+@pytest.mark.parametrize("topic_id", ["B" * 22, ZERO_UUID])
+def test_an_id_that_no_topic_has(topic_id: str) -> None:
+    driven = DrivenNode()
+    assert by_id(driven, topic_id) == (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_ID, -1)
+
+
+def test_topics_by_id_that_one_may_not_see() -> None:
+    driven = DrivenNode(emulator_deny=("User:*:DESCRIBE:topic=t", "User:*:READ:topic=t"))
+    denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert by_id(driven, None) == (denied, denied, -1)
+    assert by_id(driven, "B" * 22) == (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_ID, -1)
 
 
 def test_topics_that_one_may_not_see() -> None:

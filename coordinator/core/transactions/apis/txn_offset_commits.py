@@ -13,6 +13,7 @@ from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.offsets.commits import PartitionErrors, emit_fenced_producer
 from rejoin.coordinator.core.offsets.requests import OffsetRequests
+from rejoin.coordinator.core.offsets.topic_ids import with_names
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.step_context import StepContext
@@ -22,7 +23,6 @@ from rejoin.coordinator.core.transactions.shard import TxnProducer
 from rejoin.coordinator.core.transactions.verification import TransactionVerification
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
-from rejoin.protocol.types import TopicPartition
 
 FIRST_COMMIT_WITH_ABORTABLE: Final = 4
 FIRST_COMMIT_THAT_ADDS: Final = 5
@@ -67,9 +67,8 @@ class TxnOffsetCommits:
             self._ctx.reply(token, request.response({}, error))
             return
         if context.api_version >= FIRST_COMMIT_BY_ID:
-            request = self._with_names(request)
+            request = request.model_copy(update={"topics": with_names(request.topics, self._topics)})
         refused, is_any_left = self._offsets.refused(request, context)
-        self._refuse_unknown_ids(request, refused)
         if not is_any_left:
             self._ctx.reply(token, request.response(refused, ErrorCode.NONE))
             return
@@ -94,20 +93,6 @@ class TxnOffsetCommits:
     def _verifies(self, context: Context) -> bool:
         adds = context.api_version >= FIRST_COMMIT_THAT_ADDS
         return adds or self._ctx.settings.transaction_partition_verification_enable
-
-    def _with_names(self, request: TxnOffsetCommitRequest) -> TxnOffsetCommitRequest:
-        """The request with the names of its topics; one that is not known keeps its id as its name."""
-        topics = tuple(
-            topic.model_copy(update={"name": self._topics.named(topic.topic_id) or topic.topic_id})
-            for topic in request.topics
-        )
-        return request.model_copy(update={"topics": topics})
-
-    def _refuse_unknown_ids(self, request: TxnOffsetCommitRequest, refused: PartitionErrors) -> None:
-        for topic in request.topics:
-            if topic.name == topic.topic_id:
-                for each in topic.partitions:
-                    refused[TopicPartition(topic.name, each.partition_index)] = ErrorCode.UNKNOWN_TOPIC_ID
 
     def _verified(
         self,
