@@ -13,7 +13,8 @@ from rejoin.coordinator.control.errors import ConditionNotReached
 from rejoin.coordinator.control.fault_rules import Body, as_tuple
 from rejoin.coordinator.control.node_interface import ControlledRuntime, EventFeed
 from rejoin.coordinator.core.groups.classic.state import GroupState
-from rejoin.coordinator.core.views import GroupView, OffsetView
+from rejoin.coordinator.core.groups.consumer.model.state import ConsumerGroupState
+from rejoin.coordinator.core.views import ConsumerGroupView, ConsumerMemberView, GroupView, OffsetView
 from rejoin.protocol.validation import nearest
 
 _MOST_SHOWN: Final = 20
@@ -24,7 +25,7 @@ Timeout = Annotated[int, Field(ge=0, le=LONGEST_TIMEOUT_MS, description="real ms
 
 
 def _state(value: object) -> object:
-    states = {state.value.lower(): state.value for state in GroupState}
+    states = {state.value.lower(): state.value for state in (*GroupState, *ConsumerGroupState)}
     if not isinstance(value, str) or value.lower() not in states:
         raise ValueError(f"there is no state {value!r}{nearest(str(value), states.values())}")
     return states[value.lower()]
@@ -35,7 +36,8 @@ class GroupCondition(Body):
 
     group: str = Field(description="the group's id")
     state: Annotated[str, BeforeValidator(_state)] | None = Field(
-        default=None, description="Empty, PreparingRebalance, CompletingRebalance, Stable or Dead"
+        default=None,
+        description="Empty, PreparingRebalance, CompletingRebalance, Assigning, Reconciling, Stable or Dead",
     )
     members: int | None = Field(default=None, ge=0, description="exactly so many members")
     assigned: int | None = Field(default=None, ge=0, description="exactly so many partitions assigned in all")
@@ -90,7 +92,8 @@ def looks(group_id: str, view: GroupView | None, now: int, known: Sequence[str] 
     """A group in one sentence; of one that does not exist, the nearest of the known ones."""
     if view is None:
         return f"there is no group {group_id!r}{nearest(group_id, known) if known else ''}"
-    words = [f"it is {view.state} in generation {view.generation}"]
+    epoch = "group epoch" if isinstance(view, ConsumerGroupView) else "generation"
+    words = [f"it is {view.state} in {epoch} {view.generation}"]
     if view.members:
         parts = []
         for member in view.members:
@@ -101,6 +104,9 @@ def looks(group_id: str, view: GroupView | None, now: int, known: Sequence[str] 
             ]
             owned = sum(len(partitions) for partitions in (member.assignment or {}).values())
             notes.append(f"{owned} assigned" if owned else "")
+            if isinstance(member, ConsumerMemberView):
+                pending = sum(map(len, member.pending_revocation.values()))
+                notes += [f"member epoch {member.member_epoch}", f"{pending} to give up" if pending else ""]
             said = ", ".join(note for note in notes if note)
             parts.append(f"{member.member_id} ({said})" if said else member.member_id)
         words.append(f"{len(view.members)} members: {'; '.join(parts)}")

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from rejoin.coordinator.core.groups.classic.group import ClassicGroup
+from collections.abc import Collection, Mapping
+
+from rejoin.coordinator.core.groups.classic.group import CLASSIC, ClassicGroup
 from rejoin.coordinator.core.groups.classic.member import Member
 from rejoin.coordinator.core.groups.classic.state import GroupState
+from rejoin.coordinator.core.groups.consumer.groups import ConsumerGroups
+from rejoin.coordinator.core.groups.consumer.members.target import preferred_assignor
+from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
+from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember
+from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
+from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER
 from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.groups.statistics import GroupStatistics, owned_partitions
 from rejoin.coordinator.core.inputs import Millis
@@ -12,15 +20,27 @@ from rejoin.coordinator.core.offsets.store import GroupOffsets
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.runtime.timers import Deadlines, TimerKey
 from rejoin.coordinator.core.topics.topics import Topics
-from rejoin.coordinator.core.views import GroupView, MemberView, NodeView, OffsetView, PartitionView, TimerView
+from rejoin.coordinator.core.views import (
+    ConsumerGroupView,
+    ConsumerMemberView,
+    GroupView,
+    MemberView,
+    NodeView,
+    OffsetView,
+    PartitionView,
+    TimerView,
+)
+from rejoin.protocol.types import TopicPartition
 
 
 def of_node(node_id: int, cluster: ClusterMetadata, shards: GroupShards) -> NodeView:
     """The node in short. Costs O(groups and members)."""
     groups = shards.groups()
     by_state: dict[str, int] = dict.fromkeys((state.value for state in GroupState), 0)
+    by_type = {CLASSIC: 0, CONSUMER: 0}
     for group in groups:
         by_state[group.state] = by_state.get(group.state, 0) + 1
+        by_type[group.kind] += 1
     return NodeView(
         node_id=node_id,
         partitions=[
@@ -36,6 +56,7 @@ def of_node(node_id: int, cluster: ClusterMetadata, shards: GroupShards) -> Node
             for _, shard in sorted(shards.by_partition.items())
         ],
         groups_by_state=by_state,
+        groups_by_type=by_type,
         groups=len(groups),
         members=sum(group.member_count for group in groups),
         offsets=sum(machine.offsets.count() for machine in shards.machines()),
@@ -69,11 +90,14 @@ def of_group(group: ClassicGroup, statistics: GroupStatistics, deadlines: Deadli
         new_member_added=group.new_member_added,
         rebalance_cause=statistics.rebalance.cause.cause if statistics.rebalance is not None else None,
         rebalances=statistics.rebalances,
-        deadlines={
-            f"{key.kind.name.lower()} {key.name}".rstrip(): at
-            for key, at in deadlines.of_scope(group.partition, group.group_id).items()
-        },
+        deadlines=_of_deadlines(group.partition, group.group_id, deadlines),
     )
+
+
+def _of_deadlines(partition: TopicPartition, group_id: str, deadlines: Deadlines) -> dict[str, Millis]:
+    """The timers of a group, named."""
+    due = deadlines.of_scope(partition, group_id)
+    return {f"{key.kind.name.lower()} {key.name}".rstrip(): at for key, at in due.items()}
 
 
 def _of_member(member: Member, group: ClassicGroup, deadlines: Deadlines) -> MemberView:
@@ -93,6 +117,68 @@ def _of_member(member: Member, group: ClassicGroup, deadlines: Deadlines) -> Mem
         awaiting_sync=member.parked_sync is not None,
         session_expires_at=deadlines.at(member.session_key),
     )
+
+
+def of_consumer_group(group: ConsumerGroup, kind: ConsumerGroups, deadlines: Deadlines) -> ConsumerGroupView:
+    """A consumer group as it is in memory, which may be ahead of its log."""
+    session_timeout_ms = kind.session_timeout_ms(group.group_id)
+    return ConsumerGroupView(
+        group_id=group.group_id,
+        partition=group.partition.partition,
+        state=group.state,
+        previous_state=group.previous_state,
+        state_since=group.state_since,
+        generation=group.epoch,
+        group_epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        protocol_type=group.protocol_type,
+        protocol=preferred_assignor(group.subscriptions.server_assignors) or kind.default_assignor,
+        leader=None,
+        members=[_of_consumer_member(each, group, session_timeout_ms, deadlines) for each in group.members.values()],
+        pending_members=[],
+        pending_sync=[],
+        subscribed_topics=sorted(group.subscriptions.topics),
+        new_member_added=False,
+        rebalance_cause=None,
+        rebalances=0,
+        deadlines=_of_deadlines(group.partition, group.group_id, deadlines),
+    )
+
+
+def _of_consumer_member(
+    member: ConsumerMember, group: ConsumerGroup, session_timeout_ms: Millis, deadlines: Deadlines
+) -> ConsumerMemberView:
+    metadata, current = member.metadata, member.current
+    classic = metadata.classic
+    return ConsumerMemberView(
+        member_id=member.member_id,
+        group_instance_id=metadata.instance_id,
+        client_id=metadata.client_id,
+        client_host=metadata.client_host,
+        session_timeout_ms=session_timeout_ms if classic is None else classic.session_timeout_ms,
+        rebalance_timeout_ms=metadata.rebalance_timeout_ms,
+        protocols=[] if classic is None else [protocol.name for protocol in classic.protocols],
+        topics=sorted(group.subscriptions.topics_of(metadata)),
+        assignment=_by_name(current.assigned, group.topics),
+        is_leader=False,
+        is_new=False,
+        awaiting_join=False,
+        awaiting_sync=False,
+        session_expires_at=deadlines.at(member.session_key),
+        member_epoch=current.epoch,
+        previous_member_epoch=current.previous_epoch,
+        member_state=current.state.name,
+        pending_revocation=_by_name(current.pending, group.topics),
+        target=_by_name(group.target_of(member.member_id), group.topics),
+        subscribed_regex=metadata.topic_regex or None,
+        is_classic=member.is_classic,
+    )
+
+
+def _by_name(partitions: Mapping[str, Collection[int]], topics: TopicsMetadata) -> dict[str, list[int]]:
+    """Partitions by the names of their topics; without those of topics that are gone."""
+    named = {topics.named(topic_id): sorted(indexes) for topic_id, indexes in partitions.items() if indexes}
+    return dict(sorted((name, indexes) for name, indexes in named.items() if name is not None))
 
 
 def of_offsets(offsets: GroupOffsets, topics: Topics, now: Millis) -> list[OffsetView]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pydantic import BaseModel
+from pydantic import BaseModel, SerializeAsAny
 
 from rejoin.coordinator.core.inputs import Broker
 from rejoin.protocol.message import CAMEL_CASE
@@ -35,6 +35,18 @@ class MemberView(View):
     session_expires_at: int | None
 
 
+class ConsumerMemberView(MemberView):
+    """A member of a consumer group. ``assignment`` is what it has, without what it is to give up."""
+
+    member_epoch: int
+    previous_member_epoch: int
+    member_state: str
+    pending_revocation: dict[str, list[int]]
+    target: dict[str, list[int]]
+    subscribed_regex: str | None
+    is_classic: bool
+
+
 class OffsetView(View):
     """A committed offset; ``log_end_offset`` and ``lag`` are none when the partition does not exist."""
 
@@ -61,7 +73,7 @@ class GroupView(View):
     protocol_type: str | None
     protocol: str | None
     leader: str | None
-    members: list[MemberView]
+    members: list[SerializeAsAny[MemberView]]
     pending_members: list[str]
     pending_sync: list[str]
     subscribed_topics: list[str] | None
@@ -69,6 +81,13 @@ class GroupView(View):
     rebalance_cause: str | None
     rebalances: int
     deadlines: dict[str, int]
+
+
+class ConsumerGroupView(GroupView):
+    """A consumer group. Its generation is its group epoch, its protocol the server-side assignor; it has no leader."""
+
+    group_epoch: int
+    assignment_epoch: int
 
 
 class TimerView(NamedTuple):
@@ -123,6 +142,7 @@ class NodeView(View):
     node_id: int
     partitions: list[PartitionView]
     groups_by_state: dict[str, int]
+    groups_by_type: dict[str, int]
     groups: int
     members: int
     offsets: int

@@ -73,9 +73,8 @@ def _groups(node: NodeView) -> Iterator[Metric]:
 
 
 def _coordinator(metrics: Metrics, node: NodeView) -> Iterator[Metric]:
-    yield _family(
-        "gauge", _COORDINATOR + "group_count", "Groups by protocol.", [({"protocol": "classic"}, node.groups)]
-    )
+    counts: Samples = [({"protocol": kind}, count) for kind, count in node.groups_by_type.items()]
+    yield _family("gauge", _COORDINATOR + "group_count", "Groups by protocol.", counts)
     yield _counter(
         _COORDINATOR + "group_completed_rebalance_count", "Rebalances that ended Stable.", metrics.rebalances_completed
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
+from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
 from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.groups.shard import GroupsShard
-from rejoin.coordinator.core.groups.timers import session_timer
+from rejoin.coordinator.core.groups.timers import member_session_timer, session_timer
 from rejoin.coordinator.core.inputs import Token
 from rejoin.coordinator.core.offsets.store import GroupOffsets
 from rejoin.coordinator.core.runtime.appends import ShardLog
@@ -63,6 +64,9 @@ class GroupShards(Shards[GroupsShard]):
 
     def lose_session(self, group_id: str, member_id: str) -> None:
         """Fire a member's session timer now. Parked requests stand in for heartbeats here as ever."""
-        key = session_timer(self.partition_of(group_id), group_id, member_id)
+        machine = self.machine_of(group_id)
+        is_consumer = machine is not None and isinstance(machine.groups.get(group_id), ConsumerGroup)
+        timer = member_session_timer if is_consumer else session_timer
+        key = timer(self.partition_of(group_id), group_id, member_id)
         self._ctx.deadlines.cancel(key)
         self.fire(key)

@@ -55,6 +55,8 @@ _SUMMARY: Final = {
     "previousState",
     "stateSince",
     "generation",
+    "groupEpoch",
+    "assignmentEpoch",
     "protocolType",
     "protocol",
     "leader",

@@ -23,7 +23,7 @@ from rejoin.coordinator.core.groups.consumer.model.replay import ConsumerReplay
 from rejoin.coordinator.core.groups.consumer.model.state import ConsumerMemberState
 from rejoin.coordinator.core.groups.group import Group, GroupKind
 from rejoin.coordinator.core.groups.timers import GroupTimer
-from rejoin.coordinator.core.inputs import Context, RegexesResolved, Token
+from rejoin.coordinator.core.inputs import Context, Millis, RegexesResolved, Token
 from rejoin.coordinator.core.runtime.appends import AppendCompletion, ShardLog
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
@@ -103,6 +103,10 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
     def committed(self, group: ConsumerGroup, member_id: str) -> None:
         """Kafka: commits do not keep a session alive here."""
 
+    def session_timeout_ms(self, group_id: str) -> Millis:
+        """The session timeout of the members of a group that speak the consumer protocol."""
+        return self._settings.session_timeout_ms(group_id)
+
     @property
     def default_assignor(self) -> str:
         """The assignor of groups whose members ask for none."""
@@ -151,18 +155,20 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
             return
         if not group.persisted:
             group.persisted = True
+            group.state_since = self._ctx.now
             partition = self._partition.partition
             self._ctx.emit(GroupCreated(group_id=group.group_id, offsets_partition=partition, simple=False))
         before, state = group.shown_state, group.state
         if before is not state:
-            group.shown_state = state
+            group.shown_state, group.previous_state, group.state_since = state, before, self._ctx.now
             self._ctx.emit(
                 GroupStateChanged(group_id=group.group_id, previous_state=before, state=state, generation=group.epoch)
             )
 
     def loaded(self, group: ConsumerGroup, offset_count: int) -> None:
         group.persisted = True
-        group.shown_state = group.state
+        group.shown_state = group.previous_state = group.state
+        group.state_since = self._ctx.now
         timeout_ms = self._settings.session_timeout_ms(group.group_id)
         for member in group.members.values():
             self._timers.restart_session(member, timeout_ms)

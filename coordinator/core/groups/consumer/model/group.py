@@ -81,6 +81,9 @@ class ConsumerGroup:
     persisted: bool = False
     shown_state: ConsumerGroupState = ConsumerGroupState.EMPTY
     """The state of which the last event told."""
+    previous_state: ConsumerGroupState = ConsumerGroupState.EMPTY
+    state_since: Millis = 0
+    """What that event said of the state before, and when."""
     protocol_type: str | None = CONSUMER
     has_partition_metadata: bool = False
     """Whether a record of Kafka 4.0 is in the log that wants a tombstone."""
