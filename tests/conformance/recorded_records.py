@@ -58,6 +58,8 @@ MADE_UP: Final = ("producerId", "sessionId", "memberId", "topicId")
 ADDRESS: Final[dict[str, dict[Any, Any]]] = {"host": {"node-1": "127.0.0.1"}, "port": {9_095: "port-1"}}
 """Where the node is, as the recordings name it."""
 _NAME: Final = re.compile(r"(pid|session|member)-\d+|id:.*")
+_DRAWN: Final = re.compile(r"[\w-]{22}")
+"""A member id that a broker has drawn, which recordings leave as it is."""
 _TIME: Final = re.compile(r"T([+-]\d+)")
 NOT_COMPARED: Final = {"throttleTimeMs"}
 EPOCHS: Final = {"partitionLeaderEpoch", "leaderEpoch", "coordinatorEpoch"}
@@ -294,6 +296,7 @@ class RecordedPlay:
         if isinstance(recorded, dict) and isinstance(ours, dict):
             for key, name in recorded.items():
                 is_name = key in MADE_UP and isinstance(name, str) and _NAME.fullmatch(name)
+                is_name = is_name or (key == "memberId" and isinstance(name, str) and _DRAWN.fullmatch(name))
                 if is_name and name not in self._values and key in ours:
                     self._name(ours[key], name)
                 self._learn(name, ours.get(key))
@@ -379,13 +382,28 @@ def version_differences(recorded: dict[str, Any], ours: dict[str, Any]) -> list[
     return found
 
 
+ORDERED_BY: Final = (
+    "memberId",
+    "groupId",
+    "topicId",
+    "name",
+    "topic",
+    "partitionIndex",
+    "index",
+    "partition",
+    "transactionalId",
+    "producerId",
+)
+"""The fields by which entries are put in order: the first that all of them have."""
+
+
 def in_order(entries: list[Any]) -> list[Any]:
     """Topics by name or id, partitions by index: the order means nothing, but for that of aborted transactions."""
     if entries and isinstance(entries[0], dict) and "firstOffset" in entries[0]:
         return entries
     if entries and all(isinstance(entry, int) for entry in entries):
         return sorted(entries)
-    for key in ("topicId", "name", "topic", "partitionIndex", "index", "partition", "transactionalId", "producerId"):
+    for key in ORDERED_BY:
         if entries and all(isinstance(entry, dict) and key in entry for entry in entries):
             return sorted(entries, key=lambda entry: str(entry[key]))
     return entries

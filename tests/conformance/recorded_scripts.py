@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from rejoin.coordinator.config import Settings
@@ -68,11 +69,16 @@ def scripts() -> Iterator[tuple[str, list[str]]]:
     for path in GIVEN:
         yield path.stem, path.read_text().splitlines()
     for path in RECORDED:
-        lines = gzip.decompress(path.read_bytes()).decode().splitlines()
-        starts = [number for number, line in enumerate(lines) if line.startswith(_FIRST)]
-        for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
-            name = lines[start].removeprefix(_FIRST).partition('"')[0]
-            yield f"{path.name.partition('.')[0]}/{name}", lines[start:end]
+        yield from scripts_of(path)
+
+
+def scripts_of(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """The scripts of one set, which lie in one file."""
+    lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+    starts = [number for number, line in enumerate(lines) if line.startswith(_FIRST)]
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        name = lines[start].removeprefix(_FIRST).partition('"')[0]
+        yield f"{path.name.partition('.')[0]}/{name}", lines[start:end]
 
 
 def read_script(given: list[str]) -> Script:
@@ -118,4 +124,6 @@ def settings_of(header: dict[str, Any]) -> dict[str, Any]:
 
 
 def _setting(value: str) -> Any:
-    return value == "true" if value in ("true", "false") else int(value)
+    if value in ("true", "false"):
+        return value == "true"
+    return int(value) if value.lstrip("-").isdigit() else value

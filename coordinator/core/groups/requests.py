@@ -19,7 +19,7 @@ from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
+    refused,
 )
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
@@ -111,7 +111,7 @@ class GroupRequests:
             if error is not ErrorCode.NONE and shard not in BEFORE_TOPICS:
                 shard = error
         if isinstance(shard, ErrorCode):
-            self._ctx.reply(token, ConsumerGroupHeartbeatResponse(error_code=shard))
+            self._ctx.reply(token, refused(shard))
         else:
             shard.consumer.consumer_heartbeat(token, request, context)
 

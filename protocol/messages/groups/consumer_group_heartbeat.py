@@ -3,7 +3,10 @@
 v1 adds subscription by a regular expression, and the client makes its member id itself (KIP-1082).
 """
 
-from typing import Annotated
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Final
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
@@ -32,7 +35,7 @@ class ConsumerGroupHeartbeatRequest(Request):
     topic_partitions: tuple[OwnedTopicPartitions, ...] | None = None
 
     def error_response(self, version: int, error: ErrorCode) -> Response:
-        return ConsumerGroupHeartbeatResponse(error_code=error)
+        return refused(error)
 
 
 class AssignedTopicPartitions(Struct):
@@ -58,3 +61,24 @@ class ConsumerGroupHeartbeatResponse(Response):
     member_epoch: Int32 = 0
     heartbeat_interval_ms: Int32 = 0
     assignment: HeartbeatAssignment | None = None
+
+
+REASONS: Final[Mapping[ErrorCode, str]] = {
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "The coordinator still reads the group's log; send the heartbeat again.",
+    ErrorCode.NOT_COORDINATOR: "Another broker coordinates this group; look for it with FindCoordinator.",
+    ErrorCode.UNKNOWN_MEMBER_ID: "The group has no such member; join again with epoch 0.",
+    ErrorCode.INVALID_REQUEST: "A field is missing or has a value that this memberEpoch does not allow.",
+    ErrorCode.GROUP_ID_NOT_FOUND: "There is no such consumer group; join with epoch 0.",
+    ErrorCode.GROUP_MAX_SIZE_REACHED: "The group has as many members as group.consumer.max.size allows.",
+    ErrorCode.FENCED_INSTANCE_ID: "Another member has this instanceId by now.",
+    ErrorCode.FENCED_MEMBER_EPOCH: "The member has another epoch; give up all partitions and join again with epoch 0.",
+    ErrorCode.UNRELEASED_INSTANCE_ID: "A member with this instanceId is still in the group, and has not left.",
+    ErrorCode.UNSUPPORTED_ASSIGNOR: "The serverAssignor is none of group.consumer.assignors.",
+    ErrorCode.INVALID_REGULAR_EXPRESSION: "The subscribedTopicRegex cannot be read as RE2 syntax.",
+}
+"""What is said beside an error of a group."""
+
+
+def refused(error: ErrorCode) -> ConsumerGroupHeartbeatResponse:
+    """The answer to a heartbeat that is refused."""
+    return ConsumerGroupHeartbeatResponse(error_code=error, error_message=REASONS.get(error))

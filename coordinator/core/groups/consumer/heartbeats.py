@@ -31,6 +31,7 @@ from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     HeartbeatAssignment,
+    refused,
 )
 from rejoin.protocol.records.consumer_offsets import group_record
 
@@ -255,11 +256,6 @@ def owned_by(request: ConsumerGroupHeartbeatRequest) -> Owned:
     for topic in request.topic_partitions:
         owned.setdefault(topic.topic_id, set()).update(topic.partitions)
     return owned
-
-
-def refused(error: ErrorCode) -> ConsumerGroupHeartbeatResponse:
-    """The answer to a heartbeat that is refused."""
-    return ConsumerGroupHeartbeatResponse(error_code=error)
 
 
 def accepted(member: ConsumerMember, interval_ms: int, *, with_assignment: bool) -> ConsumerGroupHeartbeatResponse:

@@ -73,7 +73,9 @@ class TargetAssignments:
         ids: dict[frozenset[str], tuple[str, ...]] = {}
         subscriptions = group.subscriptions
         members: dict[str, AssignorMember] = {}
-        for member_id, member in group.members.items():
+        # Kafka: TargetAssignmentBuilder gives the assignor a hash map of the members.
+        for member_id in hash_map_order(list(group.members)):
+            member = group.members[member_id]
             names = frozenset(subscriptions.topics_of(member.metadata))
             topic_ids = ids.get(names)
             if topic_ids is None:
