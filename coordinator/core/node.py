@@ -355,9 +355,14 @@ class Node:
         return None if shard is None else snapshots.of_shard(shard)
 
     def group(self, group_id: str) -> snapshots.GroupSnapshot | None:
-        """A group as it is in memory, loaded or not."""
+        """A classic group as it is in memory, loaded or not."""
         group = self._groups.classic_group(group_id)
         return None if group is None else snapshots.of_group(group, self._groups.offsets(group_id))
+
+    def consumer_group(self, group_id: str) -> snapshots.ConsumerGroupSnapshot | None:
+        """A consumer group as it is in memory, loaded or not."""
+        group = self._groups.consumer_group(group_id)
+        return None if group is None else snapshots.of_consumer_group(group, self._groups.offsets(group_id))
 
     def quiet_session(
         self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int

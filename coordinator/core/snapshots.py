@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.member import Member, names_of
 from rejoin.coordinator.core.groups.classic.state import GroupState
+from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
+from rejoin.coordinator.core.groups.consumer.model.member import Partitions, same_partitions
+from rejoin.coordinator.core.groups.consumer.model.state import ConsumerGroupState, ConsumerMemberState
 from rejoin.coordinator.core.inputs import Millis, Token
 from rejoin.coordinator.core.offsets.store import GroupOffsets
 from rejoin.coordinator.core.runtime.shard import Shard, ShardState
@@ -38,6 +41,32 @@ class GroupSnapshot(NamedTuple):
     members: dict[str, MemberSnapshot]
     pending_members: tuple[str, ...]
     pending_sync: tuple[str, ...]
+    commits_in_flight: int
+
+
+class ConsumerMemberSnapshot(NamedTuple):
+    """A member of a consumer group. Topics are named by id, so that partitions of deleted ones count, too."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    epoch: int
+    previous_epoch: int
+    state: ConsumerMemberState
+    assigned: Partitions
+    pending: Partitions
+    target: Partitions
+
+
+class ConsumerGroupSnapshot(NamedTuple):
+    """A consumer group, as it is in memory; its members by member id. ``commits_in_flight`` counts partitions."""
+
+    group_id: str
+    partition: TopicPartition
+    state: ConsumerGroupState
+    epoch: int
+    assignment_epoch: int
+    members: dict[str, ConsumerMemberSnapshot]
     commits_in_flight: int
 
 
@@ -81,6 +110,32 @@ def of_group(group: ClassicGroup, offsets: GroupOffsets | None) -> GroupSnapshot
         {member_id: of_member(member) for member_id, member in group.members.items()},
         tuple(group.pending_join),
         tuple(group.pending_sync),
+        0 if offsets is None else len(offsets.in_flight),
+    )
+
+
+def of_consumer_group(group: ConsumerGroup, offsets: GroupOffsets | None) -> ConsumerGroupSnapshot:
+    """A consumer group as it is."""
+    return ConsumerGroupSnapshot(
+        group.group_id,
+        group.partition,
+        group.state,
+        group.epoch,
+        group.assignment_epoch,
+        {
+            member_id: ConsumerMemberSnapshot(
+                member_id,
+                member.metadata.instance_id,
+                member.metadata.client_id,
+                member.current.epoch,
+                member.current.previous_epoch,
+                member.current.state,
+                same_partitions(member.current.assigned),
+                same_partitions(member.current.pending),
+                group.target_of(member_id),
+            )
+            for member_id, member in group.members.items()
+        },
         0 if offsets is None else len(offsets.in_flight),
     )
 

@@ -36,6 +36,12 @@ class GroupShards(Shards[GroupsShard]):
         machine = self.machine_of(group_id)
         return None if machine is None else machine.classic_group(group_id)
 
+    def consumer_group(self, group_id: str) -> ConsumerGroup | None:
+        """A group of this node, if it is there and of this kind."""
+        machine = self.machine_of(group_id)
+        group = None if machine is None else machine.groups.get(group_id)
+        return group if isinstance(group, ConsumerGroup) else None
+
     def offsets(self, group_id: str) -> GroupOffsets | None:
         """The offsets of a group of this node."""
         machine = self.machine_of(group_id)
@@ -64,9 +70,7 @@ class GroupShards(Shards[GroupsShard]):
 
     def lose_session(self, group_id: str, member_id: str) -> None:
         """Fire a member's session timer now. Parked requests stand in for heartbeats here as ever."""
-        machine = self.machine_of(group_id)
-        is_consumer = machine is not None and isinstance(machine.groups.get(group_id), ConsumerGroup)
-        timer = member_session_timer if is_consumer else session_timer
+        timer = session_timer if self.consumer_group(group_id) is None else member_session_timer
         key = timer(self.partition_of(group_id), group_id, member_id)
         self._ctx.deadlines.cancel(key)
         self.fire(key)

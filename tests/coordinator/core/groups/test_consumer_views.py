@@ -53,6 +53,24 @@ def test_a_group_in_the_middle_of_reconciling_shows_who_holds_what() -> None:
     assert view.subscribed_topics == ["u"]
 
 
+def test_a_snapshot_has_what_no_request_shows_and_is_of_one_kind_of_group() -> None:
+    node = DrivenNode()
+    node.ask(heartbeat("a"), 1)
+    node.logs.holds_appends = True
+    node.send(heartbeat("b"), 1)
+    group = node.node.consumer_group(GROUP)
+    assert group is not None
+    assert (group.state, group.epoch, group.assignment_epoch) == ("Assigning", 3, 2)
+    assert {each.member_id: (each.epoch, each.state.name) for each in group.members.values()} == {
+        "a": (2, "STABLE"),
+        "b": (2, "STABLE"),
+    }
+    assert list(group.members["a"].assigned.values()) == [frozenset({0})]
+    assert group.members["a"].assigned == group.members["a"].target
+    assert node.node.group(GROUP) is None
+    assert node.node.consumer_group("h") is None
+
+
 def test_a_member_whose_session_is_lost_is_gone() -> None:
     node = DrivenNode()
     node.ask(heartbeat("a"), 1)
