@@ -96,6 +96,17 @@ async def test_an_answer_without_an_error_code_in_this_version_names_none(node: 
     assert with_one.headers["Kafka-Error"] == "NONE"
 
 
+async def test_topics_have_ids_only_in_a_version_that_is_asked_for(node: Harness) -> None:
+    partitions = [{"partitionIndex": 0, "committedOffset": 5, "committedMetadata": ""}]
+    commit: dict[str, Any] = {"groupId": "g", "memberId": ""}
+    named = json.dumps(commit | {"topics": [{"name": "nowhere", "partitions": partitions}]}).encode()
+    by_name = await node.request("POST", "/v1/offset-commit", named)
+    assert by_name.json["topics"] == [{"name": "nowhere", "partitions": [{"partitionIndex": 0, "errorCode": 3}]}]
+    unknown = json.dumps(commit | {"topics": [{"topicId": "B" * 22, "partitions": partitions}]}).encode()
+    by_id = await node.request("POST", "/v1/offset-commit", unknown, Kafka_Api_Version="10")
+    assert by_id.json["topics"] == [{"topicId": "B" * 22, "partitions": [{"partitionIndex": 0, "errorCode": 100}]}]
+
+
 async def test_the_version_decides_what_is_read_and_written(node: Harness) -> None:
     answered = await node.request("POST", "/v1/heartbeat", HEARTBEAT, Kafka_Api_Version="0")
     assert answered.json == {"errorCode": 25}
