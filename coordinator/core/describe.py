@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
 from rejoin.coordinator.core.groups.classic.group import CLASSIC, ClassicGroup
 from rejoin.coordinator.core.groups.classic.member import Member
 from rejoin.coordinator.core.groups.classic.state import GroupState
-from rejoin.coordinator.core.groups.consumer.groups import ConsumerGroups
-from rejoin.coordinator.core.groups.consumer.members.target import preferred_assignor
-from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
-from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember
-from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
 from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER
 from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.groups.statistics import GroupStatistics, owned_partitions
@@ -31,6 +27,12 @@ from rejoin.coordinator.core.views import (
     TimerView,
 )
 from rejoin.protocol.types import TopicPartition
+
+if TYPE_CHECKING:
+    from rejoin.coordinator.core.groups.consumer.groups import ConsumerGroups
+    from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
+    from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember
+    from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
 
 
 def of_node(node_id: int, cluster: ClusterMetadata, shards: GroupShards) -> NodeView:
@@ -119,8 +121,9 @@ def _of_member(member: Member, group: ClassicGroup, deadlines: Deadlines) -> Mem
     )
 
 
-def of_consumer_group(group: ConsumerGroup, kind: ConsumerGroups, deadlines: Deadlines) -> ConsumerGroupView:
+def of_consumer_group(kind: ConsumerGroups, group_id: str, deadlines: Deadlines) -> ConsumerGroupView:
     """A consumer group as it is in memory, which may be ahead of its log."""
+    group = kind.group(group_id)
     session_timeout_ms = kind.session_timeout_ms(group.group_id)
     return ConsumerGroupView(
         group_id=group.group_id,
@@ -132,7 +135,7 @@ def of_consumer_group(group: ConsumerGroup, kind: ConsumerGroups, deadlines: Dea
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
         protocol_type=group.protocol_type,
-        protocol=preferred_assignor(group.subscriptions.server_assignors) or kind.default_assignor,
+        protocol=kind.assignor_of(group),
         leader=None,
         members=[_of_consumer_member(each, group, session_timeout_ms, deadlines) for each in group.members.values()],
         pending_members=[],

@@ -19,7 +19,6 @@ from rejoin.coordinator.core.fetch.offsets_topic import OffsetsTopic
 from rejoin.coordinator.core.fetch.purgatory import FetchTimer
 from rejoin.coordinator.core.fetch.requests import FetchRequests
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
-from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.groups.requests import GroupRequests
 from rejoin.coordinator.core.inputs import (
@@ -292,10 +291,9 @@ class Node:
         group = None if shard is None else shard.groups.get(group_id)
         if shard is None or group is None:
             return None
-        if isinstance(group, ConsumerGroup):
-            return describe.of_consumer_group(group, shard.consumer, self._ctx.deadlines)
-        assert isinstance(group, ClassicGroup), "there are groups of two kinds"
-        return describe.of_group(group, shard.statistics.of(group_id), self._ctx.deadlines)
+        if isinstance(group, ClassicGroup):
+            return describe.of_group(group, shard.statistics.of(group_id), self._ctx.deadlines)
+        return describe.of_consumer_group(shard.consumer, group_id, self._ctx.deadlines)
 
     def describe_offsets(self, group_id: str, now: Millis) -> list[OffsetView]:
         """The committed offsets of a group, by topic and partition."""

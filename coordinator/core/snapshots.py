@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.member import Member, names_of
 from rejoin.coordinator.core.groups.classic.state import GroupState
-from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import Partitions, same_partitions
 from rejoin.coordinator.core.groups.consumer.model.state import ConsumerGroupState, ConsumerMemberState
 from rejoin.coordinator.core.inputs import Millis, Token
 from rejoin.coordinator.core.offsets.store import GroupOffsets
 from rejoin.coordinator.core.runtime.shard import Shard, ShardState
 from rejoin.protocol.types import TopicPartition
+
+if TYPE_CHECKING:
+    from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 
 
 class MemberSnapshot(NamedTuple):

@@ -25,7 +25,6 @@ from rejoin.coordinator.core.effects import (
     ResolveRegexes,
     SendRequest,
 )
-from rejoin.coordinator.core.groups.consumer.regex_resolution import resolve_regexes
 from rejoin.coordinator.core.inputs import (
     Broker,
     ClusterSeen,
@@ -338,6 +337,8 @@ class Runtime:
 
     def _resolve(self, effect: ResolveRegexes) -> None:
         """Match the names of topics: many of them on another thread, few at once."""
+        from rejoin.coordinator.core.groups.consumer.regex_resolution import resolve_regexes  # noqa: PLC0415
+
         if len(effect.topics) * len(effect.regexes) <= MOST_MATCHES_AT_ONCE:
             self._take_in(resolve_regexes(effect))
             return

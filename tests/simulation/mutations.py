@@ -121,7 +121,7 @@ def heartbeats_do_not_announce_a_rebalance(patch: pytest.MonkeyPatch) -> None:
 
 @caught_by("a_non_member_commits")
 def any_member_may_commit(patch: pytest.MonkeyPatch) -> None:
-    def wrong(self: Any, committer: Any) -> ErrorCode:
+    def wrong(self: Any, committer: Any, *_: Any) -> ErrorCode:
         return ErrorCode.NONE if committer.member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     patch.setattr(classic_group.ClassicGroup, "validate_offset_commit", wrong)
@@ -130,7 +130,7 @@ def any_member_may_commit(patch: pytest.MonkeyPatch) -> None:
 @caught_by("a_commit_is_acknowledged_before_it_is_stored")
 def commits_are_answered_before_they_are_stored(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, group: Any, token: Any, request: Any, version: int, refused: Any) -> None:
-        error = group.validate_offset_commit(committing.committer_of(request))
+        error = group.validate_offset_commit(committing.committer_of(request), version, ())
         self._ctx.reply(token, request.response(refused, error))
 
     patch.setattr(committing.OffsetCommits, "commit", wrong)

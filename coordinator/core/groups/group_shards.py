@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rejoin.coordinator.core.groups.classic.group import ClassicGroup
-from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
-from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
+from typing import TYPE_CHECKING
+
+from rejoin.coordinator.core.groups.classic.group import CLASSIC, ClassicGroup
 from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.groups.timers import member_session_timer, session_timer
@@ -14,6 +14,10 @@ from rejoin.coordinator.core.runtime.appends import ShardLog
 from rejoin.coordinator.core.runtime.shards import Shards
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
+
+if TYPE_CHECKING:
+    from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
+    from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
 
 
 class GroupShards(Shards[GroupsShard]):
@@ -39,8 +43,9 @@ class GroupShards(Shards[GroupsShard]):
     def consumer_group(self, group_id: str) -> ConsumerGroup | None:
         """A group of this node, if it is there and of this kind."""
         machine = self.machine_of(group_id)
-        group = None if machine is None else machine.groups.get(group_id)
-        return group if isinstance(group, ConsumerGroup) else None
+        if machine is None or group_id not in machine.groups or machine.groups[group_id].kind == CLASSIC:
+            return None
+        return machine.consumer.group(group_id)
 
     def offsets(self, group_id: str) -> GroupOffsets | None:
         """The offsets of a group of this node."""
@@ -54,12 +59,13 @@ class GroupShards(Shards[GroupsShard]):
     def topic_changed(self, topic: str, *, is_new: bool = False) -> None:
         """A topic was created, grown or deleted."""
         for machine in self.machines():
-            machine.consumer.topic_changed(topic, is_new=is_new)
+            if machine.has_consumer_groups:
+                machine.consumer.topic_changed(topic, is_new=is_new)
 
     def group_configured(self, group_id: str) -> None:
         """The settings that a group has of its own have changed."""
         machine = self.machine_of(group_id)
-        if machine is not None:
+        if machine is not None and machine.has_consumer_groups:
             machine.consumer.configured(group_id)
 
     def parked_tokens(self) -> list[Token]:

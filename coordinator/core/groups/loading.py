@@ -8,7 +8,6 @@ from typing import Any, Final
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.member import Member, Protocols
 from rejoin.coordinator.core.groups.classic.state import EMPTY, STABLE
-from rejoin.coordinator.core.groups.consumer.model.replay import ConsumerReplay
 from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.groups.statistics import StatisticsStore
 from rejoin.coordinator.core.inputs import Millis
@@ -34,20 +33,19 @@ class Replay:
         groups: dict[str, Group],
         offsets: OffsetStore,
         statistics: StatisticsStore,
-        consumer_groups: ConsumerReplay,
+        replay_consumer_group: Callable[[Record], None],
     ) -> None:
         self._ctx = ctx
         self._partition = partition
         self._groups = groups
         self._offsets = offsets
         self._statistics = statistics
-        self._consumer_groups = consumer_groups
         self.newest_at: Millis = 0
         """The newest instant that a record has, as far as it may be the coordinator's own."""
         self._by_owner: dict[Owner, Callable[[Any], None]] = {
             Owner.OFFSETS: self._replay_offset,
             Owner.CLASSIC_GROUPS: self._replay_group,
-            Owner.CONSUMER_GROUPS: self._replay_consumer_group,
+            Owner.CONSUMER_GROUPS: replay_consumer_group,
         }
 
     def replay(self, record: Record) -> None:
@@ -56,9 +54,6 @@ class Replay:
                 offsets.end_transaction(record.producer_id, record.committed)
         else:
             self._by_owner[BY_RECORD[type(record)].owner](record)
-
-    def _replay_consumer_group(self, record: Record) -> None:
-        self._consumer_groups.replay(record)
 
     def _replay_group(self, record: GroupRecord) -> None:
         group_id = record.key.data.group

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rejoin.coordinator.core.groups.classic.group import CLASSIC, ClassicGroup
 from rejoin.coordinator.core.groups.classic.groups import ClassicGroups
 from rejoin.coordinator.core.groups.classic.member import ParkedJoin
 from rejoin.coordinator.core.groups.classic.responses import join_refused
-from rejoin.coordinator.core.groups.consumer.groups import ConsumerGroups
-from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
-from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
-from rejoin.coordinator.core.groups.consumer.model.records import group_tombstones
-from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER
 from rejoin.coordinator.core.groups.group import Group, GroupKind
 from rejoin.coordinator.core.groups.loading import Replay
 from rejoin.coordinator.core.groups.statistics import StatisticsStore
@@ -36,6 +31,10 @@ from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
 from rejoin.protocol.records.consumer_offsets import group_record, offset_record
 from rejoin.protocol.records.keyed import Record, TransactionMarker
 
+if TYPE_CHECKING:
+    from rejoin.coordinator.core.groups.consumer.groups import ConsumerGroups
+    from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
+
 OnDeleted: TypeAlias = Callable[[str, ErrorCode], None]
 """Called with a group id when the group is gone, or could not be deleted."""
 
@@ -52,17 +51,31 @@ class GroupsShard(StateMachine):
         self.producers = OffsetProducers()
         self.statistics = StatisticsStore()
         self._classic = ClassicGroups(ctx, log, self.groups, self.statistics)
-        self.consumer = ConsumerGroups(ctx, log, self.groups, topics, self._classic)
-        self._kinds: dict[str, GroupKind[Any]] = {CLASSIC: self._classic, CONSUMER: self.consumer}
+        self._topics = topics
+        self._consumer: ConsumerGroups | None = None
         self.commits = OffsetCommits(ctx, log, self.offsets, self.producers, self)
         self.deletions = OffsetDeletions(ctx, log, self.offsets)
-        self._replay = Replay(ctx, log.partition, self.groups, self.offsets, self.statistics, self.consumer.replay)
+        self._replay = Replay(ctx, log.partition, self.groups, self.offsets, self.statistics, self._replay_consumer)
         self._loaded_at = ctx.now
         self._expiry_key = TimerKey(GroupTimer.EXPIRY, log.partition)
 
     def kind_of(self, group: Group) -> GroupKind[Any]:
         """What serves a group."""
-        return self._kinds[group.kind]
+        return self._classic if group.kind == CLASSIC else self.consumer
+
+    @property
+    def consumer(self) -> ConsumerGroups:
+        """What serves consumer groups; it is loaded with the first of them."""
+        if self._consumer is None:
+            from rejoin.coordinator.core.groups.consumer.groups import ConsumerGroups  # noqa: PLC0415
+
+            self._consumer = ConsumerGroups(self._ctx, self.log, self.groups, self._topics, self._classic)
+        return self._consumer
+
+    @property
+    def has_consumer_groups(self) -> bool:
+        """Whether there ever was one."""
+        return self._consumer is not None
 
     def classic_group(self, group_id: str) -> ClassicGroup | None:
         """A group, if it is there and of this kind."""
@@ -75,6 +88,9 @@ class GroupsShard(StateMachine):
         self._replay.replay(record)
         if isinstance(record, TransactionMarker):
             self.producers.replay(record)
+
+    def _replay_consumer(self, record: Record) -> None:
+        self.consumer.replay.replay(record)
 
     @property
     def newest_at(self) -> Millis:
@@ -121,12 +137,12 @@ class GroupsShard(StateMachine):
         """JoinGroup: creates the group for a member without an id."""
         group = self.groups.get(request.group_id)
         tombstones: list[Record] = []
-        if isinstance(group, ConsumerGroup) and group.is_empty:
+        if group is not None and group.kind != CLASSIC and group.is_empty:
             if self.consumer.writes.is_writing(request.group_id):
                 self.log.append((), JoinAgainCompletion(self, token, request, context))
                 return
             # Kafka: also where the member is refused. The log then still has the group, which is not in memory.
-            tombstones += group_tombstones(group)
+            tombstones += self.consumer.tombstones(request.group_id)
             del self.groups[request.group_id]
             group = None
         if group is not None:

@@ -18,7 +18,7 @@ FLOORS: dict[str, dict[str, float]] = {
     # Reasons; a leader that rejoins is known only by its id.
     "2.2": {"cause": 0.85, "member": 1.0, "previous": 0.95},
     "2.5": {"cause": 0.85, "member": 1.0, "previous": 0.95, "members": 0.85, "joined": 0.98},
-    "2.8": {"cause": 1.0, "member": 1.0, "previous": 0.95, "members": 0.97, "joined": 0.98, "removed": 1.0},
+    "2.8": {"cause": 1.0, "member": 1.0, "previous": 0.95, "members": 0.97, "joined": 0.97, "removed": 1.0},
     "3.9": {
         "cause": 1.0,
         "member": 1.0,

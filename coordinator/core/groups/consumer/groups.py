@@ -11,7 +11,7 @@ from rejoin.coordinator.core.groups.consumer.group_settings import GroupSettings
 from rejoin.coordinator.core.groups.consumer.heartbeats import ConsumerHeartbeats
 from rejoin.coordinator.core.groups.consumer.members.regexes import Regexes
 from rejoin.coordinator.core.groups.consumer.members.removal import Removals
-from rejoin.coordinator.core.groups.consumer.members.target import TargetAssignments
+from rejoin.coordinator.core.groups.consumer.members.target import TargetAssignments, preferred_assignor
 from rejoin.coordinator.core.groups.consumer.members.timers import MemberTimers
 from rejoin.coordinator.core.groups.consumer.members.updating import Updates
 from rejoin.coordinator.core.groups.consumer.migration import Migration
@@ -113,6 +113,20 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
         return self._targets.default
 
     # --- time
+
+    def group(self, group_id: str) -> ConsumerGroup:
+        """A group of this kind. Raises KeyError where there is none."""
+        group = self._groups[group_id]
+        assert isinstance(group, ConsumerGroup), f"{group_id} is a {group.kind} group"
+        return group
+
+    def tombstones(self, group_id: str) -> list[Record]:
+        """The end of everything that a group has in the log."""
+        return [*group_tombstones(self.group(group_id))]
+
+    def assignor_of(self, group: ConsumerGroup) -> str:
+        """The assignor that a group's members prefer, or else the default."""
+        return preferred_assignor(group.subscriptions.server_assignors) or self.default_assignor
 
     def timer_fired(self, group: ConsumerGroup, key: TimerKey) -> None:
         match key.kind:
