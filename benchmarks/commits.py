@@ -48,7 +48,7 @@ from rejoin.protocol.messages.offsets.offset_commit import (
 )
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import OffsetCommitValue, offset_record, offsets_partition
-from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.types import ZERO_UUID, TopicPartition
 from rejoin.protocol.unvalidated import unvalidated
 from tests.postgres import running_server
 
@@ -247,7 +247,7 @@ async def node(options: Options) -> AsyncIterator[Commit]:
             member_id="",
             group_instance_id=None,
             retention_time_ms=-1,
-            topics=(unvalidated(OffsetCommitRequestTopic, name="orders", partitions=(partition,)),),
+            topics=(unvalidated(OffsetCommitRequestTopic, name="orders", topic_id=ZERO_UUID, partitions=(partition,)),),
         )
         while True:
             done: asyncio.Future[Any] = loop.create_future()
