@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 from rejoin.client.config import ConsumerConfig
 from rejoin.client.core import requests
 from rejoin.client.core.effects import Endpoint
-from rejoin.client.core.errors import CodedError, KafkaError, KafkaTimeoutError
+from rejoin.client.core.errors import CodedError, KafkaError, KafkaTimeoutError, UnsupportedVersionError
 from rejoin.client.core.inputs import OffsetAndMetadata
 from rejoin.client.core.state import NO_GENERATION
 from rejoin.client.transports.base import Transport, TransportError
@@ -24,6 +24,11 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorResponse
 from rejoin.protocol.messages.cluster.metadata import MetadataResponse, MetadataResponseTopic
+from rejoin.protocol.messages.groups.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedConsumerGroup,
+)
 from rejoin.protocol.messages.groups.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from rejoin.protocol.messages.groups.describe_groups import (
     DescribedGroup,
@@ -66,7 +71,7 @@ Ask: TypeAlias = Callable[[Endpoint], Awaitable[tuple[ErrorCode, T]]]
 
 @dataclass(frozen=True, slots=True)
 class MemberDescription:
-    """A member as DescribeGroups shows it, with its assignment decoded."""
+    """A member with what it is assigned, which DescribeGroups has in bytes."""
 
     member_id: str
     group_instance_id: str | None
@@ -77,7 +82,7 @@ class MemberDescription:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """A group as DescribeGroups shows it."""
+    """A group of either kind, as DescribeGroups or ConsumerGroupDescribe shows it."""
 
     group_id: str
     state: str
@@ -136,12 +141,25 @@ class Admin:
         async def ask(to: Endpoint) -> tuple[ErrorCode, GroupDescription]:
             response = await self._ask(DescribeGroupsRequest(groups=(group_id,)), DescribeGroupsResponse, to=to)
             described = response.groups[0]
-            if described.error_code is ErrorCode.GROUP_ID_NOT_FOUND:
-                # From v6 on an unknown group is an error; before, it is Dead.
-                return ErrorCode.NONE, GroupDescription(group_id, "Dead", "", to, ())
+            # From v6 on an unknown group is an error; before, it is Dead. A group of the other kind is unknown here.
+            if described.error_code is ErrorCode.GROUP_ID_NOT_FOUND or described.group_state == "Dead":
+                return await self._describe_consumer_group(group_id, to)
             return described.error_code, _group(described, to)
 
         return await self._at_coordinator(group_id, ask)
+
+    async def _describe_consumer_group(self, group_id: str, to: Endpoint) -> tuple[ErrorCode, GroupDescription]:
+        # Differs: Kafka's DescribeConsumerGroupsHandler asks for this kind first, and for a classic group afterwards.
+        request = ConsumerGroupDescribeRequest(group_ids=(group_id,), include_authorized_operations=False)
+        dead = GroupDescription(group_id, "Dead", "", to, ())
+        try:
+            response = await self._ask(request, ConsumerGroupDescribeResponse, to=to)
+        except UnsupportedVersionError:
+            return ErrorCode.NONE, dead
+        described = response.groups[0]
+        if described.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+            return ErrorCode.NONE, dead
+        return described.error_code, _consumer_group(described, to)
 
     async def committed(self, group_id: str) -> dict[TopicPartition, int]:
         """Everything the group has committed, by topic and partition."""
@@ -344,6 +362,24 @@ def _group(described: DescribedGroup, coordinator: Endpoint) -> GroupDescription
         for member in described.members
     )
     return GroupDescription(described.group_id, described.group_state, described.protocol_data, coordinator, members)
+
+
+def _consumer_group(described: DescribedConsumerGroup, coordinator: Endpoint) -> GroupDescription:
+    members = tuple(
+        MemberDescription(
+            member.member_id,
+            member.instance_id,
+            member.client_id,
+            member.client_host,
+            tuple(
+                TopicPartition(topic.topic_name, partition)
+                for topic in member.assignment.topic_partitions
+                for partition in topic.partitions
+            ),
+        )
+        for member in described.members
+    )
+    return GroupDescription(described.group_id, described.group_state, described.assignor_name, coordinator, members)
 
 
 def _assigned(data: bytes) -> tuple[TopicPartition, ...]:

@@ -6,17 +6,15 @@ group coordinator has logged meanwhile.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import shutil
-import signal
-import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from conformance.command import run
 from conformance.kafka.broker import Cluster, class_path, kafka_version
 from conformance.kafka.cluster_actions import KafkaActions
 from conformance.player import wire
@@ -153,16 +151,5 @@ async def record(names: list[str], only: str, folder: Path) -> int:
     return failed
 
 
-def main() -> None:
-    """The command line."""
-    parser = argparse.ArgumentParser(description="Record scripts from a real Kafka.")
-    parser.add_argument("sets", nargs="*", help="sets to record; all without any")
-    parser.add_argument("--only", default="", help="only scripts whose subject and name contain this")
-    parser.add_argument("--into", type=Path, default=GOLDEN, help="the folder to write to")
-    given = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that brokers are stopped in this case, too
-    sys.exit(1 if asyncio.run(record(given.sets, given.only, given.into)) else 0)
-
-
 if __name__ == "__main__":
-    main()
+    run("scripts", record, GOLDEN)

@@ -14,6 +14,8 @@ from typing import Final
 import pytest
 
 from rejoin.coordinator.testing import BlockingGroupCoordinator, running_in_thread
+from rejoin.protocol.partitioner import partition_for
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from tests.real_clients.client import Client
 from tests.real_clients.libraries import LIBRARIES
 
@@ -22,7 +24,12 @@ GROUP = "orders-app"
 RECORDS = 60
 TEN_MINUTES_MS = 600_000
 SESSION_MS = 9_000
-SETTINGS = {"group.initial.rebalance.delay.ms": 0, "broker.session.timeout.ms": SESSION_MS}
+OFFSETS_PARTITIONS = 50
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": 0,
+    "broker.session.timeout.ms": SESSION_MS,
+    "offsets.topic.num.partitions": OFFSETS_PARTITIONS,
+}
 
 
 def leader_moved(cluster: BlockingGroupCoordinator) -> None:
@@ -34,26 +41,30 @@ def coordinator_moved(cluster: BlockingGroupCoordinator) -> None:
     cluster.move_leader(group=GROUP)
 
 
-def broker_killed(cluster: BlockingGroupCoordinator) -> None:
-    leader = cluster.partition(TOPIC, 0).leader
-    assert leader is not None
-    cluster.kill_broker(leader)
+def coordinator_killed(cluster: BlockingGroupCoordinator) -> None:
+    coordinator = cluster.partition(OFFSETS_TOPIC, partition_for(GROUP, OFFSETS_PARTITIONS)).leader
+    assert coordinator is not None
+    cluster.kill_broker(coordinator)
     cluster.advance(SESSION_MS)
 
 
 def broker_stopped_for_ten_minutes(cluster: BlockingGroupCoordinator) -> None:
-    (broker,) = [each.broker for each in cluster.brokers() if each.state == "stopped"] or [1]
-    if cluster.brokers()[broker - 1].state == "running":
-        cluster.stop_broker(broker)
+    """The one that leads partition 0, after the one that was killed is back."""
+    for each in cluster.brokers():
+        if each.state == "stopped":
+            cluster.start_broker(each.broker)
+    leader = cluster.partition(TOPIC, 0).leader
+    assert leader is not None
+    cluster.stop_broker(leader)
     cluster.advance(TEN_MINUTES_MS)
-    cluster.start_broker(broker)
+    cluster.start_broker(leader)
     cluster.elect_preferred()
 
 
 FAILURES: Final[tuple[Callable[[BlockingGroupCoordinator], None], ...]] = (
     leader_moved,
     coordinator_moved,
-    broker_killed,
+    coordinator_killed,
     broker_stopped_for_ten_minutes,
 )
 

@@ -109,7 +109,7 @@ def member_state(group: GroupDescription) -> tuple[str | None, str | None, bool]
             return error(f"Consumer group '{group_id}' does not exist."), None, False
         case "Empty":
             return None, f"\nConsumer group '{group_id}' has no active members.", True
-        case "PreparingRebalance" | "CompletingRebalance":
+        case "PreparingRebalance" | "CompletingRebalance" | "Assigning" | "Reconciling":
             return None, f"\nWarning: Consumer group '{group_id}' is rebalancing.", True
         case _:
             return None, None, True

@@ -248,6 +248,29 @@ async def test_a_group_with_members(serve: Serve, capsys: pytest.CaptureFixture[
         assert "but the current state is Stable." in capsys.readouterr().out
 
 
+async def test_a_group_to_which_the_coordinator_assigns(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
+    app = await serve({"orders": 2}, rate=0.0)
+    settings: dict[str, Any] = {"group_id": "g", "client_id": "c", "group_protocol": "consumer"}
+    async with Consumer("orders", bootstrap_servers=app.url, **settings) as reader:
+        while not reader.assignment():
+            await reader.poll(100)
+        await reader.commit({TopicPartition("orders", 0): 0})
+        await run(app, "--describe --group g")
+        lines = trimmed(capsys.readouterr().out)
+        assert [line.split()[:6] for line in lines[2:4]] == [
+            ["g", "orders", "0", "0", "0", "0"],
+            ["g", "orders", "1", "-", "0", "-"],
+        ]
+        await run(app, "--describe --group g --members --verbose")
+        assert capsys.readouterr().out.rstrip().endswith("(0,1)")
+        await run(app, "--describe --state --group g")
+        assert re.search(r"uniform +\w+ +1", capsys.readouterr().out)
+        await run(app, "--list --type")
+        assert capsys.readouterr().out.split()[-2:] == ["g", "Consumer"]
+    await run(app, "--describe --group g")
+    assert capsys.readouterr().err == "\nConsumer group 'g' has no active members.\n"
+
+
 async def test_a_group_without_members(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
     app = await serve({"orders": 2})
     await committed_group(app, p0=3, p1=4)

@@ -29,7 +29,7 @@ class MembershipState(Enum):
     RECONCILING = auto()
     """A new assignment is being taken over."""
     ACKNOWLEDGING = auto()
-    """It is taken over, and the coordinator is yet to be told."""
+    """It is taken over; the coordinator learns of it with the next heartbeat."""
     STABLE = auto()
     FENCED = auto()
     """The coordinator does not know the member any more; what it had is given up before it joins again."""
@@ -80,7 +80,7 @@ NO_ASSIGNMENT: Final = LocalAssignment(-1, {})
 
 
 class SentFields(NamedTuple):
-    """What the coordinator was last told: a heartbeat has only what differs from it."""
+    """What the last heartbeats said in full: a heartbeat has only what differs from it."""
 
     rebalance_timeout_ms: int = -1
     topics: tuple[str, ...] | None = None

@@ -85,7 +85,7 @@ def fail(state: ConsumerState, error: KafkaError) -> None:
 
 
 def release_lost(state: ConsumerState, ctx: StepContext) -> None:
-    """A member that is out of the group tells the listener, on the user's thread, and comes back."""
+    """A member that is out of the group calls the listener, on the user's thread, and comes back."""
     member = member_of(state)
     if state.in_listener or not state.user_is_polling:
         return

@@ -1,7 +1,7 @@
 """Members of a consumer group that speak the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 
-Nothing is parked and nobody leads: the coordinator computes their assignments, and the generation is the member's own
-epoch. Kafka: the methods of GroupMetadataManager whose names end with ToConsumerGroup.
+Nothing is parked and there is no leader: the coordinator computes their assignments, and the generation is the member's
+own epoch. Kafka: the methods of GroupMetadataManager whose names end with ToConsumerGroup.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ class ClassicMembers:
     # --- SyncGroup
 
     def sync(self, group: ConsumerGroup, token: Token, request: SyncGroupRequest) -> None:
-        """Hand out what the member has. Assignments in the request are ignored: nobody leads."""
+        """Hand out what the member has. Assignments in the request are ignored: there is no leader."""
         member = self._member(group, request.member_id, request.group_instance_id, "SyncGroup")
         if isinstance(member, ErrorCode):
             self._ctx.reply(token, sync_refused(member))

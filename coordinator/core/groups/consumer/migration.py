@@ -73,7 +73,7 @@ class Migration:
             or len(group.members) > settings.group_consumer_max_size
         ):
             return ErrorCode.GROUP_ID_NOT_FOUND
-        # Kafka: those that wait are told before it is known whether the group can be converted.
+        # Kafka: those that wait are answered before it is known whether the group can be converted.
         self._classic.answer_parked(group, ErrorCode.REBALANCE_IN_PROGRESS)
         if group.protocol_name is None or any(
             group.protocol_name not in member.protocol_names() for member in group.members.values()

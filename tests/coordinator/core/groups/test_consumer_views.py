@@ -74,7 +74,7 @@ def test_a_snapshot_has_what_no_request_shows_and_is_of_one_kind_of_group() -> N
 def test_a_member_whose_session_is_lost_is_gone() -> None:
     node = DrivenNode()
     node.ask(heartbeat("a"), 1)
-    node.step(SessionLost(GROUP, "nobody"))
+    node.step(SessionLost(GROUP, "x"))
     assert list(members_of(view_of(node))) == ["a"]
     node.step(SessionLost(GROUP, "a"))
     assert (view_of(node).state, view_of(node).members) == ("Empty", [])

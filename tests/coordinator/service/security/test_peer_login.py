@@ -77,7 +77,7 @@ async def test_a_transaction_spans_nodes_that_need_a_login(postgres: str, certif
     ("more", "problem"),
     [
         (
-            {"emulator_peers_username": "nobody"},
+            {"emulator_peers_username": "mallory"},
             "expected its password in the users file",
         ),
         ({"ssl_truststore_location": "/no/such/file"}, "ssl.truststore.location /no/such/file"),

@@ -179,7 +179,7 @@ class _Loads:
         return self.ordered[self._next_least - 1]
 
     def next_most_loaded(self) -> int:
-        """Who gives the next partition, or nobody."""
+        """The member that gives the next partition, or none."""
         if self._next_most < self._most_start:
             if self._most_end <= self._most_start and self._most_start > 0:
                 self._most = self.sizes[self.ordered[self._most_start - 1]]

@@ -1,7 +1,7 @@
 """``uniform``: every member gets as many partitions as the others, or one more, and keeps of its target what it can.
 
 Kafka: UniformAssignor, UniformHomogeneousAssignmentBuilder. Where all subscribe alike, one walk over the members says
-what each keeps; what nobody keeps goes to those with room, in order.
+what each keeps; what none keeps goes to those with room, in order.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class ConsumerGroup:
     """Until then heartbeats that say nothing new change nothing. Every change of the group ends it."""
     persisted: bool = False
     shown_state: ConsumerGroupState = ConsumerGroupState.EMPTY
-    """The state of which the last event told."""
+    """The state that the last event named."""
     previous_state: ConsumerGroupState = ConsumerGroupState.EMPTY
     state_since: Millis = 0
     """What that event said of the state before, and when."""
