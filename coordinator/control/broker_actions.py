@@ -35,7 +35,7 @@ class LinkEnds(Body):
 class LedPartition(Body):
     """A partition, by topic and number, or the offsets partition of a group."""
 
-    topic: str | None = Field(default=None, description="the topic's name; __consumer_offsets is one")
+    topic: str | None = Field(default=None, description="the topic's name, such as orders or __transaction_state")
     partition: int | None = Field(default=None, ge=0, description="its number")
     group: str | None = Field(default=None, description="a group, for its offsets partition")
 

@@ -11,6 +11,8 @@ from typing import Any
 from rejoin.client import Consumer, Producer, TopicPartition
 from rejoin.coordinator.testing import running
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.partitioner import partition_for
+from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC
 from tests.certificates import Authority
 from tests.coordinator.brokers.test_leaders import TOPIC, latest, metadata, produce, three, values
 from tests.coordinator.commands.test_serve import PATIENCE
@@ -56,6 +58,32 @@ async def test_clients_of_a_broker_that_is_cut_off_work_with_the_others() -> Non
             await coordinator.heal(1)
             await sent
             assert await read(consumer, 1) == {0: 1}
+
+
+async def test_a_transaction_goes_on_when_its_coordinator_moves_and_when_it_dies() -> None:
+    async with running(brokers=3, topics={TOPIC: 3}) as coordinator:
+        servers = coordinator.bootstrap_servers
+        id_partition = partition_for("shop", 50)
+        async with Producer(bootstrap_servers=servers, transactional_id="shop", retry_backoff_ms=20) as producer:
+            await producer.init_transactions()
+            for number, aborts in enumerate((False, True, False)):
+                await producer.begin_transaction()
+                await producer.send_and_wait(TOPIC, f"{number}", partition=1)
+                led = await coordinator.partition(TRANSACTION_STATE_TOPIC, id_partition)
+                if number < 2:
+                    moved = await coordinator.move_leader(TRANSACTION_STATE_TOPIC, id_partition)
+                    assert (moved.leader != led.leader, moved.leader_epoch > led.leader_epoch) == (True, True)
+                else:
+                    assert led.leader is not None
+                    await coordinator.kill_broker(led.leader)
+                await (producer.abort_transaction() if aborts else producer.commit_transaction())
+        settings = CONSUMER | {"bootstrap_servers": servers, "isolation_level": "read_committed"}
+        async with Consumer(**settings) as consumer, asyncio.timeout(30):
+            await consumer.assign(ASSIGNED)
+            seen: list[bytes | None] = []
+            while seen[-1:] != [b"2"]:
+                seen += [record.value for record in await consumer.poll(200)]
+        assert seen == [b"0", b"2"]
 
 
 async def test_every_broker_speaks_tls(tmp_path: Path) -> None:
