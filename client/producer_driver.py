@@ -120,9 +120,9 @@ class ProducerDriver:
                 _end_call(effect)
 
     def _unblock(self, token: object) -> None:
-        waiter = self._blocked.pop(token, None)
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
+        blocked = self._blocked.pop(token, None)
+        if blocked is not None and not blocked.done():
+            blocked.set_result(None)
 
     def _set_alarm(self) -> None:
         # An alarm that rings too early finds the later deadline; only an earlier one needs another.

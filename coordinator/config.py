@@ -343,10 +343,11 @@ class Settings(TopicDefaults, ConsumerGroupSettings):
         default=SecretStr(""), description="Its password, if the users have none for it. Only from the environment."
     )
     emulator_oauthbearer_unsecured: bool = Field(
-        default=False, description="Accept tokens without a signature, which anyone can make."
+        default=False,
+        description="Accept tokens without a signature, which anyone can make.",
     )
     emulator_failed_logins_per_minute: int = Field(
-        default=60, ge=1, description="Failed logins over HTTP that one address may have; more are answered with 429."
+        default=60, ge=1, description="Failed logins that one address may have; with more, all its logins are refused."
     )
     emulator_tls_self_signed: bool = Field(
         default=False, description="Make an authority and a certificate at the start, for all listeners with TLS."

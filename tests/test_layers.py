@@ -177,6 +177,7 @@ MAY_IMPORT = {
         "coordinator.core.topics.topics",
         "coordinator.service.stores",
         "coordinator.commands.atomic_file",
+        "coordinator.commands.secret_options",
         "coordinator.storage",
     ),
     "coordinator.testing": (

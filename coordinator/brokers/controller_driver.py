@@ -116,7 +116,7 @@ class ControllerDriver:
     # --- what brokers know
 
     def publish(self) -> None:
-        """Let every broker in contact know of the cluster as it is, and lead what it has to."""
+        """Send the state of the cluster to every broker in contact, and elect the leaders among them."""
         # A broker that receives one change may ask for the next.
         self._is_stale = True
         if self._is_publishing:

@@ -14,6 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from rejoin.coordinator.commands.atomic_file import FileNotWritten, atomic_file, check_writable
+from rejoin.coordinator.commands.secret_options import (
+    STORE_REFUSED,
+    STORE_VARIABLE,
+    TOKEN_REFUSED,
+    TOKEN_VARIABLE,
+    has_password,
+)
 from rejoin.coordinator.commands.serve_options import ServeOptions
 from rejoin.coordinator.config import WrongSetting, settings_from
 from rejoin.coordinator.service import logs
@@ -36,8 +43,6 @@ if TYPE_CHECKING:
 
 _SETTLED_SECONDS: Final = 1.0
 
-STORE_VARIABLE: Final = "REJOIN_STORE"
-TOKEN_VARIABLE: Final = "REJOIN_CONTROL_TOKEN"
 _LONGEST_TOKEN: Final = 4_096
 
 
@@ -98,11 +103,11 @@ def _control_from(given: ServeOptions, token: str | None) -> ControlOptions | No
 
 
 def _token_from(given: ServeOptions) -> str | None:
-    """The token of the control API. Options win over the environment."""
-    if given.control_token_file is None:
-        return os.environ.get(TOKEN_VARIABLE) if given.control_token is None else given.control_token
+    """The token of the control API. The option wins over the environment."""
     if given.control_token is not None:
-        raise WrongSetting("--control-token-file: expected that or --control-token, not both")
+        raise WrongSetting(TOKEN_REFUSED)
+    if given.control_token_file is None:
+        return os.environ.get(TOKEN_VARIABLE)
     try:
         with given.control_token_file.open(encoding="utf-8") as file:
             return file.readline(_LONGEST_TOKEN).strip()
@@ -157,6 +162,8 @@ def options_from(given: ServeOptions) -> Options:
 def _store_from(given: ServeOptions) -> str | None:
     if given.store == "":
         raise WrongSetting("--store '': expected the address of a database, as postgresql://HOST/DATABASE")
+    if given.store is not None and has_password(given.store):
+        raise WrongSetting(STORE_REFUSED)
     store = given.store or os.environ.get(STORE_VARIABLE)
     if store is not None and given.data is not None:
         other = "--store" if given.store else f"{STORE_VARIABLE} in the environment"

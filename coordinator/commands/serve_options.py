@@ -32,9 +32,9 @@ class ServeOptions:
     data: str | None = None
     """Directory for groups, offsets and topics. Without it they are lost when the process ends."""
     store: str | None = None
-    """Database that several nodes share, as postgresql://USER:PASSWORD@HOST:PORT/DATABASE. Each node leads some of
-    the groups and needs its own id: -c broker.id=NUMBER. The variable REJOIN_STORE does the same and keeps the
-    password off the command line."""
+    """Database that several nodes share, as postgresql://USER@HOST:PORT/DATABASE. Each node leads some of the groups
+    and needs its own id: -c broker.id=NUMBER. An address with a password is refused here: the variable REJOIN_STORE
+    takes it, or PGPASSWORD and PGPASSFILE the password alone."""
     brokers: int = 1
     """Brokers in this process, 1 to 100, without a database: a cluster for tests. Ports count up from --port and
     --kafka-port; data are in memory."""
@@ -55,11 +55,11 @@ class ServeOptions:
     control: bool = False
     """Serve the control API under /control, for tests: faults, waiting, the clock, recordings."""
     control_token: str | None = None
-    """Token that the control API requires as Authorization: Bearer TOKEN, and so does resigning a partition. Required
-    for them unless --host is loopback. The variable REJOIN_CONTROL_TOKEN does the same and keeps it off the command
-    line."""
+    """Refused, as others can read a command line: use --control-token-file, or the variable REJOIN_CONTROL_TOKEN."""
     control_token_file: Path | None = None
-    """File with that token, on its first line."""
+    """File whose first line is the token that the control API requires as Authorization: Bearer TOKEN, and so does
+    resigning a partition. Required for them unless --host is loopback. The variable REJOIN_CONTROL_TOKEN does the
+    same."""
     tls_self_signed: bool = False
     """Speak TLS on all listeners, with an authority and a certificate made now. The log says where the authority's
     certificate is, for the clients."""

@@ -40,7 +40,7 @@ class Controller:
     # --- brokers
 
     def register(self, broker: Broker) -> None:
-        """A broker is there, or back: it leads what no other replica in sync can lead."""
+        """Add a broker that has started. It leads the partitions that have no leader and count it in sync."""
         node_id = broker.node_id
         self.brokers[node_id] = broker
         self._sessions_end.pop(node_id, None)
@@ -54,17 +54,17 @@ class Controller:
                 self._lead(partition, node_id, isr)
 
     def lose_contact(self, node_id: int, now: Millis) -> None:
-        """A broker sends no heartbeats from now on."""
+        """Begin the session timeout of a broker whose heartbeats stop now."""
         if node_id in self.brokers:
             self._sessions_end.setdefault(node_id, now + self._session_timeout_ms)
 
     def regain_contact(self, broker: Broker) -> None:
-        """A broker sends heartbeats again; one that was fenced meanwhile is registered anew."""
+        """End that timeout, as heartbeats come again; a broker that was fenced is registered anew."""
         if self._sessions_end.pop(broker.node_id, None) is None:
             self.register(broker)
 
     def fence(self, node_id: int) -> None:
-        """A broker stops, or its session is over: it leads nothing, and is in sync only where no other is."""
+        """Let a broker lead nothing, as it stops or its session is over; it stays in sync where no other is."""
         self.brokers.pop(node_id, None)
         self._sessions_end.pop(node_id, None)
         for partition, registration in list(self.partitions.items()):
@@ -90,7 +90,7 @@ class Controller:
     # --- partitions
 
     def create(self, partition: LogPartition, replicas: tuple[int, ...]) -> None:
-        """A partition is there, with replicas at these brokers; the first that is alive leads it."""
+        """Add a partition with replicas at these brokers; the first that is alive leads it."""
         if partition in self.partitions:
             return
         isr = tuple(each for each in replicas if each in self.brokers)
@@ -98,7 +98,7 @@ class Controller:
         self.partitions[partition] = PartitionRegistration(replicas, isr or replicas, leader, 0)
 
     def remove(self, topic_id: str) -> None:
-        """A topic is gone."""
+        """Remove the partitions of a topic."""
         for partition in list(self.partitions):
             if isinstance(partition, TopicIdPartition) and partition.topic_id == topic_id:
                 del self.partitions[partition]

@@ -412,10 +412,10 @@ def check_control(options: Options) -> None:
     token = _token(options)
     if token is not None:
         if not token or not token.isascii() or not token.isprintable():
-            raise StartFailed("--control-token: expected printable ASCII characters, at least one")
+            raise StartFailed("--control-token-file: expected printable ASCII characters, at least one")
     elif options.control is not None and options.listen and not is_loopback(options.host):
         raise StartFailed(
-            f"--control on {options.host or 'every address'}: expected a --control-token too, since other machines "
+            f"--control on {options.host or 'every address'}: expected --control-token-file too, since other machines "
             "can reach it; or listen on 127.0.0.1"
         )
 

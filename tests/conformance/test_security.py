@@ -44,6 +44,7 @@ async def node_with(listener: str, certificates: Certificates) -> AsyncIterator[
         connection_failed_authentication_delay_ms=0,
         emulator_users=SecretStr(json.dumps(USERS)),
         emulator_oauthbearer_unsecured=True,
+        emulator_failed_logins_per_minute=1_000,
         **SETTINGS.get(listener, {}),
     )
     async with App(Options(settings=settings, port=0)) as app:

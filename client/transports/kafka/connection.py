@@ -30,8 +30,8 @@ _HTTP_LENGTH: Final = int.from_bytes(b"HTTP", "big")
 _UNSUPPORTED_VERSION: Final = (35).to_bytes(2, "big")
 
 
-class _Expected(NamedTuple):
-    """An answer that is waited for."""
+class _RequestInFlight(NamedTuple):
+    """A request whose answer is still to come."""
 
     correlation_id: int
     codec: Codec
@@ -46,7 +46,7 @@ class BrokerConnection(asyncio.Protocol):
         self.on_lost: Callable[[str], None] | None = None
         self._client_id = client_id
         self._transport: asyncio.WriteTransport | None = None
-        self._expected: deque[_Expected] = deque()
+        self._in_flight: deque[_RequestInFlight] = deque()
         self._last_correlation_id = -1
         self._parts: list[bytes] = []
         self._size = 0
@@ -55,8 +55,8 @@ class BrokerConnection(asyncio.Protocol):
 
     @property
     def in_flight(self) -> int:
-        """How many answers are waited for."""
-        return len(self._expected)
+        """How many requests have no answer yet."""
+        return len(self._in_flight)
 
     @property
     def is_open(self) -> bool:
@@ -76,7 +76,7 @@ class BrokerConnection(asyncio.Protocol):
             # Kafka: with acks=0 there is no answer.
             future.set_result(ProduceResponse())
         else:
-            self._expected.append(_Expected(correlation_id, codec, future))
+            self._in_flight.append(_RequestInFlight(correlation_id, codec, future))
         self._transport.write(frame)
         return future
 
@@ -93,7 +93,7 @@ class BrokerConnection(asyncio.Protocol):
         self._lost_because = reason
         if self._transport is not None:
             self._transport.close()
-        expected, self._expected = self._expected, deque()
+        expected, self._in_flight = self._in_flight, deque()
         for each in expected:
             if not each.future.done():
                 each.future.set_exception(error or self._disconnect_error())
@@ -135,18 +135,18 @@ class BrokerConnection(asyncio.Protocol):
         self._size = len(rest)
 
     def _take(self, frame: bytes) -> None:
-        if not self._expected:
+        if not self._in_flight:
             self._lose("an answer that no request waits for")
             return
-        expected = self._expected.popleft()
+        expected = self._in_flight.popleft()
         try:
             correlation_id, response = _read(expected.codec, frame)
         except SchemaError as problem:
-            self._expected.appendleft(expected)
+            self._in_flight.appendleft(expected)
             self._lose(f"not an answer to {expected.codec.api.name}: {problem}")
             return
         if correlation_id != expected.correlation_id:
-            self._expected.appendleft(expected)
+            self._in_flight.appendleft(expected)
             self._lose(f"an answer with correlation id {correlation_id}: expected {expected.correlation_id}")
             return
         if not expected.future.done():

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import cyclopts
 from cyclopts import Parameter
 
+from rejoin.coordinator.commands.secret_options import STORE_REFUSED, STORE_VARIABLE, has_password
+
 if TYPE_CHECKING:
     from rejoin.protocol.types import TopicPartition
 
-STORE_VARIABLE: Final = "REJOIN_STORE"
 _PARTITIONS: Final = 50
 _File = Annotated[str, Parameter(allow_leading_hyphen=True)]
 
@@ -228,6 +229,8 @@ def _url(data: Path | None, store: str | None, *, or_file: bool = False) -> str:
     """The URL of the database; empty if a directory is named."""
     from rejoin.coordinator.commands.log.contents import LogProblem  # noqa: PLC0415
 
+    if store and has_password(store):
+        raise LogProblem(STORE_REFUSED)
     url = store or ("" if data is not None else os.environ.get(STORE_VARIABLE, ""))
     if bool(url) == (data is not None):
         if or_file:

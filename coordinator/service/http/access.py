@@ -63,14 +63,14 @@ class Access:
         """Raise a :class:`Problem` unless a request may do what the token is for."""
         if self._token is None:
             if not self._is_local:
-                detail = "start the node with --control-token: this needs it, since other machines can reach the node"
+                detail = "start the node with --control-token-file: this needs it, as other machines can reach the node"
                 raise Problem(403, "no-token", detail)
             return
         kind, _, given = headers.get(hdrs.AUTHORIZATION, "").partition(" ")
         # A header may hold any bytes, and not only text.
         found, token = given.strip().encode("utf-8", "surrogateescape"), self._token.encode()
         if kind.lower() != "bearer" or not hmac.compare_digest(found, token):
-            detail = "expected the token of --control-token, as the header Authorization: Bearer TOKEN"
+            detail = "expected the token of --control-token-file, as the header Authorization: Bearer TOKEN"
             raise Problem(401, "not-authorized", detail, headers={"WWW-Authenticate": "Bearer"})
 
     def _check_host(self, host: str) -> None:

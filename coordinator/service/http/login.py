@@ -15,11 +15,10 @@ from rejoin.coordinator.service.http.problems import Problem, one_error
 from rejoin.coordinator.service.http.rpc import PRINCIPAL
 
 if TYPE_CHECKING:
+    from rejoin.coordinator.service.security.failed_logins import FailedLogins
     from rejoin.coordinator.service.security.logins import Logins
     from rejoin.coordinator.service.security.principals import SslPrincipals
 
-_MINUTE: Final = 60.0
-_MOST_ADDRESSES: Final = 10_000
 _OPEN: Final = frozenset({"/healthz", "/readyz"})
 """What probes ask, who have no login."""
 
@@ -27,11 +26,17 @@ _OPEN: Final = frozenset({"/healthz", "/readyz"})
 class HttpLogin:
     """Finds the principal of a request. With ``logins`` it needs a user or a token, else the certificate decides."""
 
-    def __init__(self, settings: Settings, logins: Logins | None, principals: SslPrincipals | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        logins: Logins | None,
+        principals: SslPrincipals | None,
+        failures: FailedLogins,
+    ) -> None:
         self._logins = logins
         self._principals = principals
         self._delay_seconds = settings.connection_failed_authentication_delay_ms / 1_000
-        self._failures = FailedLogins(settings.emulator_failed_logins_per_minute)
+        self._failures = failures
         self._loop = asyncio.get_running_loop()
         self._log: Any = structlog.get_logger("coordinator").bind()
 
@@ -90,27 +95,6 @@ class HttpLogin:
         except (binascii.Error, ValueError):
             return None
         return name if colon and self._logins.verify(name, password) else None
-
-
-class FailedLogins:
-    """Counts failed logins by address; so many in a minute are allowed."""
-
-    def __init__(self, per_minute: int) -> None:
-        self._per_minute = per_minute
-        self._failed: dict[str, tuple[float, int]] = {}
-        """For each address, when its minute began, and how many failed since."""
-
-    def add(self, address: str, now: float) -> None:
-        """A login has failed."""
-        began, count = self._failed.pop(address, (now, 0))
-        self._failed[address] = (began, count + 1) if now < began + _MINUTE else (now, 1)
-        if len(self._failed) > _MOST_ADDRESSES:
-            del self._failed[next(iter(self._failed))]
-
-    def wait_seconds(self, address: str, now: float) -> float:
-        """How long an address is refused; 0: it is not."""
-        began, count = self._failed.get(address, (now, 0))
-        return max(0.0, began + _MINUTE - now) if count >= self._per_minute else 0.0
 
 
 def _needs_login(detail: str) -> Problem:

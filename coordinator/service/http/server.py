@@ -337,8 +337,8 @@ def _login(security: ListenerSecurity, settings: Settings) -> HttpLogin | None:
     from rejoin.coordinator.service.http.login import HttpLogin  # noqa: PLC0415
 
     if protocol.has_sasl:
-        return HttpLogin(settings, security.logins(), None)
-    return HttpLogin(settings, None, security.principals())
+        return HttpLogin(settings, security.logins(), None, security.failed_logins)
+    return HttpLogin(settings, None, security.principals(), security.failed_logins)
 
 
 def _plain(error: str, echo: bytes, body: bytes) -> web.Response:

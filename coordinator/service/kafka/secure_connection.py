@@ -79,7 +79,11 @@ class SaslConnection(KafkaConnection):
         return self._authenticator
 
     def _log_in(self, authenticator: Authenticator, frame: bytes, written: list[Part]) -> None:
-        step = authenticator.receive(frame, int(time.time() * 1_000))
+        failures, now = self._listener.security.failed_logins, self._loop.time()
+        is_limited = failures.wait_seconds(self.client_host, now) > 0
+        step = authenticator.receive(frame, int(time.time() * 1_000), is_limited=is_limited)
+        if authenticator.has_failed:
+            failures.add(self.client_host, now)
         match step.verdict:
             case Verdict.SERVE_API_VERSIONS:
                 super()._serve(frame, written)

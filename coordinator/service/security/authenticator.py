@@ -25,6 +25,7 @@ from rejoin.protocol.wire.codec import Codec, RequestHeader, codec_of, read_requ
 from rejoin.protocol.wire.errors import SchemaError
 
 _LENGTH_BYTES: Final = 4
+TOO_MANY_FAILED: Final = "Too many logins from this address have failed; try again in a minute"
 _FIRST_WITH_HEADERS: Final = 1
 """The version of SaslHandshake from which on tokens come as SaslAuthenticate."""
 
@@ -72,7 +73,7 @@ class Login:
 
 
 class Authenticator:
-    """A login on its way. With ``before`` it is one more on the same connection, which must not change who it is."""
+    """The server's side of one login. With ``before`` it is a further one on a connection, by the same principal."""
 
     def __init__(self, logins: Logins, max_lifetime_ms: int, before: Login | None = None) -> None:
         self._logins = logins
@@ -82,10 +83,17 @@ class Authenticator:
         self._has_headers = False
         self._mechanism = ""
         self._server: SaslServer | None = None
+        self._is_limited = False
         self.login: Login | None = None
+        self.has_failed = False
+        """Whether what the client showed was wrong."""
 
-    def receive(self, frame: bytes, now_ms: int) -> LoginStep:
-        """Take the next frame of the client. ``now_ms`` is the time since 1970."""
+    def receive(self, frame: bytes, now_ms: int, *, is_limited: bool = False) -> LoginStep:
+        """Take the next frame of the client. ``now_ms`` is the time since 1970.
+
+        With ``is_limited`` too many logins of its address have failed, so a first login fails whatever it shows.
+        """
+        self._is_limited = is_limited and self._before is None
         match self._state:
             case _State.INITIAL | _State.HANDSHAKE:
                 return self._handshake(frame)
@@ -186,7 +194,14 @@ class Authenticator:
         """The broker's token, and how long the login lasts if it is complete."""
         server = self._server
         assert server is not None, "a mechanism is chosen"
-        answer = server.evaluate(token)
+        if self._is_limited:
+            # Differs: Kafka has no such limit; it only answers each failed login late.
+            raise AuthenticationFailed(TOO_MANY_FAILED)
+        try:
+            answer = server.evaluate(token)
+        except (AuthenticationFailed, InvalidCredentials, UnreadableToken):
+            self.has_failed = True
+            raise
         if not server.is_complete:
             return answer, None
         before = self._before

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from rejoin.coordinator.config import Settings
+from rejoin.coordinator.service.security.failed_logins import FailedLogins
 from rejoin.protocol.brokers.listener_address import HTTP
 from rejoin.protocol.brokers.security_protocol import SecurityProtocol, protocols_from
 
@@ -17,11 +18,15 @@ if TYPE_CHECKING:
 
     from rejoin.coordinator.service.security.logins import Logins
     from rejoin.coordinator.service.security.principals import SslPrincipals
-    from rejoin.coordinator.service.security.self_signed import SelfSigned
+    from rejoin.coordinator.service.security.self_signed import SelfSignedCertificate
 
 _EXPOSED: Final = (
     "other machines can reach it, and its clients need no login: expected users (--users-file), or certificates of "
     "clients (ssl.client.auth=required), or --insecure to allow that; docs/security.md has more"
+)
+_UNSECURED: Final = (
+    "other machines can reach it, and with emulator.oauthbearer.unsecured=true anyone can make a token for it: "
+    "expected that setting to be false, or --insecure to allow it; docs/security.md has more"
 )
 
 
@@ -40,9 +45,10 @@ class ListenerSecurity:
         self._names = names
         self._protocols = protocols_from(settings.listener_security_protocol_map)
         self._context: ssl.SSLContext | None = None
-        self._self_signed: SelfSigned | None = None
+        self._self_signed: SelfSignedCertificate | None = None
         self._principals: SslPrincipals | None = None
         self._logins: Logins | None = None
+        self.failed_logins = FailedLogins(settings.emulator_failed_logins_per_minute)
         self.on_failed_handshake: Callable[[str], None] = _ignore
         """Called with the reason why a client's TLS handshake has failed, on any listener."""
         self.default = SecurityProtocol.of(tls=self._has_certificate, sasl=self._has_logins)
@@ -95,14 +101,14 @@ class ListenerSecurity:
         """Whether any listener has had use of TLS."""
         return self._context is not None
 
-    def authenticates(self, listener: str) -> bool:
-        """Whether every client of a listener must prove who it is."""
-        protocol = self.protocol(listener)
-        return protocol.has_sasl or (protocol.has_tls and self._settings.ssl_client_auth == "required")
-
     def check_exposed(self, listener: str, address: str) -> None:
-        """Refuse a listener that other machines can reach, unless its clients must prove who they are."""
-        if not self.authenticates(listener) and not self._settings.emulator_insecure:
+        """Refuse a listener that other machines can reach, unless all its clients must prove who they are."""
+        settings, protocol = self._settings, self.protocol(listener)
+        if settings.emulator_insecure:
+            return
+        if protocol.has_sasl and settings.emulator_oauthbearer_unsecured:
+            raise ValueError(f"listener {listener} on {address}: {_UNSECURED}")
+        if not protocol.has_sasl and not (protocol.has_tls and settings.ssl_client_auth == "required"):
             raise ValueError(f"listener {listener} on {address}: {_EXPOSED}")
 
     def tls(self, listener: str) -> ssl.SSLContext | None:
@@ -113,9 +119,9 @@ class ListenerSecurity:
             from rejoin.coordinator.service.security.tls import server_context  # noqa: PLC0415
 
             if self._settings.emulator_tls_self_signed:
-                from rejoin.coordinator.service.security.self_signed import SelfSigned  # noqa: PLC0415
+                from rejoin.coordinator.service.security.self_signed import SelfSignedCertificate  # noqa: PLC0415
 
-                self._self_signed = SelfSigned(self._names, self._settings.emulator_tls_ca_file)
+                self._self_signed = SelfSignedCertificate(self._names, self._settings.emulator_tls_ca_file)
             self._context = server_context(self._settings, self._self_signed, self._handshake_failed)
         return self._context
 

@@ -24,7 +24,7 @@ _ALWAYS: Final = ("localhost", "127.0.0.1", "::1")
 _EVERY_ADDRESS: Final = frozenset({"", "0.0.0.0", "::"})
 
 
-class SelfSigned:
+class SelfSignedCertificate:
     """The authority's certificate in a file, and the certificate of this node."""
 
     def __init__(self, names: Iterable[str], ca_file: str = "") -> None:

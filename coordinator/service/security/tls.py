@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from rejoin.coordinator.config import Settings
 
 if TYPE_CHECKING:
-    from rejoin.coordinator.service.security.self_signed import SelfSigned
+    from rejoin.coordinator.service.security.self_signed import SelfSignedCertificate
 
 _CLIENT_AUTH: Final = {
     "none": ssl.CERT_NONE,
@@ -23,7 +23,7 @@ _CLIENT_AUTH: Final = {
 
 
 def server_context(
-    settings: Settings, made: SelfSigned | None, on_failed_handshake: Callable[[str], None]
+    settings: Settings, made: SelfSignedCertificate | None, on_failed_handshake: Callable[[str], None]
 ) -> ssl.SSLContext:
     """The context with its certificate; ``made`` is one of this start. Raises ``ValueError`` where that fails.
 

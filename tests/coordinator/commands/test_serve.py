@@ -152,6 +152,15 @@ def test_a_store_is_not_confused_with_one_that_the_environment_names(
     assert found == f"rejoin: --data {tmp_path}: expected that or REJOIN_STORE in the environment, not both\n"
 
 
+@pytest.mark.parametrize("url", ["postgresql://me:geheim@db/x", "postgresql://db/x?user=me&password=geheim"])
+def test_a_password_on_the_command_line_is_refused(
+    url: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = refused(capfd, monkeypatch, "--store", url)
+    assert "set REJOIN_STORE to the whole address, or PGPASSWORD to the password, or PGPASSFILE" in said
+    assert "geheim" not in said
+
+
 async def test_a_topic_that_fits_into_no_request_is_refused_before_anything_starts() -> None:
     with pytest.raises(ValueError, match=r"topic t with 1000000000000 partitions: expected at most 100000"):
         async with coordinator_running(topics={"t": 10**12}):

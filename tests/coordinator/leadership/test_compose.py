@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from rejoin.commands import build
-from rejoin.coordinator.commands.serve import STORE_VARIABLE, topic_from
+from rejoin.coordinator.commands.secret_options import STORE_VARIABLE
+from rejoin.coordinator.commands.serve import topic_from
 from rejoin.coordinator.config import settings_from
 from rejoin.coordinator.service.stores import check_url
 from tests import paths

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import signal
 import sys
@@ -424,7 +425,7 @@ async def test_a_node_asleep_past_its_leases_answers_nothing_before_it_has_given
 )
 async def test_a_store_that_cannot_be_had_is_reported_without_its_password(url: str, says: str) -> None:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "rejoin", "serve", "--port", "0", "--store", url,
+        sys.executable, "-m", "rejoin", "serve", "--port", "0", env={**os.environ, "REJOIN_STORE": url},
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
     said, _ = await process.communicate()

@@ -290,6 +290,8 @@ def test_the_command_line_reads_standard_input_and_says_what_is_wrong_with_it(da
     assert wrong.stderr == "rejoin: expected one of FILE, --data DIR and --store postgresql://..., and no more\n"
     wrong = ask("export")
     assert wrong.stderr == "rejoin: expected either --data DIR or --store postgresql://..., and not both\n"
+    wrong = ask("export", "--store", "postgresql://me:geheim@127.0.0.1:1/x")
+    assert wrong.stderr.startswith("rejoin: --store: expected an address without a password")
     assert ask("dump", "/nowhere").stderr == (
         "rejoin: /nowhere cannot be read: No such file or directory; expected a file of log export\n"
     )

@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from rejoin.coordinator.service.app import ControlOptions
-from rejoin.coordinator.service.http.login import FailedLogins
+from rejoin.coordinator.service.security.failed_logins import FailedLogins
 from tests.coordinator.service.conftest import Serve
 from tests.coordinator.service.helpers import Harness
 from tests.coordinator.service.security.conftest import Certificates

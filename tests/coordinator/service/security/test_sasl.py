@@ -75,6 +75,34 @@ async def test_a_failed_login_is_answered_late(serve: Serve) -> None:
         assert await peer.rest() == b""
 
 
+async def failed(port: int, password: str) -> bytes:
+    """The answer to a login on a connection of its own."""
+    async with Peer(port) as peer:
+        assert error(await peer.ask(HANDSHAKE)) == 0
+        answer = await peer.ask(authenticate(password))
+        assert error(answer) == SASL_AUTHENTICATION_FAILED
+        return answer
+
+
+async def test_an_address_with_many_failed_logins_is_refused_for_a_while(serve: Serve) -> None:
+    node = await serve(
+        {"kafka_port": 0},
+        emulator_users=USERS,
+        connection_failed_authentication_delay_ms=0,
+        emulator_failed_logins_per_minute=2,
+    )
+    port = node.app.endpoints[0].port
+    async with Peer(port) as before:
+        assert error(await before.ask(HANDSHAKE)) == 0
+        assert error(await before.ask(authenticate("alice-secret"))) == 0
+        for _ in range(2):
+            assert b"Invalid username or password" in await failed(port, "wrong")
+        assert b"Too many logins from this address have failed" in await failed(port, "alice-secret")
+        assert error(await before.ask(heartbeat("g", "m"))) == UNKNOWN_MEMBER_ID, "connections go on"
+    refused = await node.request("GET", "/groups", Authorization="Basic YWxpY2U6YWxpY2Utc2VjcmV0")
+    assert refused.status == 429, "one count for both protocols"
+
+
 async def test_what_comes_behind_a_failed_login_is_not_served(serve: Serve) -> None:
     node = await serve({"kafka_port": 0}, emulator_users=USERS, connection_failed_authentication_delay_ms=0)
     async with Peer(node.app.endpoints[0].port) as peer:

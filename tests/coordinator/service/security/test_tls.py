@@ -12,6 +12,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from pydantic import SecretStr
 
 from rejoin.__main__ import main
 from rejoin.coordinator.config import Settings
@@ -219,6 +220,13 @@ def test_a_missing_extra_is_one_line_with_the_command(
 async def test_nothing_is_open_to_other_machines_without_a_login(listener: dict[str, Any]) -> None:
     with pytest.raises(StartFailed, match=r"other machines can reach it.*--users-file.*--insecure"):
         await App(Options(port=0, **listener)).start()
+
+
+@pytest.mark.parametrize("users", ["", "alice: alice-secret"])
+async def test_tokens_that_anyone_can_make_are_no_login(users: str) -> None:
+    settings = Settings(emulator_oauthbearer_unsecured=True, emulator_users=SecretStr(users))
+    with pytest.raises(StartFailed, match=r"anyone can make a token for it.*--insecure"):
+        await App(Options(port=0, host="0.0.0.0", settings=settings)).start()
 
 
 async def test_insecure_says_that_it_is_meant(serve: Serve) -> None:
