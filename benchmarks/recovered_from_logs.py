@@ -23,19 +23,19 @@ from rejoin.coordinator.core.inputs import Input, Received
 from rejoin.journal.events import coordinator as events
 from rejoin.journal.events.base import Event as CoreEvent
 from rejoin.journal.events.client import PartitionsAssigned
+from rejoin.pipeline.reading.broker_logs.generations import SourcedExchange
 from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
 from rejoin.pipeline.reading.broker_logs.membership import EventRow
 from rejoin.pipeline.reading.broker_logs.reconstruction import reconstruct_group
 from rejoin.pipeline.reading.broker_logs.requests import complete
-from rejoin.pipeline.reading.broker_logs.rounds import SourcedExchange
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
 from rejoin.pipeline.reading.request_log import LoggedExchange
 from rejoin.simulation.actors.cluster import NodeActor, Watcher
 from rejoin.simulation.kernel import Actor, Millis
-from rejoin.simulation.lab import Lab
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.scenario.reading import read_scenario
 from rejoin.simulation.search.schedules import random_scenario
+from rejoin.simulation.simulation import Simulation
 from rejoin.transcript.recording import Step
 
 SEEDS: Final = 30
@@ -99,13 +99,13 @@ def run(name: str, scenario: Scenario, seed: int | None = None, *, requests: boo
         if isinstance(event, _OF_COORDINATORS):
             emitted.append(EmittedEvent(int(actor.name.rpartition("-")[2]), event, BASE_MS + now))
 
-    lab = Lab(scenario, seed, listeners=[on_event])
+    simulation = Simulation(scenario, seed, listeners=[on_event])
     # They are not needed, and they would pile up.
-    lab.world.listen(lambda *_: lab.ownership.closed_gaps.clear(), [PartitionsAssigned])
+    simulation.world.listen(lambda *_: simulation.ownership.closed_gaps.clear(), [PartitionsAssigned])
     recorder = _Recorder()
-    for node in lab.cluster.nodes if requests else ():
+    for node in simulation.cluster.nodes if requests else ():
         node.watchers.append(recorder)
-    lab.run()
+    simulation.run()
     logs = {
         number: [line.encode() for line in RequestLog((3, 9), recorder.nodes[number].broker).lines(steps, 0, None)]
         for number, steps in recorder.steps.items()

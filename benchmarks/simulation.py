@@ -93,10 +93,10 @@ def consumers(groups: int, *, static: bool) -> str:
 
 
 def timed(scenario: Scenario, *, skip: bool = True) -> tuple[float, Any]:
-    """CPU seconds of a run, and its lab."""
+    """CPU seconds of a run, and its simulation."""
     began = process_time()
-    lab, _ = play(scenario, skip=skip)
-    return process_time() - began, lab
+    simulation, _ = play(scenario, skip=skip)
+    return process_time() - began, simulation
 
 
 def bare(steps: int) -> float:
@@ -110,7 +110,7 @@ def bare(steps: int) -> float:
 
 
 def fingerprint(scenario: Scenario, *, skip: bool) -> tuple[str, int, Any]:
-    """All events of a run in their order, with their instants, as one SHA-256; how many there are; and the lab."""
+    """All events of a run in their order, with their instants, as one SHA-256; their number; the simulation."""
     digest = sha256()
     count = 0
 
@@ -119,8 +119,8 @@ def fingerprint(scenario: Scenario, *, skip: bool) -> tuple[str, int, Any]:
         count += 1
         digest.update(f"{now} {actor.name} {event!r}\n".encode())
 
-    lab, _ = play(scenario, skip=skip, listeners=[on_event])
-    return digest.hexdigest(), count, lab
+    simulation, _ = play(scenario, skip=skip, listeners=[on_event])
+    return digest.hexdigest(), count, simulation
 
 
 def compared(seconds: float, aim: float) -> str:
@@ -131,11 +131,11 @@ def compared(seconds: float, aim: float) -> str:
 def whole_day(hours: int) -> None:
     """Print what each kind of membership costs."""
     for groups, static in ((groups, static) for static in (True, False) for groups in GROUPS):
-        seconds, lab = timed(day(hours, groups, static=static))
+        seconds, simulation = timed(day(hours, groups, static=static))
         aim = compared(seconds, DAY_AIM) if hours >= 24 else ""
         print(
             f"{hours} h of {consumers(groups, static=static)} and {PARTITIONS:,} partitions: "
-            f"{seconds:.1f} s{aim}; {lab.world.steps} steps",
+            f"{seconds:.1f} s{aim}; {simulation.world.steps} steps",
             flush=True,
         )
 
@@ -145,12 +145,12 @@ def same_events(minutes: int) -> bool:
     fine = True
     for groups, static in ((GROUPS[0], True), (GROUPS[0], False), (1, True)):
         scenario = day(1, groups, static=static).model_copy(update={"horizon": minutes * 60_000})
-        skipped, count, lab = fingerprint(scenario, skip=True)
+        skipped, count, simulation = fingerprint(scenario, skip=True)
         plain, _, plain_lab = fingerprint(scenario, skip=False)
         fine = fine and skipped == plain
         print(
             f"{minutes} min, {consumers(groups, static=static)}: "
-            f"{count} events in {lab.world.steps} steps, and in {plain_lab.world.steps} with every heartbeat: "
+            f"{count} events in {simulation.world.steps} steps, and in {plain_lab.world.steps} with every heartbeat: "
             f"{'the same, ' + plain[:16] if skipped == plain else 'THEY DIFFER'}",
             flush=True,
         )
@@ -172,17 +172,17 @@ def main(arguments: Sequence[str] = ()) -> int:
         return 0 if same_events(options.minutes) else 1
     print("a quiet group of 10, heartbeats skipped")
     for hours in HOURS:
-        seconds, lab = timed(quiet(hours))
-        print(f"  {hours:>4} h  {seconds:7.3f} s  {lab.world.steps:>7} steps")
-    plain, lab = timed(quiet(1), skip=False)
+        seconds, simulation = timed(quiet(hours))
+        print(f"  {hours:>4} h  {seconds:7.3f} s  {simulation.world.steps:>7} steps")
+    plain, simulation = timed(quiet(1), skip=False)
     reference = bare(BARE_STEPS)
-    rate, bare_rate = lab.world.steps / plain, BARE_STEPS / reference
-    print(f"every heartbeat played, 1 h: {plain:.2f} s, {lab.world.steps} steps, {rate:,.0f} steps/s")
+    rate, bare_rate = simulation.world.steps / plain, BARE_STEPS / reference
+    print(f"every heartbeat played, 1 h: {plain:.2f} s, {simulation.world.steps} steps, {rate:,.0f} steps/s")
     print(f"bare heapq loop: {bare_rate:,.0f} steps/s; a step of the simulation costs {bare_rate / rate:.0f} of its")
-    seconds, lab = timed(busy(BUSY_MINUTES))
+    seconds, simulation = timed(busy(BUSY_MINUTES))
     print(
         f"{BUSY_MINUTES} min of 40 consumers, 200 partitions and 5 records a second: "
-        f"{seconds:.1f} s{compared(seconds, BUSY_AIM)}; {lab.world.steps} steps"
+        f"{seconds:.1f} s{compared(seconds, BUSY_AIM)}; {simulation.world.steps} steps"
     )
     return 0
 

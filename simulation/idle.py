@@ -45,7 +45,7 @@ from rejoin.simulation.network import ClientConnection, Exchange
 from rejoin.simulation.record_loop import HEARTBEAT_ANSWER, RecordLoop
 
 if TYPE_CHECKING:
-    from rejoin.simulation.lab import Lab
+    from rejoin.simulation.simulation import Simulation
 
 NEVER: Final[Millis] = 1 << 60
 _NEVER_WAITS_FOR_APPENDS: Final = (HeartbeatRequest, MetadataRequest, OffsetCommitRequest)
@@ -75,12 +75,12 @@ class SkippedInterval:
 class IdleSkipper(Watcher):
     """Decides when an interval is skipped, and ends it in time."""
 
-    def __init__(self, lab: Lab) -> None:
-        self.lab = lab
-        self.world = lab.world
-        self.cluster = lab.cluster
-        self.network = lab.network
-        self.accounting = lab.accounting
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation = simulation
+        self.world = simulation.world
+        self.cluster = simulation.cluster
+        self.network = simulation.network
+        self.accounting = simulation.accounting
         self.intervals: dict[str, dict[ConsumerActor, SkippedInterval | RecordLoop]] = {}
         """By group id, those that are being skipped."""
         self._by_member: dict[tuple[str, str], SkippedInterval | RecordLoop] = {}

@@ -14,10 +14,10 @@ from rejoin.journal.events.client import ConsumerEvent, PartitionsAssigned, Rang
 from rejoin.journal.events.simulation import LabEvent, RecordsInHand, RunEnded
 from rejoin.journal.writer import JournalWriter
 from rejoin.simulation.kernel import Actor, Listener, Millis, SelectiveListener
-from rejoin.simulation.lab import Lab
 from rejoin.simulation.output.summary import COUNTED_EVENTS, Summary, SummaryCounter, summarise
 from rejoin.simulation.output.timeline import TIMELINE_EVENTS, Timeline
 from rejoin.simulation.scenario.model import Scenario
+from rejoin.simulation.simulation import Simulation
 
 CONSUMERS = "consumers"
 """The stream of all consumers in a journal; each node has its own."""
@@ -91,12 +91,12 @@ def play(
     listeners: Iterable[Listener | SelectiveListener] = (),
     on_progress: Callable[[Millis], None] | None = None,
     run_id: str | None = None,
-    prepare: Callable[[Lab], None] | None = None,
-) -> tuple[Lab, Summary]:
+    prepare: Callable[[Simulation], None] | None = None,
+) -> tuple[Simulation, Summary]:
     """Play a scenario to its horizon. ``print_line`` gets each line of the timeline.
 
     ``keep``: remember who owned what, for a chart. ``run_id``: the journal's; otherwise it is made of the seed.
-    ``prepare`` gets the lab before the run begins.
+    ``prepare`` gets the simulation before the run begins.
     """
     counter = SummaryCounter()
     all_listeners: list[Listener | SelectiveListener] = [
@@ -111,27 +111,27 @@ def play(
             all_listeners.append(written.on_event)
         timeline: Timeline | None = None
         if print_line is not None:
-            timeline = Timeline(print_line, lambda: lab.ownership)
+            timeline = Timeline(print_line, lambda: simulation.ownership)
             all_listeners.append(SelectiveListener(timeline.on_event, TIMELINE_EVENTS))
-        lab = Lab(scenario, seed, skip=skip, keep=keep, listeners=all_listeners)
+        simulation = Simulation(scenario, seed, skip=skip, keep=keep, listeners=all_listeners)
         if timeline is None:
             # They would pile up, because only a timeline takes them.
-            lab.world.listen(lambda *_: lab.ownership.closed_gaps.clear(), [PartitionsAssigned])
+            simulation.world.listen(lambda *_: simulation.ownership.closed_gaps.clear(), [PartitionsAssigned])
         if prepare is not None:
-            prepare(lab)
-        lab.run(on_progress)
+            prepare(simulation)
+        simulation.run(on_progress)
         if written is not None:
-            for event in _end(lab):
-                written.on_event(lab.operator, event, lab.world.now)
+            for event in _end(simulation):
+                written.on_event(simulation.operator, event, simulation.world.now)
         if timeline is not None:
             timeline.flush()
-    return lab, summarise(lab, counter)
+    return simulation, summarise(simulation, counter)
 
 
-def _end(lab: Lab) -> Iterator[LabEvent]:
+def _end(simulation: Simulation) -> Iterator[LabEvent]:
     """The events of the last instant."""
-    for consumer in lab.consumers.values():
+    for consumer in simulation.consumers.values():
         taken = [Range(topic=t, partition=p, start=start, end=end) for t, p, start, end in consumer.in_hand()]
         if taken:
             yield RecordsInHand(client_id=consumer.name, group_id=consumer.config.group_id or "", ranges=taken)
-    yield RunEnded(seed=lab.seed)
+    yield RunEnded(seed=simulation.seed)

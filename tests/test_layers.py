@@ -23,7 +23,7 @@ CONSUMER_BASE = (
         for module in (
             *("base_context", "effects", "errors", "fetch.consumer_record", "fetch.fetched", "fetch.session", "inputs"),
             "group.consumer.state",
-            *("metadata", "reactions", "requests", "sending", "state", "step_context", "subscription"),
+            *("in_flight_requests", "metadata", "reactions", "requests", "state", "step_context", "subscription"),
         )
     ),
 )
@@ -40,8 +40,8 @@ STEP = (
 )
 """What every room of the coordinator's core stands on: inputs and effects, and a runtime that knows no groups."""
 
-LAB = ("protocol", "journal.events", "simulation.lab", "simulation.kernel")
-"""What looks at a run from outside: its lab, its kernel and its events."""
+OBSERVED = ("protocol", "journal.events", "simulation.simulation", "simulation.kernel")
+"""What looks at a run from outside: its simulation, its kernel and its events."""
 
 SERVICE = (
     "protocol",
@@ -264,7 +264,7 @@ MAY_IMPORT = {
         "client.workload.processing_time",
         "simulation.actors",
         "simulation.disk",
-        "simulation.lab",
+        "simulation.simulation",
         "simulation.network",
         "simulation.kernel",
         "simulation.topic_log",
@@ -276,12 +276,12 @@ MAY_IMPORT = {
         "client.producer_config",
         "client.workload.processing_time",
         "simulation.actors",
-        "simulation.lab",
+        "simulation.simulation",
         "simulation.scenario",
         "simulation.kernel",
     ),
     "simulation.output": (
-        *LAB,
+        *OBSERVED,
         "journal.formatting",
         "pages",
         "transcript",
@@ -294,8 +294,9 @@ MAY_IMPORT = {
         "simulation.scenario",
         "simulation.search.observations",
     ),
+    "simulation.commands": ("protocol.printable", "journal.segments", "simulation"),
     "simulation.search": (
-        *LAB,
+        *OBSERVED,
         "transcript",
         "coordinator.core",
         "client.assignors.cooperative_sticky",
@@ -314,8 +315,8 @@ MAY_IMPORT = {
         "simulation.actors.node_requests",
         "simulation.actors.transactional_transformers",
         "simulation.kernel",
-        "simulation.output.produced",
-        "simulation.output.transformed",
+        "simulation.output.produced_records",
+        "simulation.output.transformed_records",
         "simulation.search.checks",
         "simulation.search.observations",
     ),

@@ -24,6 +24,7 @@ from rejoin.client.core.errors import DisconnectError, IllegalStateError, Invali
 from rejoin.client.core.group import closing, heartbeats, join_attempt, listener, lookup, membership
 from rejoin.client.core.group.consumer import rounds
 from rejoin.client.core.group.consumer.state import ConsumerMembership
+from rejoin.client.core.in_flight_requests import fail_lost_requests
 from rejoin.client.core.inputs import (
     Answered,
     Assigned,
@@ -51,7 +52,6 @@ from rejoin.client.core.inputs import (
 )
 from rejoin.client.core.offsets import commits, queries
 from rejoin.client.core.quiescence import Quiescence, RecordProgress
-from rejoin.client.core.sending import fail_lost_requests
 from rejoin.client.core.state import ClosePhase, ConsumerState, Generation, MemberState, RequestInFlight
 from rejoin.client.core.step_context import Deserializer, LogEnd, StepContext, by_topic
 from rejoin.client.core.subscription import SubscriptionType

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
 
-from rejoin.protocol.brokers.offer import offered
+from rejoin.protocol.brokers.offered_versions import offered
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.api_versions import ApiVersionsResponse
 from rejoin.protocol.registry import API_VERSIONS

@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 import structlog
 
 from rejoin.coordinator.brokers.broker import BrokerApp
-from rejoin.coordinator.brokers.controlled import ControlledBrokers, Feeds
+from rejoin.coordinator.brokers.controlled_brokers import ControlledBrokers, Feeds
 from rejoin.coordinator.brokers.controller_driver import ControllerDriver
 from rejoin.coordinator.brokers.links import CONTROLLER, Links
 from rejoin.coordinator.brokers.peers import BrokerPeers

@@ -9,13 +9,13 @@ from typing import Any
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.admin_actions import AdminActions
 from rejoin.coordinator.control.broker_actions import BrokerActions
+from rejoin.coordinator.control.clock_driver import ClockDriver
 from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.control.errors import ConditionNotReached, NotFound, NotPossible
 from rejoin.coordinator.control.evidence import Evidence
 from rejoin.coordinator.control.fault_injector import FaultInjector
 from rejoin.coordinator.control.fault_rules import Fault, FaultRule, Faults
 from rejoin.coordinator.control.node_interface import ControlledRuntime, EventFeed
-from rejoin.coordinator.control.timing import ClockDriver
 from rejoin.coordinator.control.topic_records import TopicRecords
 from rejoin.coordinator.control.waiting import GroupWaiter
 from rejoin.coordinator.core.inputs import Context

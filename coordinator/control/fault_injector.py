@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from rejoin.coordinator.control.clocks import VirtualClock
-from rejoin.coordinator.control.delivery import FaultyDelivery, with_wrong_value
 from rejoin.coordinator.control.fault_rules import Fault, Faults
+from rejoin.coordinator.control.faulty_delivery import FaultyDelivery, with_wrong_value
 from rejoin.coordinator.control.node_interface import RequestTarget
 from rejoin.coordinator.core.inputs import Context, FetchWaited, Millis
 from rejoin.coordinator.pending_reply import Delivery, NoReply, PendingReply, Settled

@@ -15,11 +15,11 @@ from rejoin.coordinator.brokers.cluster import BrokerCluster
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.admin_actions import MemberKey, PartitionKey, SnapshotKey, TopicTarget
 from rejoin.coordinator.control.broker_actions import LinkEnds, NewLeader
+from rejoin.coordinator.control.clock_driver import Advance
 from rejoin.coordinator.control.control import Control
 from rejoin.coordinator.control.errors import ControlError
 from rejoin.coordinator.control.fault_rules import Fault, FaultRule, When, WrongValue
 from rejoin.coordinator.control.sent_requests import RecordedRequest, RequestsQuery
-from rejoin.coordinator.control.timing import Advance
 from rejoin.coordinator.control.topic_records import NewRecords, RecordsQuery, StoredRecord
 from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupCondition, OffsetsCondition
 from rejoin.coordinator.core.inputs import Context

@@ -22,7 +22,7 @@ from rejoin.pipeline.reading.inputs import InputFile, NoInput, must_name_groups
 from rejoin.pipeline.report.console import show
 from rejoin.pipeline.report.data import Report
 from rejoin.pipeline.report.events import read_ahead
-from rejoin.pipeline.report.keeping import OnStep
+from rejoin.pipeline.report.parquet_tables import OnStep
 from rejoin.pipeline.report.run import PAGE, QUICK, TABLES, is_small, make_report, to_read
 from rejoin.pipeline.spark.java import NoJava
 from rejoin.pipeline.spark.session import SparkTrouble, session, trouble

@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from rejoin.pipeline.commands.options import BadOption, check_least, check_master, check_out
-from rejoin.pipeline.findings.words import span
+from rejoin.pipeline.findings.formatting import span
 from rejoin.pipeline.spark.java import NoJava
 from rejoin.pipeline.spark.session import SparkTrouble, session
-from rejoin.pipeline.sweep import answer, results
+from rejoin.pipeline.sweep import ranking, results
 from rejoin.pipeline.sweep.code import code_version
 from rejoin.pipeline.sweep.grid import MOST_RUNS, Grid, Run, read_grid
 from rejoin.pipeline.sweep.runner import (
@@ -107,16 +107,16 @@ def _swept(grid: Grid, store: SweepStore, master: str | None, top: int, console:
     else:
         console.print(f"all {before} runs were finished before")
     store.compact()
-    ranked = answer.rank(grid, store)
+    ranked = ranking.rank(grid, store)
     page = results.write(grid, store, ranked)
     lines = []
     if grid.question:
         lines.append(grid.question)
     size = f"{len(grid.points)} settings x {len(grid.seeds)} seeds"
     lines.append(size if not before else f"{size}, {before} run{'s'[: before - 1]} finished before")
-    lines += [answer.criterion(grid), f"Medians; in brackets {answer.brackets(len(grid.seeds))} of the seeds."]
-    lines += [answer.NOT_BEATEN, ""] if len(ranked) > 1 else [""]
-    print("\n".join([*lines, *answer.format_answer(grid, ranked, top), "", f"tables and plots: {page}"]))
+    lines += [ranking.criterion(grid), f"Medians; in brackets {ranking.brackets(len(grid.seeds))} of the seeds."]
+    lines += [ranking.NOT_BEATEN, ""] if len(ranked) > 1 else [""]
+    print("\n".join([*lines, *ranking.format_answer(grid, ranked, top), "", f"tables and plots: {page}"]))
     failed = sum(setting.failed for setting in ranked)
     if failed:
         first = next(row for row in store.rows.values() if row["error"] is not None)

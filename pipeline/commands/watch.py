@@ -18,8 +18,8 @@ from rich.live import Live
 
 from rejoin.pipeline.commands.interrupts import Interrupts, ignore_interrupts, interrupts, quietly
 from rejoin.pipeline.commands.options import BadOption, check_master, check_out
-from rejoin.pipeline.findings.words import count
-from rejoin.pipeline.live.board import Board, finding, line
+from rejoin.pipeline.findings.formatting import count
+from rejoin.pipeline.live.dashboard import Dashboard, finding, line
 from rejoin.pipeline.live.event_stream import (
     SETTINGS,
     drain,
@@ -150,7 +150,7 @@ class _Watch:
         self._lost = lost
         self._console = console
         self._errors = errors
-        self._board = Board(f"watching {', '.join(inputs)}")
+        self._board = Dashboard(f"watching {', '.join(inputs)}")
 
     def once(self) -> TableSummary:
         """Take in what there is."""

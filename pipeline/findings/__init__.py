@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline import schemas
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.observed import READ_ONE_BY_ONE, ROWS, RunContext
+from rejoin.pipeline.findings.observed_rows import READ_ONE_BY_ONE, ROWS, RunContext
 from rejoin.pipeline.findings.rules import judge
 from rejoin.pipeline.findings.rules.brokers import OF_BROKERS, one_for_each_event
 from rejoin.pipeline.tables.common import ends_of_runs

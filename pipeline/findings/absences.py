@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from rejoin.pipeline.findings.observed import ANOTHER_PROCESS, MemberSession
+from rejoin.pipeline.findings.observed_rows import ANOTHER_PROCESS, MemberSession
 from rejoin.pipeline.schemas import EXACT
 
 PAIRED_WITHIN_MS: Final = 10 * 60_000

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from rejoin.pipeline.findings.absences import PAIRED_WITHIN_MS, SILENT_ENDS, Absence
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.observed import SUBSCRIPTION_CHANGED, MemberSession, ObservedRebalance
+from rejoin.pipeline.findings.observed_rows import SUBSCRIPTION_CHANGED, MemberSession, ObservedRebalance
 from rejoin.pipeline.findings.outages import Outage
 
 WAVE_MS: Final = 30 * 60_000

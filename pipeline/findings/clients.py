@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.observed import MemberSession
+from rejoin.pipeline.findings.observed_rows import MemberSession
 
 JAVA: Final = "java"
 LIBRDKAFKA: Final = "librdkafka"

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from rejoin.pipeline.findings.absences import Absence, ClientKey, absences_of, sharing_clients
-from rejoin.pipeline.findings.observed import (
+from rejoin.pipeline.findings.observed_rows import (
     COOPERATIVE,
     EAGER,
     METADATA_CHANGED,

@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from rejoin.pipeline import schemas
 from rejoin.pipeline.findings import rows_of, rows_of_groups
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.observed import ROWS, RunContext
+from rejoin.pipeline.findings.observed_rows import ROWS, RunContext
 from rejoin.pipeline.findings.rules.brokers import OF_BROKERS, one_for_each_event
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from rejoin.pipeline.findings.observed import ObservedEvent
+from rejoin.pipeline.findings.observed_rows import ObservedEvent
 from rejoin.pipeline.schemas import EXACT, REQUEST_LOG
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rejoin.pipeline.findings.absences import Absence
+from rejoin.pipeline.findings.formatting import count, period, seconds, span
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.observed import ObservedRebalance
-from rejoin.pipeline.findings.words import count, period, seconds, span
+from rejoin.pipeline.findings.observed_rows import ObservedRebalance
 
 
 def probably(exact: bool) -> str:

@@ -17,7 +17,7 @@ from rejoin.pipeline import findings, schemas
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.live.store import WatchStore, write_json
 from rejoin.pipeline.reading.journals import sort_out
-from rejoin.pipeline.report.keeping import MOST_ROWS, Keep, in_process, on_disk
+from rejoin.pipeline.report.parquet_tables import MOST_ROWS, Keep, in_process, on_disk
 from rejoin.pipeline.report.tables import all_tables, folders_of
 
 WANTED: Final = (*findings.READS, "findings")

@@ -13,7 +13,7 @@ from pyspark.sql import functions as fn
 
 from rejoin.pipeline.findings import pauses_by_generation
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.observed import RunContext, short
+from rejoin.pipeline.findings.observed_rows import RunContext, short
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.report.data import FINEST, MOST_INTERVALS, GroupReport, Intervals, Report, Row
 from rejoin.pipeline.report.defaults import MOST_GROUPS

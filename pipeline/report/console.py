@@ -10,8 +10,8 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from rejoin.pipeline.findings.formatting import count, seconds
 from rejoin.pipeline.findings.rules import order
-from rejoin.pipeline.findings.words import count, seconds
 from rejoin.pipeline.report.data import GroupReport, Report, Row, about, naming
 
 STYLES: Final = {"high": "bold red", "medium": "yellow", "low": "dim"}

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from rejoin.pipeline.findings.words import is_simulated
+from rejoin.pipeline.findings.formatting import is_simulated
 
 Row = Mapping[str, Any]
 Ints = npt.NDArray[np.int64]

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from rejoin import pages
 from rejoin.pages import Markup
+from rejoin.pipeline.findings.formatting import clock, count, is_simulated, period, seconds, span
 from rejoin.pipeline.findings.rules import order
-from rejoin.pipeline.findings.words import clock, count, is_simulated, period, seconds, span
 from rejoin.pipeline.report.data import GroupReport, Report, Row, naming
 from rejoin.pipeline.report.transactions import section
 

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from rejoin.pipeline import schemas
-from rejoin.pipeline.findings.words import count
+from rejoin.pipeline.findings.formatting import count
 from rejoin.pipeline.reading.inputs import (
     EXPECTED,
     InputFile,
@@ -32,8 +32,8 @@ from rejoin.pipeline.report.collect import collect
 from rejoin.pipeline.report.data import Report
 from rejoin.pipeline.report.defaults import MOST_GROUPS, TITLE
 from rejoin.pipeline.report.events import PlainRows, in_one_run, read_events, rows_of_events
-from rejoin.pipeline.report.keeping import Keep, OnStep, in_process, on_disk, rows_in_process
 from rejoin.pipeline.report.page import render
+from rejoin.pipeline.report.parquet_tables import Keep, OnStep, in_process, on_disk, rows_in_process
 from rejoin.pipeline.report.tables import make_tables
 
 PAGE: Final = "report.html"

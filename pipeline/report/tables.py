@@ -13,7 +13,7 @@ from rejoin.pipeline import schemas
 from rejoin.pipeline.audits import violations
 from rejoin.pipeline.findings import findings
 from rejoin.pipeline.findings.in_process import findings_in_process
-from rejoin.pipeline.report.keeping import Keep, OnStep
+from rejoin.pipeline.report.parquet_tables import Keep, OnStep
 from rejoin.pipeline.tables.balance import balance
 from rejoin.pipeline.tables.commits import commits
 from rejoin.pipeline.tables.member_sessions import member_sessions

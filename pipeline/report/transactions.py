@@ -14,7 +14,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from rejoin.pipeline.findings.words import clock, count, is_simulated, period, span
+from rejoin.pipeline.findings.formatting import clock, count, is_simulated, period, span
 from rejoin.pipeline.report.data import LogChart, Row, TransactionsReport
 
 MOST_LOGS: Final = 12

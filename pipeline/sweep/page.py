@@ -7,7 +7,8 @@ from typing import Any, Final, TypeAlias
 
 from rejoin import pages
 from rejoin.pages import Markup
-from rejoin.pipeline.sweep.answer import (
+from rejoin.pipeline.sweep.grid import RANKED_BY, Axis, Grid
+from rejoin.pipeline.sweep.ranking import (
     NOT_BEATEN,
     SAID,
     Setting,
@@ -21,7 +22,6 @@ from rejoin.pipeline.sweep.answer import (
     shown,
     spread_of,
 )
-from rejoin.pipeline.sweep.grid import RANKED_BY, Axis, Grid
 from rejoin.pipeline.sweep.tables import FAILED
 
 Row: TypeAlias = dict[str, Any]

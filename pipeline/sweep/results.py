@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rejoin.pipeline.sweep.answer import Setting
 from rejoin.pipeline.sweep.grid import Axis, Grid
 from rejoin.pipeline.sweep.page import render
+from rejoin.pipeline.sweep.ranking import Setting
 from rejoin.pipeline.sweep.store import SweepStore, whole
 from rejoin.pipeline.sweep.tables import COUNTS, HOW, MEASURES, RUNS, arrow_schema
 from rejoin.simulation.output.summary import causes

@@ -15,11 +15,11 @@ from typing import Any, Final
 from rejoin.journal.events.base import Event
 from rejoin.pipeline.sweep.tables import FAILED, JOURNAL, OK, numbers, totals
 from rejoin.simulation.kernel import Actor, Millis, SelectiveListener
-from rejoin.simulation.lab import Lab
 from rejoin.simulation.output.accounting import Ledger
 from rejoin.simulation.output.summary import COUNTED_EVENTS, GroupSummary, Summary, SummaryCounter
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.model import Scenario
+from rejoin.simulation.simulation import Simulation
 
 LONGEST_ERROR: Final = 2_000
 
@@ -111,7 +111,7 @@ def _played(task: Task) -> tuple[Summary, str | None]:
     counter = WindowCounter(task.count_from_ms)
     with tempfile.TemporaryDirectory() if task.events else nullcontext() as folder:
         path = None if folder is None else Path(folder) / "journal.jsonl"
-        lab, summary = play(
+        simulation, summary = play(
             _scenario(task.scenario),
             task.seed,
             listeners=[SelectiveListener(counter.on_event, COUNTED_EVENTS)],
@@ -119,7 +119,7 @@ def _played(task: Task) -> tuple[Summary, str | None]:
             run_id=task.key,
             prepare=counter.prepare,
         )
-        counter.correct(lab, summary)
+        counter.correct(simulation, summary)
         return summary, None if path is None else path.read_text(encoding="utf-8")
 
 
@@ -131,16 +131,16 @@ class WindowCounter:
         self._counter = SummaryCounter()
         self._lost: dict[tuple[str, str, int], int] = {}
 
-    def prepare(self, lab: Lab) -> None:
-        """Have the lab begin anew in the middle of the run."""
+    def prepare(self, simulation: Simulation) -> None:
+        """Have the simulation begin anew in the middle of the run."""
         if self._from:
-            lab.world.control(self._from, self._begin_anew, lab)
+            simulation.world.control(self._from, self._begin_anew, simulation)
 
     def on_event(self, actor: Actor, event: Event, now: Millis) -> None:
         """Count an event."""
         self._counter.on_event(actor, event, now)
 
-    def correct(self, lab: Lab, summary: Summary) -> None:
+    def correct(self, simulation: Simulation, summary: Summary) -> None:
         """Take out of a summary what happened before."""
         if not self._from:
             return
@@ -152,18 +152,20 @@ class WindowCounter:
             for name in ("removed", "static_returns", "fenced"):
                 setattr(group, name, getattr(later, name))
         for (group_id, topic, partition), before in self._lost.items():
-            summary.groups[group_id].lost -= min(before, _lost(lab.accounting.ledgers[group_id, topic, partition]))
+            summary.groups[group_id].lost -= min(
+                before, _lost(simulation.accounting.ledgers[group_id, topic, partition])
+            )
 
-    def _begin_anew(self, lab: Lab) -> None:
-        now = lab.world.now
+    def _begin_anew(self, simulation: Simulation) -> None:
+        now = simulation.world.now
         self._counter = SummaryCounter()
-        lab.ownership.stopped_ms.clear()
-        for client in lab.ownership.clients.values():
+        simulation.ownership.stopped_ms.clear()
+        for client in simulation.ownership.clients.values():
             client.stopped_since = None if client.stopped_since is None else now
-        for partition in lab.ownership.partitions.values():
+        for partition in simulation.ownership.partitions.values():
             partition.unowned_ms = partition.worst_ms = 0
             partition.free_since = None if partition.free_since is None else now
-        for key, ledger in lab.accounting.ledgers.items():
+        for key, ledger in simulation.accounting.ledgers.items():
             ledger.processed = ledger.twice = ledger.late = 0
             self._lost[key] = _lost(ledger)
 

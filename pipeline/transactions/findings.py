@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rejoin.pipeline.findings.finding import HIGH, LOW, MEDIUM, Finding
+from rejoin.pipeline.findings.formatting import at_least, count, names, period, span, times
 from rejoin.pipeline.findings.phrases import value
-from rejoin.pipeline.findings.words import at_least, count, names, period, span, times
 from rejoin.pipeline.transactions.audits import CLEANUP_MS, HANGING, HELD, ZOMBIE, evidence_of, violations_of
 from rejoin.pipeline.transactions.histories import day_of
 

@@ -19,24 +19,24 @@ from rejoin.simulation.network import Exchange
 
 if TYPE_CHECKING:
     from rejoin.simulation.actors.consumers import ConsumerActor
-    from rejoin.simulation.lab import Lab
+    from rejoin.simulation.simulation import Simulation
 
 
 class MisbehavingClient:
     """Sends requests with a member's id and an old generation, or with an id that no member has."""
 
-    def __init__(self, lab: Lab, every_ms: Millis, until: Millis) -> None:
-        self.lab = lab
+    def __init__(self, simulation: Simulation, every_ms: Millis, until: Millis) -> None:
+        self.simulation = simulation
         self.every_ms = every_ms
         self.until = until
-        self.random = Random(lab.world.random.getrandbits(64))
-        lab.world.control(every_ms, self._ask)
+        self.random = Random(simulation.world.random.getrandbits(64))
+        simulation.world.control(every_ms, self._ask)
 
     def _ask(self, _: object) -> None:
-        world = self.lab.world
-        for group_id in self.lab.scenario.groups:
-            consumers = [each for each in self.lab.consumers.values() if each.core is not None]
-            node = self.lab.cluster.leader_of(group_id)
+        world = self.simulation.world
+        for group_id in self.simulation.scenario.groups:
+            consumers = [each for each in self.simulation.consumers.values() if each.core is not None]
+            node = self.simulation.cluster.leader_of(group_id)
             group = None if node is None else node.group(group_id)
             if not consumers or node is None or not node.is_up or group is None or not group.members:
                 continue
@@ -66,7 +66,7 @@ class MisbehavingClient:
                 protocol_name=None,
                 assignments=(),
             ), 4
-        topic = self.lab.scenario.groups[group_id].topics[0]
+        topic = self.simulation.scenario.groups[group_id].topics[0]
         entry = OffsetCommitRequestPartition(partition_index=0, committed_offset=0, committed_metadata="")
         return OffsetCommitRequest(
             group_id=group_id,

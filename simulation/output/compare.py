@@ -11,9 +11,9 @@ from pydantic import BaseModel
 from rich.table import Table
 
 from rejoin.protocol.printable import printable
-from rejoin.simulation.output.produced import PRODUCER_ROWS
+from rejoin.simulation.output.produced_records import PRODUCER_ROWS
 from rejoin.simulation.output.summary import ROWS, Summary
-from rejoin.simulation.output.transformed import READER_ROWS, TRANSACTION_ROWS
+from rejoin.simulation.output.transformed_records import READER_ROWS, TRANSACTION_ROWS
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.model import GroupSpec, Scenario
 from rejoin.simulation.scenario.reading import BadScenario, checked

@@ -13,11 +13,11 @@ from rejoin.journal.events.coordinator import RebalanceCompleted, RebalanceStart
 from rejoin.journal.events.simulation import ScenarioAction
 from rejoin.journal.formatting import cause_text
 from rejoin.simulation.kernel import Actor, Millis
-from rejoin.simulation.lab import Lab
-from rejoin.simulation.output.produced import PRODUCER_ROWS
+from rejoin.simulation.output.produced_records import PRODUCER_ROWS
 from rejoin.simulation.output.summary import ROWS, Summary
 from rejoin.simulation.output.timeline import clock, short
-from rejoin.simulation.output.transformed import READER_ROWS, TRANSACTION_ROWS
+from rejoin.simulation.output.transformed_records import READER_ROWS, TRANSACTION_ROWS
+from rejoin.simulation.simulation import Simulation
 
 
 @dataclass(slots=True)
@@ -68,24 +68,26 @@ CHART_EVENTS: Final = (RebalanceStarted, RebalanceCompleted, ScenarioAction, Pol
 """The events that a chart marks."""
 
 
-def render(lab: Lab, summary: Summary, marks: ChartEvents, title: str, lines: list[str]) -> str:
+def render(simulation: Simulation, summary: Summary, marks: ChartEvents, title: str, lines: list[str]) -> str:
     """The page."""
     marks.finish(summary.horizon_ms)
     owners: dict[str, int] = {}
     rows: dict[Any, int] = {}
-    for partition in sorted(lab.ownership.partitions):
+    for partition in sorted(simulation.ownership.partitions):
         rows[partition] = len(rows)
-    for name in sorted(lab.consumers, key=lambda each: (each.rpartition("-")[0], len(each), each)):
+    for name in sorted(simulation.consumers, key=lambda each: (each.rpartition("-")[0], len(each), each)):
         owners[name] = len(owners)
     data = {
         "horizon": summary.horizon_ms,
         "rows": [[partition.group_id, partition.topic, partition.partition] for partition in rows],
         "owners": list(owners),
-        "held": [[rows[held.partition], owners[held.client_id], held.start, held.end] for held in lab.ownership.held],
+        "held": [
+            [rows[held.partition], owners[held.client_id], held.start, held.end] for held in simulation.ownership.held
+        ],
         "marks": [asdict(mark) for mark in marks.rebalances],
         "done": marks.done,
     }
-    scenario = lab.scenario
+    scenario = simulation.scenario
     tables: tuple[tuple[Any, Mapping[str, Any]], ...] = (
         (ROWS, summary.groups),
         (TRANSACTION_ROWS, summary.transactions),

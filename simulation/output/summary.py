@@ -16,10 +16,9 @@ from rejoin.journal.events.coordinator import (
     StaticMemberReplaced,
 )
 from rejoin.simulation.kernel import Actor, Millis
-from rejoin.simulation.lab import Lab
-from rejoin.simulation.output.produced import PRODUCER_ROWS, ProducerSummary, logged_records, summarise_producer
+from rejoin.simulation.output.produced_records import PRODUCER_ROWS, ProducerSummary, logged_records, summarise_producer
 from rejoin.simulation.output.timeline import span
-from rejoin.simulation.output.transformed import (
+from rejoin.simulation.output.transformed_records import (
     READER_ROWS,
     TRANSACTION_ROWS,
     ReaderSummary,
@@ -29,6 +28,7 @@ from rejoin.simulation.output.transformed import (
 )
 from rejoin.simulation.scenario.model import GroupSpec
 from rejoin.simulation.scenario.writers import ReaderSpec
+from rejoin.simulation.simulation import Simulation
 
 Part = TypeVar("Part")
 
@@ -131,41 +131,43 @@ class SummaryCounter:
                 pass
 
 
-def summarise(lab: Lab, counter: SummaryCounter) -> Summary:
+def summarise(simulation: Simulation, counter: SummaryCounter) -> Summary:
     """The numbers of a run that has ended."""
-    now = lab.world.now
-    for group_id in lab.scenario.groups:
+    now = simulation.world.now
+    for group_id in simulation.scenario.groups:
         group = counter.group(group_id)
-        group.stopped_ms = lab.ownership.stopped_ms.get(group_id, 0)
-    for key, state in lab.ownership.partitions.items():
+        group.stopped_ms = simulation.ownership.stopped_ms.get(group_id, 0)
+    for key, state in simulation.ownership.partitions.items():
         group = counter.group(key.group_id)
         group.unowned_ms += state.unowned_ms
         group.worst_unowned_ms = max(group.worst_unowned_ms, state.worst_ms)
-    for (group_id, topic, partition), ledger in lab.accounting.ledgers.items():
+    for (group_id, topic, partition), ledger in simulation.accounting.ledgers.items():
         group = counter.group(group_id)
         group.processed += ledger.processed
         group.twice += ledger.twice
         group.late += ledger.late
         group.lost += sum(gap.end - gap.start for gap in ledger.lost())
         reached = ledger.spans[-1].end if ledger.spans else (ledger.first or 0)
-        group.behind += max(0, lab.cluster.topics[topic].end(partition, now) - reached)
-    ordered = {group_id: counter.group(group_id) for group_id in lab.scenario.groups}
-    readers = {name: summarise_reader(lab, reader) for name, reader in lab.readers.items()}
-    for group_id, spec in lab.scenario.groups.items():
-        read = [readers[name] for name, reader in lab.scenario.readers.items() if _reads(reader, spec)]
+        group.behind += max(0, simulation.cluster.topics[topic].end(partition, now) - reached)
+    ordered = {group_id: counter.group(group_id) for group_id in simulation.scenario.groups}
+    readers = {name: summarise_reader(simulation, reader) for name, reader in simulation.readers.items()}
+    for group_id, spec in simulation.scenario.groups.items():
+        read = [readers[name] for name, reader in simulation.scenario.readers.items() if _reads(reader, spec)]
         for found in sorted(read, key=lambda each: each.isolation)[:1]:
             ordered[group_id].out_twice, ordered[group_id].out_lost = found.twice, found.lost
-    logged = list(logged_records(lab.cluster, lab.scenario.written_topics)) if lab.producers else []
+    logged = (
+        list(logged_records(simulation.cluster, simulation.scenario.written_topics)) if simulation.producers else []
+    )
     return Summary(
         now,
-        lab.seed,
+        simulation.seed,
         ordered,
         counter.core_failures,
-        lab.world.steps,
-        {name: summarise_producer(name, actors, logged) for name, actors in lab.producers.items()},
+        simulation.world.steps,
+        {name: summarise_producer(name, actors, logged) for name, actors in simulation.producers.items()},
         {
-            group_id: summarise_transactions(lab, group_id)
-            for group_id, group in lab.scenario.groups.items()
+            group_id: summarise_transactions(simulation, group_id)
+            for group_id, group in simulation.scenario.groups.items()
             if group.commit == "transaction"
         },
         readers,

@@ -8,7 +8,7 @@ from typing import Final
 
 from rejoin.journal.events import client as consumer
 from rejoin.journal.events import coordinator as coordinator
-from rejoin.journal.events import simulation as lab
+from rejoin.journal.events import simulation as simulation
 from rejoin.journal.events import transactions
 from rejoin.journal.events.base import Event
 from rejoin.journal.formatting import cause_text, format_event, owned
@@ -110,11 +110,11 @@ TIMELINE_EVENTS: Final = (
     transactions.ProducerFenced,
     transactions.LastStableOffsetHeld,
     transactions.TransactionalIdExpired,
-    lab.ScenarioAction,
-    lab.ConsumerStarted,
-    lab.ConsumerStopped,
-    lab.ConsumerCrashed,
-    lab.ConsumerFailed,
+    simulation.ScenarioAction,
+    simulation.ConsumerStarted,
+    simulation.ConsumerStopped,
+    simulation.ConsumerCrashed,
+    simulation.ConsumerFailed,
     consumer.PollTimeoutExceeded,
     consumer.PartitionsLost,
     consumer.CoordinatorLost,
@@ -162,15 +162,15 @@ def line_of(event: Event) -> str | None:
             transactions.ProducerFenced() | transactions.LastStableOffsetHeld() | transactions.TransactionalIdExpired()
         ):
             return format_event(event)
-        case lab.ScenarioAction():
+        case simulation.ScenarioAction():
             return f"* {event.action}"
-        case lab.ConsumerStarted():
+        case simulation.ConsumerStarted():
             return f"* {event.client_id} starts" + (" again" if event.incarnation > 1 else "")
-        case lab.ConsumerStopped():
+        case simulation.ConsumerStopped():
             return f"* {event.client_id} has stopped"
-        case lab.ConsumerCrashed():
+        case simulation.ConsumerCrashed():
             return f"* {event.client_id} is killed"
-        case lab.ConsumerFailed():
+        case simulation.ConsumerFailed():
             return f"* {event.client_id} dies: {event.problem}"
         case consumer.PollTimeoutExceeded():
             return f"{event.client_id} did not poll for {span(event.max_poll_interval_ms)} and leaves the group"

@@ -35,8 +35,8 @@ from rejoin.transcript.grammar.table import BEAT, BY_REQUEST, JOIN, LEAVE
 from rejoin.transcript.members import MemberContext
 
 if TYPE_CHECKING:
-    from rejoin.simulation.lab import Lab
     from rejoin.simulation.search.observations import Violation
+    from rejoin.simulation.simulation import Simulation
 
 MISBEHAVING: Final = "misbehaving"
 _BLOCK_MS: Final = 2_000
@@ -63,12 +63,12 @@ class TranscriptLine:
 
 
 class GroupTranscript(Watcher):
-    """Watches the nodes of a lab and keeps the commands of one group."""
+    """Watches the nodes of a simulation and keeps the commands of one group."""
 
-    def __init__(self, lab: Lab, group_id: str) -> None:
-        self.lab = lab
+    def __init__(self, simulation: Simulation, group_id: str) -> None:
+        self.simulation = simulation
         self.group_id = group_id
-        self.partition = lab.cluster.partition_of(self.group_id)
+        self.partition = simulation.cluster.partition_of(self.group_id)
         self.lines: list[TranscriptLine] = []
         self._letters: dict[str, str] = {}
         self._owners: dict[str, str] = {}
@@ -80,13 +80,13 @@ class GroupTranscript(Watcher):
         """By member: when the last heartbeat was that is kept, and the last one that may be left out."""
         self._appends: list[tuple[int, int, bool]] = []
         self._written: set[tuple[LogPartition, int, int]] = set()
-        self._topics = {name: topic.partitions for name, topic in lab.scenario.topics.items()}
+        self._topics = {name: topic.partitions for name, topic in simulation.scenario.topics.items()}
         self._leader: tuple[NodeActor, int] | None = None
         self._led_at: Millis = 0
         self._led_before: Millis = 0
         self._overdue = False
-        lab.disk.on_append.append(self._wrote)
-        for node in lab.cluster.nodes:
+        simulation.disk.on_append.append(self._wrote)
+        for node in simulation.cluster.nodes:
             node.watchers.append(self)
 
     def leads(self, node: NodeActor) -> bool:
@@ -97,7 +97,7 @@ class GroupTranscript(Watcher):
         """Note whether a timer is late: because the node was paused, or because an input won over it."""
         if self.leads(node) and node.core is not None:
             due = node.core.next_deadline()
-            now = self.lab.world.now
+            now = self.simulation.world.now
             self._overdue = due is not None and (due < now if isinstance(what, Elapsed) else due <= now)
 
     def after(self, node: NodeActor, what: Input, effects: list[Effect]) -> None:
@@ -118,10 +118,10 @@ class GroupTranscript(Watcher):
             self._see_topics()
         self._add("elect hold")
         self._leader = (node, node.incarnation)
-        self._led_at = self.lab.world.now
+        self._led_at = self.simulation.world.now
 
     def _led(self, what: Input, effects: list[Effect]) -> None:
-        self._led_before, self._led_at = self._led_at, self.lab.world.now
+        self._led_before, self._led_at = self._led_at, self.simulation.world.now
         text = self._command(what, effects)
         about_offsets = isinstance(what, Received) and isinstance(what.request, OffsetCommitRequest)
         if text is not None:
@@ -148,7 +148,7 @@ class GroupTranscript(Watcher):
 
     def _see_topics(self) -> None:
         """Record which topics have grown; a node that was down learns of it when it starts again."""
-        for name, topic in self.lab.cluster.topics.items():
+        for name, topic in self.simulation.cluster.topics.items():
             if len(topic.partitions) > self._topics[name]:
                 self._topics[name] = len(topic.partitions)
                 self._add(f"topic {name} to {self._topics[name]}")
@@ -165,7 +165,9 @@ class GroupTranscript(Watcher):
         return any(key_of(record)[:1] == (self.group_id,) for record in append.records)
 
     def _add(self, text: str, about_offsets: bool = False) -> TranscriptLine:
-        line = TranscriptLine(self.lab.world.now, text, self._led_before if self._overdue else None, about_offsets)
+        line = TranscriptLine(
+            self.simulation.world.now, text, self._led_before if self._overdue else None, about_offsets
+        )
         self.lines.append(line)
         self._overdue = False
         return line
@@ -205,7 +207,7 @@ class GroupTranscript(Watcher):
 
     def _beginning(self) -> Iterator[str]:
         """Settings, topics, and what each member joins with."""
-        scenario = self.lab.scenario
+        scenario = self.simulation.scenario
         if scenario.coordinator.settings:
             yield "set " + " ".join(f"{name}={value}" for name, value in scenario.coordinator.settings.items())
         for name, topic in scenario.topics.items():
@@ -227,9 +229,9 @@ class GroupTranscript(Watcher):
 
     def _joins_with(self, client: str, letter: str) -> MemberContext:
         """A member with the options that the transcript begins with."""
-        group = self.lab.scenario.groups[self.group_id]
+        group = self.simulation.scenario.groups[self.group_id]
         options = {"session": str(group.session_timeout), "rebalance": str(group.max_poll_interval)}
-        instance_id = self.lab.consumers[client].config.group_instance_id
+        instance_id = self.simulation.consumers[client].config.group_instance_id
         if instance_id is not None:
             options["instance"] = instance_id
         return MemberContext(name=letter, options=options)
@@ -312,9 +314,9 @@ class GroupTranscript(Watcher):
         )
         if not fine or text != f"{name} {BEAT.verb}":
             return text
-        now = self.lab.world.now
+        now = self.simulation.world.now
         kept_at, last = self._beats.get(name, (0, None))
-        if last is not None and now - kept_at >= self.lab.scenario.groups[self.group_id].session_timeout // 2:
+        if last is not None and now - kept_at >= self.simulation.scenario.groups[self.group_id].session_timeout // 2:
             last.kept = True
             kept_at = last.at
         line = self._add(text)

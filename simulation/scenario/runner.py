@@ -42,7 +42,7 @@ from rejoin.simulation.scenario.model import any_of
 
 if TYPE_CHECKING:
     from rejoin.simulation.actors.cluster import NodeActor
-    from rejoin.simulation.lab import Lab
+    from rejoin.simulation.simulation import Simulation
 
 _LOOK_EVERY_MS: Final = 5
 """How often a failover that waits for a state of its group checks it."""
@@ -51,9 +51,9 @@ _LOOK_EVERY_MS: Final = 5
 class ActionRunner:
     """Schedules the actions of a scenario and carries them out."""
 
-    def __init__(self, lab: Lab) -> None:
-        self.lab = lab
-        self.world = lab.world
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation = simulation
+        self.world = simulation.world
         self._methods: dict[type, Callable[[Any], None]] = {
             RollingDeploy: self.deploy,
             ScaleGroup: self.scale,
@@ -77,20 +77,22 @@ class ActionRunner:
             DuplicateInstance: self.duplicate,
         }
         self._scaled_at: dict[str, Millis] = {}
-        self._random = Random(f"{lab.seed}/any")
+        self._random = Random(f"{simulation.seed}/any")
 
     def prepare(self) -> None:
         """Schedule every action."""
-        for number, event in enumerate(self.lab.scenario.events):
+        for number, event in enumerate(self.simulation.scenario.events):
             if event.on_average_every is None:
                 self.world.control(event.at, self._methods[type(event.action)], event.action)
             else:
-                self._at_random(event, event.on_average_every, Random(f"{self.lab.seed}/events/{number}"), event.at)
+                self._at_random(
+                    event, event.on_average_every, Random(f"{self.simulation.seed}/events/{number}"), event.at
+                )
 
     def _at_random(self, event: ScheduledAction, mean_ms: Millis, random: Random, after: Millis) -> None:
         """Schedule the next of an action's random instants."""
         at = after + max(1, round(random.expovariate(1 / mean_ms)))
-        until = self.lab.scenario.horizon if event.until is None else event.until
+        until = self.simulation.scenario.horizon if event.until is None else event.until
         if at <= until:
             self.world.control(at, lambda _: self._happen(event, mean_ms, random))
 
@@ -102,7 +104,7 @@ class ActionRunner:
         self.world.control(self.world.now + ms, lambda _: act())
 
     def _each(self, names: tuple[str, ...]) -> list[ConsumerActor]:
-        return [self.lab.consumer(name) for name in self._names(names)]
+        return [self.simulation.consumer(name) for name in self._names(names)]
 
     def _names(self, names: tuple[str, ...]) -> Iterator[str]:
         """The names; for ``any`` that of a consumer that runs, drawn now, if there is one."""
@@ -113,22 +115,22 @@ class ActionRunner:
                 continue
             running = [
                 each.name
-                for each in self.lab.consumers.values()
+                for each in self.simulation.consumers.values()
                 if each.is_up and not each.is_duplicate and group_id in ("", each.config.group_id)
             ]
             if running:
                 yield running[self._random.randrange(len(running))]
 
     def _catch_up_all(self) -> None:
-        for consumer in self.lab.consumers.values():
+        for consumer in self.simulation.consumers.values():
             consumer.catch_up()
 
     # -- processes
 
     def deploy(self, what: RollingDeploy) -> None:
         how = "killed" if what.crash else "stopped"
-        members = self.lab.members_of(what.group)
-        self.lab.announce(
+        members = self.simulation.members_of(what.group)
+        self.simulation.announce(
             f"rolling deploy of {what.group}: {len(members)} consumers, {what.batch} at a time every "
             f"{format_duration(what.every)}, {how} and back after {format_duration(what.down)}"
         )
@@ -160,19 +162,19 @@ class ActionRunner:
         self._start(consumer)
 
     def scale(self, what: ScaleGroup) -> None:
-        members = self.lab.members_of(what.group)
-        self.lab.announce(f"{what.group} is scaled from {len(members)} to {what.to} consumers")
+        members = self.simulation.members_of(what.group)
+        self.simulation.announce(f"{what.group} is scaled from {len(members)} to {what.to} consumers")
         self._scale(what.group, what.to, what.every)
 
     def _scale(self, group_id: str, to: int, every: Millis) -> None:
-        members = self.lab.members_of(group_id)
+        members = self.simulation.members_of(group_id)
         for number, consumer in enumerate(reversed(members[to:])):
             consumer.wanted = False
             self._in(number * every, partial(self._stop_unwanted, consumer))
         missing = to - len(members)
         number, started = 1, 0
         while started < missing:
-            consumer = self.lab.consumer(f"{group_id}-{number}")
+            consumer = self.simulation.consumer(f"{group_id}-{number}")
             number += 1
             if not consumer.wanted:
                 consumer.wanted = True
@@ -185,20 +187,22 @@ class ActionRunner:
             consumer.stop()
 
     def autoscale(self, what: Autoscale) -> None:
-        self.lab.announce(
+        self.simulation.announce(
             f"an autoscaler watches {what.group} every {format_duration(what.every)}: a consumer for each "
             f"{what.lag_per_consumer} records behind, {what.min} to {what.max}"
         )
         self._in(what.every, lambda: self._autoscale(what))
 
     def _autoscale(self, what: Autoscale) -> None:
-        lag = self.lab.lag(what.group)
+        lag = self.simulation.lag(what.group)
         wanted = min(what.max, max(what.min, ceil(lag / what.lag_per_consumer)))
-        now = len(self.lab.members_of(what.group))
+        now = len(self.simulation.members_of(what.group))
         last = self._scaled_at.get(what.group)
         if wanted != now and (last is None or self.world.now >= last + what.cooldown):
             self._scaled_at[what.group] = self.world.now
-            self.lab.announce(f"the autoscaler sees {lag} records behind and goes from {now} to {wanted} consumers")
+            self.simulation.announce(
+                f"the autoscaler sees {lag} records behind and goes from {now} to {wanted} consumers"
+            )
             self._scale(what.group, wanted, 0)
         self._in(what.every, lambda: self._autoscale(what))
 
@@ -220,13 +224,13 @@ class ActionRunner:
 
     def flap(self, what: FlapConsumer) -> None:
         for consumer in self._each((what.who,)):
-            self.lab.announce(f"{consumer.name} flaps {what.times} times, every {format_duration(what.every)}")
+            self.simulation.announce(f"{consumer.name} flaps {what.times} times, every {format_duration(what.every)}")
             for number in range(what.times):
                 self._in(number * what.every, partial(self._bounce, consumer, what.down, True))
 
     def duplicate(self, what: DuplicateInstance) -> None:
-        duplicate = self.lab.consumer(f"{what.who}-duplicate", like=what.who)
-        self.lab.announce(f"{duplicate.name} starts with the group.instance.id of {what.who}")
+        duplicate = self.simulation.consumer(f"{what.who}-duplicate", like=what.who)
+        self.simulation.announce(f"{duplicate.name} starts with the group.instance.id of {what.who}")
         self._start_again(duplicate)
         if what.length:
             self._in(what.length, duplicate.stop)
@@ -235,23 +239,23 @@ class ActionRunner:
         until = self.world.now + what.length
         for name in self._names(what.who):
             if not name.startswith("node-"):
-                self.lab.announce(f"{name} is paused for {format_duration(what.length)}")
-                self.lab.consumer(name).pause(until)
+                self.simulation.announce(f"{name} is paused for {format_duration(what.length)}")
+                self.simulation.consumer(name).pause(until)
                 continue
-            node = self.lab.node(name)
+            node = self.simulation.node(name)
             if node is not None and node.is_up:
                 self._catch_up_all()
-                self.lab.announce(f"{node.name} is paused for {format_duration(what.length)}")
+                self.simulation.announce(f"{node.name} is paused for {format_duration(what.length)}")
                 node.paused_until = max(node.paused_until, until)
 
     def stuck(self, what: HangHandler) -> None:
         for consumer in self._each(what.who):
-            self.lab.announce(f"the user's code of {consumer.name} hangs for {format_duration(what.length)}")
+            self.simulation.announce(f"the user's code of {consumer.name} hangs for {format_duration(what.length)}")
             consumer.get_stuck(self.world.now + what.length)
 
     def subscribe(self, what: ChangeSubscription) -> None:
         for consumer in self._each(what.who):
-            self.lab.announce(f"{consumer.name} subscribes to {', '.join(what.topics)}")
+            self.simulation.announce(f"{consumer.name} subscribes to {', '.join(what.topics)}")
             consumer.subscribe(what.topics)
 
     # -- the network and the cluster
@@ -261,26 +265,26 @@ class ActionRunner:
         names = list(self._names(what.who))
         pairs = [(name, node.name) for name in names for node in self._nodes(what.nodes)]
         named = ", ".join(names)
-        self.lab.announce(
+        self.simulation.announce(
             f"{named} cut off from {', '.join(what.nodes) or 'all nodes'} for {format_duration(what.length)}"
         )
-        self.lab.network.block(pairs)
+        self.simulation.network.block(pairs)
         self._in(what.length, lambda: self._heal(named, pairs))
 
     def _heal(self, named: str, pairs: list[tuple[str, str]]) -> None:
-        self.lab.announce(f"{named} can reach the nodes again")
-        self.lab.network.heal(pairs)
+        self.simulation.announce(f"{named} can reach the nodes again")
+        self.simulation.network.heal(pairs)
 
     def reset(self, what: ResetConnections) -> None:
         for consumer in self._each(what.who):
-            self.lab.announce(f"every connection of {consumer.name} breaks")
+            self.simulation.announce(f"every connection of {consumer.name} breaks")
             consumer.catch_up()
             consumer.reset_connections()
 
     def loss(self, what: LoseMessages) -> None:
         self._catch_up_all()
-        network = self.lab.network
-        self.lab.announce(
+        network = self.simulation.network
+        self.simulation.announce(
             f"connections break for {format_duration(what.length)}: before {what.requests:.0%} of the requests "
             f"and {what.answers:.0%} of the answers"
         )
@@ -298,14 +302,14 @@ class ActionRunner:
 
     def delay(self, what: DelayRequest) -> None:
         for name in self._names(what.who):
-            self.lab.announce(f"the next {what.request} of {name} takes {format_duration(what.length)}")
-            self.lab.network.delays[name, what.request] = what.length
+            self.simulation.announce(f"the next {what.request} of {name} takes {format_duration(what.length)}")
+            self.simulation.network.delays[name, what.request] = what.length
 
     def slow_log(self, what: SlowLog) -> None:
         self._catch_up_all()
-        disk = self.lab.disk
+        disk = self.simulation.disk
         how = f"takes {format_duration(what.slower)} longer" if what.slower else f"fails with {what.error}"
-        self.lab.announce(f"the offsets log {how} for {format_duration(what.length)}")
+        self.simulation.announce(f"the offsets log {how} for {format_duration(what.length)}")
         disk.slower_ms += what.slower
         disk.error = ErrorCode[what.error] if what.error else disk.error
 
@@ -317,7 +321,7 @@ class ActionRunner:
         self._in(what.length, over)
 
     def failover(self, what: Failover) -> None:
-        node = self.lab.cluster.leader_of(what.group)
+        node = self.simulation.cluster.leader_of(what.group)
         if what.when is not None and node is not None:
             group = node.group(what.group)
             if group is None or group.state != what.when:
@@ -327,24 +331,24 @@ class ActionRunner:
         if node is None or not node.is_up:
             return
         if what.down:
-            self.lab.announce(
+            self.simulation.announce(
                 f"{node.name}, the coordinator of {what.group}, crashes and is back in {format_duration(what.down)}"
             )
             self._bounce_node(node, what.down)
         else:
             late = f", which {node.name} does not know for {format_duration(what.zombie)}" if what.zombie else ""
-            self.lab.announce(f"{what.group} gets another coordinator{late}")
-            self.lab.cluster.move(self.lab.cluster.partition_of(what.group), what.zombie)
+            self.simulation.announce(f"{what.group} gets another coordinator{late}")
+            self.simulation.cluster.move(self.simulation.cluster.partition_of(what.group), what.zombie)
 
     def _bounce_node(self, node: NodeActor, down: Millis) -> None:
-        self.lab.network.node_down(node)
-        self.lab.cluster.crash(node)
-        self._in(down, lambda: self.lab.cluster.restart(node))
+        self.simulation.network.node_down(node)
+        self.simulation.cluster.crash(node)
+        self._in(down, lambda: self.simulation.cluster.restart(node))
 
     def move(self, what: MoveLeaders) -> None:
         late = f", which the old ones do not know for {format_duration(what.zombie)}" if what.zombie else ""
-        self.lab.announce(f"{what.topic} gets other leaders{late}")
-        cluster = self.lab.cluster
+        self.simulation.announce(f"{what.topic} gets other leaders{late}")
+        cluster = self.simulation.cluster
         if what.topic == TRANSACTION_STATE_TOPIC:
             logs = cluster.transaction_logs
         else:
@@ -356,33 +360,33 @@ class ActionRunner:
     def restart(self, what: RestartNodes) -> None:
         self._catch_up_all()
         nodes = [node for node in self._nodes(what.nodes) if node.is_up]
-        self.lab.announce(
+        self.simulation.announce(
             f"{', '.join(node.name for node in nodes) or 'no node'} killed, back in {format_duration(what.down)}"
         )
         for node in nodes:
             self._bounce_node(node, what.down)
 
     def outage(self, what: StoreOutage) -> None:
-        cluster = self.lab.cluster
+        cluster = self.simulation.cluster
         assert isinstance(cluster, LeasedCluster), "a scenario without leases has no outages"
         self._catch_up_all()
         nodes = self._nodes(what.nodes)
         named = ", ".join(node.name for node in nodes)
-        self.lab.announce(f"{named} cannot reach the store for {format_duration(what.length)}")
+        self.simulation.announce(f"{named} cannot reach the store for {format_duration(what.length)}")
         cluster.cut_off(nodes)
 
         def over() -> None:
-            self.lab.announce(f"{named} can reach the store again")
+            self.simulation.announce(f"{named} can reach the store again")
             cluster.heal(nodes)
 
         self._in(what.length, over)
 
     def _nodes(self, names: tuple[str, ...]) -> list[NodeActor]:
         """The nodes of these names, once each; without names all nodes."""
-        found = [self.lab.node(name) for name in names] if names else list(self.lab.cluster.nodes)
+        found = [self.simulation.node(name) for name in names] if names else list(self.simulation.cluster.nodes)
         return list(dict.fromkeys(node for node in found if node is not None))
 
     def grow(self, what: GrowTopic) -> None:
         self._catch_up_all()
-        self.lab.cluster.grow_topic(what.topic, what.to)
-        self.lab.grown(what.topic)
+        self.simulation.cluster.grow_topic(what.topic, what.to)
+        self.simulation.grown(what.topic)

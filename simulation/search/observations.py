@@ -36,10 +36,10 @@ from rejoin.protocol.records.consumer_offsets import GroupRecord, offsets_partit
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import NodeActor
 from rejoin.simulation.kernel import Millis
-from rejoin.simulation.lab import Lab
 from rejoin.simulation.network import Exchange
 from rejoin.simulation.output.ownership import GroupPartition
 from rejoin.simulation.search.observed_transactions import ObservedTransactions
+from rejoin.simulation.simulation import Simulation
 
 NEW_MEMBER_MS = 300_000
 
@@ -123,7 +123,7 @@ class ObservedStep:
 class Observations:
     """What was observed so far."""
 
-    lab: Lab
+    simulation: Simulation
     generations: dict[tuple[str, str], int] = field(default_factory=dict)
     completed: dict[str, int] = field(default_factory=dict)
     leaders: dict[tuple[Any, ...], str] = field(default_factory=dict)
@@ -151,14 +151,14 @@ class Observations:
         """Observe an input before it changes anything."""
         if not isinstance(what, Received) or not isinstance(what.token, Exchange):
             return
-        self.open[what.token] = (node, node.incarnation, self.lab.world.now)
+        self.open[what.token] = (node, node.incarnation, self.simulation.world.now)
         if isinstance(what.request, OffsetCommitRequest):
             request = what.request
             verdict = self.commit_verdicts[what.token] = self._commit_verdict(node, request)
             if verdict is ErrorCode.NONE:
                 # Kafka: OffsetMetadataManager restarts the session when the commit comes, not when it is stored.
                 key = (node.name, node.incarnation, request.group_id, request.member_id)
-                self.signs[key] = max(self.lab.world.now, self.signs.get(key, 0))
+                self.signs[key] = max(self.simulation.world.now, self.signs.get(key, 0))
 
     def after(self, step: ObservedStep) -> None:
         """Observe a step that has passed the checks."""
@@ -216,7 +216,7 @@ class Observations:
                     self.initial[node.name, event.group_id] = (self.initial[node.name, event.group_id][0], True)
             case RebalanceCompleted():
                 self.returned.discard(event.group_id)
-                self.failed_appends.pop(self.lab.cluster.partition_of(event.group_id), None)
+                self.failed_appends.pop(self.simulation.cluster.partition_of(event.group_id), None)
             case AppendFailed():
                 self.failed_appends[offsets_partition(event.partition)] = step.now
             case _:
@@ -269,29 +269,29 @@ class Observations:
     # -- questions
 
     def session_timeout(self, group_id: str) -> Millis:
-        return self.lab.scenario.groups[group_id].session_timeout
+        return self.simulation.scenario.groups[group_id].session_timeout
 
     def rebalance_timeout(self, group_id: str) -> Millis:
-        return self.lab.scenario.groups[group_id].max_poll_interval
+        return self.simulation.scenario.groups[group_id].max_poll_interval
 
     def newest_group(self, group_id: str) -> GroupRecord | None:
-        return self.lab.disk.log(self.lab.cluster.partition_of(group_id)).groups.get(group_id)
+        return self.simulation.disk.log(self.simulation.cluster.partition_of(group_id)).groups.get(group_id)
 
     def written(self, group_id: str, topic: str, partition: int) -> tuple[int, ...]:
-        log = self.lab.disk.log(self.lab.cluster.partition_of(group_id))
+        log = self.simulation.disk.log(self.simulation.cluster.partition_of(group_id))
         return tuple(log.newest.get((group_id, topic, str(partition)), ()))
 
     def active_groups(self) -> list[tuple[NodeActor, GroupSnapshot]]:
         """Groups that are served by a node that is up and not paused; taken once for all checks of an instant."""
         steps, found = self._active
-        if steps != self.lab.world.steps:
+        if steps != self.simulation.world.steps:
             found = list(self._active_groups())
-            self._active = self.lab.world.steps, found
+            self._active = self.simulation.world.steps, found
         return found
 
     def _active_groups(self) -> Iterator[tuple[NodeActor, GroupSnapshot]]:
-        for node in self.lab.cluster.nodes:
-            if node.core is not None and node.paused_until <= self.lab.world.now:
+        for node in self.simulation.cluster.nodes:
+            if node.core is not None and node.paused_until <= self.simulation.world.now:
                 for group_id in node.core.group_ids():
                     shard, group = node.shard(group_id), node.group(group_id)
                     if shard is not None and shard.is_active and group is not None:
@@ -316,15 +316,15 @@ class Observations:
         another subscription starts no rebalance as long as the protocol is the same. Nor does one that has revoked
         partitions for the second of two cooperative rebalances, and is restarted before it asks for that one.
         """
-        group = self.lab.scenario.groups[partition.group_id]
-        newer = partition.partition >= self.lab.scenario.topics[partition.topic].partitions
+        group = self.simulation.scenario.groups[partition.group_id]
+        newer = partition.partition >= self.simulation.scenario.topics[partition.topic].partitions
         given_up = CooperativeStickyAssignor.name in group.assignor and partition.group_id in self.returned
         return group.static and (newer or partition.topic not in group.topics or given_up)
 
     def leads_in_truth(self, node: NodeActor, group_id: str) -> bool:
         """Whether no other node has been elected after this one."""
         shard = node.shard(group_id)
-        return shard is not None and shard.epoch == self.lab.disk.log(shard.partition).epoch
+        return shard is not None and shard.epoch == self.simulation.disk.log(shard.partition).epoch
 
     def is_quiet(self, node: NodeActor, group: GroupSnapshot) -> bool:
         """Whether no append of this group's offsets partition is in flight, and the node leads it in truth."""

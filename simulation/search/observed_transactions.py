@@ -13,8 +13,8 @@ from rejoin.protocol.types import TopicIdPartition, TopicPartition
 from rejoin.protocol.wire.record_batch import parse_header
 from rejoin.protocol.wire.records import ControlRecordType, EndTransactionMarker, read_batch
 from rejoin.simulation.kernel import Millis
-from rejoin.simulation.lab import Lab
-from rejoin.simulation.output.transformed import ReaderSummary, summarise_reader
+from rejoin.simulation.output.transformed_records import ReaderSummary, summarise_reader
+from rejoin.simulation.simulation import Simulation
 
 
 @dataclass(slots=True)
@@ -34,19 +34,19 @@ class TransactionalBatch:
 class ObservedTransactions:
     """The logs that transforms write to, as they grow."""
 
-    def __init__(self, lab: Lab) -> None:
-        self.lab = lab
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation = simulation
         self.batches: dict[TopicPartition, list[TransactionalBatch]] = {}
         self._open: dict[TopicIdPartition, dict[int, list[TransactionalBatch]]] = {}
         self._fences: dict[int, list[tuple[int, int]]] = {}
         self._observed = 0
         self._partitions = {
             (log.topic_id, index): log
-            for topic in lab.scenario.written_topics
-            for index in range(lab.scenario.topics[topic].partitions)
-            for log in (lab.cluster.log_of(TopicPartition(topic, index)),)
+            for topic in simulation.scenario.written_topics
+            for index in range(simulation.scenario.topics[topic].partitions)
+            for log in (simulation.cluster.log_of(TopicPartition(topic, index)),)
         }
-        lab.disk.on_append.append(self._on_append)
+        simulation.disk.on_append.append(self._on_append)
 
     # -- observing
 
@@ -71,7 +71,7 @@ class ObservedTransactions:
                     header.producer_id,
                     header.producer_epoch,
                     self._observed,
-                    self.lab.world.now,
+                    self.simulation.world.now,
                 )
                 self.batches.setdefault(TopicPartition(partition.topic, partition.partition), []).append(found)
                 open_here.setdefault(header.producer_id, []).append(found)
@@ -106,8 +106,8 @@ class ObservedTransactions:
 
     def committed_only(self) -> list[ReaderSummary]:
         """The numbers of each reader of committed records."""
-        readers = [reader for reader in self.lab.readers.values() if reader.reads_committed]
-        return [summarise_reader(self.lab, reader) for reader in readers]
+        readers = [reader for reader in self.simulation.readers.values() if reader.reads_committed]
+        return [summarise_reader(self.simulation, reader) for reader in readers]
 
     def is_settled(self) -> bool:
         """Whether all that went in has come out, and no transaction is open."""

@@ -13,12 +13,12 @@ from pydantic import ValidationError
 
 from rejoin.simulation.actors.misbehaving_client import MisbehavingClient
 from rejoin.simulation.kernel import Millis
-from rejoin.simulation.lab import Lab
 from rejoin.simulation.output.transcript import GroupTranscript
 from rejoin.simulation.scenario.model import Scenario
-from rejoin.simulation.search.checked import CheckedLab
+from rejoin.simulation.search.checked_simulation import CheckedSimulation
 from rejoin.simulation.search.observations import Violation
 from rejoin.simulation.search.schedules import FAULTS_MS, SCHEDULES
+from rejoin.simulation.simulation import Simulation
 from rejoin.transcript.interpreter import NodeFailed
 from rejoin.transcript.player import TranscriptError, play
 
@@ -59,11 +59,11 @@ class CheckedRun:
 def play_checked(data: dict[str, Any], *, transcript: bool = False) -> CheckedRun:
     """Play a scenario under the checks."""
     scenario = Scenario.model_validate(data)
-    lab = Lab(scenario, skip=False)
+    simulation = Simulation(scenario, skip=False)
     # The recorder comes first: it must have seen the step that breaks a rule.
-    recorders = [GroupTranscript(lab, group_id) for group_id in scenario.groups] if transcript else []
-    checked = CheckedLab(lab)
-    MisbehavingClient(lab, 7_000, FAULTS_MS)
+    recorders = [GroupTranscript(simulation, group_id) for group_id in scenario.groups] if transcript else []
+    checked = CheckedSimulation(simulation)
+    MisbehavingClient(simulation, 7_000, FAULTS_MS)
     violation: Violation | None = None
     try:
         checked.run()
@@ -71,7 +71,7 @@ def play_checked(data: dict[str, Any], *, transcript: bool = False) -> CheckedRu
     except Violation as found:
         violation = found
     text = _concerned(recorders, violation).text(violation) if recorders else ""
-    return CheckedRun(violation, lab.world.steps, lab.world.now, text)
+    return CheckedRun(violation, simulation.world.steps, simulation.world.now, text)
 
 
 def _concerned(recorders: list[GroupTranscript], violation: Violation | None) -> GroupTranscript:

@@ -106,7 +106,7 @@ COMMANDS: Final = {
         {0: "done", 1: "the options are wrong, the cluster refused, or no node answered"},
     ),
     "simulate": Command(
-        "simulation.commands:run",
+        "simulation.commands.parser:run",
         "Play a scenario on a virtual clock.",
         "Simulate",
         (
@@ -117,14 +117,14 @@ COMMANDS: Final = {
         {0: "played to its end", 1: "a coordinator or a consumer raised an exception", 2: _WRONG_INPUT},
     ),
     "gallery": Command(
-        "simulation.commands:gallery_app",
+        "simulation.commands.parser:gallery_app",
         "Show the scenarios that come with Rejoin.",
         "Simulate",
         ("rejoin gallery list", "rejoin gallery answer flapping_consumer", "rejoin gallery show flapping_consumer"),
         {0: "shown", 2: "there is no such scenario"},
     ),
     "search": Command(
-        "simulation.commands:search",
+        "simulation.commands.parser:search",
         "Play random scenarios with random faults, and check every invariant.",
         "Simulate",
         ("rejoin search --seeds 0:1000", "rejoin search --schedule failovers --minutes 10 --into out/search"),

@@ -14,7 +14,7 @@ from rejoin.client.core.producer.state import PartitionQueue, ProducerBatch, Pro
 from rejoin.coordinator.core.partitions.partition import Partition
 from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager
 from rejoin.simulation.output.compare import compare, parse_axis
-from rejoin.simulation.output.produced import ProducerSummary
+from rejoin.simulation.output.produced_records import ProducerSummary
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import BadScenario, read_scenario, scenario_from
 from rejoin.simulation.search.schedules import producing_scenario

@@ -17,17 +17,17 @@ import pytest
 
 from rejoin.coordinator.core.inputs import Input, Received
 from rejoin.journal.events import coordinator as coordinator_events
-from rejoin.journal.events import simulation as lab_events
+from rejoin.journal.events import simulation as simulation_events
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import EVENT_TYPES
 from rejoin.journal.reader import read_journal
 from rejoin.journal.schema import JournalSchema, events_in
 from rejoin.simulation.actors.cluster import NodeActor, Watcher
 from rejoin.simulation.kernel import Actor, Millis
-from rejoin.simulation.lab import Lab
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.search.schedules import SCHEDULES, random_scenario
+from rejoin.simulation.simulation import Simulation
 from tests import paths
 
 ROOT = paths.ROOT
@@ -64,14 +64,14 @@ def busier(seed: int) -> dict[str, Any]:
     return data
 
 
-def events(data: dict[str, Any], *, skip: bool) -> tuple[list[tuple[Millis, str, Event]], Lab]:
+def events(data: dict[str, Any], *, skip: bool) -> tuple[list[tuple[Millis, str, Event]], Simulation]:
     seen: list[tuple[Millis, str, Event]] = []
 
     def on_event(actor: Actor, event: Event, now: Millis) -> None:
         seen.append((now, actor.name, event))
 
-    lab, _ = play(Scenario.model_validate(data), skip=skip, listeners=[on_event])
-    return seen, lab
+    simulation, _ = play(Scenario.model_validate(data), skip=skip, listeners=[on_event])
+    return seen, simulation
 
 
 def leased(seed: int) -> dict[str, Any]:
@@ -93,12 +93,12 @@ def test_what_is_skipped_changes_no_event(make: Callable[[int], dict[str, Any]],
     for seed in range(start, min(SEEDS, start + 10)):
         data = make(seed)
         plain, _ = events(data, skip=False)
-        skipped, lab = events(data, skip=True)
+        skipped, simulation = events(data, skip=True)
         for one, other in zip(plain, skipped, strict=False):
             assert one == other, f"seed {seed}"
         assert len(plain) == len(skipped), f"seed {seed}"
-        assert lab.idle is not None
-        intervals += lab.idle.skipped_intervals + lab.idle.record_loops
+        assert simulation.idle is not None
+        intervals += simulation.idle.skipped_intervals + simulation.idle.record_loops
     assert intervals > 0, "some intervals were skipped"
 
 
@@ -111,10 +111,10 @@ def test_requests_in_flight_fail_in_the_order_in_which_they_were_sent(commit: st
     data["coordinator"] = {"log_latency": "exp(100ms)"}
     data["events"] = [{"at": f"{10 + 8 * number}s", "failover": {"group": "app", "down": "1s"}} for number in range(6)]
     plain, _ = events(data, skip=False)
-    skipped, lab = events(data, skip=True)
+    skipped, simulation = events(data, skip=True)
     assert plain == skipped
-    assert lab.idle is not None
-    assert lab.idle.record_loops > 6
+    assert simulation.idle is not None
+    assert simulation.idle.record_loops > 6
 
 
 @pytest.mark.parametrize("commit", ["after", "after-async", "auto", "before", "none"])
@@ -139,8 +139,8 @@ def test_the_cores_are_left_out_while_records_are_processed() -> None:
             if isinstance(what, Received):
                 played[type(what.request).__name__] += 1
 
-    def prepare(lab: Lab) -> None:
-        for node in lab.cluster.nodes:
+    def prepare(simulation: Simulation) -> None:
+        for node in simulation.cluster.nodes:
             node.watchers.append(CommitCounter())
 
     _, summary = play(Scenario.model_validate(steady("after")), prepare=prepare)
@@ -163,8 +163,8 @@ def test_a_month_of_quiet_takes_no_more_than_what_happens_in_it() -> None:
         "topics": {"t": {"partitions": 6}},
         "groups": {"app": {"topics": ["t"], "consumers": 3, "commit": "after"}},
     }
-    lab, _ = play(Scenario.model_validate(quiet))
-    assert lab.world.steps < 10_000, "ten-minute looks for expired offsets, and hardly anything else"
+    simulation, _ = play(Scenario.model_validate(quiet))
+    assert simulation.world.steps < 10_000, "ten-minute looks for expired offsets, and hardly anything else"
 
 
 SCRIPT = """
@@ -209,10 +209,12 @@ def test_the_journal_has_the_events_of_a_service(tmp_path: Path) -> None:
         for event in vars(coordinator_events).values()
         if isinstance(event, type) and issubclass(event, Event) and event not in (Event, coordinator_events.GroupEvent)
     ]
-    rows = list(read_journal(tmp_path / "journal", JournalSchema([*event_types, *EVENT_TYPES, *events_in(lab_events)])))
+    rows = list(
+        read_journal(tmp_path / "journal", JournalSchema([*event_types, *EVENT_TYPES, *events_in(simulation_events)]))
+    )
     assert {row.envelope.source for row in rows} == {"simulation"}
     outside = [row for row in rows if row.envelope.node == "outside"]
-    done = [event for _, _, event in seen if isinstance(event, lab_events.LabEvent)]
+    done = [event for _, _, event in seen if isinstance(event, simulation_events.LabEvent)]
     assert len(rows) - len(outside) == len(seen) - len(done)
     # What a service would not know has a stream of its own, and that says where the run ended.
     assert [row.event for row in outside if row.envelope.event not in {"records_in_hand", "run_ended"}] == done

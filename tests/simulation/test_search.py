@@ -10,12 +10,12 @@ import yaml
 
 from rejoin.coordinator.leadership.leases import Leases
 from rejoin.simulation.actors.leased_cluster import LeasedCluster
-from rejoin.simulation.lab import Lab
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.scenario.reading import scenario_from
 from rejoin.simulation.search.checks import AT_THE_END, EACH_STEP, NOW_AND_THEN, ON_ASSIGNMENT
 from rejoin.simulation.search.schedules import SCHEDULES, random_scenario
 from rejoin.simulation.search.search import BadRange, FailingSeed, explain, parse_seeds, play_checked, search_seeds
+from rejoin.simulation.simulation import Simulation
 from rejoin.transcript.interpreter import NodeFailed
 from rejoin.transcript.player import play
 from tests.simulation.mutations import MUTATIONS, SEARCHED, Mutation
@@ -48,11 +48,11 @@ def test_nodes_that_lost_their_leases_write_nothing() -> None:
     """They could not reach the store, another leads, and what they still had to write is refused."""
     fenced, taken = 0, 0
     for seed in range(20):
-        lab = Lab(Scenario.model_validate(SCHEDULES["failovers"](seed)), skip=False)
-        assert isinstance(lab.cluster, LeasedCluster)
-        lab.run_to_horizon()
-        fenced += lab.disk.fenced
-        taken += sum(lease.epoch for lease in lab.cluster.store.leases.values())
+        simulation = Simulation(Scenario.model_validate(SCHEDULES["failovers"](seed)), skip=False)
+        assert isinstance(simulation.cluster, LeasedCluster)
+        simulation.run_to_horizon()
+        fenced += simulation.disk.fenced
+        taken += sum(lease.epoch for lease in simulation.cluster.store.leases.values())
     assert fenced >= 2
     assert taken >= 100
 
@@ -70,12 +70,14 @@ def test_what_a_node_knows_of_leaders_ages_while_the_store_is_away() -> None:
     known: dict[int, list[int]] = {}
 
     def look(_: object) -> None:
-        known[lab.world.now] = [len(node.core.leaders) for node in lab.cluster.nodes if node.core is not None]
+        known[simulation.world.now] = [
+            len(node.core.leaders) for node in simulation.cluster.nodes if node.core is not None
+        ]
 
-    lab = Lab(scenario)
+    simulation = Simulation(scenario)
     for at in (59_000, 80_000, 94_000):
-        lab.world.control(at, look)
-    lab.run_to_horizon()
+        simulation.world.control(at, look)
+    simulation.run_to_horizon()
     assert known == {59_000: [3, 3, 3], 80_000: [0, 0, 0], 94_000: [3, 3, 3]}
 
 

@@ -191,8 +191,8 @@ def test_variants_are_compared_by_keys_of_groups_transforms_and_readers() -> Non
 
 def test_the_page_of_a_run_has_the_numbers_of_readers_and_transactions() -> None:
     marks = ChartEvents()
-    lab, summary = play(scenario_from(SMALL.replace("1m", "5s").replace("at: 20s", "at: 4s")), keep=True)
-    text = render(lab, summary, marks, "run", [])
+    simulation, summary = play(scenario_from(SMALL.replace("1m", "5s").replace("at: 20s", "at: 4s")), keep=True)
+    text = render(simulation, summary, marks, "run", [])
     assert "<th>ledger</th>" in text
     assert "<th>records that went in</th>" in text
     assert "<th>producers initialised</th>" in text

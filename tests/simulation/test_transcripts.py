@@ -14,10 +14,10 @@ from rejoin.journal.formatting import format_event
 from rejoin.simulation.actors.cluster import NodeActor, Watcher
 from rejoin.simulation.actors.misbehaving_client import MisbehavingClient
 from rejoin.simulation.kernel import Millis
-from rejoin.simulation.lab import Lab
 from rejoin.simulation.output.transcript import GroupTranscript
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.search.schedules import FAULTS_MS, random_scenario
+from rejoin.simulation.simulation import Simulation
 from rejoin.transcript.document import read_blocks
 from rejoin.transcript.driver import START
 from rejoin.transcript.interpreter import TranscriptPlayer
@@ -28,17 +28,17 @@ Lines = list[tuple[Millis, str]]
 class Events(Watcher):
     """The events of a transcript's group, as its leaders emitted them, with the member ids of the transcript."""
 
-    def __init__(self, lab: Lab, transcript: GroupTranscript) -> None:
-        self.lab = lab
+    def __init__(self, simulation: Simulation, transcript: GroupTranscript) -> None:
+        self.simulation = simulation
         self.transcript = transcript
         self.emitted: Lines = []
-        for node in lab.cluster.nodes:
+        for node in simulation.cluster.nodes:
             node.watchers.append(self)
 
     def after(self, node: NodeActor, what: Input, effects: list[Effect]) -> None:
         for effect in effects:
             if self.transcript.leads(node) and is_about(effect, self.transcript.group_id):
-                self.emitted.append((self.lab.world.now, self.transcript.pretty(format_event(effect))))
+                self.emitted.append((self.simulation.world.now, self.transcript.pretty(format_event(effect))))
 
 
 class Listening(TranscriptPlayer):
@@ -61,11 +61,11 @@ def is_about(effect: Effect, group_id: str) -> TypeGuard[GroupEvent]:
 
 def played(seed: int) -> tuple[str, Lines]:
     """A random scenario, as a transcript and as events."""
-    lab = Lab(Scenario.model_validate(random_scenario(seed)), skip=False)
-    transcript = GroupTranscript(lab, "app")
-    events = Events(lab, transcript)
-    MisbehavingClient(lab, 7_000, FAULTS_MS)
-    lab.run_to_horizon()
+    simulation = Simulation(Scenario.model_validate(random_scenario(seed)), skip=False)
+    transcript = GroupTranscript(simulation, "app")
+    events = Events(simulation, transcript)
+    MisbehavingClient(simulation, 7_000, FAULTS_MS)
+    simulation.run_to_horizon()
     return transcript.text(None), events.emitted
 
 

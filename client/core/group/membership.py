@@ -11,7 +11,7 @@ from typing import Any
 
 from rejoin.client.core import requests
 from rejoin.client.core.errors import FencedInstanceIdError, KafkaError
-from rejoin.client.core.sending import send
+from rejoin.client.core.in_flight_requests import send
 from rejoin.client.core.state import NO_GENERATION, ConsumerState, Generation, MemberState, RequestInFlight
 from rejoin.client.core.step_context import StepContext
 from rejoin.journal.events.client import GroupLeft, MembershipReset, RejoinRequested

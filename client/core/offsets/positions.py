@@ -20,9 +20,9 @@ from rejoin.client.core.errors import (
 )
 from rejoin.client.core.fetch.leaders import by_leader
 from rejoin.client.core.group import lookup, membership
+from rejoin.client.core.in_flight_requests import cancel, send
 from rejoin.client.core.inputs import Millis, OffsetAndMetadata, OffsetReset, Reset
 from rejoin.client.core.reactions import Reaction, reaction
-from rejoin.client.core.sending import cancel, send
 from rejoin.client.core.state import CommittedFetch, ConsumerState, Generation, RequestInFlight
 from rejoin.client.core.step_context import StepContext, offsets_by_topic
 from rejoin.journal.events.client import PositionsFound

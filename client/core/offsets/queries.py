@@ -19,9 +19,9 @@ from rejoin.client.core.errors import (
 )
 from rejoin.client.core.fetch.leaders import by_leader
 from rejoin.client.core.group import lookup, membership
+from rejoin.client.core.in_flight_requests import cancel, send
 from rejoin.client.core.inputs import CommittedAsked, OffsetsAsked, PositionAsked
 from rejoin.client.core.offsets import positions
-from rejoin.client.core.sending import cancel, send
 from rejoin.client.core.state import ConsumerState, Query, RequestInFlight
 from rejoin.client.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode

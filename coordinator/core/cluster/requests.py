@@ -16,7 +16,7 @@ from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.shards import CLUSTER_ID
 from rejoin.coordinator.core.step_context import StepContext
-from rejoin.protocol.brokers.offer import ADVERTISED_FROM, offered
+from rejoin.protocol.brokers.offered_versions import ADVERTISED_FROM, offered
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.api_versions import (
     ApiVersion,

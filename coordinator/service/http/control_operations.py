@@ -9,10 +9,10 @@ from pydantic import Field
 
 from rejoin.coordinator.control.admin_actions import MemberKey, PartitionKey, SnapshotKey, TopicTarget
 from rejoin.coordinator.control.broker_actions import LinkEnds, NewLeader, PartitionsQuery
+from rejoin.coordinator.control.clock_driver import Advance
 from rejoin.coordinator.control.control import Control
 from rejoin.coordinator.control.fault_rules import Body, FaultRule
 from rejoin.coordinator.control.sent_requests import RequestsQuery
-from rejoin.coordinator.control.timing import Advance
 from rejoin.coordinator.control.topic_records import NewRecords, RecordsQuery
 from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupCondition, OffsetsCondition, Timeout
 from rejoin.coordinator.service.http.server import CONTROL

@@ -44,7 +44,7 @@ from rejoin.coordinator.service.http.views import ROUTES, Views
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.security.listener_security import ListenerSecurity
 from rejoin.protocol.brokers.listener_address import HTTP
-from rejoin.protocol.brokers.offer import offered
+from rejoin.protocol.brokers.offered_versions import offered
 from rejoin.protocol.message import Request
 from rejoin.protocol.registry import API_VERSIONS, APIS
 

@@ -14,7 +14,7 @@ import structlog
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.service.metrics import ApiMetrics, Metrics
 from rejoin.coordinator.service.served_version import ServedVersion
-from rejoin.protocol.brokers.offer import offered
+from rejoin.protocol.brokers.offered_versions import offered
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.printable import printable

@@ -9,10 +9,10 @@ from typing import Final
 from rejoin.pipeline.findings.causes import Causes
 from rejoin.pipeline.findings.clients import cooperative_assignor, how_to_become_cooperative
 from rejoin.pipeline.findings.finding import HIGH, LOW, MEDIUM, Finding
+from rejoin.pipeline.findings.formatting import count, names, period, seconds, span
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.observed import COOPERATIVE, EAGER, Balance, all_exact
+from rejoin.pipeline.findings.observed_rows import COOPERATIVE, EAGER, Balance, all_exact
 from rejoin.pipeline.findings.phrases import first, last, probably, share, when
-from rejoin.pipeline.findings.words import count, names, period, seconds, span
 
 WORTH_IT_S: Final = 1.0
 """Consumer-seconds below which a change of the assignor is not worth it."""

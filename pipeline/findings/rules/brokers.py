@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from rejoin.pipeline.findings.causes import OUTAGE, Causes
 from rejoin.pipeline.findings.finding import LOW, RANK, Finding, severity_of
-from rejoin.pipeline.findings.observed import ObservedRebalance, all_exact
+from rejoin.pipeline.findings.formatting import count, names, period, span
+from rejoin.pipeline.findings.observed_rows import ObservedRebalance, all_exact
 from rejoin.pipeline.findings.outages import Outage
 from rejoin.pipeline.findings.phrases import capital, stood_still
-from rejoin.pipeline.findings.words import count, names, period, span
 from rejoin.pipeline.schemas import EXACT
 
 NAME: Final = "coordinator-failover"

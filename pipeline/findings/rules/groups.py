@@ -8,10 +8,10 @@ from typing import Final
 
 from rejoin.pipeline.findings.causes import CHANGED, SUBSCRIBED, Causes
 from rejoin.pipeline.findings.finding import HIGH, LOW, MEDIUM, Finding
+from rejoin.pipeline.findings.formatting import count, names, period, seconds, span, spans, times
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.observed import METADATA_CHANGED, ObservedEvent, ObservedRebalance, all_exact
+from rejoin.pipeline.findings.observed_rows import METADATA_CHANGED, ObservedEvent, ObservedRebalance, all_exact
 from rejoin.pipeline.findings.phrases import first, last, share, stood_still, when
-from rejoin.pipeline.findings.words import count, names, period, seconds, span, spans, times
 
 UNREAD_MS: Final = 5_000
 """New partitions that have an owner within this were noticed at once."""

@@ -10,10 +10,10 @@ from typing import Final
 from rejoin.pipeline.findings.causes import LATE_POLL, OUTAGE, Causes
 from rejoin.pipeline.findings.clients import session_timeout
 from rejoin.pipeline.findings.finding import LOW, MEDIUM, Finding, severity_of
+from rejoin.pipeline.findings.formatting import at_least, count, names, period, span, spans, times
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.observed import MemberSession, ObservedEvent, ObservedRebalance, all_exact
+from rejoin.pipeline.findings.observed_rows import MemberSession, ObservedEvent, ObservedRebalance, all_exact
 from rejoin.pipeline.findings.phrases import first, last, probably, share, stood_still, value, when
-from rejoin.pipeline.findings.words import at_least, count, names, period, span, spans, times
 
 HELD_UP_MS: Final = 6_000
 """A join phase of this length is long: members learn of it with their next heartbeat, after 3 s by default."""

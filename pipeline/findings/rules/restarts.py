@@ -11,10 +11,10 @@ from rejoin.pipeline.findings.absences import Absence
 from rejoin.pipeline.findings.causes import DEPLOY, FLAPPING, FLAPS, Causes
 from rejoin.pipeline.findings.clients import SURVIVING_ID, session_timeout
 from rejoin.pipeline.findings.finding import HIGH, MEDIUM, Finding
+from rejoin.pipeline.findings.formatting import at_least, count, names, period, span, spans, times
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.observed import MemberSession, ObservedEvent, ObservedRebalance, all_exact
+from rejoin.pipeline.findings.observed_rows import MemberSession, ObservedEvent, ObservedRebalance, all_exact
 from rejoin.pipeline.findings.phrases import first, last, probably, share, stood_still, value, when
-from rejoin.pipeline.findings.words import at_least, count, names, period, span, spans, times
 
 MARGIN: Final = 1.2
 """How much longer than what was seen a timeout should be."""

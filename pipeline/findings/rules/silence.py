@@ -9,10 +9,10 @@ from rejoin.pipeline.findings.absences import Absence
 from rejoin.pipeline.findings.causes import KILLED, MISSED_SESSION, Causes
 from rejoin.pipeline.findings.clients import least_session, session_bound, session_timeout
 from rejoin.pipeline.findings.finding import Finding
+from rejoin.pipeline.findings.formatting import at_least, count, names, period, seconds, span, spans, times
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.observed import MemberSession, ObservedRebalance, all_exact
+from rejoin.pipeline.findings.observed_rows import MemberSession, ObservedRebalance, all_exact
 from rejoin.pipeline.findings.phrases import capital, first, last, probably, share, stood_still, value, when
-from rejoin.pipeline.findings.words import at_least, count, names, period, seconds, span, spans, times
 
 MARGIN: Final = 1.2
 """How much longer than what was seen a timeout should be."""

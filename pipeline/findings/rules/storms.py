@@ -21,9 +21,9 @@ from rejoin.pipeline.findings.causes import (
 )
 from rejoin.pipeline.findings.clients import go_on_meanwhile
 from rejoin.pipeline.findings.finding import Finding
-from rejoin.pipeline.findings.observed import ObservedRebalance, all_exact
+from rejoin.pipeline.findings.formatting import count, names, span
+from rejoin.pipeline.findings.observed_rows import ObservedRebalance, all_exact
 from rejoin.pipeline.findings.phrases import first, last, share, stood_still, when
-from rejoin.pipeline.findings.words import count, names, span
 
 STORM: Final = 5
 """Rebalances that follow each other closely make a storm from this many on."""

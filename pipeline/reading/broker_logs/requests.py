@@ -10,6 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
+from rejoin.pipeline.reading.broker_logs.generations import (
+    BROKER_LOG,
+    FAR_MS,
+    GenerationExchanges,
+    Moves,
+    PartitionOwners,
+    SourcedExchange,
+    count_moves,
+    event_row,
+    generations_of,
+    list_or_none,
+)
 from rejoin.pipeline.reading.broker_logs.membership import (
     COMPLETING,
     EMPTY,
@@ -26,18 +38,6 @@ from rejoin.pipeline.reading.broker_logs.processes import (
     poll_timeouts,
 )
 from rejoin.pipeline.reading.broker_logs.reasons import UNKNOWN
-from rejoin.pipeline.reading.broker_logs.rounds import (
-    BROKER_LOG,
-    FAR_MS,
-    Moves,
-    PartitionOwners,
-    Round,
-    SourcedExchange,
-    count_moves,
-    event_row,
-    list_or_none,
-    rounds_of,
-)
 from rejoin.pipeline.reading.request_log import (
     assignments,
     leaving,
@@ -49,14 +49,14 @@ EventsByName = dict[tuple[str, int | None], list[EventRow]]
 
 def complete(events: list[EventRow], asked: list[SourcedExchange]) -> list[EventRow]:
     """A coordinator's events of one group, completed from its requests; from requests alone if it has none."""
-    rounds = rounds_of(asked)
+    rounds = generations_of(asked)
     former = former_ids(asked)
     seen = [*poll_timeouts(asked), *last_answers(events, asked)]
     complete_modern(events, asked)
     if not any(event["event"] == "rebalance_started" for event in events):
         return [*events, *seen, *events_of_requests(rounds, asked, former)]
     owners: PartitionOwners = {}
-    before: Round | None = None
+    before: GenerationExchanges | None = None
     completed: list[EventRow] = [*events, *seen]
     by_name = _by_name(events)
     joined = {each["member_id"]: each for each in events if each["event"] == "member_joined"}
@@ -98,7 +98,7 @@ def _by_name(events: list[EventRow]) -> EventsByName:
     return by_name
 
 
-def _started(by_name: EventsByName, round_: Round, ended: EventRow | None) -> EventRow | None:
+def _started(by_name: EventsByName, round_: GenerationExchanges, ended: EventRow | None) -> EventRow | None:
     """The last beginning before a join phase ended."""
     if ended is None:
         return None
@@ -124,7 +124,7 @@ def _put_in_place(event: EventRow, started: EventRow | None) -> None:
         event["state"] = PREPARING
 
 
-def _nearest(by_name: EventsByName, name: str, round_: Round) -> EventRow | None:
+def _nearest(by_name: EventsByName, name: str, round_: GenerationExchanges) -> EventRow | None:
     assert round_.ended is not None, "a round has begun with an answer"
     at = round_.ended.exchange.answered_at_ms
     same = by_name.get((name, round_.generation), [])
@@ -132,7 +132,7 @@ def _nearest(by_name: EventsByName, name: str, round_: Round) -> EventRow | None
     return found if found is not None and abs(found["at_ms"] - at) <= FAR_MS else None
 
 
-def _fill(event: EventRow, round_: Round, before: Round | None, moves: Moves) -> None:
+def _fill(event: EventRow, round_: GenerationExchanges, before: GenerationExchanges | None, moves: Moves) -> None:
     """What the SyncGroup of the leader adds to a rebalance: when it was stored, and who owns what."""
     event |= {"members": round_.members, "member_count": len(round_.members)}
     for name in ("leader", "protocol"):
@@ -164,7 +164,7 @@ def _handed_out(asked: Iterable[SourcedExchange]) -> set[str]:
     }
 
 
-def _static_restarts(round_: Round, events: list[EventRow]) -> Iterator[EventRow]:
+def _static_restarts(round_: GenerationExchanges, events: list[EventRow]) -> Iterator[EventRow]:
     """Static members that restarted without a rebalance; those that a coordinator logged get their new ids."""
     for old, new, asked in round_.returned:
         at = asked.exchange.answered_at_ms
@@ -188,7 +188,9 @@ def _static_restarts(round_: Round, events: list[EventRow]) -> Iterator[EventRow
         }
 
 
-def _joins(round_: Round, before: Round | None, logged: dict[str, EventRow], ids: _MemberIds) -> Iterator[EventRow]:
+def _joins(
+    round_: GenerationExchanges, before: GenerationExchanges | None, logged: dict[str, EventRow], ids: _MemberIds
+) -> Iterator[EventRow]:
     """The joins and rejoins of this generation; members that a coordinator logged are completed instead."""
     known = set(before.members_since) if before is not None else set()
     for member_id, (member, asked) in round_.joins.items():
@@ -223,10 +225,12 @@ def _joins(round_: Round, before: Round | None, logged: dict[str, EventRow], ids
 # --- from requests alone
 
 
-def events_of_requests(rounds: list[Round], asked: list[SourcedExchange], former: dict[str, str]) -> Iterator[EventRow]:
+def events_of_requests(
+    rounds: list[GenerationExchanges], asked: list[SourcedExchange], former: dict[str, str]
+) -> Iterator[EventRow]:
     """The events of a group that is in no coordinator's log."""
     owners: PartitionOwners = {}
-    before: Round | None = None
+    before: GenerationExchanges | None = None
     beginnings = _Beginnings(asked)
     ids = _MemberIds(_handed_out(asked), former)
     for each in rounds:
@@ -269,7 +273,9 @@ def _moved(event: EventRow, before: str | None, state: str) -> EventRow:
     return changed if before is None else changed | {"previous_state": before}
 
 
-def _removals(round_: Round, before: Round | None, beginnings: _Beginnings, culprit: str | None) -> Iterator[EventRow]:
+def _removals(
+    round_: GenerationExchanges, before: GenerationExchanges | None, beginnings: _Beginnings, culprit: str | None
+) -> Iterator[EventRow]:
     assert round_.ended is not None, "a round has begun with an answer"
     if before is None:
         return
@@ -290,7 +296,9 @@ def _removals(round_: Round, before: Round | None, beginnings: _Beginnings, culp
         yield event
 
 
-def _stable(round_: Round, before: Round | None, moves: Moves, began: EventRow, phase: EventRow) -> Iterator[EventRow]:
+def _stable(
+    round_: GenerationExchanges, before: GenerationExchanges | None, moves: Moves, began: EventRow, phase: EventRow
+) -> Iterator[EventRow]:
     assert round_.assigned is not None, "only what was assigned is stable"
     exchange = round_.assigned.exchange
     group = {"group_id": exchange.group_id, "generation": round_.generation}
@@ -341,7 +349,7 @@ class _Beginnings:
                     columns = {name: value for name, value in cause.items() if value is not None}
                     self.left[member] = _Beginning(each.exchange.answered_at_ms, each, columns)
 
-    def of(self, round_: Round, before: Round | None) -> _Beginning:
+    def of(self, round_: GenerationExchanges, before: GenerationExchanges | None) -> _Beginning:
         """The beginning of a generation's rebalance."""
         assert round_.ended is not None, "a round has begun with an answer"
         since = -1
@@ -354,7 +362,7 @@ class _Beginnings:
             return min(found, key=lambda each: each.at_ms)
         return _Beginning(round_.ended.exchange.arrived_at_ms, round_.ended, {"cause": UNKNOWN})
 
-    def _candidates(self, round_: Round, before: Round | None) -> Iterator[_Beginning]:
+    def _candidates(self, round_: GenerationExchanges, before: GenerationExchanges | None) -> Iterator[_Beginning]:
         were = before.members_since if before is not None else []
         known = set(were)
         for member_id in were:

@@ -54,10 +54,10 @@ def a_non_member_gets_an_assignment(observed: Observations, step: ObservedStep) 
 
 def a_partition_is_assigned_that_was_not_given_up(observed: Observations, event: PartitionsAssigned) -> Iterator[str]:
     new = {(topic, index) for topic, indexes in event.partitions.items() for index in indexes}
-    leader = observed.lab.cluster.leader_of(event.group_id or "")
+    leader = observed.simulation.cluster.leader_of(event.group_id or "")
     group = None if leader is None else leader.group(event.group_id or "")
     members = None if group is None else group.members
-    for other in observed.lab.consumers.values():
+    for other in observed.simulation.consumers.values():
         core = other.core
         if core is None or other.name == event.client_id or core.config.group_id != event.group_id:
             continue
@@ -73,8 +73,8 @@ def a_partition_is_assigned_that_was_not_given_up(observed: Observations, event:
 
 
 def a_partition_is_left_without_an_owner(observed: Observations) -> Iterator[str]:
-    for partition, state in observed.lab.ownership.partitions.items():
-        members = observed.lab.members_of(partition.group_id)
+    for partition, state in observed.simulation.ownership.partitions.items():
+        members = observed.simulation.members_of(partition.group_id)
         subscribed = [each for each in members if partition.topic in each.topics]
         if observed.may_be_overlooked(partition):
             continue

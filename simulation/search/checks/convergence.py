@@ -13,10 +13,10 @@ MOST_IN_FLIGHT: Final = 50
 
 
 def a_group_does_not_settle(observed: Observations) -> Iterator[str]:
-    for group_id in observed.lab.scenario.groups:
-        node = observed.lab.cluster.leader_of(group_id)
+    for group_id in observed.simulation.scenario.groups:
+        node = observed.simulation.cluster.leader_of(group_id)
         group = None if node is None else node.group(group_id)
-        wanted = sorted(each.name for each in observed.lab.members_of(group_id))
+        wanted = sorted(each.name for each in observed.simulation.members_of(group_id))
         if group is None:
             if wanted:
                 yield f"{group_id} does not exist, and {', '.join(wanted)} should be in it"
@@ -30,20 +30,20 @@ def a_group_does_not_settle(observed: Observations) -> Iterator[str]:
 
 
 def memory_grows(observed: Observations) -> Iterator[str]:
-    lab = observed.lab
+    simulation = observed.simulation
     for node, group in observed.active_groups():
         if group.pending_members or (observed.is_quiet(node, group) and group.commits_in_flight):
             yield (f"{group.group_id}: ids {list(group.pending_members)}, {group.commits_in_flight} offsets in flight")
         view = None if node.core is None else node.core.describe_group(group.group_id)
         timers = {} if view is None else view.deadlines
         orphans = [name for name in timers if name.startswith("session ") and name[8:] not in group.members]
-        if len(orphans) > len(lab.consumers):
+        if len(orphans) > len(simulation.consumers):
             yield f"{group.group_id}: timers of {orphans}"
-    for consumer in lab.consumers.values():
+    for consumer in simulation.consumers.values():
         if consumer.core is not None and consumer.core.requests_in_flight > MOST_IN_FLIGHT:
             yield f"{consumer.name} waits for {consumer.core.requests_in_flight} answers"
     waiting = sum(1 for node, life, _ in observed.open.values() if life == node.incarnation)
-    if waiting > MOST_IN_FLIGHT * (len(lab.consumers) + 1):
+    if waiting > MOST_IN_FLIGHT * (len(simulation.consumers) + 1):
         yield f"{waiting} requests wait"
-    if len(lab.world) > 100 * (len(lab.consumers) + len(lab.cluster.nodes)) + 1_000:
-        yield f"{len(lab.world)} things are to happen"
+    if len(simulation.world) > 100 * (len(simulation.consumers) + len(simulation.cluster.nodes)) + 1_000:
+        yield f"{len(simulation.world)} things are to happen"

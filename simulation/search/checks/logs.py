@@ -13,9 +13,9 @@ def the_log_differs_from_memory(observed: Observations) -> Iterator[str]:
     for node, group in observed.active_groups():
         if not observed.is_quiet(node, group):
             continue
-        log = observed.lab.disk.log(group.partition)
+        log = observed.simulation.disk.log(group.partition)
         assert node.core is not None, "only a node that is up serves groups"
-        offsets = node.core.describe_offsets(group.group_id, observed.lab.world.now)
+        offsets = node.core.describe_offsets(group.group_id, observed.simulation.world.now)
         stored = {(each.topic, each.partition): each.offset for each in offsets}
         written = {
             (key[1], int(key[2])): offsets[-1] for key, offsets in log.newest.items() if key[0] == group.group_id
@@ -37,9 +37,9 @@ def the_log_differs_from_memory(observed: Observations) -> Iterator[str]:
 
 
 def an_offsets_partition_has_two_leaders(observed: Observations) -> Iterator[str]:
-    now = observed.lab.world.now
+    now = observed.simulation.world.now
     leaders: dict[TopicPartition, str] = {}
-    for node in observed.lab.cluster.nodes:
+    for node in observed.simulation.cluster.nodes:
         holder = node.lease_holder
         if holder is None or node.paused_until > now or (holder.leases.valid_until() or now) <= now:
             continue

@@ -39,7 +39,7 @@ def a_silent_member_stays(observed: Observations) -> Iterator[str]:
     for node, group in observed.active_groups():
         for member_id, member in group.members.items():
             last_sign = observed.signs.get((node.name, node.incarnation, group.group_id, member_id))
-            late = observed.lab.world.now - max(last_sign or 0, observed.resumed(node))
+            late = observed.simulation.world.now - max(last_sign or 0, observed.resumed(node))
             if last_sign is not None and not member.has_satisfied_heartbeat and late > member.session_timeout_ms + 1:
                 yield f"{member_id} of {group.group_id}: silent for {late} ms, it has {member.session_timeout_ms}"
 

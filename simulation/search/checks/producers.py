@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from rejoin.simulation.output.produced import ProducerSummary, logged_records, summarise_producer
+from rejoin.simulation.output.produced_records import ProducerSummary, logged_records, summarise_producer
 from rejoin.simulation.search.observations import Observations
 
 
@@ -29,11 +29,11 @@ def a_record_never_ends(observed: Observations) -> Iterator[str]:
 
 
 def _wrong(observed: Observations, count: Callable[[ProducerSummary], int], what: str) -> Iterator[str]:
-    lab = observed.lab
-    if not lab.producers:
+    simulation = observed.simulation
+    if not simulation.producers:
         return
-    logged = list(logged_records(lab.cluster, lab.scenario.written_topics))
-    for name, producers in lab.producers.items():
+    logged = list(logged_records(simulation.cluster, simulation.scenario.written_topics))
+    for name, producers in simulation.producers.items():
         summary = summarise_producer(name, [each for each in producers if each.is_exactly_once], logged)
         if found := count(summary):
             yield f"{name}: {found} {what}, of {summary.written}"

@@ -44,7 +44,7 @@ def a_join_phase_does_not_end(observed: Observations) -> Iterator[str]:
     for node, group in observed.active_groups():
         since = max(group.state_since, observed.repeated.get((node.name, group.group_id), 0), observed.resumed(node))
         bound = observed.rebalance_timeout(group.group_id) + node.settings.group_initial_rebalance_delay_ms + 1_000
-        lasts = observed.lab.world.now - since
+        lasts = observed.simulation.world.now - since
         if group.state is PREPARING_REBALANCE and lasts > bound:
             yield f"{group.group_id}: goes on for {lasts} ms, {bound} at most"
 
@@ -54,7 +54,7 @@ def a_member_need_not_sync(observed: Observations) -> Iterator[str]:
         ended = observed.join_ended.get((node.name, group.group_id))
         if ended is None or not group.pending_sync or group.state not in (COMPLETING_REBALANCE, STABLE):
             continue
-        lasts = observed.lab.world.now - max(ended, observed.resumed(node))
+        lasts = observed.simulation.world.now - max(ended, observed.resumed(node))
         bound = observed.rebalance_timeout(group.group_id) + 1_000
         if lasts > bound:
             who = ", ".join(group.pending_sync)

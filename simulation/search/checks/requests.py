@@ -33,7 +33,7 @@ def a_request_is_answered_twice(observed: Observations, step: ObservedStep) -> I
 
 
 def a_request_is_never_answered(observed: Observations) -> Iterator[str]:
-    now = observed.lab.world.now
+    now = observed.simulation.world.now
     for exchange, (node, life, since) in observed.open.items():
         waited = now - max(since, node.paused_until)
         patience = PATIENCE_MS

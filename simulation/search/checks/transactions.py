@@ -8,7 +8,7 @@ from typing import Final
 from rejoin.protocol.messages.records.fetch import FetchResponse
 from rejoin.simulation.actors.transactional_transformers import TransactionalTransformActor, TransactionOutcome
 from rejoin.simulation.kernel import Millis
-from rejoin.simulation.output.transformed import visible_works
+from rejoin.simulation.output.transformed_records import visible_works
 from rejoin.simulation.search.observations import Observations, ObservedStep
 
 FIRST_WHERE_ALL_END: Final = 2
@@ -37,11 +37,11 @@ def a_transaction_is_visible_in_part(observed: Observations) -> Iterator[str]:
     transactions = observed.transactions
     if transactions is None:
         return
-    for reader in observed.lab.readers.values():
+    for reader in observed.simulation.readers.values():
         if not reader.reads_committed:
             continue
-        seen, unended = visible_works(observed.lab, reader)
-        for consumer in observed.lab.consumers.values():
+        seen, unended = visible_works(observed.simulation, reader)
+        for consumer in observed.simulation.consumers.values():
             if isinstance(consumer, TransactionalTransformActor):
                 for name, transaction in consumer.counts.transactions.items():
                     size = sum(taken.end - taken.start for taken in transaction.ranges)
@@ -77,7 +77,7 @@ def a_fenced_producers_record_is_visible(observed: Observations) -> Iterator[str
         if transactions.is_fenced(batch)
         for offset in range(batch.base_offset, batch.last_offset + 1)
     }
-    for reader in observed.lab.readers.values():
+    for reader in observed.simulation.readers.values():
         found = [read for read in reader.records if reader.reads_committed and (read.partition, read.offset) in fenced]
         if found:
             yield f"{reader.name}: {len(found)} records, the first at {found[0].partition} {found[0].offset}"
@@ -86,13 +86,13 @@ def a_fenced_producers_record_is_visible(observed: Observations) -> Iterator[str
 def a_transaction_never_ends(observed: Observations) -> Iterator[str]:
     """Long after its timeout a transaction is open in a log, and its readers stand still."""
     transactions = observed.transactions
-    lab = observed.lab
-    if transactions is None or lab.cluster.settings.transaction_version < FIRST_WHERE_ALL_END:
+    simulation = observed.simulation
+    if transactions is None or simulation.cluster.settings.transaction_version < FIRST_WHERE_ALL_END:
         return
-    transforms = [group.transform for group in lab.scenario.groups.values() if group.transform is not None]
+    transforms = [group.transform for group in simulation.scenario.groups.values() if group.transform is not None]
     patience = SETTLED_MS + max(each.transaction_timeout for each in transforms)
     for partition, batch in transactions.open_batches():
-        if batch.written_at + patience < lab.world.now:
+        if batch.written_at + patience < simulation.world.now:
             yield f"{partition}: open from {batch.base_offset} on, since {batch.written_at} ms"
 
 

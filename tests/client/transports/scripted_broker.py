@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import NamedTuple, Self, TypeAlias
 
-from rejoin.protocol.brokers.offer import offered
+from rejoin.protocol.brokers.offered_versions import offered
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from rejoin.protocol.registry import Api

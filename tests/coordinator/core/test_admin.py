@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rejoin.protocol.brokers.offer import ADVERTISED_FROM
+from rejoin.protocol.brokers.offered_versions import ADVERTISED_FROM
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.api_versions import ApiVersionsRequest
 from rejoin.protocol.messages.groups.describe_groups import DescribeGroupsRequest

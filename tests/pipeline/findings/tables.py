@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from rejoin.pipeline import schemas
 from rejoin.pipeline.findings import READS
 from rejoin.pipeline.findings.in_process import findings_in_process
-from rejoin.pipeline.report.keeping import rows_in_process
+from rejoin.pipeline.report.parquet_tables import rows_in_process
 from rejoin.pipeline.report.tables import all_tables
 
 MADE: Final = ("rebalances", "member_sessions", "pauses")

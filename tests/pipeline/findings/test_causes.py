@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.observed import RunContext
+from rejoin.pipeline.findings.observed_rows import RunContext
 from rejoin.pipeline.findings.rules import judge
 from rejoin.pipeline.findings.rules.brokers import one_for_each_event
 from tests.pipeline.findings.test_findings_rules import MARCH_3, MINUTE, rebalance, session

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from rejoin.pipeline.findings.formatting import at_least, count, names, period, seconds, span, spans
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.observed import RunContext
+from rejoin.pipeline.findings.observed_rows import RunContext
 from rejoin.pipeline.findings.rules import judge
-from rejoin.pipeline.findings.words import at_least, count, names, period, seconds, span, spans
 
 MARCH_3 = 1_772_496_000_000
 """3 March 2026, midnight in UTC."""

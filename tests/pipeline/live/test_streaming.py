@@ -23,7 +23,7 @@ from rejoin.pipeline.live.event_stream import drain, lines_of_journals
 from rejoin.pipeline.live.group_rebalances import COLUMNS
 from rejoin.pipeline.live.store import StoreTrouble, WatchStore
 from rejoin.pipeline.live.tables import read_table
-from rejoin.pipeline.report.keeping import local
+from rejoin.pipeline.report.parquet_tables import local
 from rejoin.pipeline.schemas import EVENTS
 from rejoin.pipeline.tables.rebalances import rebalances
 from rejoin.simulation.run import play

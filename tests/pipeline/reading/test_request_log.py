@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from rejoin.pipeline.reading.broker_logs.generations import SourcedExchange, generations_of, request_event
 from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
 from rejoin.pipeline.reading.broker_logs.membership import EventRow
 from rejoin.pipeline.reading.broker_logs.requests import complete
-from rejoin.pipeline.reading.broker_logs.rounds import SourcedExchange, request_event, rounds_of
 from rejoin.pipeline.reading.broker_logs.statements import LogFile
 from rejoin.pipeline.reading.request_log import (
     LoggedExchange,
@@ -390,14 +390,14 @@ def test_what_a_coordinator_logged_is_completed_and_not_repeated() -> None:
 
 def test_a_generation_number_that_comes_again_is_another_generation() -> None:
     later = [text.replace("2024-01-01", "2024-01-02") for text in TWO]
-    rounds = rounds_of(asked(*TWO, *later))
+    rounds = generations_of(asked(*TWO, *later))
     assert [each.generation for each in rounds] == [1, 1]
     again = join(70, "a", 2, "a", members=("a",))
-    assert [each.generation for each in rounds_of(asked(*TWO, again, *later))] == [1, 2, 1]
+    assert [each.generation for each in generations_of(asked(*TWO, again, *later))] == [1, 2, 1]
 
 
 def test_followers_tell_their_part_when_the_leader_asked_another_broker() -> None:
     alone = sync(5, "b", 1).replace('"assignment":""', f'"assignment":"{assignment(("t", 1))}"')
-    (current,) = rounds_of(asked(*TWO[:4], alone))
+    (current,) = generations_of(asked(*TWO[:4], alone))
     assert current.assigned is None
     assert current.given == {"b": (("t", 1),)}

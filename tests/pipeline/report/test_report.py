@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from rejoin.pipeline.findings.words import seconds
+from rejoin.pipeline.findings.formatting import seconds
 from rejoin.pipeline.report.collect import ShownGroups, fill_members
 from rejoin.pipeline.report.data import GroupReport, Report
 from rejoin.pipeline.report.page import render

@@ -17,7 +17,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from rejoin.pipeline.commands.interrupts import Interrupts
 from rejoin.pipeline.commands.parser import report
 from rejoin.pipeline.reading.inputs import InputFile
-from rejoin.pipeline.report.keeping import in_process, on_disk
+from rejoin.pipeline.report.parquet_tables import in_process, on_disk
 from rejoin.pipeline.report.run import is_small, make_report
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from

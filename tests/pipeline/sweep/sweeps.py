@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rejoin.pipeline.sweep import answer, results
+from rejoin.pipeline.sweep import ranking, results
 from rejoin.pipeline.sweep.grid import Grid, grid_from
 from rejoin.pipeline.sweep.runner import Play, Row, SweepProgress, run_grid
 from rejoin.pipeline.sweep.store import SweepStore
@@ -54,7 +54,7 @@ def swept(what: Grid, folder: Path, play: Play = here, slots: int = 2, version: 
     try:
         progress = run_grid(what, store, play, lambda: slots)
         store.compact()
-        results.write(what, store, answer.rank(what, store))
+        results.write(what, store, ranking.rank(what, store))
     finally:
         store.close()
     return progress

@@ -61,7 +61,7 @@ def test_the_modules_are_those_that_python_loads() -> None:
         "pipeline/sweep/tasks.py",
         "pipeline/sweep/tables.py",
         "protocol/partitioner.py",
-        "simulation/lab.py",
+        "simulation/simulation.py",
         "simulation/run.py",
     }
     others = ("coordinator/service/", "coordinator/storage/", "pipeline/report/", "client/commands/")

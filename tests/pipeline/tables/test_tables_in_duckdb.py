@@ -20,7 +20,7 @@ from pyspark.sql import functions as fn
 from benchmarks.pipeline_sql import OWNERSHIP, REBALANCES
 from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.report.events import rows_of_events
-from rejoin.pipeline.report.keeping import in_process, rows_in_process
+from rejoin.pipeline.report.parquet_tables import in_process, rows_in_process
 from rejoin.pipeline.schemas import EVENTS
 from rejoin.pipeline.tables.incarnations import INCARNATION_EVENTS
 from rejoin.pipeline.tables.ownership import ownership

@@ -28,8 +28,8 @@ from rejoin.client.core.group.consumer.state import (
     MembershipState,
     SentFields,
 )
+from rejoin.client.core.in_flight_requests import send
 from rejoin.client.core.reactions import Reaction, reaction
-from rejoin.client.core.sending import send
 from rejoin.client.core.state import ConsumerState, RequestInFlight
 from rejoin.client.core.step_context import StepContext
 from rejoin.journal.events.client import HeartbeatFailed

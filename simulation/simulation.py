@@ -39,7 +39,7 @@ class Operator(Actor):
     """Deploys, scales and breaks things, and emits what it does to the others."""
 
 
-class Lab:
+class Simulation:
     """One run of a scenario. With ``skip`` idle intervals are not played; the events are the same."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A lab with the checks attached."""
+"""A simulation with the checks attached."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from rejoin.journal.events.client import PartitionsAssigned
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import NodeActor, Watcher
 from rejoin.simulation.kernel import Actor, Millis
-from rejoin.simulation.lab import Lab
 from rejoin.simulation.search import checks
 from rejoin.simulation.search.observations import Observations, ObservedStep, Violation
 from rejoin.simulation.search.observed_transactions import ObservedTransactions
+from rejoin.simulation.simulation import Simulation
 
 LONGEST_FAULT_MS: Final[Millis] = 8_000
 """Longer than what any event has begun in a scenario that may end early."""
 
 
-class CheckedLab(Watcher):
-    """Checks every step of every node, and the whole lab at intervals; raises :class:`Violation`."""
+class CheckedSimulation(Watcher):
+    """Checks every step of every node, and the whole simulation at intervals; raises :class:`Violation`."""
 
-    def __init__(self, lab: Lab, every_ms: Millis = 1_000) -> None:
-        self.lab = lab
-        self.observed = Observations(lab)
-        if lab.scenario.transactional_ids():
-            self.observed.transactions = ObservedTransactions(lab)
+    def __init__(self, simulation: Simulation, every_ms: Millis = 1_000) -> None:
+        self.simulation = simulation
+        self.observed = Observations(simulation)
+        if simulation.scenario.transactional_ids():
+            self.observed.transactions = ObservedTransactions(simulation)
         self.every_ms = every_ms
         self._epoch_before = -1
-        for node in lab.cluster.nodes:
+        for node in simulation.cluster.nodes:
             node.watchers.append(self)
-        lab.world.listen(self._on_event)
-        lab.world.control(every_ms, self._check_whole)
+        simulation.world.listen(self._on_event)
+        simulation.world.control(every_ms, self._check_whole)
 
     def run(self) -> None:
         """Play to the horizon; or until all that went into transforms has come out, long after the last fault."""
-        lab, transactions = self.lab, self.observed.transactions
-        lab.begin()
-        horizon = lab.scenario.horizon
+        simulation, transactions = self.simulation, self.observed.transactions
+        simulation.begin()
+        horizon = simulation.scenario.horizon
         if transactions is not None:
-            faults = max((event.at for event in lab.scenario.events), default=0)
+            faults = max((event.at for event in simulation.scenario.events), default=0)
             for until in range(faults + LONGEST_FAULT_MS, horizon, 2_000):
-                lab.world.run(until)
+                simulation.world.run(until)
                 if transactions.is_settled() and not any(True for _ in self._problems(checks.AT_THE_END)):
                     return
-        lab.world.run(horizon)
+        simulation.world.run(horizon)
 
     def before(self, node: NodeActor, what: Input) -> None:
         if isinstance(what, Elected) and isinstance(what.partition, TopicPartition) and node.core is not None:
@@ -56,7 +56,7 @@ class CheckedLab(Watcher):
         self.observed.before(node, what)
 
     def after(self, node: NodeActor, what: Input, effects: list[Effect]) -> None:
-        step = ObservedStep(node, what, effects, self.lab.world.now, self._epoch_before)
+        step = ObservedStep(node, what, effects, self.simulation.world.now, self._epoch_before)
         for check in checks.EACH_STEP:
             for problem in check(self.observed, step):
                 raise Violation(check.__name__, step.now, problem)
@@ -70,7 +70,7 @@ class CheckedLab(Watcher):
 
     def _check_whole(self, _: object) -> None:
         self._run_checks(checks.NOW_AND_THEN)
-        self.lab.world.control(self.lab.world.now + self.every_ms, self._check_whole)
+        self.simulation.world.control(self.simulation.world.now + self.every_ms, self._check_whole)
 
     def at_the_end(self) -> None:
         """Check what must hold when the faults have been over for long enough."""
@@ -84,4 +84,4 @@ class CheckedLab(Watcher):
     def _problems(self, all_checks: tuple[checks.WholeCheck, ...]) -> Iterator[Violation]:
         for check in all_checks:
             for problem in check(self.observed):
-                yield Violation(check.__name__, self.lab.world.now, problem)
+                yield Violation(check.__name__, self.simulation.world.now, problem)

@@ -45,7 +45,7 @@ class SourcedExchange(NamedTuple):
 
 
 @dataclass(slots=True)
-class Round:
+class GenerationExchanges:
     """One generation, as far as its requests show it."""
 
     generation: int
@@ -143,9 +143,9 @@ def _places(partitions: Iterable[tuple[str, int]] | None) -> list[dict[str, Any]
     return None if partitions is None else [{"topic": topic, "partition": number} for topic, number in partitions]
 
 
-def rounds_of(asked: Iterable[SourcedExchange]) -> list[Round]:
+def generations_of(asked: Iterable[SourcedExchange]) -> list[GenerationExchanges]:
     """The generations of one group, in their order."""
-    rounds: list[Round] = []
+    rounds: list[GenerationExchanges] = []
     for each in sorted(asked, key=lambda one: one.exchange.answered_at_ms):
         exchange = each.exchange
         if exchange.error is not None or exchange.api not in ("JOIN_GROUP", "SYNC_GROUP"):
@@ -155,7 +155,7 @@ def rounds_of(asked: Iterable[SourcedExchange]) -> list[Round]:
             if generation is None:
                 continue
             if not rounds or rounds[-1].generation != generation or _is_another(rounds[-1], exchange):
-                rounds.append(Round(generation, ended=each))
+                rounds.append(GenerationExchanges(generation, ended=each))
             if rounds[-1].assigned is not None:
                 _return(rounds[-1], each)
             else:
@@ -165,7 +165,7 @@ def rounds_of(asked: Iterable[SourcedExchange]) -> list[Round]:
     return rounds
 
 
-def _join(current: Round, asked: SourcedExchange) -> None:
+def _join(current: GenerationExchanges, asked: SourcedExchange) -> None:
     exchange = asked.exchange
     member = joining(exchange)
     current.joins.setdefault(member.member_id, (member, asked))
@@ -176,14 +176,14 @@ def _join(current: Round, asked: SourcedExchange) -> None:
         current.roster = members
 
 
-def _is_another(current: Round, exchange: LoggedExchange) -> bool:
+def _is_another(current: GenerationExchanges, exchange: LoggedExchange) -> bool:
     """Whether a generation's number came again: a group was deleted, and began anew."""
     assert current.ended is not None, "a round has begun with an answer"
     later = exchange.answered_at_ms - current.ended.exchange.answered_at_ms
     return later > FAR_MS and exchange.request.get("groupInstanceId") is None
 
 
-def _return(current: Round, asked: SourcedExchange) -> None:
+def _return(current: GenerationExchanges, asked: SourcedExchange) -> None:
     """A JoinGroup that is answered with a generation that has its assignment: a static member came back (KIP-345)."""
     member = joining(asked.exchange)
     instance = member.group_instance_id
@@ -199,7 +199,7 @@ def _return(current: Round, asked: SourcedExchange) -> None:
         current.returned.append((old, member.member_id, asked))
 
 
-def _sync(rounds: list[Round], asked: SourcedExchange) -> None:
+def _sync(rounds: list[GenerationExchanges], asked: SourcedExchange) -> None:
     exchange = asked.exchange
     generation = exchange.request.get("generationId")
     current = next((each for each in reversed(rounds) if each.generation == generation), None)
@@ -221,7 +221,7 @@ class Moves(NamedTuple):
     regained: int
 
 
-def count_moves(last: PartitionOwners, round_: Round) -> Moves:
+def count_moves(last: PartitionOwners, round_: GenerationExchanges) -> Moves:
     """Counts as ``rejoin.coordinator.core.groups.classic.rebalance`` does, and brings the last owners up to date."""
     moved = regained = 0
     members = set(round_.members)

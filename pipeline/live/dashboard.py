@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from rejoin.pipeline.findings.words import span
+from rejoin.pipeline.findings.formatting import span
 from rejoin.pipeline.live.rebalances import FINISHED
 from rejoin.pipeline.live.store import WatchStore
 from rejoin.protocol.printable import printable
@@ -33,7 +33,7 @@ Row = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Board:
+class Dashboard:
     """What is known. ``notes`` are for a while: a service that is down, tables being made."""
 
     title: str
@@ -159,9 +159,9 @@ def clock(at_ms: int | None) -> str:
     return "" if at_ms is None else f"{datetime.fromtimestamp(at_ms / 1000, UTC):%H:%M:%S}"
 
 
-def plain(board: Board, console: Console) -> None:
+def plain(dashboard: Dashboard, console: Console) -> None:
     """Print it once, as it is."""
-    console.print(board.shown())
+    console.print(dashboard.shown())
 
 
 def _table(*names: str) -> Table:

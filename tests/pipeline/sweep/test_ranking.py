@@ -12,7 +12,10 @@ import pytest
 
 from rejoin.pipeline.commands import sweep as command
 from rejoin.pipeline.commands.parser import sweep
-from rejoin.pipeline.sweep.answer import (
+from rejoin.pipeline.sweep.code import code_version
+from rejoin.pipeline.sweep.grid import Grid, grid_from
+from rejoin.pipeline.sweep.page import render
+from rejoin.pipeline.sweep.ranking import (
     Spread,
     amount,
     brackets,
@@ -24,9 +27,6 @@ from rejoin.pipeline.sweep.answer import (
     spread_of,
     words,
 )
-from rejoin.pipeline.sweep.code import code_version
-from rejoin.pipeline.sweep.grid import Grid, grid_from
-from rejoin.pipeline.sweep.page import render
 from rejoin.pipeline.sweep.runner import SweepProgress
 from rejoin.pipeline.sweep.store import SweepStore
 from rejoin.pipeline.sweep.tables import COUNTS, MEASURES

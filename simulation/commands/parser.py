@@ -43,9 +43,9 @@ def run(
     plain
         Play every heartbeat, including those that change nothing.
     """
-    from rejoin.simulation import playing  # noqa: PLC0415
+    from rejoin.simulation.commands import actions  # noqa: PLC0415
 
-    return playing.run(file, seed, html, journal, compare, quiet=quiet, plain=plain)
+    return actions.run(file, seed, html, journal, compare, quiet=quiet, plain=plain)
 
 
 def search(
@@ -71,30 +71,30 @@ def search(
     into
         Directory for the scenario and the transcript of a failure. Without it they are only printed.
     """
-    from rejoin.simulation import playing  # noqa: PLC0415
+    from rejoin.simulation.commands import actions  # noqa: PLC0415
 
-    return playing.search(seeds, schedule, minutes, into, shrink=shrink)
+    return actions.search(seeds, schedule, minutes, into, shrink=shrink)
 
 
 @gallery_app.command(name="list")
 def list_gallery() -> None:
     """List every scenario of the gallery with its question."""
-    from rejoin.simulation import playing  # noqa: PLC0415
+    from rejoin.simulation.commands import actions  # noqa: PLC0415
 
-    playing.list_gallery()
+    actions.list_gallery()
 
 
 @gallery_app.command(name="show")
 def show_yaml(name: str) -> int:
     """Print the YAML of one scenario, to start another from."""
-    from rejoin.simulation import playing  # noqa: PLC0415
+    from rejoin.simulation.commands import actions  # noqa: PLC0415
 
-    return playing.show_yaml(name)
+    return actions.show_yaml(name)
 
 
 @gallery_app.command
 def answer(name: str) -> int:
     """Show the question and the answer of one scenario."""
-    from rejoin.simulation import playing  # noqa: PLC0415
+    from rejoin.simulation.commands import actions  # noqa: PLC0415
 
-    return playing.answer(name)
+    return actions.answer(name)

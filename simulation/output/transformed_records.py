@@ -16,7 +16,7 @@ from rejoin.simulation.actors.cluster import Cluster
 from rejoin.simulation.actors.readers import ReaderActor
 from rejoin.simulation.actors.transactional_transformers import TransactionalTransformActor, TransactionOutcome
 from rejoin.simulation.actors.transformers import OutputRecord
-from rejoin.simulation.lab import Lab
+from rejoin.simulation.simulation import Simulation
 
 
 class Fate(Enum):
@@ -62,13 +62,13 @@ def logged_outputs(cluster: Cluster, partition: TopicPartition) -> Iterator[Logg
         yield LoggedOutput(partition, offset, record, fate)
 
 
-def visible_works(lab: Lab, reader: ReaderActor) -> tuple[Counter[str], set[str]]:
+def visible_works(simulation: Simulation, reader: ReaderActor) -> tuple[Counter[str], set[str]]:
     """How many records of each batch of work a reader has read, or finds next; and what has no end yet."""
     found = Counter(OutputRecord.of(read.value).work for read in reader.records)
     open_works: set[str] = set()
     positions = reader.positions()
     for partition in reader.partitions:
-        for output in logged_outputs(lab.cluster, partition):
+        for output in logged_outputs(simulation.cluster, partition):
             if output.fate is Fate.OPEN:
                 open_works.add(output.record.work)
             elif output.offset >= positions.get(partition, 0) and output.fate is not Fate.ABORTED:
@@ -76,12 +76,12 @@ def visible_works(lab: Lab, reader: ReaderActor) -> tuple[Counter[str], set[str]
     return found, open_works
 
 
-def committed_offsets(lab: Lab, group_id: str) -> dict[TopicPartition, int]:
+def committed_offsets(simulation: Simulation, group_id: str) -> dict[TopicPartition, int]:
     """Where a group goes on, as its coordinator knows it; nothing where there is none just now."""
-    node = lab.cluster.leader_of(group_id)
+    node = simulation.cluster.leader_of(group_id)
     if node is None or node.core is None:
         return {}
-    offsets = node.core.describe_offsets(group_id, lab.world.now)
+    offsets = node.core.describe_offsets(group_id, simulation.world.now)
     return {TopicPartition(each.topic, each.partition): each.offset for each in offsets}
 
 
@@ -111,14 +111,14 @@ class ReaderSummary:
     to_come: int = 0
 
 
-def summarise_reader(lab: Lab, reader: ReaderActor) -> ReaderSummary:
+def summarise_reader(simulation: Simulation, reader: ReaderActor) -> ReaderSummary:
     """The numbers of a reader at the end of a run."""
     summary = ReaderSummary(reader.name, reader.config.isolation_level, read=len(reader.records))
     fates = {}
     ahead: set[tuple[TopicPartition, int]] = set()
     positions = reader.positions()
     for partition in reader.partitions:
-        for output in logged_outputs(lab.cluster, partition):
+        for output in logged_outputs(simulation.cluster, partition):
             fates[partition, output.offset] = output.fate
             if output.offset >= positions.get(partition, 0) and output.fate is not Fate.ABORTED:
                 ahead.add((output.record.origin, output.record.offset))
@@ -133,14 +133,14 @@ def summarise_reader(lab: Lab, reader: ReaderActor) -> ReaderSummary:
             newest[way] = max(record.offset, newest.get(way, -1))
         copies[record.origin, record.offset] += 1
     summary.twice = sum(count - 1 for count in copies.values())
-    for group_id, group in lab.scenario.groups.items():
-        if group.transform is None or group.transform.to not in lab.scenario.readers[reader.name].topics:
+    for group_id, group in simulation.scenario.groups.items():
+        if group.transform is None or group.transform.to not in simulation.scenario.readers[reader.name].topics:
             continue
-        committed = committed_offsets(lab, group_id)
+        committed = committed_offsets(simulation, group_id)
         for topic in group.topics:
-            for index in range(len(lab.cluster.topics[topic].partitions)):
+            for index in range(len(simulation.cluster.topics[topic].partitions)):
                 origin = TopicPartition(topic, index)
-                end = lab.cluster.topics[topic].end(index, lab.world.now)
+                end = simulation.cluster.topics[topic].end(index, simulation.world.now)
                 summary.went_in += end
                 missing = [offset for offset in range(end) if (origin, offset) not in copies]
                 unread = sum(1 for offset in missing if (origin, offset) in ahead)
@@ -185,11 +185,11 @@ class TransactionSummary:
     handled_again: int = 0
 
 
-def summarise_transactions(lab: Lab, group_id: str) -> TransactionSummary:
+def summarise_transactions(simulation: Simulation, group_id: str) -> TransactionSummary:
     """The numbers of one group."""
     summary = TransactionSummary()
     handled: Counter[tuple[TopicPartition, int]] = Counter()
-    for consumer in lab.consumers.values():
+    for consumer in simulation.consumers.values():
         if isinstance(consumer, TransactionalTransformActor) and consumer.config.group_id == group_id:
             counts = consumer.counts
             summary.begun += len(counts.transactions)

@@ -25,7 +25,7 @@ from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.scenario.reading import BadScenario, read_scenario, text_of
 from rejoin.simulation.search.search import BadRange, SearchReport, parse_seeds, search_seeds
 
-GALLERY: Final = Path(__file__).parent / "gallery"
+GALLERY: Final = Path(__file__).parents[1] / "gallery"
 BAR_AFTER_S: Final = 2.0
 
 
@@ -76,7 +76,7 @@ def _play(
     if scenario.question and not quiet:
         print(f"{printable_lines(scenario.question)}\n")
     with _progress(scenario.horizon) as on_progress:
-        lab, summary = play(
+        simulation, summary = play(
             scenario,
             seed,
             skip=not plain,
@@ -87,7 +87,7 @@ def _play(
             on_progress=on_progress,
         )
     if html is not None:
-        html.write_text(render(lab, summary, marks, title, lines), encoding="utf-8")
+        html.write_text(render(simulation, summary, marks, title, lines), encoding="utf-8")
     if not quiet:
         print()
     print("\n".join(map(printable, show(summary))))
