@@ -37,11 +37,12 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.came = False
+        self._ended = False
 
     def take(self) -> None:
         """Handle them here, also after Spark's start, whose own handler calls the JVM in the midst of another call."""
         if threading.current_thread() is threading.main_thread():
-            for number in _SIGNALS:
+            for number in (*_SIGNALS, signal.SIGALRM):
                 signal.signal(number, self._interrupt)
 
     def check(self) -> None:
@@ -49,17 +50,21 @@ class Interrupts:
         if self.came:
             raise KeyboardInterrupt
 
+    def ignore(self) -> None:
+        """From now on nothing is raised: the first signal has begun the shutdown, which takes a moment."""
+        self._ended = True
+
     def _interrupt(self, *_: Any) -> None:
-        self.came = True
-        raise KeyboardInterrupt
+        if not self._ended:
+            self.came = True
+            raise KeyboardInterrupt
 
     def dropped(self, what: sys.UnraisableHookArgs) -> None:
         """As ``sys.unraisablehook``: an interrupt that could not be raised where it came comes once more."""
-        if self.came and issubclass(what.exc_type, KeyboardInterrupt):
-            signal.signal(signal.SIGALRM, self._interrupt)
-            signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
-        else:
+        if not (self.came and issubclass(what.exc_type, KeyboardInterrupt)):
             sys.__unraisablehook__(what)
+        elif not self._ended and threading.current_thread() is threading.main_thread():
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
 
 
 @contextmanager
@@ -80,11 +85,3 @@ def interrupts() -> Iterator[Interrupts]:
         signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def ignore_interrupts() -> None:
-    """The first signal has begun the shutdown, which takes a moment."""
-    if threading.current_thread() is threading.main_thread():
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        for number in _SIGNALS:
-            signal.signal(number, signal.SIG_IGN)

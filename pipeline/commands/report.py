@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.markup import escape
 
-from rejoin.pipeline.commands.interrupts import STOPPED, Interrupts, ignore_interrupts, interrupts, quietly
+from rejoin.pipeline.commands.interrupts import STOPPED, Interrupts, interrupts, quietly
 from rejoin.pipeline.commands.options import BadOption, check_least, check_master, check_out
 from rejoin.pipeline.reading.inputs import InputFile, NoInput, must_name_groups
 from rejoin.pipeline.report.console import show
@@ -57,7 +57,7 @@ def run(
             interrupted.check()
         except (BadOption, NoInput, NoJava, SparkTrouble, OSError, KeyboardInterrupt) as problem:
             if interrupted.came or isinstance(problem, KeyboardInterrupt):
-                ignore_interrupts()
+                interrupted.ignore()
                 print(f"stopped; what is in {out} is not complete", file=sys.stderr)
                 return STOPPED
             print(problem, file=sys.stderr)

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 from rich.live import Live
 
-from rejoin.pipeline.commands.interrupts import Interrupts, ignore_interrupts, interrupts, quietly
+from rejoin.pipeline.commands.interrupts import Interrupts, interrupts, quietly
 from rejoin.pipeline.commands.options import BadOption, check_master, check_out
 from rejoin.pipeline.findings.formatting import count
 from rejoin.pipeline.live.dashboard import Dashboard, finding, line
@@ -33,7 +33,7 @@ from rejoin.pipeline.live.service import NotAService, ServiceClient, ServiceDown
 from rejoin.pipeline.live.store import StoreTrouble, WatchStore
 from rejoin.pipeline.live.tables import TableSummary, make_tables
 from rejoin.pipeline.spark.java import NoJava
-from rejoin.pipeline.spark.session import SparkTrouble, session, trouble
+from rejoin.pipeline.spark.session import SparkTrouble, aside, session, trouble
 
 _LONGEST_PAUSE_SECONDS: Final = 15.0
 _LOOK_SECONDS: Final = 0.25
@@ -70,33 +70,23 @@ def run(
     except (BadOption, ValueError) as problem:
         errors.print(str(problem), style="red")
         return 2
-    with quietly(), interrupts() as interrupted, ExitStack() as closing:
+    with quietly(), interrupts() as interrupted:
         try:
-            folder = out or Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="rejoin-watch-")))
-            store = WatchStore(folder)
-            inputs = urls or sorted(str(each.resolve()) for each in journal)
-            closing.enter_context(store.held("services" if urls else "files", inputs))
-            if urls and once:
-                _ask_all(urls)
-            with errors.status("starting Spark"):
-                spark = closing.enter_context(session(master, fast=True, settings=SETTINGS, app="rejoin-watch"))
-            interrupted.take()
-            follower = _Watch(spark, store, urls, inputs, journal, every, lost, console, errors)
-            made = follower.once() if once else follower.on_and_on(interrupted)
-        except (
-            StoreTrouble,
-            NoJava,
-            SparkTrouble,
-            ServiceDown,
-            NotAService,
-            StreamFailure,
-            OSError,
-            KeyboardInterrupt,
-        ) as problem:
-            if interrupted.came or isinstance(problem, KeyboardInterrupt):
-                ignore_interrupts()
-                errors.print(_stopped(out))
-                return 0
+            with ExitStack() as closing, _said(interrupted, errors, out):
+                folder = out or Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="rejoin-watch-")))
+                store = WatchStore(folder)
+                inputs = urls or sorted(str(each.resolve()) for each in journal)
+                closing.enter_context(store.held("services" if urls else "files", inputs))
+                if urls and once:
+                    _ask_all(urls)
+                with errors.status("starting Spark"):
+                    spark = closing.enter_context(session(master, fast=True, settings=SETTINGS, app="rejoin-watch"))
+                interrupted.take()
+                follower = _Watch(spark, store, urls, inputs, journal, every, lost, console, errors)
+                made = follower.once() if once else follower.on_and_on(interrupted)
+        except KeyboardInterrupt:
+            return 0
+        except (StoreTrouble, NoJava, SparkTrouble, ServiceDown, NotAService, StreamFailure, OSError) as problem:
             errors.print(str(problem), style="red")
             return 2
     if out is not None:
@@ -104,9 +94,18 @@ def run(
     return 0 if made is not None else 1
 
 
-def _stopped(out: Path | None) -> str:
-    kept = f"the same command goes on from here: {out}" if out else "with --out DIR it would go on from here"
-    return f"stopped; {kept}"
+@contextmanager
+def _said(interrupted: Interrupts, errors: Console, out: Path | None) -> Iterator[None]:
+    """Say that it was interrupted. What else failed after that failed because of it, and is KeyboardInterrupt too."""
+    try:
+        yield
+    except BaseException as problem:
+        if not (interrupted.came or isinstance(problem, KeyboardInterrupt)):
+            raise
+        interrupted.ignore()
+        kept = f"the same command goes on from here: {out}" if out else "with --out DIR it would go on from here"
+        errors.print(f"stopped; {kept}")
+        raise KeyboardInterrupt from None
 
 
 def _checked(
@@ -167,11 +166,11 @@ class _Watch:
         """Follow until interrupted."""
         with ExitStack() as closing:
             maker = _Maker(self._spark, self._store)
-            closing.callback(maker.stop)
+            closing.callback(aside, maker.stop, _LONGEST_END_SECONDS)
             events = _RestartingQuery(lambda: keep_events(self._lines("wait"), self._store, every_seconds=self._every))
             live = _RestartingQuery(lambda: keep_rebalances(self._spark, self._store, every_seconds=self._every))
-            closing.callback(live.stop)
-            closing.callback(events.stop)
+            closing.callback(aside, live.stop)
+            closing.callback(aside, events.stop)
             show: Callable[[], None] | None = None
             if self._console.is_terminal:
                 screen = Live(console=self._console, get_renderable=self._board.shown, auto_refresh=False)
@@ -253,9 +252,7 @@ class _RestartingQuery:
     def stop(self) -> None:
         """End it; what it has not committed is done again the next time."""
         if self._query is not None:
-            # Interrupted in the middle of a call, Spark's bridge may be of no use any more.
-            with suppress(Exception):
-                self._query.stop()
+            self._query.stop()
 
     def _failed(self, query: StreamingQuery) -> None:
         self._query = None

@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -68,8 +68,6 @@ _FAST: Final = {
     "spark.shuffle.spill.compress": "false",
 }
 _FAST_MEMORY: Final = "1g"
-_PATIENCE_S: Final = 10.0
-"""How long Spark may take to stop after Ctrl-C; the JVM ends with this process anyway."""
 _FAST_JVM: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -Xms512m"
 _LOOKED_UP: Final = (
     "functions",
@@ -159,7 +157,7 @@ def session(
         yield spark
     except KeyboardInterrupt:
         if before is None:
-            _stop_from_aside(spark)
+            aside(spark.stop)
         raise
     except BaseException:
         if before is None:
@@ -169,16 +167,19 @@ def session(
         spark.stop()
 
 
-def _stop_from_aside(spark: SparkSession) -> None:
-    """Stop after Ctrl-C. The call to the JVM that it came into was cut off, so this thread can make no other."""
-    aside = threading.Thread(target=_try_to_stop, args=(spark,), daemon=True)
-    aside.start()
-    aside.join(_PATIENCE_S)
+def aside(call: Callable[[], Any], patience_s: float = 10.0) -> None:
+    """Call Spark from another thread, and wait for it. What it raises is dropped.
+
+    Ctrl-C cuts off the call to the JVM that the main thread is in, whose answer the next call would take for its own.
+    """
+    thread = threading.Thread(target=_try, args=(call,), daemon=True)
+    thread.start()
+    thread.join(patience_s)
 
 
-def _try_to_stop(spark: SparkSession) -> None:
+def _try(call: Callable[[], Any]) -> None:
     with suppress(Exception):
-        spark.stop()
+        call()
 
 
 def log_file() -> Path:

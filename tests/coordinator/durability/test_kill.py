@@ -83,6 +83,9 @@ def test_nothing_acknowledged_is_lost(service: Service) -> None:
             service.start()
             check(service, processes, committers)
         until(lambda: is_stable(service, 4), "the group did not become Stable by itself")
+        # No kill comes after these commits, so the answer of each is seen.
+        stored = committed_offsets(service)
+        until(lambda: all_go_on(service, stored), "commits of the group do not go on")
         check(service, processes, committers)
     finally:
         for committer in committers:
@@ -94,6 +97,17 @@ def test_nothing_acknowledged_is_lost(service: Service) -> None:
             stop_all([service.process])
     assert all(committer.looked >= ROUNDS for committer in committers)
     check_journals(service.folder / "journal")
+
+
+def committed_offsets(service: Service) -> dict[int, int]:
+    """Partition to committed offset of the group, of those that have one."""
+    view = service.look(f"/groups/{GROUP}")
+    return {row["partition"]: row["offset"] for row in view["offsets"]} if view is not None else {}
+
+
+def all_go_on(service: Service, stored: dict[int, int]) -> bool:
+    found = committed_offsets(service)
+    return all(found.get(partition, -1) > stored.get(partition, -1) for partition in range(PARTITIONS))
 
 
 def has_ended(process: subprocess.Popen[bytes]) -> bool:
@@ -124,8 +138,8 @@ def check_journals(journal: Path) -> None:
         for row in read_journal(journal, events(coordinator_events, Event), source="coordinator")
         if isinstance(row.event, GroupLoaded) and row.event.group_id == GROUP
     ]
-    # A coordinator that is killed takes along the events that it had not written yet, so not every load is there.
-    assert len(loads) > ROUNDS // 2
+    # A coordinator that is killed takes along the events that it had not written yet; the last one was not killed.
+    assert len(loads) >= max(1, ROUNDS // 3)
     for loaded_at, generation in loads:
         completed = [event.generation for at, event in in_order if isinstance(event, GroupSynced) and at < loaded_at]
         assert max(completed, default=0) <= generation, "a generation that was complete is not there any more"

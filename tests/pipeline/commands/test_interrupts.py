@@ -36,3 +36,15 @@ def test_an_interrupt_that_a_library_swallows_is_seen_at_the_next_check() -> Non
             signal.raise_signal(signal.SIGTERM)
         with pytest.raises(KeyboardInterrupt):
             interrupted.check()
+
+
+def test_none_comes_while_the_command_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    with interrupts() as interrupted:
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        interrupted.ignore()
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGALRM)
+        Finalized()
+        assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    assert capsys.readouterr().err == ""

@@ -182,7 +182,8 @@ def test_a_service_is_watched_over_its_restart_and_nothing_ugly_is_printed(spark
         with serving(kept, port=port) as again:
             again.publish(emitted[half:])
             watching.until("completed, took", len(finished))
-        assert watching.stop() == 0
+        code = watching.stop()
+        assert code == 0, f"exit code {code}:\n{watching.printed}"
     finally:
         watching.process.kill()
     assert "Traceback" not in watching.printed
