@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import singledispatch
 
+from rejoin.journal.events import consumer_groups, transactions
 from rejoin.journal.events import coordinator as events
-from rejoin.journal.events import transactions
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import Cause, CommittedOffset, Ownership
 
@@ -34,6 +34,13 @@ BEGAN_BECAUSE: dict[str, Callable[[str], str]] = {
     "store-failure": lambda member: f"the assignment of {member} could not be stored",
     "over-capacity": lambda _: "the group is larger than group.max.size",
     "downgrade": lambda member: f"{member} was the last with the consumer protocol",
+    "upgrade": lambda member: f"{member} is the first with the consumer protocol",
+    "rebalance-expiry": lambda member: f"{member} did not give up its partitions in time",
+    "did-not-rejoin": lambda member: f"{member} did not rejoin in time",
+    "topic-metadata": lambda _: "the subscribed topics have changed",
+    "regex-resolved": lambda _: "a regular expression matches other topics",
+    "assignor-changed": lambda member: f"with {member} most members ask for another assignor",
+    "failover": lambda _: "loaded before all members had reached the epoch",
 }
 
 
@@ -174,7 +181,8 @@ def _(event: events.LeaderChanged) -> str:
 @_format.register
 def _(event: events.RebalanceStarted) -> str:
     kind = "first rebalance" if event.initial else "rebalance"
-    return f"{kind}: {cause_text(event.cause)} (at most {event.join_timeout_ms} ms)"
+    limit = "" if event.join_timeout_ms is None else f" (at most {event.join_timeout_ms} ms)"
+    return f"{kind}: {cause_text(event.cause)}{limit}"
 
 
 @_format.register
@@ -273,6 +281,78 @@ def _(event: events.TopicGrown) -> str:
 @_format.register
 def _(event: events.TopicDeleted) -> str:
     return f"{event.topic}  topic deleted"
+
+
+# --- groups of the consumer protocol
+
+
+@_format.register
+def _(event: consumer_groups.GroupEpochBumped) -> str:
+    return f"group epoch {event.generation}: {cause_text(event.cause)}"
+
+
+@_format.register
+def _(event: consumer_groups.TargetAssignmentComputed) -> str:
+    changed = ownership(event.target) if event.target else "nothing new"
+    return f"target of epoch {event.generation} by {event.assignor}: {changed}"
+
+
+@_format.register
+def _(event: consumer_groups.RegexResolved) -> str:
+    return f"{event.pattern} matches {' '.join(event.topics) or 'no topic'}"
+
+
+@_format.register
+def _(event: consumer_groups.RevocationRequested) -> str:
+    limit = f" (at most {event.rebalance_timeout_ms} ms)"
+    return f"{event.member_id} is to give up {owned(event.partitions)}, still in epoch {event.member_epoch}{limit}"
+
+
+@_format.register
+def _(event: consumer_groups.RevocationCompleted) -> str:
+    return f"{event.member_id} has given up {owned(event.partitions)} after {event.revocation_ms} ms"
+
+
+@_format.register
+def _(event: consumer_groups.PartitionsAwaited) -> str:
+    held = ", ".join(f"{owned(topics)} of {member_id}" for member_id, topics in event.holders.items())
+    return f"{event.member_id} in epoch {event.member_epoch} waits for {held or 'what is free by now'}"
+
+
+@_format.register
+def _(event: consumer_groups.MemberReconciled) -> str:
+    return f"{event.member_id} reached epoch {event.member_epoch}: {owned(event.partitions)}"
+
+
+@_format.register
+def _(event: consumer_groups.MemberEpochFenced) -> str:
+    return f"{event.member_id} fenced with epoch {event.member_epoch}: it is in {event.current_epoch}"
+
+
+@_format.register
+def _(event: consumer_groups.StaticMemberLeft) -> str:
+    return f"{event.group_instance_id} left for a moment and keeps {owned(event.partitions)}: {event.member_id}"
+
+
+@_format.register
+def _(event: consumer_groups.GroupConverted) -> str:
+    return f"a {event.group_type} group from epoch {event.generation} on, through {event.member_id or 'a member'}"
+
+
+REFUSED_BECAUSE = {
+    "policy": "group.consumer.migration.policy does not allow it",
+    "size": "it has more members than the other protocol allows",
+    "protocol-type": "its members are no consumers",
+    "no-protocol": "it has not chosen an assignor that all members support",
+    "unreadable": "a subscription or an assignment cannot be read",
+    "user-data": "its assignor hands out user data, which would be lost",
+}
+
+
+@_format.register
+def _(event: consumer_groups.ConversionRefused) -> str:
+    why = REFUSED_BECAUSE[event.reason] + (f" ({event.culprit})" if event.culprit else "")
+    return f"{event.member_id or 'a member'} cannot make it a {event.group_type} group: {why}"
 
 
 # --- transactions

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from rejoin.journal.events import client, coordinator, simulation, transactions
+from rejoin.journal.events import client, consumer_groups, coordinator, simulation, transactions
 from rejoin.journal.events.base import Event, Long
 from rejoin.journal.events.fields import MEANINGS
 from rejoin.journal.schema import events_in
@@ -57,7 +57,7 @@ RANGES: Final = ArrayType(struct(topic=STRING, partition=INT, start=LONG, end=LO
 OFFSETS: Final = ArrayType(struct(topic=STRING, partition=INT, offset=LONG))
 
 EVENT_CLASSES: Final[dict[str, type[Event]]] = {
-    event.name: event for event in events_in(coordinator, transactions, client, simulation)
+    event.name: event for event in events_in(coordinator, consumer_groups, transactions, client, simulation)
 }
 """Every event of the journals, by its name."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from rejoin.coordinator.core.groups.classic.group import CLASSIC, ClassicGroup
 from rejoin.coordinator.core.groups.classic.member import Member
 from rejoin.coordinator.core.groups.classic.state import GroupState
+from rejoin.coordinator.core.groups.consumer.model.metadata import named_partitions
 from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER
 from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.groups.statistics import GroupStatistics, owned_partitions
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from rejoin.coordinator.core.groups.consumer.groups import ConsumerGroups
     from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
     from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember
-    from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
 
 
 def of_node(node_id: int, cluster: ClusterMetadata, shards: GroupShards) -> NodeView:
@@ -125,6 +124,7 @@ def of_consumer_group(kind: ConsumerGroups, group_id: str, deadlines: Deadlines)
     """A consumer group as it is in memory, which may be ahead of its log."""
     group = kind.group(group_id)
     session_timeout_ms = kind.session_timeout_ms(group.group_id)
+    progress = kind.progress(group_id)
     return ConsumerGroupView(
         group_id=group.group_id,
         partition=group.partition.partition,
@@ -142,8 +142,8 @@ def of_consumer_group(kind: ConsumerGroups, group_id: str, deadlines: Deadlines)
         pending_sync=[],
         subscribed_topics=sorted(group.subscriptions.topics),
         new_member_added=False,
-        rebalance_cause=None,
-        rebalances=0,
+        rebalance_cause=None if progress.rebalance is None else progress.rebalance.cause.cause,
+        rebalances=progress.rebalances,
         deadlines=_of_deadlines(group.partition, group.group_id, deadlines),
     )
 
@@ -162,7 +162,7 @@ def _of_consumer_member(
         rebalance_timeout_ms=metadata.rebalance_timeout_ms,
         protocols=[] if classic is None else [protocol.name for protocol in classic.protocols],
         topics=sorted(group.subscriptions.topics_of(metadata)),
-        assignment=_by_name(current.assigned, group.topics),
+        assignment=named_partitions(current.assigned, group.topics),
         is_leader=False,
         is_new=False,
         awaiting_join=False,
@@ -171,17 +171,11 @@ def _of_consumer_member(
         member_epoch=current.epoch,
         previous_member_epoch=current.previous_epoch,
         member_state=current.state.name,
-        pending_revocation=_by_name(current.pending, group.topics),
-        target=_by_name(group.target_of(member.member_id), group.topics),
+        pending_revocation=named_partitions(current.pending, group.topics),
+        target=named_partitions(group.target_of(member.member_id), group.topics),
         subscribed_regex=metadata.topic_regex or None,
         is_classic=member.is_classic,
     )
-
-
-def _by_name(partitions: Mapping[str, Collection[int]], topics: TopicsMetadata) -> dict[str, list[int]]:
-    """Partitions by the names of their topics; without those of topics that are gone."""
-    named = {topics.named(topic_id): sorted(indexes) for topic_id, indexes in partitions.items() if indexes}
-    return dict(sorted((name, indexes) for name, indexes in named.items() if name is not None))
 
 
 def of_offsets(offsets: GroupOffsets, topics: Topics, now: Millis) -> list[OffsetView]:

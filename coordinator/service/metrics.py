@@ -141,7 +141,9 @@ class Metrics:
 
     def _count_rebalance_completed(self, event: events.RebalanceCompleted) -> None:
         self.rebalances_completed += 1
-        self.unavailable_ms += event.rebalance_ms
+        if event.group_type == "classic":
+            # In a group of the consumer protocol only those stop that give something up.
+            self.unavailable_ms += event.rebalance_ms
         self.partitions_moved += event.moved
         self.partitions_regained += event.regained
 

@@ -1,8 +1,8 @@
 """What an event is: emitted once, by the core that decided it.
 
-The coordinator's events are in ``journal.events.coordinator`` and ``journal.events.transactions``, the consumer's in
-``journal.events.client``, the simulation's in ``journal.events.simulation``. Log lines, the live page, transcripts,
-journal rows and tables are all made from them; ``journal.segments`` says how they are kept.
+The coordinator's events are in ``coordinator``, ``consumer_groups`` and ``transactions``, the consumer's in ``client``,
+the simulation's in ``simulation``. Log lines, the live page, transcripts, journal rows and tables are all made from
+them; ``journal.segments`` says how they are kept.
 """
 
 from __future__ import annotations

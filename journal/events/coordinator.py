@@ -27,6 +27,13 @@ CauseClass = Literal[
     "store-failure",
     "over-capacity",
     "downgrade",
+    "upgrade",
+    "rebalance-expiry",
+    "did-not-rejoin",
+    "topic-metadata",
+    "regex-resolved",
+    "assignor-changed",
+    "failover",
 ]
 """Why a rebalance began. The names are used in Kafka-log parsers too, so that emulated and real evidence compare.
 
@@ -35,8 +42,16 @@ rejoin-leader: the leader of a Stable group joined again. static-metadata: a sta
 completed a rebalance. static-protocol: its restart changed the protocol that the group would choose. leave:
 LeaveGroup. session-expiry: no heartbeat in time. sync-expiry: no SyncGroup within the rebalance timeout. store-failure:
 the leader's assignment could not be stored. over-capacity: a loaded group is larger than ``group.max.size``.
-downgrade: the last member of the consumer protocol has gone, and the group is a classic one again.
+downgrade: the last member of the consumer protocol has gone, and the group is a classic one again. Only groups of the
+consumer protocol have these. upgrade: the first member of that protocol joined a classic group. rebalance-expiry: a
+member did not give up partitions within its rebalance timeout. did-not-rejoin: a classic member of such a group did not
+send JoinGroup in time. topic-metadata: subscribed topics were created, grew or are gone. regex-resolved: a regular
+expression matches other topics. assignor-changed: most members ask for another assignor. failover: a coordinator loaded
+a group whose members had not all reached its epoch.
 """
+
+GroupType = Literal["classic", "consumer"]
+"""The protocol of a group, as ListGroups names it."""
 
 RemovalCause = Literal["left", "session-expiry", "did-not-rejoin", "sync-expiry", "over-capacity", "rebalance-expiry"]
 
@@ -183,14 +198,18 @@ class LeaderChanged(GroupEvent):
 
 
 class RebalanceStarted(GroupEvent):
-    """A join phase began. ``generation`` is the old one; ``join_timeout_ms`` is how long it may take at the most."""
+    """A join phase began, or a group of the consumer protocol has a new epoch that its members have to reach.
+
+    ``generation`` is the old one; ``join_timeout_ms`` is how long the join phase may take at the most.
+    """
 
     generation: int
     previous_state: str
     cause: Cause
     initial: bool
-    join_timeout_ms: int
+    join_timeout_ms: int | None
     members: list[str]
+    group_type: GroupType = "classic"
 
 
 class RebalanceDelayExtended(GroupEvent):
@@ -245,6 +264,9 @@ class RebalanceCompleted(GroupEvent):
     whose last owner still is a member and is another now, even if they had no owner for a generation in between;
     ``regained`` are those whose last owner has gone, or which never had one. A static member that came back under a new
     id counts as the same member.
+
+    A group of the consumer protocol has no leader. Its ``join_ms`` last until the target was computed (Assigning),
+    its ``sync_ms`` until all members have reached it (Reconciling); only those stop that give something up.
     """
 
     generation: int
@@ -253,7 +275,7 @@ class RebalanceCompleted(GroupEvent):
     rebalance_ms: int
     join_ms: int
     sync_ms: int
-    leader: str
+    leader: str | None
     previous_leader: str | None
     protocol: str
     members_before: list[str]
@@ -262,15 +284,17 @@ class RebalanceCompleted(GroupEvent):
     owned_after: Ownership
     moved: int
     regained: int
+    group_type: GroupType = "classic"
 
 
 class GroupEmptied(GroupEvent):
-    """The join phase ended without members; that uses up a generation."""
+    """The join phase ended without members, or the last member has gone; that uses up a generation, or an epoch."""
 
     generation: int
     cause: Cause | None
     rebalance_ms: int
     owned_before: Ownership
+    group_type: GroupType = "classic"
 
 
 class CommittedOffset(BaseModel):

@@ -300,7 +300,9 @@ def _mistake() -> Column:
 def _fields() -> Column:
     pairs: list[Column] = []
     for name, event in EVENT_CLASSES.items():
-        pairs += [fn.lit(name), fn.array(*[fn.lit(field) for field in event.model_fields]).cast("array<string>")]
+        # A field that has a default came later: older journals lack it.
+        required = [field for field, info in event.model_fields.items() if info.is_required()]
+        pairs += [fn.lit(name), fn.array(*map(fn.lit, required)).cast("array<string>")]
     return fn.create_map(*pairs)
 
 

@@ -82,6 +82,7 @@ def test_a_row_is_its_envelope_and_the_events_own_fields(tmp_path: Path) -> None
         "initial": False,
         "join_timeout_ms": 300_000,
         "members": ["b-1"],
+        "group_type": "classic",
     }
 
 

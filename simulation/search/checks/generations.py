@@ -22,7 +22,7 @@ NONE: Final = ErrorCode.NONE
 
 def a_generation_goes_back(observed: Observations, step: ObservedStep) -> Iterator[str]:
     for event in step.effects:
-        if isinstance(event, (JoinPhaseEnded, GroupEmptied)):
+        if isinstance(event, JoinPhaseEnded) or (isinstance(event, GroupEmptied) and event.group_type == "classic"):
             before = observed.generations.get((step.node.name, event.group_id))
             if before is not None and event.generation != before + 1:
                 yield f"{event.group_id}: generation {event.generation} after {before}"

@@ -104,7 +104,7 @@ class ClassicGroups(GroupKind[ClassicGroup]):
 
     def adopt(self, group: ClassicGroup, cause: Cause | None) -> None:
         """A consumer group has become this one: sessions start anew, and with a cause a rebalance begins."""
-        self._statistics.start(group.group_id)
+        self._statistics.start(group.group_id).remember_loaded(group.leader, group.assignments(), readable=True)
         for member in group.members.values():
             self._members.restart_session(member)
         if cause is not None:

@@ -95,6 +95,7 @@ class ClassicMembers:
     def _check_join(self, group: ConsumerGroup, request: JoinGroupRequest) -> ErrorCode:
         settings = self._ctx.settings
         if settings.group_consumer_migration_policy == "disabled":
+            self._migration.refused(group.group_id, "classic", request.member_id, "policy")
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         error = check_room(group, request.member_id, request.group_instance_id, settings.group_consumer_max_size)
         if error is not ErrorCode.NONE:
@@ -125,7 +126,14 @@ class ClassicMembers:
             return ErrorCode.UNKNOWN_SERVER_ERROR
         metadata = described(before[0], request, context, subscription)
         update = Update(
-            member_id, before, metadata, self._owned(subscription), context.principal, downgrades=downgrades
+            member_id,
+            before,
+            metadata,
+            self._owned(subscription),
+            context.principal,
+            rejoins=True,
+            reason=request.reason,
+            downgrades=downgrades,
         )
         member = self._updates.apply(group, update, changes)
         if isinstance(member, ErrorCode):
@@ -172,7 +180,7 @@ class ClassicMembers:
             return owner.metadata, owner.current
         if owner_id is None:
             return NEW_MEMBER
-        return replace_static(group, group.members[owner_id], member_id, changes)
+        return replace_static(group, group.members[owner_id], member_id, changes, request.reason)
 
     def _owned(self, subscription: Subscription) -> Owned:
         owned: dict[str, set[int]] = {}

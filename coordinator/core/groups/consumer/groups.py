@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from rejoin.coordinator.core.groups.classic.groups import ClassicGroups
 from rejoin.coordinator.core.groups.consumer.classic_members import ClassicMembers
+from rejoin.coordinator.core.groups.consumer.group_events import GroupEvents
 from rejoin.coordinator.core.groups.consumer.group_settings import GroupSettings
 from rejoin.coordinator.core.groups.consumer.heartbeats import ConsumerHeartbeats
 from rejoin.coordinator.core.groups.consumer.members.regexes import Regexes
@@ -15,12 +16,13 @@ from rejoin.coordinator.core.groups.consumer.members.target import TargetAssignm
 from rejoin.coordinator.core.groups.consumer.members.timers import MemberTimers
 from rejoin.coordinator.core.groups.consumer.members.updating import Updates
 from rejoin.coordinator.core.groups.consumer.migration import Migration
-from rejoin.coordinator.core.groups.consumer.model.changes import Writes
+from rejoin.coordinator.core.groups.consumer.model.changes import Changes, Writes
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
 from rejoin.coordinator.core.groups.consumer.model.records import group_tombstones
 from rejoin.coordinator.core.groups.consumer.model.replay import ConsumerReplay
-from rejoin.coordinator.core.groups.consumer.model.state import ConsumerMemberState
+from rejoin.coordinator.core.groups.consumer.model.state import ConsumerGroupState, ConsumerMemberState
+from rejoin.coordinator.core.groups.consumer.progress import GroupProgress
 from rejoin.coordinator.core.groups.group import Group, GroupKind
 from rejoin.coordinator.core.groups.timers import GroupTimer
 from rejoin.coordinator.core.inputs import Context, Millis, RegexesResolved, Token
@@ -54,8 +56,9 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
         self._partition = log.partition
         self._settings = GroupSettings(ctx.settings, topics.group_configs)
         self.replay = ConsumerReplay(log.partition, groups, topics)
-        self.writes = Writes(ctx, log, groups, self.replay)
+        self.writes = Writes(log, self.replay)
         self.writes.on_stored = self._stored
+        self._events = GroupEvents(ctx, topics)
         self._timers = MemberTimers(ctx)
         self._regexes = Regexes(ctx, log, groups, topics, self.writes)
         self._targets = TargetAssignments(ctx.settings, topics)
@@ -163,16 +166,31 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
 
     # --- the life of a group
 
-    def _stored(self, group: Group) -> None:
+    def progress(self, group_id: str) -> GroupProgress:
+        """How far a group is, as the log has it, and the rebalance that is under way."""
+        return self._events.progress(group_id)
+
+    def _stored(self, group_id: str, changes: Changes) -> None:
         """A change of a group is in the log."""
+        group = self._groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
+            # It has become a classic one, or is gone.
+            self._events.deleted(group_id)
+            for event in changes.events:
+                self._ctx.emit(event)
             return
         if not group.persisted:
             group.persisted = True
             group.state_since = self._ctx.now
-            partition = self._partition.partition
-            self._ctx.emit(GroupCreated(group_id=group.group_id, offsets_partition=partition, simple=False))
-        before, state = group.shown_state, group.state
+            if changes.upgraded_from is None:
+                partition = self._partition.partition
+                self._ctx.emit(GroupCreated(group_id=group_id, offsets_partition=partition, simple=False))
+        progress = self._events.stored(group_id, changes)
+        self._show_state(group, progress.state)
+        self._events.finish(group_id, progress)
+
+    def _show_state(self, group: ConsumerGroup, state: ConsumerGroupState) -> None:
+        before = group.shown_state
         if before is not state:
             group.shown_state, group.previous_state, group.state_since = state, before, self._ctx.now
             self._ctx.emit(
@@ -198,6 +216,7 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
                 offset_count=offset_count,
             )
         )
+        self._events.loaded(group)
 
     def enforce_max_size(self, group: ConsumerGroup) -> None:
         """Kafka: a loaded group may be larger than it could become."""
@@ -211,4 +230,6 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
         self.writes.append(group.group_id, changes, completion)
 
     def deleted(self, group: ConsumerGroup) -> None:
+        if group.group_id not in self._groups:
+            self._events.deleted(group.group_id)
         self._regexes.forget(group.group_id)

@@ -25,6 +25,7 @@ from rejoin.coordinator.core.groups.consumer.model.state import JOIN_EPOCH, STAT
 from rejoin.coordinator.core.groups.group import Group, emit_fenced
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.step_context import StepContext
+from rejoin.journal.events.consumer_groups import MemberEpochFenced
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
     AssignedTopicPartitions,
@@ -35,8 +36,8 @@ from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
 )
 from rejoin.protocol.records.consumer_offsets import group_record
 
-Upgrade: TypeAlias = Callable[[ClassicGroup, Changes], ConsumerGroup | ErrorCode]
-"""Makes a consumer group of a classic one with members, or says why not."""
+Upgrade: TypeAlias = Callable[[ClassicGroup, str, Changes], ConsumerGroup | ErrorCode]
+"""Makes a consumer group of a classic one with members, for a member that joins, or says why not."""
 
 
 class ConsumerHeartbeats:
@@ -137,11 +138,29 @@ class ConsumerHeartbeats:
         before = find_member(group, member_id, request.instance_id, request.member_epoch, owned, changes)
         if isinstance(before, ErrorCode):
             emit_fenced(self._ctx, group, before, member_id, request.instance_id, "ConsumerGroupHeartbeat")
+            self._report_epoch(group, before, member_id, request)
             return before
         metadata = described(before[0], request, context)
-        update = Update(member_id, before, metadata, owned, context.principal, is_new_group)
+        rejoins = request.member_epoch == JOIN_EPOCH
+        update = Update(member_id, before, metadata, owned, context.principal, is_new_group, rejoins)
         member = self._updates.apply(group, update, changes)
         return member if isinstance(member, ErrorCode) else (member, before)
+
+    def _report_epoch(
+        self, group: ConsumerGroup, error: ErrorCode, member_id: str, request: ConsumerGroupHeartbeatRequest
+    ) -> None:
+        member = group.members.get(member_id)
+        if error is not ErrorCode.FENCED_MEMBER_EPOCH or member is None:
+            return
+        self._ctx.emit(
+            MemberEpochFenced(
+                group_id=group.group_id,
+                member_id=member_id,
+                group_instance_id=member.metadata.instance_id,
+                member_epoch=request.member_epoch,
+                current_epoch=member.current.epoch,
+            )
+        )
 
     def _group_of(self, request: ConsumerGroupHeartbeatRequest, changes: Changes) -> ConsumerGroup | ErrorCode:
         """The group of a request. A member that joins makes one, or makes a classic one its own kind."""
@@ -153,7 +172,7 @@ class ConsumerHeartbeats:
             return ErrorCode.GROUP_ID_NOT_FOUND
         if isinstance(group, ClassicGroup):
             if not group.is_empty:
-                return self._upgrade(group, changes)
+                return self._upgrade(group, request.member_id, changes)
             changes.write(group_record(group_id, None))
         return self._replay.new_group(group_id)
 

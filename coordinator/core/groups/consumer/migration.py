@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from rejoin.coordinator.core.groups.classic.group import ClassicGroup
+from rejoin.coordinator.core.groups.classic.group import CLASSIC, ClassicGroup
 from rejoin.coordinator.core.groups.classic.groups import ClassicGroups
 from rejoin.coordinator.core.groups.classic.member import Member as ClassicMember
 from rejoin.coordinator.core.groups.consumer.members.timers import MemberTimers
@@ -32,9 +32,11 @@ from rejoin.coordinator.core.groups.consumer.model.records import (
     target_record,
 )
 from rejoin.coordinator.core.groups.consumer.model.replay import Undo
+from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER
 from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.step_context import StepContext
-from rejoin.journal.events.coordinator import Cause
+from rejoin.journal.events.consumer_groups import ConversionRefusal, ConversionRefused, GroupConverted
+from rejoin.journal.events.coordinator import Cause, GroupType
 from rejoin.protocol.embedded.consumer_protocol import decode_assignment, decode_subscription, encode_partitions
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequestProtocol
@@ -64,30 +66,39 @@ class Migration:
 
     # --- upgrade
 
-    def upgrade(self, group: ClassicGroup, changes: Changes) -> ConsumerGroup | ErrorCode:
+    def upgrade(self, group: ClassicGroup, member_id: str, changes: Changes) -> ConsumerGroup | ErrorCode:
         """Make a consumer group of a classic one with members: each goes on with what it has."""
-        settings = self._ctx.settings
-        if (
-            settings.group_consumer_migration_policy not in UPGRADES
-            or not group.uses_consumer_protocol
-            or len(group.members) > settings.group_consumer_max_size
-        ):
+        group_id = group.group_id
+        forbidden = self._forbidden_upgrade(group)
+        if forbidden is not None:
+            self.refused(group_id, CONSUMER, member_id, forbidden)
             return ErrorCode.GROUP_ID_NOT_FOUND
         # Kafka: those that wait are answered before it is known whether the group can be converted.
         self._classic.answer_parked(group, ErrorCode.REBALANCE_IN_PROGRESS)
-        if group.protocol_name is None or any(
-            group.protocol_name not in member.protocol_names() for member in group.members.values()
-        ):
+        lacking = [each for each in group.members.values() if group.protocol_name not in each.protocol_names()]
+        if group.protocol_name is None or lacking:
             # Kafka: a group that has not chosen a protocol that all members support ends in an exception.
+            culprit = lacking[0].member_id if group.protocol_name is not None else None
+            self.refused(group_id, CONSUMER, member_id, "no-protocol", culprit)
             return ErrorCode.UNKNOWN_SERVER_ERROR
-        converted = self._converted(group, group.protocol_name)
+        converted = self._converted(group, group.protocol_name, member_id)
         if converted is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
         self._write_upgrade(group, converted, changes)
+        changes.upgraded_from = group.generation
+        changes.events.append(
+            GroupConverted(
+                group_id=group_id,
+                group_type=CONSUMER,
+                generation=group.generation,
+                member_id=member_id,
+                members=list(group.members),
+            )
+        )
         made = self._groups[group.group_id]
         assert isinstance(made, ConsumerGroup), "the records of an upgrade make a consumer group"
-        for member_id, member in made.members.items():
-            self._timers.restart_session(member, group.members[member_id].session_timeout_ms)
+        for each, member in made.members.items():
+            self._timers.restart_session(member, group.members[each].session_timeout_ms)
         return made
 
     def _write_upgrade(
@@ -108,8 +119,31 @@ class Migration:
             )
             changes.write(current_record(group_id, member_id, current))
 
+    def _forbidden_upgrade(self, group: ClassicGroup) -> ConversionRefusal | None:
+        settings = self._ctx.settings
+        if settings.group_consumer_migration_policy not in UPGRADES:
+            return "policy"
+        if not group.uses_consumer_protocol:
+            return "protocol-type"
+        return "size" if len(group.members) > settings.group_consumer_max_size else None
+
+    def refused(
+        self,
+        group_id: str,
+        group_type: GroupType,
+        member_id: str,
+        reason: ConversionRefusal,
+        culprit: str | None = None,
+    ) -> None:
+        """Report that a group keeps its protocol though a member asked for another."""
+        self._ctx.emit(
+            ConversionRefused(
+                group_id=group_id, group_type=group_type, member_id=member_id, reason=reason, culprit=culprit
+            )
+        )
+
     def _converted(
-        self, group: ClassicGroup, protocol: str
+        self, group: ClassicGroup, protocol: str, joining: str
     ) -> dict[str, tuple[ConsumerMemberMetadata, Partitions]] | None:
         """Each member as one of a consumer group, with what it has; none where that cannot be read or would be lost."""
         converted = {}
@@ -118,9 +152,11 @@ class Migration:
                 subscription = decode_subscription(member.metadata_for(protocol))
                 assignment = decode_assignment(member.assignment) if member.assignment else None
             except ValueError:
+                self.refused(group.group_id, CONSUMER, joining, "unreadable", member.member_id)
                 return None
             if assignment is not None and assignment.user_data:
                 # Kafka: an assignor of the users' own would lose what it handed out.
+                self.refused(group.group_id, CONSUMER, joining, "user-data", member.member_id)
                 return None
             metadata = ConsumerMemberMetadata(
                 instance_id=member.group_instance_id,
@@ -150,10 +186,14 @@ class Migration:
     def downgrade(self, group: ConsumerGroup, leaving: Sequence[str], changes: Changes) -> bool:
         """Make a classic group of those that are left when the last modern members go, and let it rebalance."""
         left = len(group.members) - len(leaving)
-        if not left or not group.are_all_classic_without(leaving) or not self.may_downgrade(left):
+        if not left or not group.are_all_classic_without(leaving):
+            return False
+        if not self.may_downgrade(left):
+            is_forbidden = self._ctx.settings.group_consumer_migration_policy not in DOWNGRADES
+            self.refused(group.group_id, CLASSIC, leaving[0], "policy" if is_forbidden else "size")
             return False
         classic = self._classic_group(group, leaving, group.epoch)
-        self._swap(group, classic, changes)
+        self._swap(group, classic, leaving[0], changes)
         self._classic.adopt(classic, Cause(cause="downgrade", member_id=leaving[0]))
         return True
 
@@ -164,7 +204,7 @@ class Migration:
         """
         rebalances = group.epoch > group.assignment_epoch
         classic = self._classic_group(group, (), epoch)
-        self._swap(group, classic, changes)
+        self._swap(group, classic, member_id, changes)
         self._classic.adopt(classic, Cause(cause="downgrade", member_id=member_id) if rebalances else None)
 
     def may_downgrade(self, members: int) -> bool:
@@ -172,7 +212,7 @@ class Migration:
         settings = self._ctx.settings
         return settings.group_consumer_migration_policy in DOWNGRADES and members <= settings.group_max_size
 
-    def _swap(self, group: ConsumerGroup, classic: ClassicGroup, changes: Changes) -> None:
+    def _swap(self, group: ConsumerGroup, classic: ClassicGroup, member_id: str, changes: Changes) -> None:
         records = (*group_tombstones(group), group_record(group.group_id, classic.metadata()))
 
         def swap() -> Undo:
@@ -180,6 +220,15 @@ class Migration:
             return lambda: self._swap_back(group, classic)
 
         changes.make(records, swap)
+        changes.events.append(
+            GroupConverted(
+                group_id=group.group_id,
+                group_type=CLASSIC,
+                generation=classic.generation,
+                member_id=member_id,
+                members=list(classic.members),
+            )
+        )
 
     def _swap_back(self, group: ConsumerGroup, classic: ClassicGroup) -> None:
         self._groups[group.group_id] = group

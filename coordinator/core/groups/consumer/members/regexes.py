@@ -21,6 +21,7 @@ from rejoin.coordinator.core.inputs import RegexesResolved
 from rejoin.coordinator.core.runtime.appends import ShardLog
 from rejoin.coordinator.core.runtime.authorizer import Authorizer, Operation, Resource
 from rejoin.coordinator.core.step_context import StepContext
+from rejoin.journal.events.coordinator import Cause
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_groups import regular_expression_record
 
@@ -124,12 +125,14 @@ class Regexes:
         if what.topics is None or not isinstance(group, ConsumerGroup):
             return
         changes = self._writes.begin()
+        changes.cause = Cause(cause="regex-resolved")
         is_changed = False
         for regex, topics in what.topics.items():
             if regex not in group.subscriptions.regexes:
                 continue
             before = group.subscriptions.resolved.get(regex)
             is_changed |= topics != (frozenset() if before is None else before.topics)
+            changes.resolves_regexes |= before is None or topics != before.topics
             found = ResolvedRegex(frozenset(topics), what.version, self._ctx.now)
             changes.write(regex_record(group.group_id, regex, found))
         new_hash = metadata_hash(group.subscriptions.topics, self._topics)

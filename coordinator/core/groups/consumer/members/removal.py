@@ -13,7 +13,7 @@ from rejoin.coordinator.core.groups.consumer.members.timers import MemberTimers
 from rejoin.coordinator.core.groups.consumer.model.changes import Changes, OnWritten, Writes
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember
-from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata, metadata_hash
+from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata, metadata_hash, named_partitions
 from rejoin.coordinator.core.groups.consumer.model.records import (
     current_record,
     epoch_record,
@@ -22,7 +22,8 @@ from rejoin.coordinator.core.groups.consumer.model.records import (
 )
 from rejoin.coordinator.core.groups.consumer.model.state import STATIC_LEAVE_EPOCH
 from rejoin.coordinator.core.step_context import StepContext
-from rejoin.journal.events.coordinator import MemberRemoved, RemovalCause
+from rejoin.journal.events.consumer_groups import StaticMemberLeft
+from rejoin.journal.events.coordinator import Cause, MemberRemoved, RemovalCause
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_groups import partition_metadata_tombstone, regular_expression_record
 
@@ -56,6 +57,13 @@ class Removals:
         state = group.state
         is_downgraded = self.downgrade(group, member_ids, changes)
         if not is_downgraded:
+            first = leaving[0]
+            changes.cause = Cause(
+                cause="leave" if cause == "left" else cause,
+                member_id=first.member_id,
+                group_instance_id=first.metadata.instance_id,
+                client_reason=reason,
+            )
             self.write(group, member_ids, changes)
         for member in leaving:
             if not is_downgraded:
@@ -86,6 +94,15 @@ class Removals:
         kept = {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.current.assigned.items()}
         away = replace(member.current, epoch=STATIC_LEAVE_EPOCH, assigned=kept, pending={})
         changes.write(current_record(group.group_id, member.member_id, away))
+        assert member.metadata.instance_id is not None, "only static members leave for a moment"
+        changes.events.append(
+            StaticMemberLeft(
+                group_id=group.group_id,
+                group_instance_id=member.metadata.instance_id,
+                member_id=member.member_id,
+                partitions=named_partitions(away.assigned, self._topics),
+            )
+        )
         self._writes.commit(group.group_id, changes, on_written)
 
     # --- timers

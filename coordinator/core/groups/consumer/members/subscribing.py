@@ -26,6 +26,7 @@ from rejoin.coordinator.core.groups.consumer.model.records import (
     target_record,
 )
 from rejoin.coordinator.core.groups.consumer.model.state import JOIN_EPOCH
+from rejoin.journal.events.coordinator import StaticMemberReplaced
 from rejoin.protocol.errors import ErrorCode
 
 Before: TypeAlias = tuple[ConsumerMemberMetadata, CurrentAssignment]
@@ -81,9 +82,22 @@ def _find_static(
     return replace_static(group, owner, member_id, changes)
 
 
-def replace_static(group: ConsumerGroup, owner: ConsumerMember, member_id: str, changes: Changes) -> Before:
+def replace_static(
+    group: ConsumerGroup, owner: ConsumerMember, member_id: str, changes: Changes, reason: str | None = None
+) -> Before:
     """Let a static member go on under another id: with its subscription, its target and what it has."""
     group_id = group.group_id
+    changes.events.append(
+        StaticMemberReplaced(
+            group_id=group_id,
+            group_instance_id=owner.metadata.instance_id or "",
+            old_member_id=owner.member_id,
+            member_id=member_id,
+            state=group.state,
+            rebalance=False,
+            client_reason=reason,
+        )
+    )
     metadata, target = owner.metadata, group.target_of(owner.member_id)
     current = replace(owner.current, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
     changes.write(*member_tombstones(group_id, [owner.member_id]))

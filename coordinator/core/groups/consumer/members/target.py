@@ -95,6 +95,7 @@ class TargetAssignments:
             }
             if group.targets.get(member_id) != target:
                 changes.write(target_record(group.group_id, member_id, target))
+        changes.assignor = assignor
         changes.write(target_epoch_record(group.group_id, group.epoch, now))
 
     def _counts(self, subscribed: Iterable[tuple[str, ...]]) -> dict[str, int]:

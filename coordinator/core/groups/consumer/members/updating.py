@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rejoin.coordinator.core.groups.consumer.group_settings import GroupSettings
+from rejoin.coordinator.core.groups.consumer.members.member_events import coming
 from rejoin.coordinator.core.groups.consumer.members.reconciliation import Goal, Owned, reconcile
 from rejoin.coordinator.core.groups.consumer.members.regexes import Regexes
 from rejoin.coordinator.core.groups.consumer.members.subscribing import NEW_MEMBER, Before
@@ -26,6 +27,7 @@ from rejoin.coordinator.core.groups.consumer.model.records import current_record
 from rejoin.coordinator.core.groups.consumer.model.state import ConsumerMemberState
 from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.step_context import StepContext
+from rejoin.journal.events.coordinator import Cause, CauseClass
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_groups import partition_metadata_tombstone
 
@@ -41,6 +43,10 @@ class Update:
     principal: str
     is_new_group: bool = False
     """Whether the request makes the group, or makes it of a classic one."""
+    rejoins: bool = False
+    """Whether the member joins again: with epoch 0, or by JoinGroup."""
+    reason: str | None = None
+    """What the client says why it joins (KIP-800)."""
     downgrades: bool = False
     """Whether the group is a classic one after it. Then a target that is due is not computed: the leader will."""
 
@@ -75,6 +81,7 @@ class Updates:
         choice_before = preferred_assignor(subscriptions.server_assignors) or default
         choice = preferred_with(subscriptions.server_assignors, before, after) or default
         stored_type = group.subscription_type
+        state = group.state
         if before != after or update.before is NEW_MEMBER:
             changes.write(metadata_record(group_id, member_id, after))
         made = self._groups[group_id]
@@ -83,10 +90,22 @@ class Updates:
         regex = self._regexes.subscribe(group, before, after, changes)
         if isinstance(regex, ErrorCode):
             return regex
+        changes.events += coming(
+            group,
+            member_id,
+            update.before,
+            after,
+            state=state,
+            session_timeout_ms=self._settings.session_timeout_ms(group_id),
+            rejoins=update.rejoins,
+            reason=update.reason,
+        )
         self._regexes.resolve_if_due(group, update.principal, wanted=regex.wants_resolution)
         names_changed = before.topic_names != after.topic_names
+        is_subscribed_anew = names_changed or regex.bumps_epoch
+        changes.cause = _cause(update, changes, is_subscribed_anew, choice != choice_before)
         is_evaluated = self._update_epoch(
-            group, changes, update.is_new_group, names_changed or regex.bumps_epoch or choice != choice_before
+            group, changes, update.is_new_group, is_subscribed_anew or choice != choice_before
         )
         if update.downgrades and group.epoch > group.assignment_epoch:
             return group.members[member_id]
@@ -136,3 +155,19 @@ class Updates:
             is_held=group.is_held,
         )
         return reconcile(before, goal, owned, subscription_changed=changed)
+
+
+def _cause(update: Update, changes: Changes, subscription_changed: bool, assignor_changed: bool) -> Cause | None:
+    """Why the group has a new epoch after this request; none where its topics have changed."""
+    why: CauseClass
+    if changes.upgraded_from is not None:
+        why = "upgrade"
+    elif update.before is NEW_MEMBER:
+        why = "join-new"
+    elif subscription_changed:
+        why = "rejoin-metadata"
+    elif assignor_changed:
+        why = "assignor-changed"
+    else:
+        return None
+    return Cause(cause=why, member_id=update.member_id, group_instance_id=update.metadata.instance_id)

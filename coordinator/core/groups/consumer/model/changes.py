@@ -12,10 +12,9 @@ from functools import partial
 from typing import TypeAlias
 
 from rejoin.coordinator.core.groups.consumer.model.replay import ConsumerReplay, Undo
-from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.runtime.appends import AppendCompletion, ShardLog, response_error_of_write
-from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.base import Event
+from rejoin.journal.events.coordinator import Cause
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.keyed import Record
 
@@ -29,7 +28,10 @@ Step: TypeAlias = Callable[[], Undo]
 class Changes:
     """The records of one request, each replayed when it is written."""
 
-    __slots__ = ("_deferred", "_replay", "_steps", "_undo", "events", "is_stored", "records")
+    __slots__ = (
+        *("_deferred", "_replay", "_steps", "_undo"),
+        *("assignor", "cause", "events", "is_stored", "records", "resolves_regexes", "upgraded_from"),
+    )
 
     def __init__(self, replay: ConsumerReplay) -> None:
         self._replay = replay
@@ -38,7 +40,15 @@ class Changes:
         self._deferred: list[Step] = []
         self.records: list[Record] = []
         self.events: list[Event] = []
-        """Emitted when the records are stored."""
+        """Emitted when the records are stored, before those that are made from them."""
+        self.cause: Cause | None = None
+        """Why the group has a new epoch; none where it is for its topics alone."""
+        self.assignor = ""
+        """The assignor that computed the target."""
+        self.resolves_regexes = False
+        """Whether topics of expressions were found."""
+        self.upgraded_from: int | None = None
+        """The generation of a classic group that becomes a consumer group."""
         self.is_stored = False
 
     def write(self, *records: Record) -> None:
@@ -81,14 +91,12 @@ class Changes:
 class Writes:
     """The changes of one shard's consumer groups that are being written."""
 
-    def __init__(self, ctx: StepContext, log: ShardLog, groups: dict[str, Group], replay: ConsumerReplay) -> None:
-        self._ctx = ctx
+    def __init__(self, log: ShardLog, replay: ConsumerReplay) -> None:
         self._log = log
-        self._groups = groups
         self._replay = replay
         self._in_flight: dict[str, list[Changes]] = {}
-        self.on_stored: Callable[[Group], None] = _nothing
-        """Called with a group when a change of it is in the log."""
+        self.on_stored: Callable[[str, Changes], None] = _nothing
+        """Called with a group id when a change of the group is in the log."""
 
     def begin(self) -> Changes:
         """A change without records yet."""
@@ -121,11 +129,7 @@ class Writes:
             del in_flight[0]
         if not in_flight:
             self._in_flight.pop(group_id, None)
-        group = self._groups.get(group_id)
-        if group is not None:
-            self.on_stored(group)
-        for event in changes.events:
-            self._ctx.emit(event)
+        self.on_stored(group_id, changes)
 
     def failed(self, group_id: str, changes: Changes) -> None:
         """A change is not in the log: undo it, and keep what came later."""
@@ -150,7 +154,7 @@ class Writes:
             each.redo()
 
 
-def _nothing(_: Group) -> None:
+def _nothing(_: str, __: Changes) -> None:
     """No one wants to know."""
 
 

@@ -26,6 +26,7 @@ from rejoin.coordinator.core.groups.consumer.model.state import (
     FIRST_EPOCH,
     ConsumerGroupState,
     ConsumerMemberState,
+    derived_state,
 )
 from rejoin.coordinator.core.groups.consumer.model.subscriptions import ResolvedRegex, Subscriptions
 from rejoin.coordinator.core.groups.group import Committer, RetentionStart
@@ -111,13 +112,8 @@ class ConsumerGroup:
     @property
     def state(self) -> ConsumerGroupState:
         """Derived from epochs and members, and costs no look at them."""
-        if not self.members:
-            return ConsumerGroupState.EMPTY
-        if self.epoch > self.assignment_epoch:
-            return ConsumerGroupState.ASSIGNING
-        if self._stable_at.get(self.assignment_epoch, 0) < len(self.members):
-            return ConsumerGroupState.RECONCILING
-        return ConsumerGroupState.STABLE
+        reconciled = self._stable_at.get(self.assignment_epoch, 0)
+        return derived_state(len(self.members), self.epoch, self.assignment_epoch, reconciled)
 
     @property
     def is_empty(self) -> bool:

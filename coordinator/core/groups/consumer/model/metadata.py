@@ -41,6 +41,12 @@ def ids_of(names: Iterable[str], topics: TopicsMetadata) -> dict[str, str]:
     return {topics.id_of(name): name for name in names if name in topics}
 
 
+def named_partitions(partitions: Mapping[str, Collection[int]], topics: TopicsMetadata) -> dict[str, list[int]]:
+    """Partitions by the names of their topics, in order; without those of topics that are gone."""
+    named = {topics.named(topic_id): sorted(indexes) for topic_id, indexes in partitions.items() if indexes}
+    return dict(sorted((name, indexes) for name, indexes in named.items() if name is not None))
+
+
 def metadata_hash(names: Iterable[str], topics: TopicsMetadata) -> int:
     """A number that stands for the subscribed topics as they are; 0 where there is none.
 

@@ -29,6 +29,15 @@ class ConsumerGroupState(StrEnum):
     DEAD = "Dead"
 
 
+def derived_state(members: int, epoch: int, assignment_epoch: int, reconciled: int) -> ConsumerGroupState:
+    """The state of a group by how many members it has, and how many of them have reached the target."""
+    if not members:
+        return ConsumerGroupState.EMPTY
+    if epoch > assignment_epoch:
+        return ConsumerGroupState.ASSIGNING
+    return ConsumerGroupState.RECONCILING if reconciled < members else ConsumerGroupState.STABLE
+
+
 class ConsumerMemberState(IntEnum):
     """Where a member stands on the way to its target. The value is that of its record."""
 

@@ -1,0 +1,67 @@
+"""The events of members that come, come back and change what they want; those that go are in ``removal.py``."""
+
+from __future__ import annotations
+
+from rejoin.coordinator.core.groups.consumer.members.subscribing import NEW_MEMBER, Before
+from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
+from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMemberMetadata
+from rejoin.coordinator.core.inputs import Millis
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.coordinator import MemberJoined, MemberRejoined
+
+
+def coming(
+    group: ConsumerGroup,
+    member_id: str,
+    before: Before,
+    after: ConsumerMemberMetadata,
+    *,
+    state: str,
+    session_timeout_ms: Millis,
+    rejoins: bool,
+    reason: str | None,
+) -> list[Event]:
+    """What a member's request says of itself: it is new, or joins again, or wants something else than before.
+
+    ``state`` is the group's before the request. The assignors of a modern member are the one that it asks for.
+    """
+    topics = sorted(group.subscriptions.topics_of(after))
+    if after.classic is None:
+        protocols = [] if after.server_assignor is None else [after.server_assignor]
+    else:
+        protocols = [protocol.name for protocol in after.classic.protocols]
+        session_timeout_ms = after.classic.session_timeout_ms
+    if before is NEW_MEMBER:
+        joined = MemberJoined(
+            group_id=group.group_id,
+            member_id=member_id,
+            group_instance_id=after.instance_id,
+            client_id=after.client_id,
+            client_host=after.client_host,
+            session_timeout_ms=session_timeout_ms,
+            rebalance_timeout_ms=after.rebalance_timeout_ms,
+            protocols=protocols,
+            topics=topics,
+            state=state,
+            client_reason=reason,
+        )
+        return [joined]
+    changed = _wishes(before[0]) != _wishes(after)
+    if not changed and not rejoins:
+        return []
+    rejoined = MemberRejoined(
+        group_id=group.group_id,
+        member_id=member_id,
+        group_instance_id=after.instance_id,
+        protocols=protocols,
+        topics=topics,
+        state=state,
+        changed=changed,
+        client_reason=reason,
+    )
+    return [rejoined]
+
+
+def _wishes(metadata: ConsumerMemberMetadata) -> tuple[object, ...]:
+    """What the group's assignment depends on, and which protocol the member speaks."""
+    return metadata.topic_names, metadata.topic_regex, metadata.server_assignor, metadata.classic is None
