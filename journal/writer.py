@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from rejoin.journal.envelope import JournalLine, RowEncoder, Source, StreamName
+from rejoin.journal.envelope import RowEncoder, Source, StreamName
 from rejoin.journal.events.base import Event
 from rejoin.journal.file_lock import FileLock, FileLocked
 from rejoin.journal.segments import OPEN, JournalError, JournalInUse, segments, seq_of
@@ -78,17 +78,18 @@ class JournalWriter:
 
     def append(self, event: Event, at_ms: int) -> int:
         """Take an event down and return its number."""
-        return self.record(event, at_ms).seq
+        self.record(event, at_ms)
+        return self._seq
 
-    def record(self, event: Event, at_ms: int) -> JournalLine:
-        """Take an event down and return its row."""
+    def record(self, event: Event, at_ms: int) -> bytes:
+        """Take an event down and return its row, whose number is ``seq``."""
         line = self._encoder.encode(self._seq + 1, at_ms, event)
         self._seq += 1
         if self._lost or self._buffered > self._most_waiting_bytes:
             self._lost += 1
         else:
-            self._buffer.append(line.text + b"\n")
-            self._buffered += len(line.text) + 1
+            self._buffer.append(line + b"\n")
+            self._buffered += len(line) + 1
         return line
 
     def take_lost(self) -> int:

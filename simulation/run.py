@@ -60,7 +60,7 @@ class RunJournal:
                 stream.flush()
         elif self._file is not None:
             self._rows[name] = self._rows.get(name, 0) + 1
-            self._file.write(stream.encode(self._rows[name], now, event).text + b"\n")
+            self._file.write(stream.encode(self._rows[name], now, event) + b"\n")
 
     def _open(self, name: str) -> JournalWriter | RowEncoder:
         if self._file is not None:

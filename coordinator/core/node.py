@@ -144,6 +144,10 @@ class Node:
         """When to come back with ``Elapsed`` at the latest, or none."""
         return self._ctx.deadlines.next()
 
+    def earliest_deadline(self) -> Millis | None:
+        """An instant before which nothing is due, or none; ``next_deadline`` may be later. Costs nothing."""
+        return self._ctx.deadlines.earliest()
+
     def _fire_until(self, last: Millis) -> None:
         while (key := self._ctx.deadlines.pop_due(last)) is not None:
             owner = key.owner

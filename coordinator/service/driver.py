@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol
 
 import structlog
 
@@ -353,10 +353,9 @@ class Runtime:
 
         if isinstance(partition, TopicIdPartition):
             assert effect.leased_by is not None, "a data partition is leased by an offsets partition"
-            entries = cast(tuple[DataEntry, ...], effect.records)
-            self._data_logs.append_data(partition, epoch, effect.leased_by, entries, stored)
+            self._data_logs.append_data(partition, epoch, effect.leased_by, effect.records, stored)
         else:
-            self._log.append(partition, epoch, cast(tuple[Record, ...], effect.records), stored)
+            self._log.append(partition, epoch, effect.records, stored)
 
     def _read(self, effect: ReadLog) -> None:
         partition, epoch = effect.partition, effect.epoch
@@ -381,8 +380,8 @@ class Runtime:
         self.topics.append(effect)
 
     def _set_alarm(self) -> None:
-        """Keep one alarm for the next deadline. One that rings before a deadline that has moved is set again."""
-        deadline = self.node.next_deadline()
+        """Keep one alarm, which rings by the next deadline. One that rings earlier is set again."""
+        deadline = self.node.earliest_deadline()
         if deadline is None or (self._alarm_at <= deadline and self._alarm is not None) or self._is_taking_arrivals:
             return
         if self._alarm is not None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from typing import Final, NamedTuple
 
-from rejoin.journal.envelope import JournalLine
 from rejoin.journal.events.base import Event
 
 RETAINED_ROWS: Final = 50_000
@@ -75,11 +74,9 @@ class Feed:
         """How many listeners wait for the next row."""
         return len(self._waiting)
 
-    def add(self, line: JournalLine, event: Event) -> None:
-        """Add the next row."""
-        seq, text = line
-        assert seq == self._head + 1, "rows come in order, without gaps"
-        self._head = seq
+    def add(self, text: bytes, event: Event) -> None:
+        """Add the next row, which has the number behind the head's."""
+        seq = self._head = self._head + 1
         entries, begin = self._entries, self._begin
         entries.append(FeedRow(seq, event.name, vars(event).get("group_id"), text))
         self._bytes += len(text)

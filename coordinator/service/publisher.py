@@ -61,12 +61,13 @@ class Publisher:
         self._newest_at = now
         feed = self.feed
         if self.journal is not None:
-            line = self.journal.record(event, now)
+            row = self.journal.record(event, now)
+            assert self.journal.seq == feed.head + 1, "the feed has every row of the journal"
             if not self._flush_ordered:
                 self._order_flush(FLUSH_SECONDS)
         else:
-            line = self._encoder.encode(feed.head + 1, now, event)
-        feed.add(line, event)
+            row = self._encoder.encode(feed.head + 1, now, event)
+        feed.add(row, event)
         self._metrics.count_event(event)
         is_in_summary = self._loads.take_in(event, together=self._quiet)
         level = "debug" if self._quiet or is_in_summary else level_of(event)

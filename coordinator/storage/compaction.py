@@ -119,31 +119,38 @@ def doomed(records: Sequence[Record]) -> set[int]:
         elif record.producer_id in markers:
             ended_at[index] = markers[record.producer_id]
     gone: set[int] = set()
-    newest: dict[object, int] = {}
-    tombstones: dict[object, int] = {}
-    newest_open: dict[object, int] = {}
+    # The hash of a key takes longest, so each record gets the number of its key once.
+    first_of_key: dict[object, int] = {}
+    keys: list[int] = []
+    newest: dict[int, int] = {}
+    tombstones: dict[int, int] = {}
+    newest_open: dict[tuple[int, int], int] = {}
     for index, record in enumerate(records):
         if isinstance(record, TransactionMarker):
+            keys.append(index)
             continue
+        key = first_of_key.setdefault(record.key, index)
+        keys.append(key)
         if record.producer_id >= 0:
             end = ended_at.get(index)
             if end is None:
-                newest_open[record.key, record.producer_id] = index
+                newest_open[key, record.producer_id] = index
                 continue
             if not _committed(records[end]):
                 gone.add(index)
                 continue
         elif record.value is None:
-            tombstones[record.key] = index
-        newest[record.key] = index
+            tombstones[key] = index
+        newest[key] = index
     for index, record in enumerate(records):
         if isinstance(record, TransactionMarker) or index in gone:
             continue
+        key = keys[index]
         if record.producer_id >= 0 and index not in ended_at:
-            late = newest_open[record.key, record.producer_id] > index
-            if late or tombstones.get(record.key, -1) > index:
+            late = newest_open[key, record.producer_id] > index
+            if late or tombstones.get(key, -1) > index:
                 gone.add(index)
-        elif newest[record.key] > index or record.value is None:
+        elif newest[key] > index or record.value is None:
             gone.add(index)
     needed = {end for index, end in ended_at.items() if index not in gone}
     gone.update(

@@ -34,8 +34,12 @@ _CRC_PIECE: Final = 65_536
 MAX_SEQUENCE: Final = 2**31 - 1
 
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+_UP_TO_CHECKSUM: Final = struct.Struct(">qiibI")
+_COVERED_BY_CHECKSUM: Final = struct.Struct(">hiqqqhii")
+"""The two parts of the header: up to the checksum, and what it covers."""
 _OFFSET_AND_LENGTH: Final = struct.Struct(">qi")
 _OFFSET_LENGTH_EPOCH: Final = struct.Struct(">qii")
+_new_header: Final = tuple.__new__
 
 
 class BatchHeader(NamedTuple):
@@ -102,7 +106,7 @@ class BatchHeader(NamedTuple):
 
 def parse_header(data: bytes | memoryview, at: int = 0) -> BatchHeader:
     """The header of the batch that begins at a position. Raises ``struct.error`` where the bytes end before."""
-    return BatchHeader._make(_HEADER.unpack_from(data, at))
+    return _new_header(BatchHeader, _HEADER.unpack_from(data, at))
 
 
 def size_at(data: bytes | memoryview, at: int = 0) -> int:
@@ -137,9 +141,10 @@ def stamped(
 
 def sealed(header: BatchHeader, records: bytes | memoryview) -> bytes:
     """A batch of these records: length and checksum are computed, all else is as the header says."""
-    header = header._replace(batch_length=LEAST_LENGTH + len(records))
-    batch = header.pack() + records
-    return b"".join((batch[: MAGIC_AT + 1], crc_of(batch).to_bytes(4, "big"), batch[ATTRIBUTES_AT:]))
+    base_offset, _, leader_epoch, magic, _, *covered = header
+    behind = b"".join((_COVERED_BY_CHECKSUM.pack(*covered), records))
+    length, crc = LEAST_LENGTH + len(records), google_crc32c.value(behind)
+    return _UP_TO_CHECKSUM.pack(base_offset, length, leader_epoch, magic, crc) + behind
 
 
 def is_intact(batch: bytes) -> bool:

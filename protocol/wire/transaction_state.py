@@ -5,9 +5,10 @@ Kafka: TransactionLog, MessageUtil.toVersionPrefixedBytes.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
+from rejoin.protocol.java import LONGEST_CACHED
 from rejoin.protocol.records.transaction_state import TransactionLogKey, TransactionLogValue
 from rejoin.protocol.unvalidated import unvalidated
 from rejoin.protocol.wire.errors import RecordsError, SchemaError
@@ -23,8 +24,16 @@ _VERSION_BYTES: Final = 2
 
 def key_bytes(transactional_id: str) -> bytes:
     """The key of a transactional id."""
+    key = _kept_key_bytes if len(transactional_id) <= LONGEST_CACHED else _key_bytes
+    return key(transactional_id)
+
+
+def _key_bytes(transactional_id: str) -> bytes:
     key = unvalidated(TransactionLogKey, transactional_id=transactional_id)
     return _prefix(KEY_VERSION) + _writer(TransactionLogKey, KEY_VERSION)(key)
+
+
+_kept_key_bytes = lru_cache(maxsize=1_024)(_key_bytes)
 
 
 def value_bytes(value: TransactionLogValue, version: int) -> bytes:

@@ -267,7 +267,7 @@ class Partition:
         self._in_flight, self._waiting = self._waiting, []
         if self._in_flight:
             self._append_id += 1
-            entries = tuple(wanted.entry for wanted in self._in_flight)
+            entries = tuple([wanted.entry for wanted in self._in_flight])
             self._ctx.effects.append(Append(self._append_id, self.partition, self.epoch, entries, self.leased_by))
 
     def stored(self, append_id: int, error: ErrorCode) -> None:

@@ -135,6 +135,8 @@ class Admission:
 
     def allows(self, api: type[Request], context: Context, resource: Resource, name: str = CLUSTER_NAME) -> bool:
         """Whether this API's operation on a resource is allowed."""
+        if self._authorizer.allows_everything:
+            return True
         operation = self._rules[api].operation(resource)
         assert operation is not None, f"{api.__name__} asks for nothing on a {resource}"
         return self._authorizer.allows(context.principal, operation, resource, name)

@@ -66,6 +66,10 @@ class Deadlines:
         """When this key is due, or none."""
         return self._due.get(key)
 
+    def earliest(self) -> Millis | None:
+        """An instant before which nothing is due, or none. What was cancelled or moved later still counts."""
+        return self._heap[0][0] if self._heap else None
+
     def next(self) -> Millis | None:
         """When the first of all is due, or none."""
         heap = self._heap

@@ -32,7 +32,7 @@ from rejoin.protocol.wire.writer import Part
 if TYPE_CHECKING:
     from rejoin.coordinator.service.kafka.connection import KafkaConnection
     from rejoin.protocol.messages.cluster.api_versions import ApiVersionsRequest
-    from rejoin.protocol.messages.records.produce import ProduceRequest, ProduceResponse
+    from rejoin.protocol.messages.records.produce import ProduceResponse
 
 _LONGEST_CLIENT_ID: Final = 1_024
 _LONGEST_HEAD: Final = 2_048
@@ -189,11 +189,13 @@ class RequestReader:
         if served.api is not PRODUCE:
             served.write(call.correlation_id, response, written)
         else:
-            self._look_at(call, cast("ProduceResponse", response))
-            if cast("ProduceRequest", call.request).acks:
+            request: Any = call.request
+            produced: Any = response
+            self._look_at(call, produced)
+            if request.acks:
                 served.write(call.correlation_id, response, written)
             else:
-                _check_unanswered(cast("ProduceResponse", response))
+                _check_unanswered(produced)
         error = served.error_of(response)
         millis = (perf_counter() - call.began) * 1_000
         metrics = served.metrics

@@ -32,8 +32,8 @@ class RecordedNode(DrivenNode):
     def journal(self) -> str:
         """All events as lines of a journal."""
         encoder = RowEncoder(RUN, "coordinator", "1")
-        lines = [encoder.encode(number, at, event).text for number, (at, event) in enumerate(self.timed, 1)]
-        lines.append(RowEncoder(RUN, "simulation", "lab").encode(1, self.now, RunEnded(seed=1)).text)
+        lines = [encoder.encode(number, at, event) for number, (at, event) in enumerate(self.timed, 1)]
+        lines.append(RowEncoder(RUN, "simulation", "lab").encode(1, self.now, RunEnded(seed=1)))
         return "".join(line.decode() + "\n" for line in lines)
 
 
