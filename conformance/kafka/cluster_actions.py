@@ -36,22 +36,22 @@ class KafkaActions:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    async def move(self, partition: int, broker: int, begins: Callable[[], None]) -> None:
-        """Make a broker the leader of an offsets partition: it becomes the first replica, and is elected."""
+    async def move(self, partition: int, broker: int, begins: Callable[[], None], topic: str = OFFSETS_TOPIC) -> None:
+        """Make a broker the leader of a partition: it becomes the first replica, and is elected."""
         others = [number for number in self._cluster.ports if number != broker]
         replicas = [broker, *others]
         body = {
             "timeoutMs": 10_000,
             "topics": [
-                {"name": OFFSETS_TOPIC, "partitions": [{"partitionIndex": partition, "replicas": replicas}]},
+                {"name": topic, "partitions": [{"partitionIndex": partition, "replicas": replicas}]},
             ],
         }
         await self._ask(broker, ALTER_PARTITION_REASSIGNMENTS, 0, body)
-        chosen = [{"topic": OFFSETS_TOPIC, "partitions": [partition]}]
+        chosen = [{"topic": topic, "partitions": [partition]}]
         await asyncio.sleep(SETTLED_SECONDS)
         begins()
         async with asyncio.timeout(20):
-            while await self._leader(broker, partition) != broker:
+            while await self._leader(broker, partition, topic) != broker:
                 await self._ask(
                     broker, ELECT_LEADERS, 2, {"electionType": PREFERRED, "topicPartitions": chosen, "timeoutMs": 5_000}
                 )
@@ -108,8 +108,8 @@ class KafkaActions:
         await asyncio.gather(*(some(f"filler-{number}") for number in range(FILLERS)))
         await connections.close()
 
-    async def _leader(self, broker: int, partition: int) -> int:
-        answer = await self._ask(broker, METADATA, 1, {"topics": [{"name": OFFSETS_TOPIC}]})
+    async def _leader(self, broker: int, partition: int, topic: str) -> int:
+        answer = await self._ask(broker, METADATA, 1, {"topics": [{"name": topic}]})
         partitions = {one["partitionIndex"]: one["leaderId"] for one in answer["topics"][0]["partitions"]}
         leader: int = partitions[partition]
         return leader

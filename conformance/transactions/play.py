@@ -174,6 +174,19 @@ class Play:
         self._all.append(connection)
         return connection
 
+    # --- where partitions are led
+
+    async def leader(self, topic: str, partition: int) -> int:
+        """The broker that leads a partition, as a broker that runs knows it; -1 if none does."""
+        broker = next(each for each in self.cluster.ports if each not in self.cluster.stopped)
+        return await self.leader_known_to(broker, topic, partition)
+
+    async def leader_known_to(self, broker: int, topic: str, partition: int) -> int:
+        found = await self.quietly("Metadata", {"topics": [{"topicId": ZERO_ID, "name": topic}]}, 12, broker=broker)
+        return next(
+            int(each["leaderId"]) for each in found["topics"][0]["partitions"] if each["partitionIndex"] == partition
+        )
+
     # --- what is no request
 
     def note(self, what: str, began: float, **more: Any) -> None:
@@ -189,6 +202,10 @@ class Play:
         """Several at the same time."""
         await asyncio.gather(*parts)
 
+    async def until(self, is_so: Callable[[], Awaitable[bool]]) -> None:
+        """Wait until something is so."""
+        await self._until(is_so)
+
     async def until_complete(self, transactional_id: str | None = None, *, broker: int = 1) -> None:
         """Wait until the coordinator shows no Prepare state."""
         began, wanted = self.elapsed(), transactional_id or self.transactional_id
@@ -200,11 +217,12 @@ class Play:
         await self._until(is_complete)
         self.note("wait until the transaction is complete", began, transactionalId=wanted)
 
-    async def settle(self, transactional_id: str) -> None:
+    async def settle(self, transactional_id: str, *, broker: int = 1) -> None:
         """Wait as :meth:`until_complete` does, but for a transaction that may stay in a Prepare state no longer."""
         began, body = self.elapsed(), {"transactionalIds": [transactional_id]}
         while self.elapsed() < began + SETTLE_MS:
-            (found,) = (await self.quietly("DescribeTransactions", body))["transactionStates"]
+            answer = await self.quietly("DescribeTransactions", body, broker=broker)
+            (found,) = answer["transactionStates"]
             if not found["transactionState"].startswith("Prepare"):
                 self.note("wait until the transaction is complete", began, transactionalId=transactional_id)
                 return

@@ -59,7 +59,9 @@ class Recorder:
                 async with slots:
                     try:
                         ids = await self._create_topics(cluster, script)
-                        recorded[script.name] = [self._header(script), *await Play(script, cluster, ids).play()]
+                        header = self._header(script) | await self._leaders(cluster, script)
+                        recorded[script.name] = [header, *await Play(script, cluster, ids).play()]
+                        await KafkaActions(cluster).restore()
                         await self._delete_topic(cluster, script)
                     except (ScriptFailed, TimeoutError, OSError, LookupError, TypeError, ValueError) as problem:
                         self.failed.append(f"{wanted.name}/{script.name}: {problem!r}")
@@ -73,7 +75,9 @@ class Recorder:
         everywhere = list(cluster.ports)
         for name, count in INTERNAL.items():
             assignments = [
-                {"partitionIndex": index, "brokerIds": [everywhere[index % len(everywhere)]]} for index in range(count)
+                {"partitionIndex": index, "brokerIds": [*everywhere[first:], *everywhere[:first]]}
+                for index in range(count)
+                for first in [index % len(everywhere)]
             ]
             topic = {"name": name, "numPartitions": -1, "replicationFactor": -1, "assignments": assignments}
             configs = [{"name": "cleanup.policy", "value": "compact"}]
@@ -152,6 +156,15 @@ class Recorder:
             if not seen["partitions"][0]["errorCode"]:
                 return
             await asyncio.sleep(0.01)
+
+    async def _leaders(self, cluster: Cluster, script: Script) -> Json:
+        """Which broker leads each partition of the internal topics, where there are several brokers."""
+        if self._set.brokers == 1:
+            return {}
+        play = Play(script, cluster, {})
+        leaders = {topic: [await play.leader(topic, index) for index in range(INTERNAL[topic])] for topic in INTERNAL}
+        play.close()
+        return {"leaders": leaders}
 
     async def _delete_topic(self, cluster: Cluster, script: Script) -> None:
         """The files of thousands of partitions are more than a process may have open."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from conformance.consumer_groups.scripts import sequences as member_sequences
 from conformance.consumer_groups.scripts import table as group_table
@@ -16,6 +17,8 @@ from conformance.transactions.scripts.lives import SECRET, denials, exhausted, r
 from conformance.transactions.scripts.sequences import sequences
 from conformance.transactions.scripts.states import EXPIRED, STATES, TIMED_OUT, State
 from conformance.transactions.scripts.tables import table
+from conformance.transactions.scripts.three_brokers import three_brokers
+from conformance.transactions.scripts.unusual import forgotten, timed_out, unusual
 
 COMMON: Final = {
     "offsets.topic.num.partitions": "4",
@@ -95,7 +98,7 @@ LATE_REQUESTS: Final = ("init", "add-partitions", "end", "produce", "offsets", "
 
 
 def _timed_out() -> Iterable[Script]:
-    return table(LATE_REQUESTS, TIMED_OUT, wait_ms=1_000)
+    return itertools.chain(table(LATE_REQUESTS, TIMED_OUT, wait_ms=1_000), timed_out())
 
 
 def _expired() -> Iterable[Script]:
@@ -125,6 +128,22 @@ ACLS: Final = {
     "allow.everyone.if.no.acl.found": "true",
 }
 
+SESSIONS: Final = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "300"}
+FORGETFUL: Final = {"producer.id.expiration.ms": "2000", "producer.id.expiration.check.interval.ms": "100"}
+
+
+def _older_sequences(version: int) -> Iterable[Script]:
+    return sequences(12, version)
+
+
+OF_OLDER_VERSIONS: Final[tuple[tuple[str, Callable[[int], Iterable[Script]], dict[str, Any]], ...]] = (
+    ("unusual", unusual, {"at_once": 1}),
+    ("sequences", _older_sequences, {"at_once": 1}),
+    ("restarts", restarts, {"at_once": 1, "is_fresh": False}),
+    ("epochs", exhausted, {"is_fresh": False}),
+)
+"""Sets for clusters of transaction versions 1 and 0."""
+
 SETS: Final = (
     ScriptSet("one", table),
     ScriptSet("several", _by_hand),
@@ -135,6 +154,14 @@ SETS: Final = (
     ScriptSet("restarts", restarts, at_once=1, is_fresh=False),
     ScriptSet("epochs", exhausted, is_fresh=False),
     ScriptSet("groups", _consumer_groups, CONSUMER_GROUPS, folder="consumer-groups"),
+    *(
+        ScriptSet(f"{name}-tv{version}", partial(scripts, version), features={"transaction.version": version}, **more)
+        for version in (1, 0)
+        for name, scripts, more in OF_OLDER_VERSIONS
+    ),
+    ScriptSet("three-brokers", three_brokers, TIMEOUTS | SESSIONS, brokers=3, at_once=1, is_fresh=False),
+    ScriptSet("unusual", unusual, at_once=1),
+    ScriptSet("forgotten", forgotten, FORGETFUL),
     ScriptSet("tv1", _version_1, features={"transaction.version": 1}),
     ScriptSet("tv0", _version_0, features={"transaction.version": 0}),
     ScriptSet("unverified", _unverified, {"transaction.partition.verification.enable": "false"}),

@@ -145,7 +145,12 @@ class RequestHandlers:
         from rejoin.coordinator.core.partitions.produce import ProduceRequests
 
         return ProduceRequests(
-            self.ctx, self.partitions, self.all_topics, self.admission, lambda: self.transactions.produce
+            self.ctx,
+            self.partitions,
+            self.all_topics,
+            self.admission,
+            lambda: self.transactions.produce,
+            self.shards.producers_of,
         )
 
     @cached_property

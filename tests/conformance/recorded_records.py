@@ -376,8 +376,8 @@ def version_differences(recorded: dict[str, Any], ours: dict[str, Any]) -> list[
     offered = {entry["apiKey"]: entry["maxVersion"] for entry in ours["apiKeys"]}
     found = [f"API {key}: {newest[key]} was recorded" for key in OF_TRANSACTIONS if newest[key] != offered.get(key)]
     for features in ("supportedFeatures", "finalizedFeatures"):
-        known = [each for each in recorded[features] if each["name"] == "transaction.version"]
-        if ours[features] != known:
+        known = [each for each in recorded.get(features, ()) if each["name"] == "transaction.version"]
+        if ours.get(features, []) != known:
             found.append(f"{features}: {known} was recorded")
     return found
 

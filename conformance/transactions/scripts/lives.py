@@ -141,12 +141,12 @@ def denials() -> Iterator[Script]:
 
 
 def _restarted(
-    how: str, probe: Probe, states: Mapping[str, State], *, is_now: bool
+    how: str, probe: Probe, states: Mapping[str, State], version: int, *, is_now: bool
 ) -> Callable[[Play], Awaitable[None]]:
     async def run(play: Play) -> None:
         producers = []
         for number, (name, state) in enumerate(states.items()):
-            producer = Producer(play, transactional_id=f"{play.transactional_id}-{name}")
+            producer = Producer(play, transactional_id=f"{play.transactional_id}-{name}", version=version)
             producer.timestamp = play.now() if is_now else producer.timestamp
             await state(producer, 2 * number)
             producers.append(producer)
@@ -174,11 +174,22 @@ PROBED: Final = {
 """What is asked after a restart."""
 
 
-def restarts() -> Iterator[Script]:
-    for number, (name, probe) in enumerate(PROBED.items()):
+PROBED_OF_OLD_CLIENTS: Final = {
+    "init-expected": REQUESTS["init"]["v5-expected"],
+    "commit": REQUESTS["end"]["v4-commit"],
+    "add-and-produce": REQUESTS["add-partitions"]["v3"],
+    "offsets": REQUESTS["offsets"]["v4"],
+}
+
+
+def restarts(version: int = 2) -> Iterator[Script]:
+    """Of a cluster of a transaction version."""
+    is_old = version < 2
+    for number, (name, probe) in enumerate((PROBED_OF_OLD_CLIENTS if is_old else PROBED).items()):
         how, is_now = ("stopped", "killed")[number % 2], number % 4 < 2
-        run = _restarted(how, probe, SURVIVORS, is_now=is_now)
-        yield Script(f"{name}-after-it-was-{how}", run, partitions=2 * len(SURVIVORS))
+        run = _restarted(how, probe, SURVIVORS, version, is_now=is_now)
+        suffix = f"-tv{version}" if is_old else ""
+        yield Script(f"{name}-after-it-was-{how}{suffix}", run, partitions=2 * len(SURVIVORS))
 
 
 # --- epochs that run out
@@ -186,9 +197,9 @@ def restarts() -> Iterator[Script]:
 LAST: Final = 32_766
 
 
-def _exhausted(steps: Iterable[str]) -> Callable[[Play], Awaitable[None]]:
+def _exhausted(steps: Iterable[str], version: int) -> Callable[[Play], Awaitable[None]]:
     async def run(play: Play) -> None:
-        looks, producer = Looks(play), Producer(play)
+        looks, producer = Looks(play), Producer(play, version=version)
         actions: dict[str, Callable[[], Awaitable[Any]]] = {
             "init": producer.init,
             "init-expected": lambda: producer.init(producer.known),
@@ -196,9 +207,9 @@ def _exhausted(steps: Iterable[str]) -> Callable[[Play], Awaitable[None]]:
             "commit": producer.commit,
             "abort": producer.abort,
             "commit-v4": lambda: producer.commit(4),
-            "other": Producer(play, "q").init,
+            "other": Producer(play, "q", version=version).init,
             "again": lambda: producer.end(True, producerId=producer.before[0], producerEpoch=producer.before[1]),
-            "offsets": producer.offsets,
+            "offsets": producer.offsets if version else lambda: producer.offsets({0: 5}, 3),
         }
         for step in steps:
             await actions[step]()
@@ -222,8 +233,10 @@ EXHAUSTED: Final = {
 }
 
 
-def exhausted(last: int = LAST) -> Iterator[Script]:
-    """Each begins some epochs before the last one."""
+def exhausted(version: int = 2) -> Iterator[Script]:
+    """Each begins some epochs before the last one, on a cluster of a transaction version."""
+    suffix = "" if version == 2 else f"-tv{version}"
     for before in (3, 2, 1):
         for name, steps in EXHAUSTED.items():
-            yield Script(f"epochs-end-in-{before}-{name}", _exhausted(steps), partitions=1, epoch=last - before)
+            run = _exhausted(steps, version)
+            yield Script(f"epochs-end-in-{before}-{name}{suffix}", run, partitions=1, epoch=LAST - before)

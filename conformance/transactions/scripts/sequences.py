@@ -1,6 +1,6 @@
 """Random sequences of requests: two producers with one transactional id, an older client, one without an id.
 
-A seed is a script. The requests depend on nothing but the seed and what was answered.
+A seed is a script. The requests depend on nothing but the seed, the version and what was answered.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ Choice: TypeAlias = Callable[[], Awaitable[Any]]
 
 
 class Sequence:
-    """One random sequence."""
+    """One random sequence on a cluster of a transaction version. Where it is 0 no client asks for a newer one."""
 
-    def __init__(self, play: Play, seed: str) -> None:
+    def __init__(self, play: Play, seed: str, version: int = 2) -> None:
         self._play = play
         self._random = random.Random(seed)
+        self._is_old = version == 0
         other = f"{play.transactional_id}-other"
         self._producers = [
-            Producer(play, "p"),
-            Producer(play, "q"),
+            Producer(play, "p", version=version),
+            Producer(play, "q", version=version),
             Producer(play, "r", other, version=1),
-            Producer(play, "s", other),
+            Producer(play, "s", other, version=version),
         ]
         self._plain = Producer(play, "i", None)
         self._looks = Looks(play)
@@ -81,14 +82,14 @@ class Sequence:
         known = producer.sequences.get(partition, 0)
         sequence = self._random.choice((known, known, max(0, known - 1), known + 2))
         epoch = max(0, producer.epoch + self._random.choice((0, 0, 0, -1, 1)))
-        version = self._random.choice((9, 11, 12, 13))
+        version = self._random.choice((9, 11) if self._is_old else (9, 11, 12, 13))
         transactional_id = self._random.choice(("", "", "", "tx-of-others"))
         return await producer.produce(
             partition, version=version, sequence=sequence, epoch=epoch, transactional_id=transactional_id
         )
 
     async def _end(self, producer: Producer) -> Any:
-        version = self._random.choice((producer.versions["EndTxn"],) * 3 + (1, 4, 5))
+        version = self._random.choice((producer.versions["EndTxn"],) * 3 + ((1, 4) if self._is_old else (1, 4, 5)))
         over = self._random.choice(({}, {}, {}, {"producerEpoch": max(0, producer.epoch - 1)}))
         return await producer.end(self._random.random() < 0.6, version, waits=False, **over)
 
@@ -101,14 +102,15 @@ class Sequence:
     async def _offsets(self, producer: Producer, partition: int) -> Any:
         if producer.version < 2 and self._random.random() < 0.7:
             await producer.add_offsets()
-        version = self._random.choice((producer.versions["TxnOffsetCommit"],) * 2 + (3, 5))
+        version = self._random.choice((producer.versions["TxnOffsetCommit"],) * 2 + (3, 2 if self._is_old else 5))
         answer = await producer.offsets({partition: self._random.randrange(100)}, version)
         await self._looks.offsets(partition, stable=self._random.random() < 0.5)
         return answer
 
     async def _add(self, producer: Producer, partition: int) -> Any:
         if self._random.random() < 0.5:
-            return await producer.add_as_broker(partition, verify=self._random.random() < 0.7)
+            verifies = self._is_old or self._random.random() < 0.7
+            return await producer.add_as_broker(partition, verify=verifies)
         return await producer.add(partition, version=self._random.choice((1, 2, 3)))
 
     async def _marker(self, producer: Producer, partition: int) -> None:
@@ -154,14 +156,15 @@ def _is_ending(answer: Any) -> bool:
     return isinstance(answer, dict) and ("producerEpoch" in answer or set(answer) <= {"errorCode", "throttleTimeMs"})
 
 
-def sequences(count: int) -> Iterator[Script]:
-    """Scripts by seed."""
-    for number in range(1, count + 1):
-        yield _script(f"sequence-{number:03}")
+def sequences(count: int, version: int = 2, first: int = 1) -> Iterator[Script]:
+    """Scripts by seed, for a cluster of a transaction version."""
+    for number in range(first, first + count):
+        name = f"sequence-{number:03}" if version == 2 else f"sequence-tv{version}-{number:03}"
+        yield _script(name, version)
 
 
-def _script(name: str) -> Script:
+def _script(name: str, version: int) -> Script:
     async def run(play: Play) -> None:
-        await Sequence(play, name).run()
+        await Sequence(play, name, version).run()
 
     return Script(name, run, partitions=PARTITIONS)

@@ -21,27 +21,27 @@ class OffsetProducers:
     """The producers of one offsets partition."""
 
     def __init__(self) -> None:
-        self._state = ProducerStateManager()
+        self.state = ProducerStateManager()
 
     def is_ongoing(self, producer_id: int, producer_epoch: int) -> bool:
         """Whether a transaction of this producer, in this epoch, is known to be open here."""
-        return self._state.is_ongoing(producer_id, producer_epoch)
+        return self.state.is_ongoing(producer_id, producer_epoch)
 
     def check(self, producer_id: int, producer_epoch: int) -> ErrorCode:
         """NONE, or why a producer cannot commit."""
-        is_fenced = self._state.is_fenced(producer_id, producer_epoch)
+        is_fenced = self.state.is_fenced(producer_id, producer_epoch)
         return ErrorCode.INVALID_PRODUCER_EPOCH if is_fenced else ErrorCode.NONE
 
     def epoch_of(self, producer_id: int) -> int:
         """The epoch of a producer as it is known here, or -1."""
-        entry = self._state.entries.get(producer_id)
+        entry = self.state.entries.get(producer_id)
         return NO_PRODUCER_EPOCH if entry is None else entry.epoch
 
     def check_marker(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, transaction_version: int
     ) -> ErrorCode:
         """NONE, or why a marker cannot be written."""
-        return self._state.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
+        return self.state.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
 
     def commit(self, producer_id: int, producer_epoch: int) -> None:
         """A producer commits within a transaction."""
@@ -61,7 +61,7 @@ class OffsetProducers:
         self.end(marker.producer_id, marker.producer_epoch, -1)
 
     def _entry(self, producer_id: int) -> ProducerStateEntry:
-        entry = self._state.entries.get(producer_id)
+        entry = self.state.entries.get(producer_id)
         if entry is None:
-            entry = self._state.entries[producer_id] = ProducerStateEntry(producer_id)
+            entry = self.state.entries[producer_id] = ProducerStateEntry(producer_id)
         return entry

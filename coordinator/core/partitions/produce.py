@@ -16,7 +16,8 @@ from rejoin.coordinator.core.inputs import Context, Millis, Token
 from rejoin.coordinator.core.partitions.delayed import DelayedOperation, DelayedTimer, Purgatory
 from rejoin.coordinator.core.partitions.partition import Partition
 from rejoin.coordinator.core.partitions.partitions import Partitions
-from rejoin.coordinator.core.partitions.producer_state import VerificationEntry
+from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager, VerificationEntry
+from rejoin.coordinator.core.partitions.transaction_events import TransactionEvents
 from rejoin.coordinator.core.partitions.validation import ProduceError, find_batch, validate
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.appends import AppendCompletion
@@ -33,6 +34,7 @@ from rejoin.protocol.messages.records.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.types import TopicIdPartition, TopicPartition
 from rejoin.protocol.unvalidated import unvalidated
 from rejoin.protocol.wire.record_batch import BatchHeader
@@ -43,10 +45,19 @@ ALL_IN_SYNC: Final = -1
 
 
 class TxnBatch(NamedTuple):
-    """A transactional batch for a partition that is led here."""
+    """A transactional batch for a partition that is led here, and what that knows of producers.
 
-    partition: Partition
+    ``events`` is none for a partition of ``__consumer_offsets``, which takes no batches of clients.
+    """
+
+    partition: TopicPartition
     header: BatchHeader
+    producers: ProducerStateManager
+    events: TransactionEvents | None
+
+
+OffsetsProducers: TypeAlias = Callable[[int], ProducerStateManager | None]
+"""The producers of an offsets partition that is led here."""
 
 
 Guards: TypeAlias = dict[TopicPartition, VerificationEntry | ProduceError | None]
@@ -217,12 +228,14 @@ class ProduceRequests:
         topics: Topics,
         admission: Admission,
         verifier: Callable[[], BatchVerifier],
+        offsets_producers: OffsetsProducers,
     ) -> None:
         self.ctx = ctx
         self._partitions = partitions
         self._topics = topics
         self._admission = admission
         self._verifier = verifier
+        self._offsets_producers = offsets_producers
         self.purgatory = Purgatory(ctx, DelayedTimer.PRODUCE_TIMEOUT)
 
     def produce(self, token: Token, request: ProduceRequest, context: Context) -> None:
@@ -285,7 +298,7 @@ class ProduceRequests:
             name = slot.topic
             if not self._admission.allows(ProduceRequest, context, Resource.TOPIC, name):
                 raise ProduceError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, by_log=False)
-            if not self._topics.has_partition(name, slot.index) and name not in INTERNAL_TOPICS:
+            if not self._topics.is_partition(name, slot.index):
                 raise ProduceError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, by_log=False)
             return find_batch(slot.records, context.api_version)
         except ProduceError as problem:
@@ -325,17 +338,29 @@ class ProduceRequests:
         slots: dict[TopicPartition, tuple[_Slot, BatchHeader]] = {}
         for slot, header in batches:
             try:
-                partition = self._partition(slot)
+                batch = self._batch(slot, header)
             except ProduceError as problem:
                 slot.refuse(problem)
             else:
-                found.append(TxnBatch(partition, header))
-                slots[TopicPartition(slot.topic, slot.index)] = slot, header
+                found.append(batch)
+                slots[batch.partition] = slot, header
         if found:
             on_guards = partial(self._append_guarded, production, plain, slots)
             self._verifier().verify(transactional_id, context.api_version, found, on_guards)
         else:
             self._append_all(production, plain)
+
+    def _batch(self, slot: _Slot, header: BatchHeader) -> TxnBatch:
+        """A batch for its coordinator. Raises :class:`ProduceError` where its partition is not led here."""
+        # Kafka: the coordinator comes before all that the append tests: internal topics, replicas in sync, the log.
+        name = TopicPartition(slot.topic, slot.index)
+        if slot.topic == OFFSETS_TOPIC:
+            producers = self._offsets_producers(slot.index)
+            if producers is None:
+                raise ProduceError(ErrorCode.NOT_LEADER_OR_FOLLOWER, by_log=False)
+            return TxnBatch(name, header, producers, None)
+        partition = self._led(slot)
+        return TxnBatch(name, header, partition.producers, partition.events)
 
     def _append_guarded(
         self,
@@ -395,20 +420,23 @@ class ProduceRequests:
 
     def _partition(self, slot: _Slot) -> Partition:
         """The partition to append to. Raises :class:`ProduceError`."""
-        name = slot.topic
-        if name in INTERNAL_TOPICS:
+        if slot.topic in INTERNAL_TOPICS:
             raise ProduceError(ErrorCode.INVALID_TOPIC_EXCEPTION, by_log=False)
-        identity = self._partitions.identify(name, slot.index)
+        slot.partition = partition = self._led(slot)
+        is_enough = partition.followers.is_enough(partition.config.min_insync_replicas)
+        if slot.production.acks == ALL_IN_SYNC and not is_enough:
+            raise ProduceError(ErrorCode.NOT_ENOUGH_REPLICAS, by_log=False)
+        return partition
+
+    def _led(self, slot: _Slot) -> Partition:
+        """The partition of a slot. Raises :class:`ProduceError` where this node does not lead it."""
+        identity = self._partitions.identify(slot.topic, slot.index)
         if identity is None:
-            message = f"the log of {name} is synthetic: it grows by itself, and takes no records"
+            message = f"the log of {slot.topic} is synthetic: it grows by itself, and takes no records"
             raise ProduceError(ErrorCode.INVALID_TOPIC_EXCEPTION, by_log=False, message=message)
         partition = self._partitions.get(identity)
         if partition is None:
             raise ProduceError(ErrorCode.NOT_LEADER_OR_FOLLOWER, by_log=False)
-        slot.partition = partition
-        is_enough = partition.followers.is_enough(partition.config.min_insync_replicas)
-        if slot.production.acks == ALL_IN_SYNC and not is_enough:
-            raise ProduceError(ErrorCode.NOT_ENOUGH_REPLICAS, by_log=False)
         return partition
 
     def leader_of(self, slot: _Slot, listener: str) -> tuple[LeaderIdAndEpoch, NodeEndpoint | None]:

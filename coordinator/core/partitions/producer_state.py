@@ -59,9 +59,10 @@ class VerificationEntry:
     ``adds``: the coordinator adds the partition, and does not only verify that it is in the transaction.
     """
 
-    __slots__ = ("adds", "epoch", "lowest_sequence")
+    __slots__ = ("adds", "began_at", "epoch", "lowest_sequence")
 
-    def __init__(self, header: BatchHeader, adds: bool) -> None:
+    def __init__(self, header: BatchHeader, adds: bool, now: Millis) -> None:
+        self.began_at = now
         self.epoch = header.producer_epoch
         self.lowest_sequence = header.base_sequence
         self.adds = adds
@@ -116,11 +117,11 @@ class ProducerStateManager:
         entry = self.entries.get(producer_id)
         return entry is not None and producer_epoch < entry.epoch
 
-    def verification(self, header: BatchHeader, adds: bool) -> VerificationEntry:
+    def verification(self, header: BatchHeader, adds: bool, now: Millis) -> VerificationEntry:
         """The entry of the attempt that a batch belongs to."""
         entry = self.verifications.get(header.producer_id)
         if entry is None:
-            entry = self.verifications[header.producer_id] = VerificationEntry(header, adds)
+            entry = self.verifications[header.producer_id] = VerificationEntry(header, adds, now)
         else:
             entry.update(header)
         return entry
@@ -165,7 +166,10 @@ class ProducerStateManager:
         first_offset, entry.current_txn_first_offset = entry.current_txn_first_offset, None
         entry.coordinator_epoch = coordinator_epoch
         entry.last_timestamp = header.max_timestamp
-        self.verifications.pop(header.producer_id, None)
+        verification = self.verifications.get(header.producer_id)
+        if verification is not None and not (verification.adds and verification.epoch == header.producer_epoch):
+            # Kafka: UnifiedLog.updateProducers. The marker of the transaction before has the epoch of the next one.
+            del self.verifications[header.producer_id]
         if first_offset is None:
             return None
         del self.ongoing[first_offset]
@@ -252,6 +256,11 @@ class ProducerStateManager:
             producer_id: entry
             for producer_id, entry in self.entries.items()
             if entry.current_txn_first_offset is not None or now - entry.last_timestamp < expiration_ms
+        }
+        self.verifications = {
+            producer_id: verification
+            for producer_id, verification in self.verifications.items()
+            if now - verification.began_at < expiration_ms
         }
 
 

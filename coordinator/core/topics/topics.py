@@ -164,6 +164,12 @@ class Topics:
     def has_partition(self, topic: str, partition: int) -> bool:
         return 0 <= partition < self.partition_count(topic)
 
+    def is_partition(self, topic: str, partition: int) -> bool:
+        """Whether there is such a partition, those of ``__consumer_offsets`` among them."""
+        if topic == OFFSETS_TOPIC:
+            return 0 <= partition < self._settings.offsets_topic_num_partitions
+        return self.has_partition(topic, partition)
+
     def end_offset(self, topic: str, partition: int, now: Millis) -> int | None:
         """The offset that the next record of a partition will get; none where only another node knows it."""
         found = self.by_name.get(topic)

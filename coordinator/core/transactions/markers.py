@@ -53,6 +53,12 @@ class _Ending:
     in_flight: int = 0
     is_fenced: bool = False
 
+    def done(self, partition: TopicPartition) -> None:
+        """A partition has its marker, and is shown as part of the transaction no more."""
+        # Kafka: TransactionMarkerRequestCompletionHandler.onComplete.
+        self.left.pop(partition, None)
+        self.metadata.partitions.pop(partition, None)
+
 
 class TransactionMarkers:
     """Writes the markers of the transactions that this node coordinates."""
@@ -92,7 +98,7 @@ class TransactionMarkers:
         by_node: dict[int, list[TopicPartition]] = {}
         for partition in list(ending.left):
             if not self._exists(partition):
-                del ending.left[partition]
+                ending.done(partition)
             elif (leader := self._leader_of(partition)) is not None:
                 by_node.setdefault(leader.node_id, []).append(partition)
         ending.in_flight = len(by_node)
@@ -119,7 +125,7 @@ class TransactionMarkers:
                 for topic in marker.topics:
                     for result in topic.partitions:
                         if result.error_code in WRITTEN:
-                            ending.left.pop(TopicPartition(topic.name, result.partition_index), None)
+                            ending.done(TopicPartition(topic.name, result.partition_index))
                         ending.is_fenced |= result.error_code in FENCED
         if not ending.in_flight:
             self._go_on(ending)

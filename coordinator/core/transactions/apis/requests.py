@@ -117,10 +117,16 @@ class TransactionRequests:
         """Add or verify partitions of the transactions that a broker has records of."""
         batch = _BatchOfTransactions(self._ctx, token, request)
         for number, transaction in enumerate(request.transactions):
+            wanted = _partitions(transaction.topics)
+            unknown = [each for each in wanted if not self._topics.is_partition(*each)]
+            if unknown:
+                unattempted = dict.fromkeys(wanted, ErrorCode.OPERATION_NOT_ATTEMPTED)
+                batch.verified(number, unattempted | dict.fromkeys(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                continue
             self._coordinator.verify(
                 transaction.transactional_id,
                 TxnProducer(transaction.producer_id, transaction.producer_epoch),
-                _partitions(transaction.topics),
+                wanted,
                 adds=not transaction.verify_only,
                 on_verified=partial(batch.verified, number),
             )

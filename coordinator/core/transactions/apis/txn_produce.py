@@ -76,15 +76,14 @@ class TxnProduce:
         found: Guards = {}
         wanted: dict[TopicPartition, TxnBatch] = {}
         for batch in batches:
-            partition, header = batch
-            _, index, topic = partition.partition
-            name = TopicPartition(topic, index)
+            name, header, producers, events = batch
             found[name] = None
-            if not verifies or partition.producers.is_ongoing(header.producer_id, header.producer_epoch):
+            if not verifies or producers.is_ongoing(header.producer_id, header.producer_epoch):
                 continue
-            if partition.producers.is_fenced(header.producer_id, header.producer_epoch):
+            if producers.is_fenced(header.producer_id, header.producer_epoch):
                 # Kafka: UnifiedLog.maybeStartTransactionVerification. The coordinator is not asked.
-                partition.events.fenced(header, transactional_id)
+                if events is not None:
+                    events.fenced(header, transactional_id)
                 found[name] = ProduceError(ErrorCode.INVALID_PRODUCER_EPOCH, by_log=False)
             else:
                 wanted[name] = batch
@@ -114,9 +113,9 @@ class TxnProduce:
             self._ask(self._waiting.pop(key))
 
     def _ask(self, attempt: _Attempt) -> None:
-        for name, (partition, header) in attempt.wanted.items():
+        for name, batch in attempt.wanted.items():
             # Kafka: ReplicaManager.handleProduceAppend. Each attempt has its own guard: a marker ends those before it.
-            attempt.found[name] = partition.producers.verification(header, attempt.adds)
+            attempt.found[name] = batch.producers.verification(batch.header, attempt.adds, self._ctx.now)
         self._verification.ask(
             attempt.transactional_id,
             attempt.producer,

@@ -157,25 +157,30 @@ class _PendingMarkers:
             self.reply()
 
     def reply(self) -> None:
-        markers = tuple([self._marker(number, marker) for number, marker in enumerate(self.request.markers)])
+        # Kafka: WriteTxnMarkersResponse. Markers of one producer share a result, with each partition once.
+        producers: dict[int, dict[str, dict[int, ErrorCode]]] = {}
+        for partition, error in self.results.items():
+            topics = producers.setdefault(self.request.markers[partition.marker].producer_id, {})
+            topics.setdefault(partition.topic, {})[partition.partition] = error or ErrorCode.NONE
+        markers = tuple([_result(producer_id, topics) for producer_id, topics in producers.items()])
         self.ctx.reply(self.token, unvalidated(WriteTxnMarkersResponse, markers=markers))
 
-    def _marker(self, number: int, marker: WritableTxnMarker) -> WritableTxnMarkerResult:
-        topics = [
-            unvalidated(
-                WritableTxnMarkerTopicResult,
-                name=topic.name,
-                partitions=tuple(
-                    [self._result(MarkerPartition(number, topic.name, index)) for index in topic.partition_indexes]
-                ),
-            )
-            for topic in marker.topics
-        ]
-        return unvalidated(WritableTxnMarkerResult, producer_id=marker.producer_id, topics=tuple(topics))
 
-    def _result(self, partition: MarkerPartition) -> WritableTxnMarkerPartitionResult:
-        error = self.results[partition] or ErrorCode.NONE
-        return unvalidated(WritableTxnMarkerPartitionResult, partition_index=partition.partition, error_code=error)
+def _result(producer_id: int, topics: dict[str, dict[int, ErrorCode]]) -> WritableTxnMarkerResult:
+    found = [
+        unvalidated(
+            WritableTxnMarkerTopicResult,
+            name=topic,
+            partitions=tuple(
+                [
+                    unvalidated(WritableTxnMarkerPartitionResult, partition_index=index, error_code=error)
+                    for index, error in partitions.items()
+                ]
+            ),
+        )
+        for topic, partitions in topics.items()
+    ]
+    return unvalidated(WritableTxnMarkerResult, producer_id=producer_id, topics=tuple(found))
 
 
 @dataclass(slots=True)

@@ -1,0 +1,449 @@
+"""Transactions on three brokers: coordinators and leaders that move and die, and requests to the wrong broker."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, Final
+
+from conformance.transactions.brokers import Brokers
+from conformance.transactions.clients import Producer
+from conformance.transactions.looks import Looks
+from conformance.transactions.play import Play, Script
+from conformance.transactions.scripts.groups import Member
+from conformance.transactions.scripts.states import markers
+
+ASSIGNMENT: Final = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
+PARTITIONS: Final = range(len(ASSIGNMENT))
+CLIENTS: Final = {1: "an-old-client", 2: "a-new-client"}
+OUTAGE_MS: Final = 300
+"""So long a broker is dead before anything is asked; the others do not know yet."""
+
+
+class Session:
+    """A producer on three brokers, which asks its coordinator and the leaders of partitions."""
+
+    def __init__(self, play: Play, name: str = "p", version: int = 2) -> None:
+        self.play = play
+        self.brokers = Brokers(play)
+        self.producer = Producer(play, name, version=version)
+        self.looks = Looks(play)
+
+    async def find(self) -> int:
+        """Learn which broker coordinates the transactional id."""
+        self.producer.broker = self.looks.broker = await self.brokers.coordinator()
+        return self.producer.broker
+
+    async def begin(self, *partitions: int) -> None:
+        for partition in partitions:
+            if self.producer.version < 2:
+                await self.producer.add(partition)
+            await self.produce(partition)
+
+    async def produce(self, partition: int, **over: Any) -> Any:
+        return await self.producer.produce(partition, broker=await self.brokers.leader(partition), **over)
+
+    async def offsets(self, offsets: dict[int, int], **over: Any) -> Any:
+        """TxnOffsetCommit, at the coordinator of the group."""
+        producer, coordinator = self.producer, self.producer.broker
+        if producer.version < 2:
+            await producer.add_offsets()
+        producer.broker = await self.brokers.group_coordinator()
+        answer = await producer.offsets(offsets, **over)
+        producer.broker = coordinator
+        return answer
+
+    async def look(self) -> None:
+        """The transaction, and each partition at its leader."""
+        await self.looks.transactions()
+        for partition in PARTITIONS:
+            at = Looks(self.play, await self.brokers.leader(partition))
+            await at.producers(partition)
+            await self.read(partition)
+
+    async def read(self, partition: int, broker: int | None = None) -> None:
+        """What consumers get of a partition."""
+        broker = await self.brokers.leader(partition) if broker is None else broker
+        wanted = {"partition": partition, "fetchOffset": 0, "partitionMaxBytes": 1_048_576, "currentLeaderEpoch": -1}
+        for isolation in (0, 1):
+            body = {
+                "maxWaitMs": 0,
+                "minBytes": 1,
+                "maxBytes": 1_048_576,
+                "isolationLevel": isolation,
+                "topics": [{"topicId": self.play.topic_id, "partitions": [wanted | {"lastFetchedEpoch": -1}]}],
+            }
+            await self.play.ask("c", "Fetch", body | {"sessionId": 0, "sessionEpoch": -1}, 18, broker=broker)
+        end = {"partitionIndex": partition, "timestamp": -1, "currentLeaderEpoch": -1}
+        topics = [{"name": self.play.topic, "partitions": [end]}]
+        body = {"replicaId": -1, "topics": topics, "isolationLevel": 1}
+        await self.play.ask("c", "ListOffsets", body, 11, broker=broker)
+
+    async def group_offsets(self, *, stable: bool, broker: int | None = None) -> None:
+        topics = [{"name": self.play.topic, "partitionIndexes": [0, 1]}]
+        body = {"groups": [{"groupId": self.play.group, "topics": topics}], "requireStable": stable}
+        broker = await self.brokers.group_coordinator() if broker is None else broker
+        await self.play.ask("c", "OffsetFetch", body, 8, broker=broker)
+
+    async def end(self, *, commits: bool) -> None:
+        await self.producer.end(commits, waits=False)
+        await self.play.settle(self.play.transactional_id, broker=self.producer.broker)
+
+
+Run = Callable[[Session], Awaitable[None]]
+
+
+async def _ask_everything(session: Session, broker: int) -> None:
+    """Each request to coordinators, at a broker that is none."""
+    producer, looks = session.producer, Looks(session.play, broker)
+    known, producer.broker = producer.broker, broker
+    for version in (0, 3, 5):
+        await producer.init(version=version)
+    await producer.init(producer.known)
+    await producer.add(0)
+    await producer.add_as_broker(0)
+    await producer.add_as_broker(0, verify=True)
+    await producer.add_offsets()
+    for version in (1, 4, 5):
+        await producer.end(True, version, waits=False)
+    await looks.transactions()
+    await looks.listed()
+    for version in (2, 4, 6):
+        await producer.offsets({0: 1}, version, groupId=session.play.group)
+    producer.broker = known
+
+
+async def _coordinator_moves(session: Session) -> None:
+    """Between the records and the end; the old one is asked for everything."""
+    old = await session.find()
+    await session.producer.init()
+    await session.begin(0, 1)
+    await session.looks.transactions()
+    (new, other) = session.brokers.others(old)
+    await session.brokers.move_coordinator(new)
+    for broker in (old, other):
+        await session.looks.ask("DescribeTransactions", {"transactionalIds": [session.play.transactional_id]})
+        session.looks.broker = broker
+    await session.producer.ask("EndTxn", _end_of(session), 5 if session.producer.version > 1 else 4, old)
+    await session.find()
+    await session.look()
+    await session.begin(1, 2)
+    await session.end(commits=True)
+    await session.look()
+    await session.begin(0)
+    await session.brokers.move_coordinator(old)
+    await session.find()
+    await session.end(commits=False)
+    await session.look()
+
+
+def _end_of(session: Session) -> dict[str, Any]:
+    producer = session.producer
+    return {
+        "transactionalId": producer.transactional_id,
+        "producerId": producer.producer_id,
+        "producerEpoch": producer.epoch,
+        "committed": True,
+    }
+
+
+async def _wrong_broker(session: Session) -> None:
+    """Every request at brokers that do not coordinate or lead; then markers by an administrator at each."""
+    coordinator = await session.find()
+    producer, play = session.producer, session.play
+    await producer.init()
+    await session.begin(0)
+    await session.offsets({0: 1})
+    for broker in session.brokers.others(coordinator, await session.brokers.group_coordinator()):
+        await _ask_everything(session, broker)
+    for broker in session.brokers.others(await session.brokers.leader(0)):
+        for version in (9, 11, 13):
+            await producer.produce(0, version=version, broker=broker)
+        await producer.produce(
+            0, transactional_id=None, attributes=0, producer_id=-1, epoch=-1, sequence=-1, broker=broker
+        )
+        await Looks(play, broker).producers(0)
+        await session.read(0, broker)
+    for broker in session.brokers.running:
+        producer.broker = broker
+        await markers(producer, 0, 1, 2, 9, epoch=producer.epoch + 1, producer_id=900_500)
+        await markers(producer, 0, 1, 2, 3, 4, epoch=5, producer_id=900_500, topic="__consumer_offsets")
+        for version in (1, 3, 4, 6):
+            keys: dict[str, Any] = {"coordinatorKeys": [play.transactional_id]}
+            await producer.ask(
+                "FindCoordinator", {"keyType": 1} | (keys if version > 3 else {"key": play.transactional_id}), version
+            )
+    await session.find()
+    await session.end(commits=True)
+    await session.look()
+
+
+async def _coordinator_dies(session: Session) -> None:
+    """While it is dead, leaders cannot ask it; the next one aborts what is left."""
+    old = await session.find()
+    await session.producer.init()
+    led = [partition for partition in PARTITIONS if await session.brokers.leader(partition) != old]
+    await session.begin(led[0])
+    await session.brokers.kill(old)
+    await session.play.wait(OUTAGE_MS)
+    for version in (9, 11, 12, 13):
+        await session.produce(led[1], version=version)
+    await session.produce(led[0])
+    await session.brokers.until_led()
+    await session.find()
+    await session.looks.transactions()
+    await session.begin(led[1])
+    await session.end(commits=True)
+    await session.look()
+    await session.brokers.start(old)
+    await session.begin(*PARTITIONS)
+    await session.end(commits=False)
+    await session.look()
+
+
+async def _leader_moves(session: Session) -> None:
+    """The new leader knows the producer, its last five batches and its transaction."""
+    await session.find()
+    producer = session.producer
+    await producer.init()
+    await session.begin(0, 1)
+    for _ in range(6):
+        await session.produce(0)
+    old = await session.brokers.leader(0)
+    new = session.brokers.others(old)[0]
+    await session.brokers.move(session.play.topic, 0, new)
+    await producer.produce(0, broker=old)
+    await Looks(session.play, old).producers(0)
+    await session.read(0, old)
+    for sequence in (1, 2, 6, 3, 9):
+        await producer.produce(0, sequence=sequence, broker=new)
+    producer.sequences[0] = 7
+    await session.look()
+    await session.end(commits=False)
+    await session.look()
+    await session.begin(0)
+    await session.end(commits=True)
+    await session.look()
+
+
+async def _leader_dies(session: Session) -> None:
+    """The end is decided while a partition has no leader that lives: its marker comes later."""
+    coordinator = await session.find()
+    await session.producer.init()
+    await session.begin(*PARTITIONS)
+    dead = next(each for each in PARTITIONS if await session.brokers.leader(each) != coordinator)
+    broker = await session.brokers.leader(dead)
+    await session.brokers.kill(broker)
+    await session.play.wait(OUTAGE_MS)
+    await session.end(commits=True)
+    await session.looks.transactions()
+    await session.producer.init()
+    await session.producer.init(session.producer.before)
+    for partition in PARTITIONS:
+        if partition != dead:
+            await session.read(partition)
+    await session.brokers.until_led()
+    await session.look()
+    await session.begin(*PARTITIONS)
+    await session.brokers.start(broker)
+    await session.end(commits=False)
+    await session.look()
+
+
+async def _both_die_in_turn(session: Session) -> None:
+    """The coordinator dies between decision and markers, which the next one writes."""
+    coordinator = await session.find()
+    await session.producer.init()
+    await session.begin(*PARTITIONS)
+    dead = next(each for each in PARTITIONS if await session.brokers.leader(each) != coordinator)
+    broker = await session.brokers.leader(dead)
+    await session.brokers.kill(broker)
+    await session.play.wait(OUTAGE_MS)
+    await session.end(commits=True)
+    await session.looks.transactions()
+    other = session.brokers.others(coordinator)[0]
+    await session.brokers.until_led()
+    await session.looks.transactions()
+    await session.brokers.move_coordinator(other)
+    await session.find()
+    await session.look()
+    await session.brokers.start(broker)
+    await session.producer.ask("EndTxn", _end_of(session) | {"producerEpoch": session.producer.before[1]}, 5)
+    await session.begin(dead)
+    await session.end(commits=True)
+    await session.look()
+
+
+async def _epochs_after_moves(session: Session) -> None:
+    """What the record of a transactional id does not keep is lost with its coordinator."""
+    producer = session.producer
+    for commits in (True, False):
+        old = await session.find()
+        await producer.init()
+        await session.begin(0)
+        await session.end(commits=commits)
+        before = producer.before
+        await session.brokers.move_coordinator(session.brokers.others(old)[0])
+        await session.find()
+        await session.looks.transactions()
+        await producer.ask("EndTxn", _end_of(session) | {"producerEpoch": before[1], "committed": commits}, 5)
+        await producer.ask("EndTxn", _end_of(session) | {"producerEpoch": before[1], "committed": not commits}, 5)
+        await producer.init(before)
+        await producer.init(producer.known)
+        await producer.init((producer.producer_id, producer.epoch - 1))
+        await session.begin(0, 1)
+        await session.brokers.move_coordinator(old)
+        await session.find()
+        await producer.init(producer.known)
+        await session.play.settle(session.play.transactional_id, broker=producer.broker)
+        await producer.init(producer.known)
+        await session.looks.transactions()
+    await session.look()
+
+
+async def _zombie(session: Session) -> None:
+    """Another one with the same id asks the new coordinator; the first goes on at the leaders."""
+    old = await session.find()
+    await session.producer.init()
+    await session.begin(0, 1)
+    await session.brokers.move_coordinator(session.brokers.others(old)[0])
+    other = Session(session.play, "q", session.producer.version)
+    await other.find()
+    await other.producer.init()
+    await session.play.settle(session.play.transactional_id, broker=other.producer.broker)
+    await other.producer.init()
+    await session.produce(0)
+    await session.produce(2)
+    await session.find()
+    await session.end(commits=True)
+    await session.offsets({0: 5})
+    await other.begin(0, 2)
+    await session.produce(2)
+    await other.end(commits=True)
+    await session.look()
+
+
+async def _timed_out_elsewhere(session: Session) -> None:
+    """A transaction times out at a coordinator that did not see its beginning."""
+    old = await session.find()
+    await session.producer.init(timeout=2_500)
+    await session.begin(0, 1)
+    await session.offsets({0: 5})
+    await session.brokers.move_coordinator(session.brokers.others(old)[0])
+    await session.find()
+    await session.looks.transactions()
+    await session.play.wait(3_500)
+    await session.looks.transactions()
+    await session.produce(0)
+    await session.end(commits=False)
+    await session.group_offsets(stable=True)
+    await session.producer.init(session.producer.known)
+    await session.begin(0)
+    await session.end(commits=True)
+    await session.look()
+
+
+async def _group_moves(session: Session) -> None:
+    """Pending offsets move with their group, and the markers find them."""
+    await session.find()
+    member = Member(session.play)
+    producer = session.producer
+    old = await session.brokers.group_coordinator()
+    await producer.init()
+    await session.offsets({0: 5})
+    await session.group_offsets(stable=True)
+    new = session.brokers.others(old)[0]
+    await session.brokers.move_group(new)
+    await session.group_offsets(stable=True, broker=old)
+    await session.group_offsets(stable=True)
+    await session.group_offsets(stable=False)
+    known, producer.broker = producer.broker, old
+    for version in (2, 4, 6):
+        await producer.offsets({0: 6}, version)
+    producer.broker = known
+    await session.offsets({1: 6})
+    await session.end(commits=True)
+    await session.group_offsets(stable=True)
+    await session.offsets({0: 7}, **(member.identity | {"generationIdOrMemberEpoch": 3}))
+    await session.offsets({0: 8})
+    await session.brokers.move_group(old)
+    await session.end(commits=False)
+    await session.group_offsets(stable=True)
+    await session.looks.transactions()
+
+
+async def _group_dies(session: Session) -> None:
+    """The group's coordinator dies with pending offsets; the end is decided meanwhile."""
+    coordinator = await session.find()
+    producer = session.producer
+    await producer.init()
+    dead = await session.brokers.group_coordinator()
+    if dead == coordinator:
+        await session.brokers.move_group(session.brokers.others(coordinator)[0])
+        dead = await session.brokers.group_coordinator()
+    await session.offsets({0: 5})
+    await session.brokers.kill(dead)
+    await session.play.wait(OUTAGE_MS)
+    await session.end(commits=True)
+    await session.looks.transactions()
+    await session.brokers.until_led()
+    await session.looks.transactions()
+    await session.group_offsets(stable=True)
+    await session.offsets({0: 6, 1: 7})
+    await session.brokers.start(dead)
+    await session.end(commits=False)
+    await session.group_offsets(stable=True)
+
+
+async def _rolled(session: Session) -> None:
+    """Each broker is stopped and started, one after the other, within one transaction."""
+    await session.find()
+    await session.producer.init()
+    await session.begin(*PARTITIONS)
+    await session.offsets({0: 5})
+    for broker in (1, 2, 3):
+        await session.brokers.stop(broker)
+        await session.find()
+        await session.looks.transactions()
+        await session.begin(broker - 1)
+        await session.brokers.start(broker)
+    await session.find()
+    await session.end(commits=True)
+    await session.look()
+    await session.group_offsets(stable=True)
+    await session.begin(0)
+    await session.end(commits=False)
+    await session.look()
+
+
+RUNS: Final[dict[str, Run]] = {
+    "the-coordinator-moves": _coordinator_moves,
+    "the-coordinator-dies": _coordinator_dies,
+    "a-leader-moves": _leader_moves,
+    "a-leader-dies": _leader_dies,
+    "the-group-moves": _group_moves,
+    "a-zombie-is-fenced-elsewhere": _zombie,
+    "a-timeout-comes-elsewhere": _timed_out_elsewhere,
+}
+"""Played by clients of both kinds."""
+RUNS_OF_NEW_CLIENTS: Final[dict[str, Run]] = {
+    "the-wrong-broker-is-asked": _wrong_broker,
+    "the-coordinator-moves-after-a-leader-died": _both_die_in_turn,
+    "epochs-after-moves": _epochs_after_moves,
+    "the-group-dies": _group_dies,
+    "brokers-are-restarted-in-turn": _rolled,
+}
+
+
+def three_brokers() -> Iterator[Script]:
+    for name, run in RUNS.items():
+        for version, client in CLIENTS.items():
+            yield _script(f"{name}-under-{client}", run, version)
+    for name, run in RUNS_OF_NEW_CLIENTS.items():
+        yield _script(name, run, 2)
+
+
+def _script(name: str, run: Run, version: int) -> Script:
+    async def play_it(play: Play) -> None:
+        await run(Session(play, version=version))
+
+    return Script(name, play_it, partitions=len(ASSIGNMENT), assignment=ASSIGNMENT)
