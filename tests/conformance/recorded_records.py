@@ -172,10 +172,12 @@ class RecordedPlay:
     def do(self, action: Action) -> None:
         """Do what is no request. Waits end where the next request was sent; those for a state may take longer."""
         fields, driven = action.fields, self._nodes[0]
+        if action.what.startswith("wait"):
+            # What happens by itself may happen at any time meanwhile.
+            self._lag = max(self._lag, round(fields.get("ended", 0) - fields["began"]))
         match action.what:
             case "wait":
-                # What happens by itself may happen at any time meanwhile.
-                self._lag = max(self._lag, round(fields.get("ended", 0) - fields["began"]))
+                pass
             case "wait until the transaction is complete":
                 self._wait_while(lambda: self._is_decided(fields["transactionalId"]))
             case "wait until no transaction is open":

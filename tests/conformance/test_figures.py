@@ -6,6 +6,7 @@ import re
 
 from conformance.emulators.tally import SET, play_here, recorded
 from tests.conformance.golden import PATHS, recordings
+from tests.conformance.recorded_scripts import RECORDED, scripts_of
 from tests.docs.texts import TEXTS
 
 PAGE = TEXTS["docs/conformance.md"]
@@ -25,6 +26,11 @@ def test_the_number_of_scripts_and_requests_is_that_of_the_recordings() -> None:
     (version,) = {played.kafka for played in recordings()}
     for name in ("docs/conformance.md", "COVERAGE.md", "README.md"):
         assert f"Apache Kafka {version}" in TEXTS[name]
+
+
+def test_the_number_of_scripts_about_transactions_is_that_of_the_recordings() -> None:
+    count = sum(len(list(scripts_of(path))) for path in RECORDED)
+    assert f"- {count} scripts about producers and transactions" in TEXTS["README.md"]
 
 
 def test_the_table_has_what_the_replay_counts() -> None:

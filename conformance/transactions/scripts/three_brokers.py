@@ -33,6 +33,10 @@ class Session:
         self.producer.broker = self.looks.broker = await self.brokers.coordinator()
         return self.producer.broker
 
+    async def led_elsewhere(self, broker: int) -> list[int]:
+        """The partitions that another broker leads."""
+        return [partition for partition in PARTITIONS if await self.brokers.leader(partition) != broker]
+
     async def begin(self, *partitions: int) -> None:
         for partition in partitions:
             if self.producer.version < 2:
@@ -181,7 +185,7 @@ async def _coordinator_dies(session: Session) -> None:
     """While it is dead, leaders cannot ask it; the next one aborts what is left."""
     old = await session.find()
     await session.producer.init()
-    led = [partition for partition in PARTITIONS if await session.brokers.leader(partition) != old]
+    led = await session.led_elsewhere(old)
     await session.begin(led[0])
     await session.brokers.kill(old)
     await session.play.wait(OUTAGE_MS)
@@ -230,7 +234,7 @@ async def _leader_dies(session: Session) -> None:
     coordinator = await session.find()
     await session.producer.init()
     await session.begin(*PARTITIONS)
-    dead = next(each for each in PARTITIONS if await session.brokers.leader(each) != coordinator)
+    dead = (await session.led_elsewhere(coordinator))[0]
     broker = await session.brokers.leader(dead)
     await session.brokers.kill(broker)
     await session.play.wait(OUTAGE_MS)
@@ -254,7 +258,7 @@ async def _both_die_in_turn(session: Session) -> None:
     coordinator = await session.find()
     await session.producer.init()
     await session.begin(*PARTITIONS)
-    dead = next(each for each in PARTITIONS if await session.brokers.leader(each) != coordinator)
+    dead = (await session.led_elsewhere(coordinator))[0]
     broker = await session.brokers.leader(dead)
     await session.brokers.kill(broker)
     await session.play.wait(OUTAGE_MS)

@@ -272,6 +272,7 @@ async def _producers_forgotten(play: Play) -> None:
     p, q, r = (Producer(play, name, f"{play.transactional_id}-{name}") for name in "pqr")
     for producer in (idempotent, p, q, r):
         producer.timestamp = play.now()
+    old.timestamp = LONG_AGO
     for producer in (idempotent, old, p, q, r):
         await producer.init()
     for producer in (idempotent, old):
@@ -281,6 +282,7 @@ async def _producers_forgotten(play: Play) -> None:
     await q.begin(0)
     await q.commit()
     await r.produce(0, sequence=3)
+    await play.wait(300)
     await looks.producers(0)
     await play.wait(FORGOTTEN_AFTER_MS)
     await looks.producers(0)
@@ -338,6 +340,8 @@ async def _timed_out_between(play: Play) -> None:
 
 
 FORGOTTEN_AFTER_MS: Final = 3_000
+LONG_AGO: Final = 1_600_000_000_000
+"""Records of this time are old by any clock."""
 
 
 def forgotten() -> Iterator[Script]:
