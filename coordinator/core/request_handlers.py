@@ -23,6 +23,7 @@ from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChanges
 from rejoin.coordinator.core.topics.topics import Topics
+from rejoin.protocol.records.consumer_offsets import offsets_partition
 
 if TYPE_CHECKING:
     from rejoin.coordinator.core.cluster.descriptions import DescriptionRequests
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from rejoin.coordinator.core.partitions.leader_epochs import LeaderEpochRequests
     from rejoin.coordinator.core.partitions.list_offsets import ListOffsetsRequests
     from rejoin.coordinator.core.partitions.produce import ProduceRequests
+    from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager
     from rejoin.coordinator.core.partitions.producers import ProducerRequests
     from rejoin.coordinator.core.topics.config_requests import ConfigRequests
     from rejoin.coordinator.core.topics.requests import TopicRequests
@@ -150,8 +152,12 @@ class RequestHandlers:
             self.all_topics,
             self.admission,
             lambda: self.transactions.produce,
-            self.shards.producers_of,
+            self._offsets_producers,
         )
+
+    def _offsets_producers(self, partition: int) -> ProducerStateManager | None:
+        shard = self.shards.by_partition.get(offsets_partition(partition))
+        return None if shard is None else shard.machine.producers.state
 
     @cached_property
     def delete_records(self) -> DeleteRecordsRequests:

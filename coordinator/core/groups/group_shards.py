@@ -13,12 +13,11 @@ from rejoin.coordinator.core.offsets.store import GroupOffsets
 from rejoin.coordinator.core.runtime.appends import ShardLog
 from rejoin.coordinator.core.runtime.shards import Shards
 from rejoin.coordinator.core.step_context import StepContext
-from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
     from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
-    from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager
 
 
 class GroupShards(Shards[GroupsShard]):
@@ -35,11 +34,6 @@ class GroupShards(Shards[GroupsShard]):
         """The shard of a group, loaded or not, if this node leads it."""
         shard = self.shard_of(group_id)
         return None if shard is None else shard.machine
-
-    def producers_of(self, partition: int) -> ProducerStateManager | None:
-        """The producers of an offsets partition, if this node leads it."""
-        shard = self.by_partition.get(offsets_partition(partition))
-        return None if shard is None else shard.machine.producers.state
 
     def classic_group(self, group_id: str) -> ClassicGroup | None:
         """A group of this node, if it is there and of this kind."""
