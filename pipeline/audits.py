@@ -157,7 +157,7 @@ def generations_that_went_back(events: DataFrame) -> DataFrame:
     rows = (
         of(events, "rebalance_completed", "join_phase_ended", "group_created", "group_loaded", "group_deleted")
         .select("run_id", "group_id", "generation", "confidence", *_EVIDENCE)
-        .repartition("run_id", "group_id")
+        .hint("repartition", "run_id", "group_id")
     )
     in_time = Window.partitionBy("run_id", "group_id").orderBy("at_ms", "source", "node", "seq")
     so_far = in_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -13,14 +14,14 @@ from rejoin.pipeline import schemas
 from rejoin.pipeline.audits import violations
 from rejoin.pipeline.findings import findings
 from rejoin.pipeline.findings.in_process import findings_in_process
-from rejoin.pipeline.report.parquet_tables import Keep, OnStep
+from rejoin.pipeline.report.parquet_tables import Keep, OnStep, local
 from rejoin.pipeline.tables.balance import balance
 from rejoin.pipeline.tables.commits import commits
 from rejoin.pipeline.tables.member_sessions import member_sessions
 from rejoin.pipeline.tables.ownership import ownership
 from rejoin.pipeline.tables.pauses import pauses
 from rejoin.pipeline.tables.rebalances import rebalances
-from rejoin.pipeline.tables.records import progress, records
+from rejoin.pipeline.tables.records import progress, ranges_by_partition, records
 from rejoin.pipeline.tables.requests import requests
 from rejoin.pipeline.tables.streams import streams
 from rejoin.pipeline.transactions.tables import TransactionTables
@@ -40,6 +41,7 @@ def all_tables(*, here: bool = False) -> Iterable[tuple[str, MakeTable]]:
     ``here``: what is written in Python runs in this process.
     """
     of_transactions = TransactionTables(here=here)
+    ranges = _Ranges(here=here)
     return (
         ("streams", lambda events, _: streams(events)),
         ("rebalances", lambda events, _: rebalances(events)),
@@ -48,8 +50,8 @@ def all_tables(*, here: bool = False) -> Iterable[tuple[str, MakeTable]]:
         ("ownership", lambda events, _: ownership(events)),
         ("balance", lambda events, _: balance(events)),
         ("commits", lambda events, _: commits(events)),
-        ("records", lambda events, _: records(events)),
-        ("progress", lambda events, _: progress(events)),
+        ("records", lambda events, _: records(ranges.of(events))),
+        ("progress", lambda events, _: progress(ranges.of(events))),
         ("requests", lambda events, _: requests(events)),
         ("transactions", lambda events, _: of_transactions.make("transactions", events)),
         ("producers", lambda events, tables: of_transactions.make("producers", events, tables)),
@@ -95,6 +97,23 @@ def make_tables(
         raise
     finally:
         pool.shutdown()
+
+
+class _Ranges:
+    """:func:`ranges_by_partition`, computed once for the two tables that are made of it at the same time."""
+
+    def __init__(self, *, here: bool) -> None:
+        self._here = here
+        self._lock = Lock()
+        self._ranges: DataFrame | None = None
+
+    def of(self, events: DataFrame) -> DataFrame:
+        with self._lock:
+            if self._ranges is None:
+                ranges = ranges_by_partition(events)
+                rows = local(events.sparkSession, ranges.toArrow(), ranges.schema) if self._here else ranges.persist()
+                self._ranges = rows
+            return self._ranges
 
 
 class _Tables(Mapping[str, DataFrame]):

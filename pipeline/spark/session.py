@@ -68,7 +68,11 @@ _FAST: Final = {
     "spark.shuffle.spill.compress": "false",
 }
 _FAST_MEMORY: Final = "1g"
-_FAST_JVM: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -Xms512m"
+_FAST_JVM: Final = (
+    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -Xms768m -Xmn448m -XX:MetaspaceSize=256m"
+    " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+"""Collects rarely, and does not verify Spark's own classes once more."""
 _LOOKED_UP: Final = (
     "functions",
     "PythonUtils",

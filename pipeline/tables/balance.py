@@ -24,7 +24,7 @@ def balance(events: DataFrame) -> DataFrame:
         of(events, "rebalance_completed")
         .where("owned_after IS NOT NULL AND members IS NOT NULL")
         .select(*_KEY, "at_ms", "generation", "protocol", "members", "owned_after", "confidence")
-        .repartition("run_id", "group_id")
+        .hint("repartition", "run_id", "group_id")
     )
     none = fn.transform("members", lambda member: fn.struct(member.alias("member_id"), fn.lit(0).alias("one")))
     some = fn.transform(

@@ -64,7 +64,7 @@ def ownership_events(events: DataFrame) -> DataFrame:
             "file",
             "line",
         )
-        .repartition("run_id", "group_id")
+        .hint("repartition", "run_id", "group_id")
     )
     # A consumer that has revoked everything also joins without partitions.
     before = fn.lag("how").over(Window.partitionBy(*OWNER).orderBy(*ORDER))

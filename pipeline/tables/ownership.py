@@ -136,7 +136,7 @@ def _ownership_rows(events: DataFrame) -> DataFrame:
         "confidence",
         "file",
         "line",
-    ).repartition(*_GROUP)
+    ).hint("repartition", *_GROUP)
 
 
 def _with_removals(events: DataFrame) -> DataFrame:

@@ -63,7 +63,7 @@ def _numbered(events: DataFrame) -> DataFrame:
     makes_it_begin = is_one_of(*_MEMBERSHIP) & (fn.col("state") != "PreparingRebalance")
     number = begun + fn.coalesce(makes_it_begin.cast("int"), fn.lit(0))
     # By run and group alone: everything below is then on one side of the shuffle.
-    return rows.repartition("run_id", "group_id").withColumn("n", number)
+    return rows.hint("repartition", "run_id", "group_id").withColumn("n", number)
 
 
 def _gathered(events: DataFrame) -> DataFrame:

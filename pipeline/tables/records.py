@@ -22,24 +22,14 @@ _POSITIONS: Final = ("first_offset", "began_at_ms", "committed", "committer", "c
 _WHO: Final = ("at_ms", "member_id", "client_id", "generation")
 
 
-def records(events: DataFrame) -> DataFrame:
-    """:data:`rejoin.pipeline.schemas.RECORDS` from the events."""
-    swept = _swept(events).join(fn.broadcast(ends_of_runs(events)), "run_id")
-    begun, reached, again = fn.col("start"), fn.col("reached"), fn.col("again.end")
-    who = fn.struct(*_WHO)
-    # The later of the two processed it again.
-    later = fn.greatest(who, fn.struct(*[fn.col(f"again.{name}") for name in _WHO]))
-    furthest = fn.coalesce("furthest", "first_offset", fn.lit(0).cast("long"))
+def records(ranges: DataFrame) -> DataFrame:
+    """:data:`rejoin.pipeline.schemas.RECORDS` from :func:`ranges_by_partition`."""
     tail = fn.when(fn.col("is_complete"), "lost").otherwise("in-hand")
-    ranges = (
-        fn.when(fn.col("done") & (begun < again), _range(fn.lit("duplicate"), begun, fn.least("end", again), later)),
-        fn.when(begun > reached, _range(fn.lit("lost"), reached, begun, who)),
-        fn.when(
-            fn.col("is_last") & (fn.col("committed") > furthest),
-            _range(tail, furthest, fn.col("committed"), fn.col("committer")),
-        ),
+    past = fn.when(
+        fn.col("committed") > fn.col("reached"),
+        _range(tail, fn.col("reached"), fn.col("committed"), fn.col("committer")),
     )
-    found = swept.select(*_PARTITION, fn.inline(fn.array_compact(fn.array(*ranges))))
+    found = ranges.select(*_PARTITION, fn.inline(fn.array_compact(fn.concat("again", "missed", fn.array(past)))))
     return conform(
         found.select(
             *_PARTITION,
@@ -55,12 +45,11 @@ def records(events: DataFrame) -> DataFrame:
     )
 
 
-def progress(events: DataFrame) -> DataFrame:
-    """:data:`rejoin.pipeline.schemas.PROGRESS` from the events."""
-    found = _by_partition(_swept(events)).join(fn.broadcast(ends_of_runs(events)), "run_id")
+def progress(ranges: DataFrame) -> DataFrame:
+    """:data:`rejoin.pipeline.schemas.PROGRESS` from :func:`ranges_by_partition`."""
     past = fn.greatest(fn.coalesce("committed", "reached") - fn.col("reached"), fn.lit(0))
     return conform(
-        found.select(
+        ranges.select(
             *_PARTITION,
             day_of(fn.col("first_at_ms")).alias("day"),
             "first_offset",
@@ -73,6 +62,53 @@ def progress(events: DataFrame) -> DataFrame:
             fn.lit(EXACT).alias("confidence"),
         ),
         PROGRESS,
+    )
+
+
+def ranges_by_partition(events: DataFrame) -> DataFrame:
+    """One row for each partition that was read, which both tables are made of.
+
+    Sums of its ranges; those processed ``again`` and those ``missed``; its first position and furthest commit.
+    """
+    start, reached, again = fn.col("start"), fn.col("reached"), fn.col("again.end")
+    done, length = fn.col("done"), fn.col("end") - fn.col("start")
+    twice = fn.greatest(fn.least("end", again) - start, fn.lit(0))
+    who = fn.struct(*_WHO)
+    # The later of the two processed it again.
+    later = fn.greatest(who, fn.struct(*[fn.col(f"again.{name}") for name in _WHO]))
+    duplicate = fn.when(done & (start < again), _range(fn.lit("duplicate"), start, fn.least("end", again), later))
+    missed = fn.when(start > reached, _range(fn.lit("lost"), reached, start, who))
+    return (
+        _swept(events)
+        .groupBy(*_PARTITION)
+        .agg(
+            fn.sum(fn.when(done, length)).alias("handled"),
+            fn.sum(fn.when(done & again.isNotNull(), twice)).alias("twice"),
+            fn.sum(fn.greatest(start - reached, fn.lit(0))).alias("skipped"),
+            fn.max("end").alias("furthest"),
+            fn.max(fn.when(done, fn.col("end"))).alias("done_to"),
+            fn.min("log_begins").alias("log_begins"),
+            fn.min("at_ms").alias("done_at_ms"),
+            fn.collect_list(duplicate).alias("again"),
+            fn.collect_list(missed).alias("missed"),
+            *[fn.max(name).alias(name) for name in _POSITIONS],
+        )
+        .join(fn.broadcast(ends_of_runs(events)), "run_id")
+        .select(
+            *_PARTITION,
+            fn.coalesce("log_begins", "first_offset", fn.lit(0)).alias("first_offset"),
+            fn.coalesce("furthest", "first_offset", fn.lit(0)).alias("reached"),
+            "done_to",
+            "committed",
+            "committer",
+            fn.coalesce("handled", fn.lit(0)).alias("handled"),
+            fn.coalesce("twice", fn.lit(0)).alias("twice"),
+            fn.coalesce("skipped", fn.lit(0)).alias("skipped"),
+            fn.least("done_at_ms", "began_at_ms", "committed_at_ms").alias("first_at_ms"),
+            "again",
+            "missed",
+            "is_complete",
+        )
     )
 
 
@@ -95,9 +131,7 @@ def _swept(events: DataFrame) -> DataFrame:
         *[fn.first(name, ignorenulls=True).over(so_far).alias(name) for name in _POSITIONS],
         fn.max(fn.when(fn.col("done"), fn.struct("end", *_WHO))).over(before).alias("again"),
         fn.max("end").over(before).alias("end_before"),
-        fn.max("end").over(so_far).alias("furthest"),
         fn.min("start").over(so_far).alias("least"),
-        fn.lead(fn.lit(True)).over(in_order).isNull().alias("is_last"),
     )
     begins = fn.when(fn.col("start").isNotNull(), fn.least("first_offset", "least"))
     return known.select(
@@ -131,36 +165,6 @@ def _positions(events: DataFrame) -> DataFrame:
             fn.max(fn.when(committed, offset)).alias("committed"),
             fn.max(fn.when(committed, fn.struct("offset", fn.struct(*_WHO).alias("who"))))["who"].alias("committer"),
             fn.min(fn.when(committed, at_ms)).alias("committed_at_ms"),
-        )
-    )
-
-
-def _by_partition(swept: DataFrame) -> DataFrame:
-    """One row for each partition: sums of its ranges, and its first position and furthest commit."""
-    length = fn.col("end") - fn.col("start")
-    twice = fn.greatest(fn.least("end", "again.end") - fn.col("start"), fn.lit(0))
-    return (
-        swept.groupBy(*_PARTITION)
-        .agg(
-            fn.sum(fn.when(fn.col("done"), length)).alias("handled"),
-            fn.sum(fn.when(fn.col("done") & fn.col("again").isNotNull(), twice)).alias("twice"),
-            fn.sum(fn.greatest(fn.col("start") - fn.col("reached"), fn.lit(0))).alias("skipped"),
-            fn.max("end").alias("furthest"),
-            fn.max(fn.when(fn.col("done"), fn.col("end"))).alias("done_to"),
-            fn.min("log_begins").alias("log_begins"),
-            fn.min("at_ms").alias("done_at_ms"),
-            *[fn.max(name).alias(name) for name in ("first_offset", "began_at_ms", "committed", "committed_at_ms")],
-        )
-        .select(
-            *_PARTITION,
-            fn.coalesce("log_begins", "first_offset", fn.lit(0)).alias("first_offset"),
-            fn.coalesce("furthest", "first_offset", fn.lit(0)).alias("reached"),
-            "done_to",
-            "committed",
-            fn.coalesce("handled", fn.lit(0)).alias("handled"),
-            fn.coalesce("twice", fn.lit(0)).alias("twice"),
-            fn.coalesce("skipped", fn.lit(0)).alias("skipped"),
-            fn.least("done_at_ms", "began_at_ms", "committed_at_ms").alias("first_at_ms"),
         )
     )
 

@@ -16,7 +16,7 @@ from rejoin.pipeline.tables.member_sessions import member_sessions
 from rejoin.pipeline.tables.ownership import ownership
 from rejoin.pipeline.tables.pauses import pauses
 from rejoin.pipeline.tables.rebalances import rebalances
-from rejoin.pipeline.tables.records import progress, records
+from rejoin.pipeline.tables.records import progress, ranges_by_partition, records
 from rejoin.pipeline.tables.requests import requests
 from rejoin.pipeline.tables.streams import streams
 from tests.pipeline.events import consumer, coordinator, events_table
@@ -34,6 +34,7 @@ class Tables:
         of_scenes = [{"run_id": scene, **event} for scene, events in SCENES.items() for event in events]
         self.events = events_table(spark, of_scenes).persist()
         self._rebalances = rebalances(self.events).persist()
+        self._ranges = ranges_by_partition(self.events).persist()
         self._frames: dict[str, DataFrame] = {}
         self._rows: dict[str, list[dict[str, Any]]] = {}
 
@@ -46,8 +47,8 @@ class Tables:
                 "ownership": lambda: ownership(self.events),
                 "balance": lambda: balance(self.events),
                 "commits": lambda: commits(self.events),
-                "records": lambda: records(self.events),
-                "progress": lambda: progress(self.events),
+                "records": lambda: records(self._ranges),
+                "progress": lambda: progress(self._ranges),
                 "requests": lambda: requests(self.events),
                 "streams": lambda: streams(self.events),
             }

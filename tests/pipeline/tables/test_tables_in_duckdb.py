@@ -25,7 +25,7 @@ from rejoin.pipeline.schemas import EVENTS
 from rejoin.pipeline.tables.incarnations import INCARNATION_EVENTS
 from rejoin.pipeline.tables.ownership import ownership
 from rejoin.pipeline.tables.rebalances import rebalances
-from rejoin.pipeline.tables.records import progress
+from rejoin.pipeline.tables.records import progress, ranges_by_partition
 from tests.pipeline.events import consumer, coordinator, events_table
 from tests.pipeline.simulated import play_one
 
@@ -191,7 +191,7 @@ def test_rebalances(scenes: Any, duck: duckdb.DuckDBPyConnection) -> None:
 
 def test_records(scenes: Any, duck: duckdb.DuckDBPyConnection) -> None:
     columns = ("run_id", "group_id", "partition", "processed", "twice", "lost")
-    found = progress(scenes).select(*columns).collect()
+    found = progress(ranges_by_partition(scenes)).select(*columns).collect()
     expected = rows(duck, RECORDS)
     assert sorted(tuple(row) for row in found) == expected
     assert min(row[4] for row in expected) > 0

@@ -19,7 +19,7 @@ from rejoin.pipeline.tables.member_sessions import member_sessions
 from rejoin.pipeline.tables.ownership import ownership
 from rejoin.pipeline.tables.pauses import pauses
 from rejoin.pipeline.tables.rebalances import rebalances
-from rejoin.pipeline.tables.records import progress, records
+from rejoin.pipeline.tables.records import progress, ranges_by_partition, records
 from tests.pipeline.simulated import play_many, short_scenario
 
 MANY = int(os.environ.get("REJOIN_TABLE_SEEDS", "0"))
@@ -174,10 +174,9 @@ def test_time_consumers_stood_still(
 
 def test_records(bronze: Bronze, played: tuple[str, list[dict[str, Any]]]) -> None:
     wanted = expected(played, "processed", "twice", "lost")
-    assert (
-        counted(progress(bronze.events), wanted, *[fn.sum(name) for name in ("processed", "twice", "lost")]) == wanted
-    )
-    found = records(bronze.events)
+    ranges = ranges_by_partition(bronze.events).persist()
+    assert counted(progress(ranges), wanted, *[fn.sum(name) for name in ("processed", "twice", "lost")]) == wanted
+    found = records(ranges)
     kinds = [fn.sum(fn.when(fn.col("kind") == kind, fn.col("records"))) for kind in ("duplicate", "lost")]
     assert counted(found, wanted, *kinds) == {key: row[1:] for key, row in wanted.items()}
     assert sum(row[1] for row in wanted.values()) > 0
