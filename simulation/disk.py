@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 from rejoin.coordinator.core.effects import Append
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import GroupRecord, OffsetCommitValue, OffsetRecord, offset_record
-from rejoin.protocol.records.keyed import Record, TransactionMarker
+from rejoin.protocol.records.keyed import KeyedRecord, Record, TransactionMarker
 from rejoin.protocol.types import LogPartition, TopicIdPartition, TopicPartition
 from rejoin.simulation.kernel import Millis, Order, World
 
@@ -69,6 +69,10 @@ def key_of(record: Record | OffsetEntry) -> Key:
         case OffsetRecord():
             data = record.key.data
             return (data.group, data.topic, str(data.partition))
+        case KeyedRecord():
+            data = record.key.data
+            group_id, *rest = (getattr(data, name) for name in data.__slots__)
+            return (group_id, "", type(record).__name__, *rest)
     return ()
 
 

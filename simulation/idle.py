@@ -32,17 +32,19 @@ from rejoin.client.core.effects import Send
 from rejoin.client.core.inputs import Elapsed as ConsumerElapsed
 from rejoin.client.core.quiescence import Quiescence
 from rejoin.coordinator.core.effects import Effect, Reply
+from rejoin.coordinator.core.groups.quiet_session import QuietSession
 from rejoin.coordinator.core.inputs import Context, Elapsed, Input, Received, Resigned
-from rejoin.coordinator.core.quiescence import ENDS_QUIET, QuietSession
+from rejoin.coordinator.core.quiescence import ENDS_QUIET
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest
+from rejoin.protocol.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
 from rejoin.simulation.actors.cluster import NodeActor, Watcher
 from rejoin.simulation.actors.consumers import ConsumerActor
 from rejoin.simulation.kernel import Lane, Millis
 from rejoin.simulation.network import ClientConnection, Exchange
-from rejoin.simulation.record_loop import HEARTBEAT_ANSWER, RecordLoop
+from rejoin.simulation.record_loop import RecordLoop
 
 if TYPE_CHECKING:
     from rejoin.simulation.simulation import Simulation
@@ -116,18 +118,21 @@ class IdleSkipper(Watcher):
         )
         if session is None:
             return
+        if not self._beats_in_time(session, quiet):
+            return
         if self._can_loop(consumer, core, node, quiet):
             self.record_loops += 1
             loop = RecordLoop(self, consumer, node, session, quiet)
             self._loops[loop] = None
-            self._leave_out(loop, session, quiet.metadata_refreshed_at + core.config.metadata_max_age_ms)
+            until = min(session.until, quiet.metadata_refreshed_at + core.config.metadata_max_age_ms)
+            self._leave_out(loop, session, until)
             loop.begin()
             return
         if core.config.enable_auto_commit:
             return
-        until = self._until(consumer, core, quiet)
-        if until <= quiet.heartbeat_at + core.config.heartbeat_interval_ms:
-            self._not_before[consumer] = min(until, self.world.now + core.config.heartbeat_interval_ms)
+        until = min(session.until, self._until(consumer, core, quiet))
+        if until <= quiet.heartbeat_at + quiet.heartbeat_interval_ms:
+            self._not_before[consumer] = min(until, self.world.now + quiet.heartbeat_interval_ms)
             return
         self.skipped_intervals += 1
         self._leave_out(SkippedInterval(consumer, member_id, node, session, quiet, until, self), session, until)
@@ -164,7 +169,6 @@ class IdleSkipper(Watcher):
             and cluster.disk.is_plain
             and shard is not None
             and shard.epoch == cluster.disk.log(partition).epoch
-            and config.heartbeat_interval_ms + slowest < config.session_timeout_ms
             and slowest + node.settings.offsets_commit_timeout_ms
             < min(config.request_timeout_ms, config.default_api_timeout_ms)
             and quiet.metadata_refreshed_at + config.metadata_max_age_ms > self.world.now + _SHORTEST_LOOP_MS
@@ -174,14 +178,18 @@ class IdleSkipper(Watcher):
             )
         )
 
+    def _beats_in_time(self, session: QuietSession, quiet: Quiescence) -> bool:
+        """Whether heartbeats do not overlap, and come before the session ends."""
+        slowest = 2 * self.network.latency.longest_ms
+        every = quiet.heartbeat_interval_ms
+        return slowest < every and slowest + every < session.timeout_ms
+
     def _is_calm(self, consumer: ConsumerActor) -> bool:
-        """Whether every actor is there and every message arrives, soon enough that heartbeats do not overlap."""
+        """Whether every actor is there and every message arrives."""
         network = self.network
-        config = consumer.config
         return (
             not network.lossy
             and not network.blocked
-            and 2 * network.latency.longest_ms < min(config.heartbeat_interval_ms, config.session_timeout_ms)
             and consumer.paused_until <= self.world.now
             and consumer.stuck_until <= self.world.now
             and not consumer.stopping
@@ -218,10 +226,11 @@ class IdleSkipper(Watcher):
         if not self.intervals:
             return
         for effect in effects:
-            disturbed = ENDS_QUIET.get(type(effect))
+            find = ENDS_QUIET.get(type(effect))
+            disturbed = None if find is None else find(effect)
             if disturbed is None:
                 continue
-            group_id, member_id = disturbed(effect)
+            group_id, member_id = disturbed
             if group_id is None:
                 self.resume_all()
             elif member_id is None:
@@ -318,7 +327,7 @@ class Resumption:
     def _heartbeats(self) -> Heartbeats:
         """What the heartbeats have left behind; resumes the coordinator's end of the session."""
         idler, interval, config, connection = self.idler, self.interval, self.config, self.connection
-        every = config.heartbeat_interval_ms
+        every = interval.quiet.heartbeat_interval_ms
         first = interval.quiet.heartbeat_at
         session_expires_at = interval.session.expires_at
         last = self._last_before_now(first, every)
@@ -335,7 +344,7 @@ class Resumption:
                 heartbeats.session_expires_at = back + config.session_timeout_ms
             received = last if idler.is_past(arrives, connection.request_lane) else last - every
             if received >= first:
-                session_expires_at = connection.arrival(received) + config.session_timeout_ms
+                session_expires_at = connection.arrival(received) + interval.session.timeout_ms
         assert interval.node.core is not None, "no interval is skipped while a node is down"
         interval.node.core.resume_session(interval.session, session_expires_at)
         return heartbeats
@@ -375,7 +384,7 @@ class Resumption:
 
     def _put_in_flight(self, send: Send, at: Millis) -> None:
         """Put a request that was sent at an instant, or its answer, to where it is now."""
-        is_heartbeat = isinstance(send.request, HeartbeatRequest)
+        is_heartbeat = isinstance(send.request, (HeartbeatRequest, ConsumerGroupHeartbeatRequest))
         assert is_heartbeat or isinstance(send.request, MetadataRequest), "a quiet consumer sends nothing else"
         connection = self.connection if is_heartbeat else self._any_connection(at)
         exchange = connection.resume(send.request_id, send.request, send.version, at, send.timeout_ms)
@@ -384,7 +393,7 @@ class Resumption:
         if not self.idler.is_past(arrives, connection.request_lane):
             connection.send_at(arrives, exchange)
             return
-        exchange.response = HEARTBEAT_ANSWER if is_heartbeat else metadata_answer(connection, exchange)
+        exchange.response = self.interval.session.answer if is_heartbeat else metadata_answer(connection, exchange)
         exchange.answers += 1
         connection.answer_at(connection.answer_arrival(arrives), exchange)
 

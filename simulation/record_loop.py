@@ -22,11 +22,10 @@ from rejoin.client.core.effects import Effect, Send
 from rejoin.client.core.inputs import CommitAsked, Elapsed, RecordRange
 from rejoin.client.core.quiescence import Quiescence, RecordProgress
 from rejoin.coordinator.core.effects import Append
-from rejoin.coordinator.core.quiescence import QuietSession
+from rejoin.coordinator.core.groups.quiet_session import QuietSession
 from rejoin.journal.events.client import CommitSucceeded, Range, RecordsProcessed
 from rejoin.journal.events.coordinator import CommittedOffset, OffsetsCommitted
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.messages.groups.heartbeat import HeartbeatResponse
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import NodeActor
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from rejoin.simulation.idle import IdleSkipper
 
 NONE: Final = ErrorCode.NONE
-HEARTBEAT_ANSWER: Final = HeartbeatResponse()
 
 COMMIT_KINDS: Final[dict[str, Literal["auto", "async"]]] = {"auto": "auto", "after-async": "async"}
 """The kind of a commit in the modes in which no call waits for it."""
@@ -100,7 +98,7 @@ class RecordLoop:
         self.core: ConsumerCore = core
         self.config = core.config
         self.node = node
-        self.session = session
+        self.session, self.quiet = session, quiet
         self.member_id = core.generation.member_id
         self.group_id = core.config.group_id or ""
         self.connection: ClientConnection = consumer.connection_to(node.index, 0)
@@ -295,7 +293,8 @@ class RecordLoop:
             return
         now = self.world.now
         commit.has_arrived = True
-        self.node_session_expires_at = now + self.config.session_timeout_ms
+        if self.session.commits_restart:
+            self.node_session_expires_at = now + self.session.timeout_ms
         stored_at = self.idler.cluster.disk.reserve(self._offsets_partition)
         self.world.at(stored_at, Order.DISK.value, self._commit_stored, commit)
         if stored_at >= now + self.node.settings.offsets_commit_timeout_ms:
@@ -359,7 +358,7 @@ class RecordLoop:
     # -- heartbeats
 
     def _send_heartbeat(self, now: Millis) -> None:
-        self.heartbeat_at = now + self.config.heartbeat_interval_ms
+        self.heartbeat_at = now + self.quiet.heartbeat_interval_ms
         self.heartbeat = Heartbeat(now)
         arrives = self.connection.next_arrival()
         self.world.at(arrives, self.connection.request_lane, self._heartbeat_arrives, self.heartbeat)
@@ -368,7 +367,7 @@ class RecordLoop:
         if heartbeat.exchange is not None:
             self.connection.arrive(heartbeat.exchange)
             return
-        self.node_session_expires_at = self.world.now + self.config.session_timeout_ms
+        self.node_session_expires_at = self.world.now + self.session.timeout_ms
         heartbeat.is_answered = True
         arrives = self.connection.next_answer_arrival()
         self.world.at(arrives, self.connection.answer_lane, self._heartbeat_answered, heartbeat)
@@ -403,7 +402,7 @@ class RecordLoop:
                 core.resume_after_progress(each.sent_at, self._progress(None, each.sent_at))
                 each.exchange = self._sent(core.step(Elapsed(), each.sent_at), each.sent_at)
                 if each.is_answered:
-                    each.exchange.response = HEARTBEAT_ANSWER
+                    each.exchange.response = self.session.answer
                     each.exchange.answers += 1
         poll_returns_at = self.poll_returns_at if self.phase is Phase.POLLING else None
         core.resume_after_progress(now, self._progress(poll_returns_at, self.heartbeat_at))

@@ -6,7 +6,7 @@ import gc
 from collections.abc import Callable, Iterable
 from functools import partial
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from rejoin.client.config import ConsumerConfig
 from rejoin.client.workload.processing_time import parse_processing_time
@@ -28,6 +28,7 @@ from rejoin.simulation.network import Latency, Network
 from rejoin.simulation.output.accounting import Accounting
 from rejoin.simulation.output.ownership import Ownership
 from rejoin.simulation.scenario.model import CoordinatorSpec, GroupSpec, Scenario
+from rejoin.simulation.scenario.protocols import Protocol, protocols_of
 from rejoin.simulation.scenario.runner import ActionRunner
 from rejoin.simulation.scenario.writers import ProducerSpec, ReaderSpec
 
@@ -66,6 +67,8 @@ class Simulation:
         self.accounting = Accounting(self._written_by, scenario.late)
         self.ownership = Ownership(keep=keep)
         self._handlers = {**self.accounting.handlers, **self.ownership.handlers}
+        self.protocols: dict[str, Protocol] = {name: group.protocol for name, group in scenario.groups.items()}
+        """By group: the protocol that consumers start with by now."""
         self.producers: dict[str, list[ProducerActor]] = {}
         self.readers: dict[str, ReaderActor] = {}
         self.idle = IdleSkipper(self) if skip and _has_idle_time(scenario) else None
@@ -85,10 +88,15 @@ class Simulation:
         """Start the cluster and schedule the consumers and all actions."""
         topics = self.scenario.topics
         written = {name: topics[name].partitions for name in self.scenario.written_topics}
+        # Members of consumer groups name topics by their ids.
+        if any("consumer" in protocols_of(self.scenario, group_id) for group_id in self.scenario.groups):
+            self.cluster.same_topic_ids = True
         self.cluster.start(list(self.scenario.groups), written, self.scenario.transactional_ids())
-        for name, topic in self.scenario.topics.items():
-            self.cluster.create_topic(name, topic.partitions, topic.records_per_second, topic.until)
-            self._written(name)
+        for name, topic in topics.items():
+            if topic.created:
+                self.world.control(topic.created, self._create_topic, name)
+            else:
+                self._create_topic(name)
         for group_id, group in self.scenario.groups.items():
             for number in range(1, group.consumers + 1):
                 consumer = self.consumer(f"{group_id}-{number}")
@@ -103,6 +111,15 @@ class Simulation:
         for name, reader_spec in self.scenario.readers.items():
             self.world.control(reader_spec.start.after, partial(_start, self._reader(name, reader_spec)))
         self.actions.prepare()
+
+    def _create_topic(self, name: str) -> None:
+        topic = self.scenario.topics[name]
+        if topic.created:
+            for consumer in self.consumers.values():
+                consumer.catch_up()
+            self.announce(f"topic {name} is created, with {topic.partitions} partitions")
+        self.cluster.create_topic(name, topic.partitions, topic.records_per_second, topic.until)
+        self.grown(name)
 
     def run(self, on_progress: Callable[[Millis], None] | None = None) -> None:
         """Play to the horizon."""
@@ -154,7 +171,7 @@ class Simulation:
             original = name if like is None else like
             group_id = original.rpartition("-")[0]
             group = self.scenario.groups[group_id]
-            config = config_of(group_id, group, name, original)
+            config = config_of(group_id, group, name, original, self.protocols[group_id])
             found = self._consumer(config, group, name, original)
             if self.idle is not None:
                 found.on_step = self.idle.consider
@@ -162,6 +179,12 @@ class Simulation:
             found.is_duplicate = like is not None
             self.consumers[name] = found
         return found
+
+    def config_of(self, consumer: ConsumerActor, protocol: Protocol) -> ConsumerConfig:
+        """The settings of a consumer that uses a protocol from now on."""
+        group_id = consumer.config.group_id or ""
+        original = consumer.config.group_instance_id or consumer.name
+        return config_of(group_id, self.scenario.groups[group_id], consumer.name, original, protocol)
 
     def _consumer(self, config: ConsumerConfig, group: GroupSpec, name: str, original: str) -> ConsumerActor:
         user_code, spec = user_code_of(group), group.transform
@@ -229,17 +252,18 @@ class Simulation:
         assert isinstance(event, ConsumerStarted)
         if event.group_id not in self._begun:
             self._begun[event.group_id] = None
-            for topic in self.scenario.groups[event.group_id].topics:
-                self.ownership.expect(event.group_id, topic, len(self.cluster.topics[topic].partitions), now)
+            for topic in self.scenario.topics_of(event.group_id):
+                if topic in self.cluster.topics:
+                    self.ownership.expect(event.group_id, topic, len(self.cluster.topics[topic].partitions), now)
 
     def _on_counted(self, _: Actor, event: Event, now: Millis) -> None:
         self._handlers[type(event)](event, now)
 
     def grown(self, topic: str) -> None:
-        """A topic has grown: its new partitions should be owned, too."""
+        """A topic is there, or has grown: its new partitions should be owned, too."""
         self._written(topic)
         for group_id in self._begun:
-            if topic in self.scenario.groups[group_id].topics:
+            if topic in self.scenario.topics_of(group_id):
                 count = len(self.cluster.topics[topic].partitions)
                 self.ownership.expect(group_id, topic, count, self.world.now)
 
@@ -254,7 +278,7 @@ class Simulation:
     def lag(self, group_id: str) -> int:
         """How many records are written and not committed."""
         behind = 0
-        for topic in self.scenario.groups[group_id].topics:
+        for topic in self.scenario.topics_of(group_id):
             for index in range(len(self.cluster.topics[topic].partitions)):
                 ledger = self.accounting.ledgers.get((group_id, topic, index))
                 committed = 0 if ledger is None else (ledger.committed or 0)
@@ -268,17 +292,23 @@ def _cluster(world: World, disk: Disk, how: CoordinatorSpec, settings: Settings)
     return Cluster(world, disk, how.nodes, settings, how.notice, how.gossip)
 
 
-def config_of(group_id: str, group: GroupSpec, name: str, original: str) -> ConsumerConfig:
-    """The settings of one consumer of a group."""
+def config_of(group_id: str, group: GroupSpec, name: str, original: str, protocol: Protocol) -> ConsumerConfig:
+    """The settings of one consumer of a group. In a consumer group some are the coordinator's."""
+    if protocol == "classic":
+        its_own: dict[str, Any] = {
+            "session_timeout_ms": group.session_timeout,
+            "heartbeat_interval_ms": group.heartbeat_interval,
+            "partition_assignment_strategy": group.assignor,
+        }
+    else:
+        its_own = {"group_protocol": "consumer", "group_remote_assignor": group.remote_assignor}
     return ConsumerConfig(
+        **its_own,
         group_id=group_id,
         client_id=name,
         group_instance_id=original if group.static else None,
-        session_timeout_ms=group.session_timeout,
-        heartbeat_interval_ms=group.heartbeat_interval,
         max_poll_interval_ms=group.max_poll_interval,
         max_poll_records=group.max_poll_records,
-        partition_assignment_strategy=group.assignor,
         enable_auto_commit=group.commit == "auto",
         auto_commit_interval_ms=group.auto_commit_interval,
         metadata_max_age_ms=group.metadata_max_age,
@@ -309,6 +339,7 @@ def user_code_of(group: GroupSpec) -> UserCode:
         poll_ms=group.poll,
         revoke_ms=group.revoke,
         revive_ms=group.revive,
+        regex=group.regex,
     )
 
 

@@ -272,6 +272,7 @@ MAY_IMPORT = {
     "simulation.scenario": (
         "protocol",
         "coordinator.config",
+        "coordinator.core.groups.consumer.regex_resolution",
         "client.assignors.registry",
         "client.producer_config",
         "client.workload.processing_time",

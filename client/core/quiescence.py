@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from rejoin.client.core import metadata
 from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.group import heartbeat_timers
+from rejoin.client.core.group.consumer import rounds
 from rejoin.client.core.inputs import Millis
 from rejoin.client.core.state import ConsumerState, Poll
 from rejoin.client.core.step_context import StepContext
 from rejoin.client.core.subscription import SubscriptionType
 from rejoin.protocol.types import TopicPartition
+
+NEVER: Final[Millis] = 1 << 60
+"""An instant after all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +35,14 @@ class Quiescence:
 
     coordinator: Endpoint
     heartbeat_at: Millis
-    """When the next heartbeat is sent; each follows the last by ``heartbeat.interval.ms``."""
+    """When the next heartbeat is sent; each follows the last by ``heartbeat_interval_ms``."""
+    heartbeat_interval_ms: Millis
+    """``heartbeat.interval.ms``, or in a consumer group what the coordinator has said."""
     poll_returns_at: Millis
     metadata_refreshed_at: Millis
     """When the last Metadata answer came; the next request follows after ``metadata.max.age.ms``."""
     session_expires_at: Millis
+    """When the member gives its session up; in a consumer group it never does."""
     poll_expires_at: Millis
 
 
@@ -43,27 +51,39 @@ def quiescence(state: ConsumerState, ctx: StepContext) -> Quiescence | None:
     poll, coordinator, refreshed_at = state.poll, state.coordinator, state.metadata.refreshed_at
     if poll is None or coordinator is None or refreshed_at is None or state.requests.in_flight:
         return None
-    if not (state.settled and _member_is_quiet(state) and _metadata_is_quiet(state, ctx)):
+    member, heartbeat = state.membership, state.heartbeat
+    is_settled = _is_settled(state) if member is None else rounds.is_settled(state, ctx)
+    if not (is_settled and _calls_are_quiet(state) and _metadata_is_quiet(state, ctx)):
         return None
     return Quiescence(
         coordinator=coordinator,
-        heartbeat_at=state.heartbeat.due_at,
+        heartbeat_at=heartbeat.due_at if member is None else member.due_at,
+        heartbeat_interval_ms=ctx.config.heartbeat_interval_ms if member is None else member.interval_ms,
         poll_returns_at=poll.until,
         metadata_refreshed_at=refreshed_at,
-        session_expires_at=state.heartbeat.session_expires_at,
-        poll_expires_at=state.heartbeat.poll_expires_at,
+        session_expires_at=heartbeat.session_expires_at if member is None else NEVER,
+        poll_expires_at=heartbeat.poll_expires_at if member is None else member.poll_expires_at,
     )
 
 
-def _member_is_quiet(state: ConsumerState) -> bool:
-    heartbeat, subscription = state.heartbeat, state.subscription
+def _is_settled(state: ConsumerState) -> bool:
+    """Whether a member of a classic group has nothing to do but to send heartbeats."""
+    heartbeat = state.heartbeat
     return (
-        state.needs_prepare
-        and state.join.joined_topics == subscription.topics
+        state.settled
+        and state.needs_prepare
+        and state.join.joined_topics == state.subscription.topics
         and heartbeat.enabled
         and heartbeat.failure is None
         and heartbeat.attempts == 0
-        and not state.in_listener
+    )
+
+
+def _calls_are_quiet(state: ConsumerState) -> bool:
+    """Whether no call of the user's is open but the poll, and every partition has its position."""
+    subscription = state.subscription
+    return (
+        not state.in_listener
         and not state.held_join_answers
         and not state.woken
         and not state.closing.begun
@@ -115,11 +135,14 @@ def resume_after_progress(state: ConsumerState, ctx: StepContext, now: Millis, p
         owned = assignment.pop(partition)
         owned.position, owned.end = position, end
         assignment[partition] = owned
-    heartbeat = state.heartbeat
-    heartbeat.due_at = progress.heartbeat_at
-    heartbeat.session_expires_at = progress.session_expires_at
-    heartbeat.poll_expires_at = progress.polled_at + ctx.config.max_poll_interval_ms
-    ctx.wake(min(heartbeat.due_at, heartbeat.session_expires_at, heartbeat.poll_expires_at))
+    poll_expires_at = progress.polled_at + ctx.config.max_poll_interval_ms
+    _set_heartbeat(state, progress.heartbeat_at, progress.session_expires_at)
+    if state.membership is None:
+        state.heartbeat.poll_expires_at = poll_expires_at
+        ctx.wake(min(progress.heartbeat_at, progress.session_expires_at, poll_expires_at))
+    else:
+        state.membership.poll_expires_at = poll_expires_at
+        ctx.wake(min(progress.heartbeat_at, poll_expires_at))
     state.commits.next_auto_at = progress.auto_commit_at
     state.poll = None
     if progress.poll_returns_at is not None:
@@ -142,17 +165,28 @@ def resume_after_idle(
     metadata_refreshed_at: Millis | None,
 ) -> None:
     """Set the instants of a quiet member forward; see ``ConsumerCore.resume_after_idle``."""
-    poll, heartbeat, known = state.poll, state.heartbeat, state.metadata
+    poll, member, known = state.poll, state.membership, state.metadata
     assert poll is not None, "a quiet member is in a poll"
     ctx.begin(now)
     poll.until = poll_returns_at
-    if heartbeat_at is not None:
-        heartbeat.due_at = heartbeat_at
-    if session_expires_at is not None:
-        heartbeat.session_expires_at = session_expires_at
+    _set_heartbeat(state, heartbeat_at, session_expires_at)
     if metadata_refreshed_at is not None:
         known.refreshed_at = metadata_refreshed_at
-    heartbeat_timers.polled(state, ctx)
-    ctx.wake(min(heartbeat.due_at, poll.until))
+    if member is None:
+        heartbeat_timers.polled(state, ctx)
+    else:
+        member.poll_expires_at = now + ctx.config.max_poll_interval_ms
+    ctx.wake(min(state.heartbeat.due_at if member is None else member.due_at, poll.until))
     if known.request_id is None and known.refreshed_at is not None:
         ctx.wake(known.refreshed_at + ctx.config.metadata_max_age_ms)
+
+
+def _set_heartbeat(state: ConsumerState, due_at: Millis | None, session_expires_at: Millis | None) -> None:
+    """Set when the next heartbeat is due, and when the session ends; an instant that is not given stays."""
+    member, heartbeat = state.membership, state.heartbeat
+    if member is not None:
+        member.due_at = member.due_at if due_at is None else due_at
+        return
+    heartbeat.due_at = heartbeat.due_at if due_at is None else due_at
+    if session_expires_at is not None:
+        heartbeat.session_expires_at = session_expires_at

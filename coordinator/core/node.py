@@ -20,6 +20,7 @@ from rejoin.coordinator.core.fetch.purgatory import FetchTimer
 from rejoin.coordinator.core.fetch.requests import FetchRequests
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.group_shards import GroupShards
+from rejoin.coordinator.core.groups.quiet_session import QuietSession
 from rejoin.coordinator.core.groups.requests import GroupRequests
 from rejoin.coordinator.core.inputs import (
     ClusterSeen,
@@ -368,16 +369,19 @@ class Node:
 
     def quiet_session(
         self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int
-    ) -> quiescence.QuietSession | None:
+    ) -> QuietSession | None:
         """The session of a member whose heartbeats only restart it, or none."""
+        machine = self._groups.machine_of(group_id)
+        if machine is not None and self._groups.consumer_group(group_id) is not None:
+            return machine.consumer.quiet_session(group_id, member_id, group_instance_id, generation_id)
         group = self._groups.classic_group(group_id)
         return quiescence.quiet_session(group, self._ctx.deadlines, member_id, group_instance_id, generation_id)
 
-    def suspend_session(self, session: quiescence.QuietSession) -> None:
+    def suspend_session(self, session: QuietSession) -> None:
         """The heartbeats of a quiet member are left out from now on."""
         quiescence.suspend(session, self._ctx.deadlines)
 
-    def resume_session(self, session: quiescence.QuietSession, expires_at: Millis) -> None:
+    def resume_session(self, session: QuietSession, expires_at: Millis) -> None:
         """Let a suspended session run on, as the heartbeats that were left out would have set it."""
         quiescence.resume(session, self._ctx.deadlines, expires_at)
 

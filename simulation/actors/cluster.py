@@ -27,7 +27,7 @@ from rejoin.coordinator.core.inputs import (
     Stored,
 )
 from rejoin.coordinator.core.node import Node
-from rejoin.coordinator.core.snapshots import GroupSnapshot, ShardSnapshot
+from rejoin.coordinator.core.snapshots import ConsumerGroupSnapshot, GroupSnapshot, ShardSnapshot
 from rejoin.coordinator.core.topics.configs import RATE_CONFIG
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import TopicCreated, TopicDeleted, TopicGrown
@@ -182,7 +182,7 @@ class NodeActor(Actor):
         assert core is not None, "only a node that is up takes an input"
         for watcher in self.watchers:
             watcher.before(self, what)
-        self._next_id = self.cluster.id_of_written_topic(what)
+        self._next_id = self.cluster.id_of_topic(what)
         effects = core.step(what, self.world.now)
         self._next_id = None
         for watcher in self.watchers:
@@ -203,12 +203,18 @@ class NodeActor(Actor):
             case SendRequest():
                 NodeRequest(self, effect).send()
             case ResolveRegexes():
-                self.hand_in(resolve_regexes(effect))
+                # Aside, as on another thread.
+                self.world.at(self.world.now + 1, Order.DISK, self._resolve, (self.incarnation, effect))
             case TopicCreated() | TopicGrown() | TopicDeleted():
                 if self.cluster.emits_topics(self):
                     self.emit(effect)
             case Event():
                 self.emit(effect)
+
+    def _resolve(self, what: tuple[int, ResolveRegexes]) -> None:
+        incarnation, wanted = what
+        if incarnation == self.incarnation:
+            self.hand_in(resolve_regexes(wanted))
 
     def answered(self, incarnation: int, send_id: int, response: Response | None) -> None:
         """A request to another node has ended."""
@@ -243,8 +249,17 @@ class NodeActor(Actor):
     # -- snapshots
 
     def group(self, group_id: str) -> GroupSnapshot | None:
-        """A group of this node as it is in memory."""
+        """A classic group of this node as it is in memory."""
         return None if self.core is None else self.core.group(group_id)
+
+    def consumer_group(self, group_id: str) -> ConsumerGroupSnapshot | None:
+        """A consumer group of this node as it is in memory."""
+        return None if self.core is None else self.core.consumer_group(group_id)
+
+    def state_of(self, group_id: str) -> str | None:
+        """The state of a group of this node, of either kind."""
+        group = self.group(group_id) or self.consumer_group(group_id)
+        return None if group is None else group.state
 
     def shard(self, group_id: str) -> ShardSnapshot | None:
         """The offsets partition of a group, if this node leads it as far as it knows."""
@@ -279,6 +294,8 @@ class Cluster:
         self._gossip_number = 0
         self._producer_ids = 0
         self._written_topics: frozenset[str] = frozenset()
+        self.same_topic_ids = False
+        """Whether topics without real logs have the same ids on every node, too."""
         self.transaction_logs: list[TopicIdPartition] = []
         """The partitions of the transaction log that are in use."""
 
@@ -329,11 +346,11 @@ class Cluster:
         count = self.settings.offsets_topic_num_partitions
         return offsets_partition(partition_for(f"{log.topic_id}-{log.partition}", count))
 
-    def id_of_written_topic(self, what: Input) -> str | None:
-        """The id of a topic with real logs that an input creates: the same on every node, and after a restart."""
-        if isinstance(what, Received) and isinstance(what.request, CreateTopicsRequest) and self._written_topics:
+    def id_of_topic(self, what: Input) -> str | None:
+        """The id of a topic that an input creates, where it matters: the same on every node, and after a restart."""
+        if isinstance(what, Received) and isinstance(what.request, CreateTopicsRequest):
             name = what.request.topics[0].name
-            return str(topic_uuid(name)) if name in self._written_topics else None
+            return str(topic_uuid(name)) if self.same_topic_ids or name in self._written_topics else None
         return None
 
     def new_producer_id(self) -> InitProducerIdResponse:

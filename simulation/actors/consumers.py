@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import ceil
 from typing import Final, Literal, TypeAlias
+from uuid import UUID
 
 from rejoin.client.assignors.registry import assignor_named
 from rejoin.client.config import ConsumerConfig
@@ -50,6 +51,7 @@ from rejoin.client.core.inputs import (
     Subscribed,
 )
 from rejoin.client.workload.processing_time import ProcessingTime
+from rejoin.coordinator.core.groups.consumer.regex_resolution import matching
 from rejoin.journal.events.client import ConsumerEvent
 from rejoin.journal.events.simulation import ConsumerCrashed, ConsumerFailed, ConsumerStarted, ConsumerStopped
 from rejoin.protocol.types import TopicPartition
@@ -79,6 +81,8 @@ class UserCode:
     revoke_ms: Millis = 0
     revive_ms: Millis = 30_000
     """How long after a fatal error the process is started again, as a supervisor does it."""
+    regex: str | None = None
+    """In place of topics: what the coordinator matches."""
 
 
 class ConsumerActor(Client):
@@ -91,8 +95,10 @@ class ConsumerActor(Client):
         self.network = network
         self.cluster = cluster
         self.config = config
+        self.next_config: ConsumerConfig | None = None
+        """What it is started with the next time, if that is another one."""
         self.user_code = user_code
-        self.topics = user_code.topics
+        self.subscribed = Subscribed(user_code.topics, regex=user_code.regex)
         self.incarnation = 0
         self.core: ConsumerCore | None = None
         self.wanted = False
@@ -133,16 +139,31 @@ class ConsumerActor(Client):
         self.incarnation += 1
         self.stopping = self.closing = self.busy = False
         self.stuck_until = 0
+        if self.next_config is not None:
+            self.config, self.next_config = self.next_config, None
         assignors = [assignor_named(name) for name in self.user_code.assignors]
-        self.core = ConsumerCore(self.config, assignors, self.random.random, log_end=self._log_end)
+        self.core = ConsumerCore(
+            self.config, assignors, self.random.random, log_end=self._log_end, member_id=self._new_member_id()
+        )
         self.timer.reset()
         self._inbox.clear()
         self._hand = []
         self.emit(
             ConsumerStarted(client_id=self.name, group_id=self.config.group_id or "", incarnation=self.incarnation)
         )
-        self.step(Subscribed(self.topics))
+        self.step(self.subscribed)
         self._poll()
+
+    def _new_member_id(self) -> str:
+        """A member of a consumer group makes its own id, anew with each start."""
+        if self.config.group_protocol == "classic":
+            return ""
+        return f"{self.name}-{UUID(int=self.random.getrandbits(128), version=4)}"
+
+    def reads(self, topic: str) -> bool:
+        """Whether it is subscribed to a topic."""
+        regex = self.subscribed.regex
+        return topic in self.subscribed.topics if regex is None else bool(matching(regex, [topic]))
 
     def crash(self) -> None:
         """Kill the process; no request is sent."""
@@ -213,12 +234,12 @@ class ConsumerActor(Client):
             for connection in pair:
                 connection.break_off()
 
-    def subscribe(self, topics: tuple[str, ...]) -> None:
+    def subscribe(self, topics: tuple[str, ...], regex: str | None = None) -> None:
         """Subscribe to other topics from the next poll on."""
         self.catch_up()
-        self.topics = topics
+        subscribed = self.subscribed = Subscribed(topics, regex=regex)
         if self.core is not None and not self.stopping:
-            self._when_running(lambda: self.step(Subscribed(topics)))
+            self._when_running(lambda: self.step(subscribed))
 
     def get_stuck(self, until: Millis) -> None:
         """Make the user's code hang in its next step."""

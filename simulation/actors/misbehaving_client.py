@@ -66,7 +66,7 @@ class MisbehavingClient:
                 protocol_name=None,
                 assignments=(),
             ), 4
-        topic = self.simulation.scenario.groups[group_id].topics[0]
+        topic = self.simulation.scenario.topics_of(group_id)[0]
         entry = OffsetCommitRequestPartition(partition_index=0, committed_offset=0, committed_metadata="")
         return OffsetCommitRequest(
             group_id=group_id,

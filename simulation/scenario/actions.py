@@ -7,7 +7,8 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from rejoin.simulation.scenario.durations import Duration, Length
-from rejoin.simulation.scenario.fields import Names, Part, names_of
+from rejoin.simulation.scenario.fields import Names, NamesOrNone, Part, names_of
+from rejoin.simulation.scenario.protocols import Protocol
 
 
 class RollingDeploy(Part):
@@ -21,6 +22,10 @@ class RollingDeploy(Part):
     """Do it again after so long, to the horizon; 0: once."""
     crash: bool = False
     """Kill instead of stopping cleanly."""
+    protocol: Protocol | None = None
+    """Their ``group.protocol`` from then on; none: as before."""
+    count: int | None = Field(default=None, ge=1)
+    """Only so many of them; none: all."""
 
 
 class ScaleGroup(Part):
@@ -133,7 +138,7 @@ class Failover(Part):
     group: str
     down: Duration = 0
     zombie: Duration = 0
-    when: Literal["PreparingRebalance", "CompletingRebalance", "Stable"] | None = None
+    when: Literal["PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Stable"] | None = None
 
 
 class MoveLeaders(Part):
@@ -167,10 +172,17 @@ class GrowTopic(Part):
 
 
 class ChangeSubscription(Part):
-    """Consumers subscribe to other topics from now on."""
+    """Consumers subscribe to other topics, or to those that match a regular expression, from now on."""
 
     who: Names
-    topics: Names
+    topics: NamesOrNone = ()
+    regex: str | None = None
+
+    @model_validator(mode="after")
+    def _topics_or_regex(self) -> Self:
+        if bool(self.topics) == (self.regex is not None):
+            raise ValueError("expected either topics or regex")
+        return self
 
 
 class FlapConsumer(Part):

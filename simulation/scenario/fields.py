@@ -35,6 +35,7 @@ def names_of(value: object) -> Sequence[Any]:
 Processing = Annotated[str, BeforeValidator(_processing)]
 Assignors = Annotated[tuple[str, ...], BeforeValidator(_assignors), Field(min_length=1)]
 Names = Annotated[tuple[str, ...], BeforeValidator(names_of), Field(min_length=1)]
+NamesOrNone = Annotated[tuple[str, ...], BeforeValidator(names_of)]
 
 
 class Part(BaseModel):

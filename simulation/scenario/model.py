@@ -27,7 +27,8 @@ from rejoin.simulation.scenario.actions import (
     StoreOutage,
 )
 from rejoin.simulation.scenario.durations import Duration, Length
-from rejoin.simulation.scenario.fields import Assignors, Names, Part, Processing, names_of
+from rejoin.simulation.scenario.fields import Assignors, NamesOrNone, Part, Processing, names_of
+from rejoin.simulation.scenario.protocols import Protocol, idle_keys, protocol_mistakes, topics_of
 from rejoin.simulation.scenario.writers import ProducerSpec, ReaderSpec, StartSpec, TransformSpec
 
 _STATIC_GROUP: Final = re.compile(r"[a-zA-Z0-9._-]{1,240}")
@@ -55,14 +56,22 @@ class TopicSpec(Part):
     records_per_second: float = Field(default=0.0, ge=0.0, le=1e6)
     until: Duration | None = None
     """When its records end; none: at the horizon."""
+    created: Duration = 0
+    """When it comes to be; its records begin then."""
 
 
 class GroupSpec(Part):
     """A group: how many consumers, what they read and how they are set up. Kafka's defaults."""
 
-    topics: Names
+    topics: NamesOrNone = ()
+    regex: str | None = None
+    """In place of topics: the coordinator finds those that match."""
     consumers: int = Field(ge=0, le=10_000)
+    protocol: Protocol = "classic"
+    """``group.protocol`` of the consumers, until a deploy changes it."""
     assignor: Assignors = ("range", "cooperative-sticky")
+    remote_assignor: str | None = None
+    """``group.remote.assignor``: the coordinator's assignor that they ask for."""
     static: bool = False
     commit: Literal["auto", "after", "after-async", "before", "none", "transaction"] = "auto"
     transform: TransformSpec | None = None
@@ -147,6 +156,8 @@ class Scenario(Part):
                 expected = "of static members; expected at most 240 of the characters a-z A-Z 0-9 . _ -"
                 problem = f"group {name[:80]!r} begins the group.instance.id {expected}"
                 raise ScenarioMistake(("groups", name, "static"), problem)
+        for mistake in protocol_mistakes(self):
+            raise ScenarioMistake(*mistake)
         self._check_writers()
         self._check_readers()
         for number, event in enumerate(self.events):
@@ -196,6 +207,10 @@ class Scenario(Part):
         topics = [topic for each in self.producers.values() for topic in each.topics]
         topics += [group.transform.to for group in self.groups.values() if group.transform is not None]
         return tuple(dict.fromkeys(topics))
+
+    def topics_of(self, group_id: str) -> tuple[str, ...]:
+        """The topics that a group reads."""
+        return topics_of(self, group_id)
 
     def transactional_ids(self) -> list[str]:
         """Every transactional id that may be used."""
@@ -275,6 +290,8 @@ class Scenario(Part):
                 if int(count) > most or count != str(int(count)):
                     problem = f"there is never a consumer {name!r}; {head} has {most} of them at the most"
                     raise ScenarioMistake(("events", number, event.kind, "who"), f"events[{number}]: {problem}")
+        for mistake in idle_keys(self):
+            raise ScenarioMistake(*mistake)
         self._check_growth()
 
     def _most(self, group_id: str) -> int:

@@ -39,6 +39,7 @@ from rejoin.simulation.scenario.actions import (
     StoreOutage,
 )
 from rejoin.simulation.scenario.model import any_of
+from rejoin.simulation.scenario.protocols import Protocol
 
 if TYPE_CHECKING:
     from rejoin.simulation.actors.cluster import NodeActor
@@ -129,23 +130,29 @@ class ActionRunner:
 
     def deploy(self, what: RollingDeploy) -> None:
         how = "killed" if what.crash else "stopped"
-        members = self.simulation.members_of(what.group)
+        members = self.simulation.members_of(what.group)[: what.count]
+        change = "" if what.protocol is None else f", with group.protocol={what.protocol} from then on"
         self.simulation.announce(
             f"rolling deploy of {what.group}: {len(members)} consumers, {what.batch} at a time every "
-            f"{format_duration(what.every)}, {how} and back after {format_duration(what.down)}"
+            f"{format_duration(what.every)}, {how} and back after {format_duration(what.down)}{change}"
         )
+        if what.protocol is not None:
+            self.simulation.protocols[what.group] = what.protocol
         for number, consumer in enumerate(members):
-            self._in(number // what.batch * what.every, partial(self._bounce, consumer, what.down, what.crash))
+            at = number // what.batch * what.every
+            self._in(at, partial(self._bounce, consumer, what.down, what.crash, what.protocol))
         if what.repeat:
             self._in(what.repeat, lambda: self.deploy(what))
 
-    def _bounce(self, consumer: ConsumerActor, down: Millis, crash: bool) -> None:
+    def _bounce(self, consumer: ConsumerActor, down: Millis, crash: bool, protocol: Protocol | None = None) -> None:
         """Restart a process; ``down`` counts from the moment at which it begins to stop."""
         if crash:
             consumer.crash()
         else:
             consumer.stop()
         consumer.wanted = True
+        if protocol is not None:
+            consumer.next_config = self.simulation.config_of(consumer, protocol)
         self._in(down, lambda: self._start(consumer))
 
     def _start(self, consumer: ConsumerActor) -> None:
@@ -255,8 +262,8 @@ class ActionRunner:
 
     def subscribe(self, what: ChangeSubscription) -> None:
         for consumer in self._each(what.who):
-            self.simulation.announce(f"{consumer.name} subscribes to {', '.join(what.topics)}")
-            consumer.subscribe(what.topics)
+            self.simulation.announce(f"{consumer.name} subscribes to {what.regex or ', '.join(what.topics)}")
+            consumer.subscribe(what.topics, what.regex)
 
     # -- the network and the cluster
 
@@ -323,8 +330,8 @@ class ActionRunner:
     def failover(self, what: Failover) -> None:
         node = self.simulation.cluster.leader_of(what.group)
         if what.when is not None and node is not None:
-            group = node.group(what.group)
-            if group is None or group.state != what.when:
+            state = node.state_of(what.group)
+            if state != what.when:
                 self._in(_LOOK_EVERY_MS, lambda: self.failover(what))
                 return
         self._catch_up_all()

@@ -319,7 +319,9 @@ class Observations:
         group = self.simulation.scenario.groups[partition.group_id]
         newer = partition.partition >= self.simulation.scenario.topics[partition.topic].partitions
         given_up = CooperativeStickyAssignor.name in group.assignor and partition.group_id in self.returned
-        return group.static and (newer or partition.topic not in group.topics or given_up)
+        return group.static and (
+            newer or partition.topic not in self.simulation.scenario.topics_of(partition.group_id) or given_up
+        )
 
     def leads_in_truth(self, node: NodeActor, group_id: str) -> bool:
         """Whether no other node has been elected after this one."""

@@ -125,6 +125,44 @@ def test_what_can_happen_is_taken(events: str) -> None:
     assert scenario_from(text).events
 
 
+@pytest.mark.parametrize(
+    ("group", "events", "message"),
+    [
+        ("protocol: modern", "", "line 6: groups.app.protocol: expected one of classic or consumer, not 'modern'"),
+        ("protocol: consumer, assignor: range", "", "line 6: group app uses the consumer protocol: the coordinator"),
+        ("protocol: consumer, session_timeout: 9s", "", "say group.consumer.session.timeout.ms in the coordinator's"),
+        ("protocol: consumer, heartbeat_interval: 1s", "", "say group.consumer.heartbeat.interval.ms"),
+        ("remote_assignor: uniform", "", "group app uses the classic protocol, which has no remote_assignor"),
+        ("protocol: consumer, remote_assignor: sticky", "", "has no assignor 'sticky'; it has uniform, range"),
+        ("protocol: consumer, regex: 'o.*'", "", "line 6: group app has both topics and regex"),
+        ("regex: 'o.*'", "", "line 6: group app has both topics and regex"),
+        ("protocol: consumer", "deploy: {group: app, every: 1s, down: 1s, protocol: x}", "line 8: events.0.deploy."),
+        ("static: true", "subscribe: {who: app-1, regex: 'o.*'}", "app-1 may use the classic protocol"),
+        ("protocol: consumer", "subscribe: {who: app-1, regex: '('}", "'(' is no regular expression"),
+        ("protocol: consumer", "subscribe: {who: app-1}", "expected either topics or regex"),
+    ],
+)
+def test_a_mistake_about_protocols_is_reported_with_its_line(group: str, events: str, message: str) -> None:
+    text = "horizon: 10m\ntopics:\n  orders: {partitions: 6}\ngroups:\n"
+    text += f"  app:\n    {{topics: orders, consumers: 3, {group}}}\n"
+    if events:
+        text += f"events:\n  - {{at: 1m, {events}}}\n"
+    with pytest.raises(BadScenario) as problem:
+        scenario_from(text, "my.yaml")
+    assert message in str(problem.value)
+
+
+def test_a_regular_expression_needs_the_consumer_protocol_all_the_time() -> None:
+    group = "groups: {app: {regex: 'o.*', consumers: 1, protocol: consumer}}"
+    text = f"horizon: 10m\ntopics: {{orders: {{partitions: 6}}}}\n{group}\n"
+    assert scenario_from(text).topics_of("app") == ("orders",)
+    deploy = "events: [{at: 1m, deploy: {group: app, every: 1s, down: 1s, protocol: classic}}]\n"
+    with pytest.raises(BadScenario, match="line 3: group app has members that use the classic protocol"):
+        scenario_from(text + deploy)
+    with pytest.raises(BadScenario, match=r"line 3: group app: '\(' is no regular expression in the syntax of RE2"):
+        scenario_from(text.replace("o.*", "("))
+
+
 def test_a_topic_grows_only_from_what_it_has_by_then() -> None:
     events = "[{at: 2m, grow: {topic: orders, to: 7}}, {at: 1m, grow: {topic: orders, to: 12}}]"
     with pytest.raises(BadScenario, match=r"events\[0\]: topic orders has 12 partitions by then"):

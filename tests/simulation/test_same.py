@@ -86,7 +86,28 @@ def leased(seed: int) -> dict[str, Any]:
     return data
 
 
-@pytest.mark.parametrize("make", [quieter, leased, busier])
+def moving(seed: int) -> dict[str, Any]:
+    """The same with consumer groups, and with groups whose members move to the other protocol while they run."""
+    random = Random(f"moving/{seed}")
+    data = random.choice((quieter, busier, leased))(seed)
+    for group in data["groups"].values():
+        group["protocol"] = random.choice(("consumer", "consumer", "classic"))
+        group["remote_assignor"] = random.choice((None, "uniform", "range"))
+    at = f"{random.randint(20_000, 90_000)}ms"
+    deploy = {"group": random.choice(list(data["groups"])), "every": "3s", "down": "1s"}
+    if random.random() < 0.5:
+        deploy["protocol"] = random.choice(("classic", "consumer"))
+    data["events"].append({"at": at, "deploy": deploy})
+    data["coordinator"]["settings"] |= {
+        "group.consumer.session.timeout.ms": random.choice((8_000, 20_000)),
+        "group.consumer.heartbeat.interval.ms": random.choice((1_000, 3_000, 5_000)),
+        "group.consumer.assignment.interval.ms": random.choice((0, 1_000)),
+        "group.consumer.migration.policy": random.choice(("bidirectional", "bidirectional", "upgrade", "disabled")),
+    }
+    return data
+
+
+@pytest.mark.parametrize("make", [quieter, leased, busier, moving])
 @pytest.mark.parametrize("start", range(0, SEEDS, 10))
 def test_what_is_skipped_changes_no_event(make: Callable[[int], dict[str, Any]], start: int) -> None:
     intervals = 0

@@ -75,7 +75,7 @@ def a_partition_is_assigned_that_was_not_given_up(observed: Observations, event:
 def a_partition_is_left_without_an_owner(observed: Observations) -> Iterator[str]:
     for partition, state in observed.simulation.ownership.partitions.items():
         members = observed.simulation.members_of(partition.group_id)
-        subscribed = [each for each in members if partition.topic in each.topics]
+        subscribed = [each for each in members if each.reads(partition.topic)]
         if observed.may_be_overlooked(partition):
             continue
         if subscribed and len(state.owners) != 1:

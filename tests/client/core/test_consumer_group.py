@@ -305,6 +305,29 @@ def test_a_member_that_does_not_poll_leaves_and_comes_back_with_the_next_poll() 
     assert bench.take() == ["on_partitions_lost [t-0]", "heartbeat 0 names=t timeout=60000 owns=[]"]
 
 
+def test_without_a_coordinator_the_poll_interval_is_not_looked_at() -> None:
+    bench = joined("t-0")
+    bench.step_out_of_poll()
+    bench.advance(INTERVAL_MS)
+    bench.fail(HEARTBEAT)
+    bench.fail("FindCoordinator")
+    bench.advance(50)
+    for _ in range(80):
+        if bench.is_open("FindCoordinator"):
+            bench.fail("FindCoordinator")
+        due = bench.core.next_deadline()
+        assert due is not None
+        assert due > bench.now, "it would be called over and over"
+        bench.advance(1_000)
+    assert "poll_timeout_exceeded" not in bench.names()
+    if not bench.is_open("FindCoordinator"):
+        bench.advance(1_000)
+    bench.take()
+    bench.find_coordinator()
+    assert bench.take()[-1].startswith("heartbeat -1 ")
+    assert "poll_timeout_exceeded" in bench.names()
+
+
 def test_a_changed_subscription_goes_with_the_next_heartbeat() -> None:
     bench = joined("t-0", topics={"t": 2, "u": 1})
     bench.subscribe("t", "u")

@@ -85,15 +85,9 @@ def _send(state: ConsumerState, ctx: StepContext) -> None:
 
 def _request(state: ConsumerState, ctx: StepContext, member: ConsumerMembership) -> ConsumerGroupHeartbeatRequest:
     """All fields when it joins, else those that differ from what was last sent."""
-    config, subscription = ctx.config, state.subscription
+    config = ctx.config
     joins = member.state is MembershipState.JOINING
-    now = SentFields(
-        config.max_poll_interval_ms,
-        () if subscription.regex is not None else subscription.topics,
-        subscription.regex,
-        config.group_remote_assignor or None,
-        member.current,
-    )
+    now = _fields(state, ctx, member)
     before, member.sent = member.sent, now
     has_new_regex = now.regex != before.regex or (joins and now.regex is not None)
     return ConsumerGroupHeartbeatRequest(
@@ -108,6 +102,24 @@ def _request(state: ConsumerState, ctx: StepContext, member: ConsumerMembership)
         server_assignor=_if_new(now.assignor, before.assignor, joins, None),
         topic_partitions=_owned(member.current) if joins or now.assignment != before.assignment else None,
     )
+
+
+def _fields(state: ConsumerState, ctx: StepContext, member: ConsumerMembership) -> SentFields:
+    """What a heartbeat says in full."""
+    config, subscription = ctx.config, state.subscription
+    return SentFields(
+        config.max_poll_interval_ms,
+        () if subscription.regex is not None else subscription.topics,
+        subscription.regex,
+        config.group_remote_assignor or None,
+        member.current,
+    )
+
+
+def has_said_all(state: ConsumerState, ctx: StepContext) -> bool:
+    """Whether the coordinator has been sent everything about this member."""
+    member = transitions.member_of(state)
+    return member.sent == _fields(state, ctx, member)
 
 
 def _if_new(now: _Value, before: _Value, joins: bool, otherwise: _Value) -> _Value:

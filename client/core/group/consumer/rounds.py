@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from rejoin.client.core.group import lookup
 from rejoin.client.core.group.consumer import heartbeats, reconciliation, transitions
-from rejoin.client.core.group.consumer.state import HAS_NO_GROUP, MembershipState
+from rejoin.client.core.group.consumer.state import HAS_NO_GROUP, IS_LEAVING, MembershipState
 from rejoin.client.core.state import ConsumerState
 from rejoin.client.core.step_context import StepContext
 
@@ -21,7 +21,7 @@ def advance(state: ConsumerState, ctx: StepContext) -> None:
         _polled(state, ctx)
     else:
         transitions.expire_poll(state, ctx)
-        if member.state not in HAS_NO_GROUP:
+        if member.state not in HAS_NO_GROUP and member.state not in IS_LEAVING and state.coordinator is not None:
             ctx.wake(member.poll_expires_at)
     transitions.release_lost(state, ctx)
     reconciliation.advance(state, ctx)
@@ -37,6 +37,22 @@ def _polled(state: ConsumerState, ctx: StepContext) -> None:
         member.is_subscription_new = False
         if member.state is MembershipState.UNSUBSCRIBED:
             transitions.join(state)
+
+
+def is_settled(state: ConsumerState, ctx: StepContext) -> bool:
+    """Whether a member has nothing to do but to send heartbeats, which say that it is there and nothing else."""
+    member = transitions.member_of(state)
+    return (
+        member.state is MembershipState.STABLE
+        and member.is_reconciled
+        and member.request_id is None
+        and member.attempts == member.retry_at == 0
+        and member.failure is None
+        and not member.is_subscription_new
+        and state.reconciliation is None
+        and state.listener_error is None
+        and heartbeats.has_said_all(state, ctx)
+    )
 
 
 def raise_failure(state: ConsumerState, ctx: StepContext) -> None:

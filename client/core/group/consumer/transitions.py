@@ -191,6 +191,9 @@ def _end(state: ConsumerState, ctx: StepContext) -> None:
 def expire_poll(state: ConsumerState, ctx: StepContext) -> None:
     """No poll for ``max.poll.interval.ms``: leave, and come back with the next poll."""
     member = member_of(state)
+    if state.coordinator is None:
+        # Kafka: AbstractHeartbeatRequestManager.poll looks at the poll timer when it could send a heartbeat.
+        return
     if member.state in HAS_NO_GROUP or member.state in IS_LEAVING or ctx.now < member.poll_expires_at:
         return
     interval = ctx.config.max_poll_interval_ms

@@ -24,6 +24,7 @@ from rejoin.coordinator.core.groups.consumer.model.replay import ConsumerReplay
 from rejoin.coordinator.core.groups.consumer.model.state import ConsumerGroupState, ConsumerMemberState
 from rejoin.coordinator.core.groups.consumer.progress import GroupProgress
 from rejoin.coordinator.core.groups.group import Group, GroupKind
+from rejoin.coordinator.core.groups.quiet_session import QuietSession
 from rejoin.coordinator.core.groups.timers import GroupTimer
 from rejoin.coordinator.core.inputs import Context, Millis, RegexesResolved, Token
 from rejoin.coordinator.core.runtime.appends import AppendCompletion, ShardLog
@@ -90,6 +91,12 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
     def answer_unchanged(self, token: Token, request: ConsumerGroupHeartbeatRequest, context: Context) -> bool:
         """Answer a heartbeat that changes nothing, and so needs no look at whether it is valid; false for others."""
         return self._heartbeats.answer_unchanged(token, request, context)
+
+    def quiet_session(
+        self, group_id: str, member_id: str, instance_id: str | None, member_epoch: int
+    ) -> QuietSession | None:
+        """The session of a member whose heartbeats only restart it, or none."""
+        return self._heartbeats.quiet_session(self.group(group_id), member_id, instance_id, member_epoch)
 
     def join(self, group: ConsumerGroup, token: Token, request: JoinGroupRequest, context: Context) -> None:
         self._classic_members.join(group, token, request, context)

@@ -21,8 +21,9 @@ from rejoin.coordinator.core.groups.consumer.model.changes import Changes, Write
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember, ConsumerMemberMetadata, HeldPartitions
 from rejoin.coordinator.core.groups.consumer.model.replay import ConsumerReplay
-from rejoin.coordinator.core.groups.consumer.model.state import JOIN_EPOCH, STATIC_LEAVE_EPOCH
+from rejoin.coordinator.core.groups.consumer.model.state import JOIN_EPOCH, STATIC_LEAVE_EPOCH, ConsumerGroupState
 from rejoin.coordinator.core.groups.group import Group, emit_fenced
+from rejoin.coordinator.core.groups.quiet_session import QuietSession
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.consumer_groups import MemberEpochFenced
@@ -96,6 +97,28 @@ class ConsumerHeartbeats:
         ctx.deadlines.set(member.session_key, ctx.now + self._settings.session_timeout_ms(group.group_id))
         ctx.reply(token, reply)
         return True
+
+    def quiet_session(
+        self, group: ConsumerGroup, member_id: str, instance_id: str | None, member_epoch: int
+    ) -> QuietSession | None:
+        """The session of a member of a Stable group that ``answer_unchanged`` answers until something changes."""
+        member = group.members.get(member_id)
+        expires_at = None if member is None else self._ctx.deadlines.at(member.session_key)
+        if (
+            member is None
+            or expires_at is None
+            or member.is_classic
+            or not 0 < member_epoch == member.current.epoch
+            or instance_id != member.metadata.instance_id
+            or group.state is not ConsumerGroupState.STABLE
+            or not self._is_quiet(group)
+        ):
+            return None
+        timeout_ms = self._settings.session_timeout_ms(group.group_id)
+        answer = accepted(member, self._settings.heartbeat_interval_ms(group.group_id), with_assignment=False)
+        return QuietSession(
+            member.session_key, expires_at, timeout_ms, answer, commits_restart=False, until=group.quiet_until
+        )
 
     def _is_quiet(self, group: ConsumerGroup) -> bool:
         """Whether a heartbeat that says nothing new changes nothing, as long as nothing else does."""

@@ -1,0 +1,108 @@
+"""What a scenario says of groups by their protocol: which keys each protocol has, and mistakes in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.groups.consumer.regex_resolution import is_valid, matching
+
+if TYPE_CHECKING:
+    from rejoin.simulation.scenario.model import GroupSpec, Scenario
+
+Protocol: TypeAlias = Literal["classic", "consumer"]
+
+CLASSIC_KEYS: Final = ("assignor", "session_timeout", "heartbeat_interval")
+"""Keys of a group that only members of the classic protocol have."""
+
+CONSUMER_KEYS: Final = ("remote_assignor", "regex")
+"""Keys of a group that only members of the consumer protocol have."""
+
+
+class Mistake(NamedTuple):
+    """A mistake, and the key at which it is reported."""
+
+    path: tuple[str | int, ...]
+    problem: str
+
+
+def protocols_of(scenario: Scenario, group_id: str) -> dict[Protocol, None]:
+    """The protocols that members of a group ever use, in order."""
+    deploys = (event.deploy for event in scenario.events)
+    later = [each.protocol for each in deploys if each is not None and each.group == group_id and each.protocol]
+    return dict.fromkeys((scenario.groups[group_id].protocol, *later))
+
+
+def topics_of(scenario: Scenario, group_id: str) -> tuple[str, ...]:
+    """The topics that a group reads: those it names, or those that its regular expression matches."""
+    group = scenario.groups[group_id]
+    return group.topics if group.regex is None else topics_matching(scenario, group.regex)
+
+
+def topics_matching(scenario: Scenario, regex: str) -> tuple[str, ...]:
+    """The topics that a regular expression matches, in order."""
+    found = matching(regex, scenario.topics)
+    return tuple(name for name in scenario.topics if name in found)
+
+
+def protocol_mistakes(scenario: Scenario) -> Iterator[Mistake]:
+    """What can't be played."""
+    for name, group in scenario.groups.items():
+        yield from _subscription_mistakes(name, group)
+        yield from _assignor_mistakes(scenario, name, group)
+        if "classic" in protocols_of(scenario, name) and group.regex is not None:
+            problem = f"group {name} has members that use the classic protocol, which has no regular expressions"
+            yield Mistake(("groups", name, "regex"), f"{problem}; say 'protocol: consumer', or name the topics")
+    for number, event in enumerate(scenario.events):
+        change = event.subscribe
+        if change is None or change.regex is None:
+            continue
+        for who in change.who:
+            group_id = who.removeprefix("any-of-") if who.startswith("any-of-") else who.rpartition("-")[0]
+            ids = [group_id] if group_id in scenario.groups else list(scenario.groups)
+            if any("classic" in protocols_of(scenario, each) for each in ids):
+                problem = f"events[{number}]: {who} may use the classic protocol, which has no regular expressions"
+                yield Mistake(("events", number, "subscribe", "regex"), problem)
+        if not is_valid(change.regex):
+            problem = f"events[{number}]: {change.regex!r} is no regular expression in the syntax of RE2"
+            yield Mistake(("events", number, "subscribe", "regex"), problem)
+
+
+def _subscription_mistakes(name: str, group: GroupSpec) -> Iterator[Mistake]:
+    if group.regex is None:
+        if not group.topics:
+            yield Mistake(("groups", name), f"groups.{name}.topics: is missing")
+        return
+    path = ("groups", name, "regex")
+    if group.topics:
+        yield Mistake(path, f"group {name} has both topics and regex; expected one of them")
+    if not is_valid(group.regex):
+        yield Mistake(path, f"group {name}: {group.regex!r} is no regular expression in the syntax of RE2")
+    if group.transform is not None:
+        yield Mistake(path, f"group {name} transforms, and must name the topics that it reads")
+
+
+def _assignor_mistakes(scenario: Scenario, name: str, group: GroupSpec) -> Iterator[Mistake]:
+    settings = Settings.model_validate(scenario.coordinator.settings)
+    there = [each.strip() for each in settings.group_consumer_assignors.split(",")]
+    if group.remote_assignor is not None and group.remote_assignor not in there:
+        problem = f"group {name}: the coordinator has no assignor {group.remote_assignor!r}; it has {', '.join(there)}"
+        yield Mistake(("groups", name, "remote_assignor"), problem)
+
+
+def idle_keys(scenario: Scenario) -> Iterator[Mistake]:
+    """Keys that have no effect, because no member ever uses the protocol that has them."""
+    for name, group in scenario.groups.items():
+        used = protocols_of(scenario, name)
+        for key in group.model_fields_set:
+            if key in CLASSIC_KEYS and "classic" not in used:
+                kept_by = {
+                    "assignor": "the coordinator assigns; say remote_assignor",
+                    "session_timeout": "say group.consumer.session.timeout.ms in the coordinator's settings",
+                    "heartbeat_interval": "say group.consumer.heartbeat.interval.ms in the coordinator's settings",
+                }[key]
+                yield Mistake(("groups", name, key), f"group {name} uses the consumer protocol: {kept_by}")
+            elif key in CONSUMER_KEYS and "consumer" not in used and getattr(group, key) is not None:
+                problem = f"group {name} uses the classic protocol, which has no {key}; say 'protocol: consumer'"
+                yield Mistake(("groups", name, key), problem)
