@@ -143,7 +143,7 @@ record-transactions: setup
 record-members: setup
 	$(RUN) -m conformance.members $(LIVES)
 
-# The same for logins: right and wrong, over TLS and without; writes tests/golden/security.
+# The same for logins: right, wrong and half, over TLS and without; writes tests/golden/security.
 record-security: setup
 	$(RUN) -m conformance.security.record
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import re
 import sys
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
@@ -16,16 +14,17 @@ from typing import Final
 
 from conformance.kafka.broker import JAVA, Cluster, class_path, kafka_version
 from conformance.kafka.cluster_actions import KafkaActions
-from conformance.members.lives import LIVES, RECORDS, SETTINGS, TOPICS, Life
-from conformance.members.proxy import HOST, Exchange, Proxy, until_member, until_quiet
-from conformance.members.sequences import backoffs, sequences
+from conformance.members.lives import LIVES, RECORDS, TOPICS, Life
+from conformance.members.playing import LifePlayer
+from conformance.members.proxy import HOST, Exchange, Proxy
+from conformance.members.recorded import recorded
+from conformance.members.sequences import DIFFERENCES
 from rejoin.client import Producer
 from rejoin.client.commands.topics.command import main as topics
 
 HERE: Final = Path(__file__).parent
 GOLDEN: Final = HERE.parents[1] / "tests" / "golden" / "members"
 CLIENTS: Final = ("java", "ours")
-QUIET_SECONDS: Final = 1.6
 
 BROKER: Final = {
     "group.min.session.timeout.ms": "1000",
@@ -39,80 +38,27 @@ JAVA_NAMES: Final = {
 }
 
 
-class Members:
-    """The members of one client in one life."""
+class ProcessPlayer(LifePlayer):
+    """Members in processes of their own, on a real cluster."""
 
     def __init__(self, client: str, life: Life, jars: str, cluster: Cluster, proxy: Proxy) -> None:
-        self.client, self.life = client, life
-        self.prefix = f"{client}-{life.name}"
-        self._jars, self._cluster, self._proxy = jars, cluster, proxy
+        super().__init__(client, life, proxy)
+        self._jars, self._cluster = jars, cluster
         self._processes: dict[str, asyncio.subprocess.Process] = {}
-        self._running: dict[str, float] = {}
-        """Members by name, with the instant of their start."""
 
     async def play(self) -> None:
-        """All steps, in order."""
         try:
-            for step in self.life.steps:
-                match step.split():
-                    case ["restart"]:
-                        await TOGETHER.do(partial(_restart, self._cluster))
-                    case ["move", broker]:
-                        await TOGETHER.do(partial(_move, self._cluster, int(broker)))
-                    case _:
-                        await self._step(step.format(self.client).split())
+            await super().play()
         finally:
             for process in self._processes.values():
                 if process.returncode is None:
                     process.kill()
                     await process.wait()
 
-    async def _step(self, step: list[str]) -> None:
-        match step:
-            case ["start", name, *settings]:
-                await self._start(name, dict(each.split("=", 1) for each in settings))
-            case ["close", name]:
-                del self._running[name]
-                self._tell(name, "close")
-                await asyncio.wait_for(self._processes[name].wait(), 40)
-            case ["kill", name]:
-                del self._running[name]
-                self._processes[name].kill()
-                await self._processes[name].wait()
-            case ["hang", name, ms]:
-                self._tell(name, f"hang {ms}")
-            case ["settle"]:
-                for name, since in self._running.items():
-                    await until_member(self._proxy, f"{self.prefix}.{name}", since)
-                await until_quiet(self._proxy, self.prefix, QUIET_SECONDS)
-            case ["sleep", seconds]:
-                await asyncio.sleep(float(seconds))
-            case ["topic", name, partitions]:
-                await self._topics("--create", "--topic", name, "--partitions", partitions)
-            case ["grow", name, partitions]:
-                await self._topics("--alter", "--topic", name, "--partitions", partitions)
-            case _:
-                raise ValueError(f"unknown step {step}")
-
-    async def _topics(self, *arguments: str) -> None:
-        server = f"{HOST}:{self._proxy.port}"
-        await asyncio.to_thread(topics, ["--bootstrap-server", server, *arguments])
-
-    def _tell(self, name: str, command: str) -> None:
-        stdin = self._processes[name].stdin
-        assert stdin is not None
-        stdin.write(f"{command}\n".encode())
-
-    async def _start(self, name: str, own: dict[str, str]) -> None:
-        life = self.life
-        settings = {
-            "bootstrap.servers": f"{HOST}:{self._proxy.port}",
-            "group.id": self.prefix,
-            "client.id": f"{self.prefix}.{name}",
-            **SETTINGS,
-            **life.settings,
-            **own,
-        }
+    async def start(self, name: str, settings: dict[str, str]) -> None:
+        for each in DIFFERENCES:
+            if (each.life, each.client) == (self.life.name, self.client):
+                settings.update(each.settings)
         if self.client == "java":
             settings["group.protocol"] = "classic"
             settings["enable.metrics.push"] = "false"
@@ -121,17 +67,48 @@ class Members:
             command = [*JAVA, "-cp", self._jars, str(HERE / "Member.java")]
         else:
             command = [sys.executable, "-m", "conformance.members.member"]
-        self._running[name] = time.monotonic()
         pairs = [f"{key}={value}" for key, value in settings.items()]
         self._processes[name] = await asyncio.create_subprocess_exec(
             *command,
-            life.commit,
-            life.topics.format(self.client),
+            self.life.commit,
+            self.life.topics.format(self.client),
             *pairs,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
         )
+
+    async def close(self, name: str) -> None:
+        self._send(name, "close")
+        await asyncio.wait_for(self._processes[name].wait(), 40)
+
+    async def kill(self, name: str) -> None:
+        self._processes[name].kill()
+        await self._processes[name].wait()
+
+    def hang(self, name: str, ms: int) -> None:
+        self._send(name, f"hang {ms}")
+
+    def _send(self, name: str, command: str) -> None:
+        stdin = self._processes[name].stdin
+        assert stdin is not None
+        stdin.write(f"{command}\n".encode())
+
+    async def create_topic(self, name: str, partitions: int) -> None:
+        await self._topics("--create", "--topic", name, "--partitions", str(partitions))
+
+    async def grow_topic(self, name: str, partitions: int) -> None:
+        await self._topics("--alter", "--topic", name, "--partitions", str(partitions))
+
+    async def _topics(self, *arguments: str) -> None:
+        server = f"{HOST}:{self._proxy.port}"
+        await asyncio.to_thread(topics, ["--bootstrap-server", server, *arguments])
+
+    async def restart_broker(self) -> None:
+        await TOGETHER.do(partial(_restart, self._cluster))
+
+    async def move_coordinator(self, to: int) -> None:
+        await TOGETHER.do(partial(_move, self._cluster, to))
 
 
 class Together:
@@ -186,14 +163,13 @@ async def _play_on(brokers: int, lives: list[Life], jars: str, folder: Path) -> 
         await _write_topics(f"{HOST}:{proxy.port}")
         folder.mkdir(parents=True, exist_ok=True)
         # Not recorded: what a broker does for the first time takes it long.
-        await Members("ours", WARM_UP, jars, cluster, proxy).play()
+        await ProcessPlayer("ours", WARM_UP, jars, cluster, proxy).play()
         if brokers > 1:
             await _move(cluster, 1)
         for life in lives:
-            await asyncio.gather(*(Members(client, life, jars, cluster, proxy).play() for client in CLIENTS))
-            found = recording(life, proxy)
+            await asyncio.gather(*(ProcessPlayer(client, life, jars, cluster, proxy).play() for client in CLIENTS))
             log = cluster.group_log()
-            found["transitions"] = {client: transitions(log, f"{client}-{life.name}") for client in CLIENTS}
+            found = {client: recorded(proxy.exchanges, log, f"{client}-{life.name}") for client in CLIENTS}
             text = json.dumps({"kafka": kafka_version(), **found}, indent=1, ensure_ascii=False)
             (folder / f"{life.name}.json").write_text(text + "\n")
             print(life.name, flush=True)
@@ -208,30 +184,6 @@ async def _write_topics(server: str) -> None:
             for partition in range(partitions):
                 for number in range(RECORDS):
                     await producer.send_and_wait(name, str(number), partition=partition)
-
-
-def recording(life: Life, proxy: Proxy) -> dict[str, dict[str, object]]:
-    """The sequences of each member, by client; a restarted member is one."""
-    found: dict[str, dict[str, object]] = {}
-    for client in CLIENTS:
-        prefix = f"{client}-{life.name}."
-        ids = sorted({each.client_id for each in proxy.exchanges if each.client_id.startswith(prefix)})
-        found[client] = {
-            name.removeprefix(prefix): sequences(each for each in proxy.exchanges if each.client_id == name)
-            for name in ids
-        }
-    if life.brokers > 1:
-        found["backoffs"] = {
-            client: backoffs(each for each in proxy.exchanges if each.client_id.startswith(f"{client}-{life.name}."))
-            for client in CLIENTS
-        }
-    return found
-
-
-def transitions(log: str, group: str) -> list[str]:
-    """What the group coordinator logged of a group's generations."""
-    pattern = rf"Stabilized group {re.escape(group)} generation (\d+) .*with (\d+) members"
-    return [f"Stable {match[1]} with {match[2]}" for match in re.finditer(pattern, log)]
 
 
 def main() -> None:

@@ -51,8 +51,10 @@ LIVES: Final = (
         (
             "start a group.instance.id=ia", "settle", "start b group.instance.id=ib", "settle",
             "kill b", "start b group.instance.id=ib", "sleep 2", "settle",
-            "kill b", "sleep 5", "settle", "start b group.instance.id=ib", "settle", "close b", "settle", "close a",
+            "kill b", "sleep 11", "settle", "start b group.instance.id=ib", "settle", "close b", "settle", "close a",
+            "sleep 11",
         ),
+        settings={"session.timeout.ms": "8000"},
     ),
     Life(
         "cooperative",
@@ -71,7 +73,7 @@ LIVES: Final = (
     ),
     Life(
         "broker-restart",
-        (*_many("ab"), "restart", "sleep 4", "settle", "close b", "settle", "close a"),
+        (*_many("ab"), "restart", "sleep 8", "settle", "close b", "settle", "close a"),
         settings={"metadata.max.age.ms": "300000"},
     ),
     Life(
@@ -81,7 +83,7 @@ LIVES: Final = (
     ),
     Life(
         "close-without-leaving",
-        (*_many("ab"), "close b", "sleep 5", "settle", "close a"),
+        (*_many("ab"), "close b", "sleep 5", "settle", "close a", "sleep 6"),
         settings={"internal.leave.group.on.close": "false"},
     ),
     Life("commit-auto", _COMMITS),

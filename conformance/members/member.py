@@ -37,6 +37,15 @@ async def play(mode: str, topics: str, settings: Mapping[str, str], commands: de
         await consumer.subscribe(pattern=topics[1:], listener=listener)
     else:
         await consumer.subscribe(topics.split(","), listener=listener)
+    try:
+        await _poll(consumer, mode, commands)
+    except asyncio.CancelledError:
+        await consumer.close(0, leave=False)
+        raise
+    await consumer.close()
+
+
+async def _poll(consumer: Consumer, mode: str, commands: deque[str]) -> None:
     while True:
         command = commands.popleft() if commands else ""
         if command == "close":
@@ -52,7 +61,6 @@ async def play(mode: str, topics: str, settings: Mapping[str, str], commands: de
             await consumer.commit()
         elif records and mode == "async":
             consumer.commit_async()
-    await consumer.close()
 
 
 async def main(mode: str, topics: str, settings: Mapping[str, str]) -> None:

@@ -11,11 +11,12 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from rejoin.protocol.brokers.offered_versions import offered
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.api_versions import ApiVersionsResponse
+from rejoin.protocol.messages.records.produce import ProduceRequest
 from rejoin.protocol.registry import API_VERSIONS
 from rejoin.protocol.wire.codec import codec_of, read_request_header, unsupported_api_versions_frame
 
@@ -24,7 +25,7 @@ HOST: Final = "127.0.0.1"
 
 @dataclass(slots=True)
 class Exchange:
-    """A request that passed, when it did, and its answer, if any."""
+    """A request that passed, when it did, and its answer, if any. A lost answer has its instant alone."""
 
     client_id: str
     api: str
@@ -34,15 +35,25 @@ class Exchange:
     answered_at: float | None = None
 
 
+class LostAnswer(NamedTuple):
+    """The next answer of an API to clients with ids that begin so is lost, and the connection with it."""
+
+    clients: str
+    api: str
+
+
 class Proxy:
     """Listens on a port of its own; ``port_of_broker`` is where the broker is.
 
-    Proxies of several brokers may share their ``exchanges``.
+    Proxies of several brokers may share their ``exchanges``, and the answers that they are to lose.
     """
 
-    def __init__(self, port_of_broker: int, exchanges: list[Exchange] | None = None) -> None:
+    def __init__(
+        self, port_of_broker: int, exchanges: list[Exchange] | None = None, losing: list[LostAnswer] | None = None
+    ) -> None:
         self.port_of_broker = port_of_broker
         self.exchanges: list[Exchange] = [] if exchanges is None else exchanges
+        self.losing: list[LostAnswer] = [] if losing is None else losing
         self._serving: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -96,7 +107,8 @@ class Proxy:
                 exchange = Exchange(header.client_id, codec.api.name, time.monotonic(), request)
                 if codec.api is not API_VERSIONS:
                     self.exchanges.append(exchange)
-            waiting.put_nowait((exchange, frame))
+            if exchange is None or not _has_no_answer(exchange.request):
+                waiting.put_nowait((exchange, frame))
             broker.write(len(frame).to_bytes(4, "big") + frame)
 
     async def _return(
@@ -127,8 +139,22 @@ class Proxy:
                 response = response.model_copy(update={"api_keys": kept})
                 client.write(codec.response_frame(correlation_id, response))
                 continue
-            exchange.response, exchange.answered_at = response, time.monotonic()
+            exchange.answered_at = time.monotonic()
+            if self._loses(exchange):
+                raise ConnectionResetError
+            exchange.response = response
             client.write(len(frame).to_bytes(4, "big") + frame)
+
+    def _loses(self, exchange: Exchange) -> bool:
+        for each in self.losing:
+            if exchange.api == each.api and exchange.client_id.startswith(each.clients):
+                self.losing.remove(each)
+                return True
+        return False
+
+
+def _has_no_answer(request: Request) -> bool:
+    return isinstance(request, ProduceRequest) and request.acks == 0
 
 
 async def _frame(reader: asyncio.StreamReader) -> bytes:
@@ -140,7 +166,7 @@ async def until_member(proxy: Proxy, client_id: str, since: float, at_most: floa
     """Wait until a member has been given its assignment after an instant."""
     async with asyncio.timeout(at_most):
         while not any(
-            each.client_id == client_id and each.api == "SyncGroup" and each.at > since and each.response is not None
+            each.client_id == client_id and each.api == "SyncGroup" and each.at >= since and each.response is not None
             for each in proxy.exchanges
         ):
             await asyncio.sleep(0.05)

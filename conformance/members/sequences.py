@@ -8,10 +8,7 @@ OffsetForLeaderEpoch: each shape once, as their number is a matter of time). Mem
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from functools import partial
-from itertools import pairwise
-from statistics import median
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from conformance.members.proxy import Exchange
@@ -24,24 +21,13 @@ OFFSETS: Final = {"OffsetFetch", "OffsetCommit"}
 PASSING: Final = ("-> lost", "-> COORDINATOR_LOAD_IN_PROGRESS", "-> NOT_COORDINATOR")
 """Answers while a broker restarts: how many there are is a matter of time."""
 
-NO_COORDINATOR: Final = {
-    ErrorCode.NOT_COORDINATOR,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-}
-
-_GENERATION: Final = re.compile(r"(Stable|SyncGroup|OffsetCommit|Heartbeat|->) (\d+)")
-
 Sequences = dict[str, list[str]]
 
 
 def sequences(exchanges: Iterable[Exchange]) -> Sequences:
     """The lines of one client."""
     found: Sequences = {"membership": [], "offsets": [], "data": []}
-    beats: list[float] = []
     for each in exchanges:
-        if each.api == "Heartbeat":
-            beats.append(each.at)
         line = _line(each)
         if line is None or line.endswith(PASSING):
             continue
@@ -54,31 +40,7 @@ def sequences(exchanges: Iterable[Exchange]) -> Sequences:
         elif line not in found["data"]:
             found["data"].append(line)
     found["data"].sort()
-    gaps = [later - earlier for earlier, later in pairwise(beats)]
-    if len(gaps) >= 5:
-        found["membership"].append(f"heartbeats every {round(median(gaps), 1)} s")
     return found
-
-
-def backoffs(exchanges: Iterable[Exchange]) -> dict[str, int]:
-    """Milliseconds from an answer without a coordinator to what the same member asks next: the median of each kind."""
-    waits: dict[str, list[float]] = {}
-    refused: dict[str, tuple[str, float]] = {}
-    for each in exchanges:
-        if each.api not in MEMBERSHIP | OFFSETS:
-            continue
-        api, since = refused.pop(each.client_id, ("", 0.0))
-        if api and each.at >= since:
-            waits.setdefault(f"{api} to {each.api}", []).append(each.at - since)
-        if each.answered_at is not None and _is_refused(each.response):
-            refused[each.client_id] = each.api, each.answered_at
-    return {kind: round(1_000 * median(gaps)) for kind, gaps in sorted(waits.items())}
-
-
-def _is_refused(response: Any) -> bool:
-    """Whether an answer says that there is no coordinator here, or not yet."""
-    codes = [response, *getattr(response, "coordinators", ())]
-    return any(getattr(each, "error_code", ErrorCode.NONE) in NO_COORDINATOR for each in codes)
 
 
 def _line(each: Exchange) -> str | None:
@@ -169,46 +131,24 @@ def _partitions(topics: Any) -> str:
     return " ".join(sorted(f"{topic.name}-{index}" for topic in topics for index in topic.partition_indexes))
 
 
-class ExtraGeneration(NamedTuple):
-    """A generation of a life that one client's group goes through and the other's does not, and why that is meant."""
+class Difference(NamedTuple):
+    """A setting that one client needs in a life to behave as the other does, and why it is meant."""
 
     life: str
     client: str
-    generation: int
+    settings: Mapping[str, str]
     why: str
 
 
 DIFFERENCES: Final = (
-    ExtraGeneration(
+    Difference(
         "broker-restart",
         "java",
-        3,
+        {"metadata.recovery.strategy": "none"},
         "KIP-899: without any node to ask, the Java client forgets all topics and starts from its bootstrap servers, "
-        "so its leader finds the metadata changed and joins again; with metadata.recovery.strategy=none it does not. "
-        "Ours keeps the topics and asks the same nodes.",
+        "so its leader may find the metadata changed and join again. Ours keeps the topics and asks the same nodes.",
     ),
 )
-
-
-def without_difference(lines: Sequence[str], extra: ExtraGeneration) -> list[str]:
-    """Lines as they were without the extra generation.
-
-    They have one FindCoordinator, as the number of attempts is a matter of time.
-    """
-    own = extra.generation
-    gone = rf"^(Stable|SyncGroup|OffsetCommit) {own} |-> {own} |^Heartbeat {own - 1} -> REBALANCE_IN_PROGRESS"
-    kept: list[str] = []
-    for line in without_repeated_lookups(lines):
-        if not re.search(gone, line):
-            kept.append(_GENERATION.sub(partial(_earlier, own), line))
-        elif line.startswith("OffsetCommit") and kept and kept[-1].startswith("OffsetFetch"):
-            kept.pop()
-    return kept
-
-
-def _earlier(own: int, match: re.Match[str]) -> str:
-    number = int(match[2])
-    return f"{match[1]} {number - 1 if number >= own else number}"
 
 
 def without_repeated_lookups(lines: Sequence[str]) -> list[str]:

@@ -13,6 +13,7 @@ import ssl
 import struct
 import time
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -119,6 +120,14 @@ class Player:
                 return lambda: self._answered(bytes.fromhex(value))
             case "size":
                 return lambda: self._raw(struct.pack(">i", value))
+            case "part":
+                return lambda: self._write(bytes.fromhex(value))
+            case "client-hello":
+                return lambda: self._client_hello(value)
+            case "end":
+                return self._end
+            case "idle":
+                return self._idle
         raise ValueError(f"there is no step {kind}")
 
     # --- requests
@@ -194,13 +203,48 @@ class Player:
             self._scram.evaluate(token)  # it is checked
         return _SECRETS.sub(r"\1...", text) if text.startswith(("r=", "v=")) else text
 
+    # --- half handshakes
+
+    async def _write(self, data: bytes) -> str:
+        """Send what is no whole message, so that no answer is due."""
+        _, writer = self._streams or await self._connect()
+        writer.write(data)
+        await writer.drain()
+        return "sent"
+
+    async def _client_hello(self, size: int | None) -> Any:
+        """Send the first bytes of a ClientHello; or all of it, and get the type of the record that answers."""
+        context = self._contexts["default"]
+        assert context is not None, "the listener has TLS"
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        with suppress(ssl.SSLWantReadError):
+            context.wrap_bio(incoming, outgoing, server_hostname="localhost").do_handshake()
+        await self._write(outgoing.read()[:size])
+        if size is not None:
+            return "sent"
+        assert self._streams is not None, "something was sent"
+        return {"record": (await self._streams[0].readexactly(1))[0]}
+
+    async def _end(self) -> str:
+        """Send no more, and wait for the end."""
+        _, writer = self._streams or await self._connect()
+        writer.write_eof()
+        return await self._idle()
+
+    async def _idle(self) -> str:
+        """Do nothing, and wait for the end."""
+        reader, _ = self._streams or await self._connect()
+        while await reader.read(4_096):
+            pass
+        raise ConnectionResetError
+
     # --- bytes
 
     async def _connect(self, how: str = "") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         context = self._contexts[how or "default"]
         host = "localhost" if context is not None else None
         reader, writer = await asyncio.open_connection(*self._address, ssl=context, server_hostname=host)
-        self.client_port = writer.get_extra_info("sockname")[1]
+        self.client_port = (writer.get_extra_info("sockname") or ("", 0))[1]
         self._streams = reader, writer
         return self._streams
 

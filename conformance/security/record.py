@@ -71,6 +71,7 @@ def broker_settings(certificates: Certificates) -> dict[str, str]:
         "offsets.topic.num.partitions": "1",
         "sasl.enabled.mechanisms": ",".join(MECHANISMS),
         "connection.failed.authentication.delay.ms": "0",
+        "connections.max.idle.ms": "3000",
         "delegation.token.secret.key": "a-secret-of-this-recording",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(certificates.server.keystore),

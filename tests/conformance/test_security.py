@@ -13,11 +13,12 @@ import pytest
 from pydantic import SecretStr
 
 from conformance.kafka.broker import HOST
-from conformance.security.player import Player, load
+from conformance.security.player import Player, Step, load
 from conformance.security.record import GOLDEN, LISTENERS, USERS, Certificates
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App, Options
+from tests.conformance.replaying.virtual_time import run_virtually
 
 logs.configure("critical")
 
@@ -74,14 +75,35 @@ def recorded(listener: str) -> dict[str, list[Any]]:
     return {line["script"]: line["answers"] for line in map(json.loads, lines)}
 
 
-@pytest.mark.parametrize("listener", SCRIPTS)
-async def test_each_step_of_a_login_is_answered_as_recorded(listener: str, certificates: Certificates) -> None:
+def scripts(listener: str, *, idle: bool) -> dict[str, list[Step]]:
+    """The scripts of a listener in which the client falls silent, or the others."""
+    return {name: steps for name, steps in SCRIPTS[listener].items() if ("idle" in steps[-1]) is idle}
+
+
+async def played(listener: str, certificates: Certificates, chosen: dict[str, list[Step]]) -> dict[str, list[Any]]:
+    """What our listener answers to scripts, each on a connection of its own."""
     has_tls = LISTENERS.get(listener, "").endswith("SSL")
     contexts = certificates.contexts if has_tls else dict.fromkeys(certificates.contexts)
     async with node_with(listener, certificates) as app:
         port = app.bound_ports[listener]
-        players = [Player(HOST, port, contexts, principal_of(app)) for _ in SCRIPTS[listener]]
-        played = zip(players, SCRIPTS[listener].values(), strict=True)
-        answers = await asyncio.gather(*(player.play(steps) for player, steps in played))
-    found = dict(zip(SCRIPTS[listener], answers, strict=True))
-    assert found == recorded(listener)
+        players = [Player(HOST, port, contexts, principal_of(app)) for _ in chosen]
+        pairs = zip(players, chosen.values(), strict=True)
+        answers = await asyncio.gather(*(player.play(steps) for player, steps in pairs))
+    return dict(zip(chosen, answers, strict=True))
+
+
+@pytest.mark.parametrize("listener", SCRIPTS)
+async def test_each_step_of_a_login_is_answered_as_recorded(listener: str, certificates: Certificates) -> None:
+    chosen = scripts(listener, idle=False)
+    found = await played(listener, certificates, chosen)
+    assert found == {name: recorded(listener)[name] for name in chosen}
+
+
+@pytest.mark.parametrize("listener", ["SASL", "SASLTLS", "MTLS"])
+def test_a_client_that_falls_silent_is_closed_as_recorded(
+    listener: str, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SETTINGS, listener, {**SETTINGS.get(listener, {}), "connections_max_idle_ms": 3_000})
+    chosen = scripts(listener, idle=True)
+    found = run_virtually(lambda _: played(listener, certificates, chosen))
+    assert found == {name: recorded(listener)[name] for name in chosen}

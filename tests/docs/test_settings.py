@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
@@ -12,6 +10,7 @@ from rejoin.client.config import ConsumerConfig
 from rejoin.client.producer_config import ProducerConfig
 from rejoin.client.security_config import ClientSecurityConfig
 from rejoin.coordinator.config import Settings
+from tests.docs.tables import check_table
 from tests.paths import ROOT
 
 SHARED = ClientSecurityConfig.model_fields
@@ -46,9 +45,4 @@ def table(model: type[BaseModel]) -> str:
     ],
 )
 def test_the_table_is_that_of_the_model(heading: str, model: type[BaseModel], request: pytest.FixtureRequest) -> None:
-    before, _, section = PAGE.read_text().partition(f"\n{heading}\n")
-    intro, shown, after = re.split(r"((?:^\|.*\n)+)", section, maxsplit=1, flags=re.MULTILINE)
-    if request.config.getoption("--rewrite"):
-        PAGE.write_text(f"{before}\n{heading}\n{intro}{table(model)}\n{after}")
-    else:
-        assert shown.strip() == table(model)
+    check_table(PAGE, heading, table(model), rewrite=request.config.getoption("--rewrite"))

@@ -19,7 +19,8 @@ from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import BadScenario, read_scenario, scenario_from
 from rejoin.simulation.search.schedules import producing_scenario
 from rejoin.simulation.search.search import play_checked, search_seeds
-from tests.paths import GALLERY
+from tests.docs.tables import check_table, rows_of
+from tests.paths import GALLERY, ROOT
 
 SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "40")) // 10
 
@@ -62,6 +63,35 @@ def test_with_acks_0_records_are_lost_that_count_as_written(gallery: dict[str, P
     assert found.acknowledged == found.written
     assert found.lost > 100
     assert found.twice == 0
+
+
+def test_the_table_of_the_document_has_these_numbers(
+    gallery: dict[str, ProducerSummary], request: pytest.FixtureRequest
+) -> None:
+    names = {
+        "idempotent": "idempotent, `acks=all`",
+        "acks-all": "`acks=all`",
+        "acks-all-one-at-a-time": "`acks=all`, one request in flight",
+        "acks-1": "`acks=1`",
+        "acks-1-without-retries": "`acks=1`, `retries=0`",
+        "acks-0": "`acks=0`",
+    }
+    assert names.keys() == gallery.keys()
+    head = ("", "acknowledged", "failed", "of these stored", "acknowledged and lost", "copies too many", "out of order")
+    rows = [
+        (
+            shown,
+            found.acknowledged,
+            found.failed,
+            found.stored_though_failed,
+            found.lost,
+            found.twice,
+            found.out_of_order,
+        )
+        for shown, found in ((shown, gallery[name]) for name, shown in names.items())
+    ]
+    rewrite = request.config.getoption("--rewrite")
+    check_table(ROOT / "docs" / "laboratory.md", "## Producers", rows_of(head, rows), rewrite=rewrite)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,8 @@ from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import BadScenario, read_scenario, scenario_from
 from rejoin.simulation.search.search import play_checked, search_seeds
 from rejoin.simulation.search.transforming import transforming_scenario
-from tests.paths import GALLERY
+from tests.docs.tables import check_table, rows_of
+from tests.paths import GALLERY, ROOT
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +46,21 @@ def test_with_transactions_each_record_comes_out_once_and_in_order(modes: Summar
     assert found.read == found.went_in == 640
     assert found.twice == found.lost == found.out_of_order == found.aborted == 0
     assert modes.transactions["transaction"].aborted > 0
+
+
+def test_the_table_of_the_document_has_these_numbers(modes: Summary, request: pytest.FixtureRequest) -> None:
+    names = {
+        "reads-auto": "by auto-commit",
+        "reads-after": "after the work",
+        "reads-before": "before the work",
+        "reads-transaction": "in transactions, `read_committed`",
+        "reads-transaction-uncommitted": "in transactions, `read_uncommitted`",
+    }
+    head = ("offsets are committed", "read", "twice", "lost", "of aborted transactions")
+    readers = [(shown, modes.readers[name]) for name, shown in names.items()]
+    rows = [(shown, found.read, found.twice, found.lost, found.aborted) for shown, found in readers]
+    rewrite = request.config.getoption("--rewrite")
+    check_table(ROOT / "docs" / "laboratory.md", "## Transactions", rows_of(head, rows), rewrite=rewrite)
 
 
 def test_a_reader_of_uncommitted_records_gets_those_of_aborted_transactions(modes: Summary) -> None:

@@ -29,6 +29,7 @@ _LOOKS: Final = 4
 """How often idle connections are looked for, within the time that they have."""
 _MOST_LOGGED: Final = 100
 _ANSWER_READ_SECONDS: Final = 0.1
+_HANDSHAKE_SECONDS: Final = 60.0
 _TLS_END_SECONDS: Final = 0.5
 _TLS_END_LOOKS: Final = 50
 _HTTP: Final = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"PATC")
@@ -66,8 +67,11 @@ class KafkaListener:
         """Accept connections on bound sockets, each under the name of its listener."""
         for endpoint, sock in bound:
             name = endpoint.listener
+            tls = self.security.tls(name)
+            # Kafka: a connection that is still in its handshake has no more time than an idle one.
+            patience = min(_HANDSHAKE_SECONDS, self._idle_seconds) if tls is not None else None
             server = await self.loop.create_server(
-                self._maker(name), sock=sock, backlog=_BACKLOG, ssl=self.security.tls(name)
+                self._maker(name), sock=sock, backlog=_BACKLOG, ssl=tls, ssl_handshake_timeout=patience
             )
             self._servers.append(server)
 

@@ -1,0 +1,106 @@
+"""Plays the steps of a life; who starts members, and on which cluster, is another's business."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Final
+
+from conformance.members.lives import SETTINGS, Life
+from conformance.members.proxy import HOST, Proxy, until_member, until_quiet
+
+QUIET_SECONDS: Final = 1.6
+
+
+class LifePlayer(ABC):
+    """The members of one client in one life, in a group of their own, which reach the brokers by a proxy."""
+
+    def __init__(self, client: str, life: Life, proxy: Proxy) -> None:
+        self.client, self.life = client, life
+        self.group = f"{client}-{life.name}"
+        self._proxy = proxy
+        self._running: dict[str, float] = {}
+        """Members by name, with the instant of their start."""
+
+    async def play(self) -> None:
+        """All steps, in order."""
+        for step in self.life.steps:
+            await self._step(step.format(self.client).split())
+
+    async def _step(self, step: list[str]) -> None:
+        match step:
+            case ["start", name, *settings]:
+                self._running[name] = time.monotonic()
+                await self.start(name, self._settings(name, dict(each.split("=", 1) for each in settings)))
+            case ["close", name]:
+                del self._running[name]
+                await self.close(name)
+            case ["kill", name]:
+                del self._running[name]
+                await self.kill(name)
+            case ["hang", name, ms]:
+                self.hang(name, int(ms))
+            case ["settle"]:
+                for name, since in self._running.items():
+                    await until_member(self._proxy, self.client_id(name), since)
+                await until_quiet(self._proxy, self.group, QUIET_SECONDS)
+            case ["sleep", seconds]:
+                await asyncio.sleep(float(seconds))
+            case ["topic", name, partitions]:
+                await self.create_topic(name, int(partitions))
+            case ["grow", name, partitions]:
+                await self.grow_topic(name, int(partitions))
+            case ["restart"]:
+                await self.restart_broker()
+            case ["move", broker]:
+                await self.move_coordinator(int(broker))
+            case _:
+                raise ValueError(f"unknown step {step}")
+
+    def client_id(self, name: str) -> str:
+        """The client id of a member."""
+        return f"{self.group}.{name}"
+
+    def _settings(self, name: str, own: Mapping[str, str]) -> dict[str, str]:
+        return {
+            "bootstrap.servers": f"{HOST}:{self._proxy.port}",
+            "group.id": self.group,
+            "client.id": self.client_id(name),
+            **SETTINGS,
+            **self.life.settings,
+            **own,
+        }
+
+    @abstractmethod
+    async def start(self, name: str, settings: dict[str, str]) -> None:
+        """Start a member."""
+
+    @abstractmethod
+    async def close(self, name: str) -> None:
+        """Let a member close its consumer, and wait until it has."""
+
+    @abstractmethod
+    async def kill(self, name: str) -> None:
+        """End a member as by kill -9."""
+
+    @abstractmethod
+    def hang(self, name: str, ms: int) -> None:
+        """Let a member take so long over its records."""
+
+    @abstractmethod
+    async def create_topic(self, name: str, partitions: int) -> None:
+        """Create a topic."""
+
+    @abstractmethod
+    async def grow_topic(self, name: str, partitions: int) -> None:
+        """Let a topic grow to so many partitions."""
+
+    @abstractmethod
+    async def restart_broker(self) -> None:
+        """Stop the first broker, and start it again."""
+
+    @abstractmethod
+    async def move_coordinator(self, to: int) -> None:
+        """Let a broker lead the one offsets partition."""

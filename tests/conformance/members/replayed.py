@@ -1,0 +1,117 @@
+"""A life on our own coordinator: our members in this process, on virtual time, behind a recording proxy."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import io
+from collections import deque
+from contextlib import AsyncExitStack, redirect_stdout
+from typing import Any
+
+import conformance.members.playing
+import conformance.members.proxy
+from conformance.members import member
+from conformance.members.lives import RECORDS, TOPICS, Life
+from conformance.members.playing import LifePlayer
+from conformance.members.proxy import Exchange, Proxy
+from conformance.members.recorded import recorded
+from rejoin.client import driver
+from rejoin.client.transports import nodes
+from rejoin.client.transports.kafka import broker
+from rejoin.coordinator.brokers.cluster import BrokerCluster
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.control import clocks
+from rejoin.coordinator.service import clock, logs
+from rejoin.coordinator.service.app import ControlOptions, InitialTopic, Options
+from rejoin.coordinator.testing import GroupCoordinator
+from tests.conformance.replaying.virtual_time import PROCESS, VirtualLoop, run_virtually
+
+CLOCKS = (driver, nodes, broker, clocks, clock, conformance.members.playing, conformance.members.proxy)
+"""The modules that read the time by themselves."""
+
+BROKER_AWAY_SECONDS = 3.0
+
+
+class InProcessPlayer(LifePlayer):
+    """Our members as tasks. Each is a simulated process, which can be killed."""
+
+    def __init__(self, life: Life, proxy: Proxy, loop: VirtualLoop, kafka: GroupCoordinator) -> None:
+        super().__init__("ours", life, proxy)
+        self._loop, self._kafka = loop, kafka
+        self._commands: dict[str, deque[str]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def start(self, name: str, settings: dict[str, str]) -> None:
+        process = self.client_id(name)
+        commands = self._commands[name] = deque()
+        context = contextvars.copy_context()
+        context.run(PROCESS.set, process)
+        self._loop.start(process)
+        playing = member.play(self.life.commit, self.life.topics.format(self.client), settings, commands)
+        self._tasks[name] = self._loop.create_task(playing, context=context)
+
+    async def close(self, name: str) -> None:
+        self._commands[name].append("close")
+        await self._tasks.pop(name)
+
+    async def kill(self, name: str) -> None:
+        self._loop.kill(self.client_id(name))
+        task = self._tasks.pop(name)
+        task.cancel()
+        await asyncio.wait([task])
+
+    def hang(self, name: str, ms: int) -> None:
+        self._commands[name].append(f"hang {ms}")
+
+    async def create_topic(self, name: str, partitions: int) -> None:
+        await self._kafka.set_topic(name, partitions)
+
+    async def grow_topic(self, name: str, partitions: int) -> None:
+        await self._kafka.set_topic(name, partitions)
+
+    async def restart_broker(self) -> None:
+        await self._kafka.stop_broker(1)
+        await asyncio.sleep(BROKER_AWAY_SECONDS)
+        await self._kafka.start_broker(1)
+
+    async def move_coordinator(self, to: int) -> None:
+        await self._kafka.move_leader(group=self.group, to=to)
+
+
+async def _play(life: Life, loop: VirtualLoop) -> dict[str, Any]:
+    options = Options(
+        settings=Settings(
+            group_initial_rebalance_delay_ms=300,
+            group_min_session_timeout_ms=1_000,
+            offsets_topic_num_partitions=1,
+        ),
+        port=0,
+        kafka_port=0,
+        topics=tuple(InitialTopic(name, partitions) for name, partitions in TOPICS.items()),
+        control=ControlOptions(),
+    )
+    exchanges: list[Exchange] = []
+    async with AsyncExitStack() as stack:
+        cluster = await stack.enter_async_context(BrokerCluster(options, life.brokers))
+        kafka = GroupCoordinator(cluster, loop, has_socket=True)
+        ports = [int(server.rpartition(":")[2]) for server in kafka.bootstrap_servers.split(",")]
+        proxies = [await stack.enter_async_context(Proxy(port, exchanges)) for port in ports]
+        loop.routes = dict(zip(ports, (proxy.port for proxy in proxies), strict=True))
+        for topic in TOPICS:
+            await kafka.produce(topic, None, RECORDS)
+        player = InProcessPlayer(life, proxies[0], loop, kafka)
+        if life.brokers > 1:
+            await player.move_coordinator(1)
+        await player.play()
+        log = await kafka.broker_log("4.0", group=player.group)
+    return recorded(exchanges, log, player.group)
+
+
+logs.configure("critical")
+
+
+def replayed(life: Life) -> dict[str, Any]:
+    """What our client did in a life on our coordinator, in the form in which it is recorded on Kafka."""
+    with redirect_stdout(io.StringIO()):
+        return run_virtually(lambda loop: _play(life, loop), *CLOCKS)

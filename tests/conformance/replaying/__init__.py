@@ -1,0 +1,1 @@
+"""How recorded lives are played again: on virtual time, and compared."""
