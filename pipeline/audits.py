@@ -147,16 +147,28 @@ def _last_owners(ownership: DataFrame, member_sessions: DataFrame) -> DataFrame:
     )
 
 
+_OF_GENERATIONS: Final = (
+    *("rebalance_completed", "join_phase_ended", "group_epoch_bumped"),
+    *("group_created", "group_loaded", "group_deleted"),
+)
+_OF_MEMBER_EPOCHS: Final = ("member_reconciled", "partitions_awaited")
+
+
 def generations_that_went_back(events: DataFrame) -> DataFrame:
     """A generation that is not greater than one before. ``expected``: at least this; ``found``: the generation.
 
     What counts is what was stored: after a failover in mid rebalance the new coordinator knows the last stable
     generation only, and numbers that were handed out but never synced may come again. So generations that became Stable
     must rise over all coordinators, and those of a join phase only within one coordinator's time with the group.
+
+    All epochs of a consumer group are stored: new ones must rise over all coordinators, and those of a member may not
+    fall.
     """
+    of_member = fn.when(is_one_of(*_OF_MEMBER_EPOCHS), fn.col("member_epoch"))
     rows = (
-        of(events, "rebalance_completed", "join_phase_ended", "group_created", "group_loaded", "group_deleted")
-        .select("run_id", "group_id", "generation", "confidence", *_EVIDENCE)
+        of(events, *_OF_GENERATIONS, *_OF_MEMBER_EPOCHS)
+        .withColumn("generation", fn.coalesce(of_member, "generation"))
+        .select("run_id", "group_id", "member_id", "generation", "confidence", *_EVIDENCE)
         .hint("repartition", "run_id", "group_id")
     )
     in_time = Window.partitionBy("run_id", "group_id").orderBy("at_ms", "source", "node", "seq")
@@ -171,13 +183,22 @@ def generations_that_went_back(events: DataFrame) -> DataFrame:
     joined = lived.where("event = 'join_phase_ended'")
     over_all = Window.partitionBy("run_id", "group_id", "life").orderBy("at_ms", "source", "node", "seq")
     in_one = Window.partitionBy("run_id", "group_id", "source", "node", "load").orderBy("seq")
-    return _fell(stored, over_all, "became Stable").unionByName(_fell(joined, in_one, "began"))
+    in_member = Window.partitionBy("run_id", "group_id", "life", "member_id").orderBy("at_ms", "source", "node", "seq")
+    bumped = lived.where("event = 'group_epoch_bumped'")
+    reached = lived.where(is_one_of(*_OF_MEMBER_EPOCHS))
+    return (
+        _fell(stored, over_all, "became Stable")
+        .unionByName(_fell(joined, in_one, "began"))
+        .unionByName(_fell(bumped, over_all, "began"))
+        .unionByName(_fell(reached, in_member, "was reached by a member", may_stay=1))
+    )
 
 
-def _fell(rows: DataFrame, order: WindowSpec, what: str) -> DataFrame:
+def _fell(rows: DataFrame, order: WindowSpec, what: str, may_stay: int = 0) -> DataFrame:
     before = order.rowsBetween(Window.unboundedPreceding, -1)
     highest = fn.max(fn.struct("generation", *_EVIDENCE)).over(before)
-    back = rows.select("*", highest.alias("highest")).where(fn.col("generation") <= fn.col("highest.generation"))
+    least = fn.col("highest.generation") + 1 - may_stay
+    back = rows.select("*", highest.alias("highest")).where(fn.col("generation") < least)
     return _violations(
         back.select(
             "run_id",
@@ -187,8 +208,8 @@ def _fell(rows: DataFrame, order: WindowSpec, what: str) -> DataFrame:
             "generation",
             "at_ms",
             fn.lit(None).cast("long").alias("to_ms"),
-            fn.array().cast("array<string>").alias("members"),
-            (fn.col("highest.generation").cast("long") + 1).alias("expected"),
+            fn.array_compact(fn.array("member_id")).alias("members"),
+            least.cast("long").alias("expected"),
             fn.col("generation").alias("found"),
             fn.format_string(f"generation %d {what} after generation %d", "generation", "highest.generation").alias(
                 "text"

@@ -40,7 +40,6 @@ EVIDENCE: Final = ArrayType(
     struct(source=STRING, node=STRING, seq=LONG, at_ms=LONG, event=STRING, file=STRING, line=LONG),
 )
 
-
 _RUN = column("run_id", STRING, "The run; clocks of two runs have nothing to do with each other.")
 _DAY = column("day", DateType(), "The day of at_ms in UTC (of the beginning, where a row is an interval).")
 _GROUP, _MEMBER, _INSTANCE, _CLIENT, _HOST, _TOPIC = (
@@ -121,12 +120,13 @@ REBALANCES: Final = table(
     column("number", INT, "Counts the rebalances of a group, from 1."),
     column("node", STRING, "The coordinator."),
     column("source", STRING, "As in events."),
-    column("generation_from", INT, "Generation when it began."),
-    column("generation_to", INT, "Generation that the join phase led to; null if it led to none."),
-    column("prepared_at_ms", LONG, "The join phase began."),
-    column("joined_at_ms", LONG, "The join phase ended."),
+    column("group_type", STRING, MEANINGS["group_type"] + " Null in journals from before there were two."),
+    column("generation_from", INT, "Generation when it began, or the group's epoch before."),
+    column("generation_to", INT, "Generation that the join phase led to, or the epoch; null if it led to none."),
+    column("prepared_at_ms", LONG, "The join phase began, or the group had a new epoch."),
+    column("joined_at_ms", LONG, "The join phase ended, or the target was computed."),
     column("assigned_at_ms", LONG, "The leader's assignment came."),
-    column("stable_at_ms", LONG, "The assignment was stored: Stable."),
+    column("stable_at_ms", LONG, "The assignment was stored, or all members have reached the epoch: Stable."),
     column("ended_at_ms", LONG, "Whatever ended it, see outcome; null if the source does not tell."),
     column(
         "outcome",
@@ -169,27 +169,24 @@ REBALANCES: Final = table(
     ),
     column("join_ms", LONG, "Length of the join phase."),
     column("sync_ms", LONG, "From the end of the join phase to Stable."),
-    column(
-        "unavailable_ms",
-        LONG,
-        "From its beginning to its end: the group made no progress that needs the"
-        " coordinator. Attempts add up to the whole episode.",
-    ),
+    column("unavailable_ms", LONG, "From its beginning to its end. Attempts add up to the whole episode."),
     column(
         "members_waiting_ms",
         LONG,
         "Of the members that were to rejoin, how long they waited for the last one,"
         " summed up; null where joins are not reported.",
     ),
-    column("slowest_member_id", STRING, "The member whose JoinGroup came last."),
-    column("slowest_ms", LONG, "How long after the beginning it came."),
+    column("slowest_member_id", STRING, "The member whose JoinGroup came last, or that reached the epoch last."),
+    column("slowest_ms", LONG, "How long after the beginning that was."),
+    column("given_up", INT, "Partitions that members gave up for it; null where the source does not say."),
+    column("revocation_ms", LONG, "How long members took to give them up, summed up. All others went on."),
     column("chain", INT, "Number of the first rebalance of a storm: rebalances that follow each other closely."),
     column("chain_length", INT, "How many belong to the chain; 1 for one that is alone."),
     _CONFIDENCE,
     column("file", STRING, "Where its first row was read."),
     column("line", LONG, "Where its first row was read."),
 )
-"""One row for each time a join phase began."""
+"""One row for each time a join phase began, or a consumer group had a new epoch that its members had to reach."""
 
 MEMBER_SESSIONS: Final = table(
     _RUN,
@@ -246,7 +243,7 @@ PAUSES: Final = table(
     column("began_at_ms", LONG, "It lost partitions."),
     column("ended_at_ms", LONG, "It got its next assignment, or was gone."),
     column("pause_ms", LONG, "Between the two."),
-    column("stopped_ms", LONG, "Of it, how long it owned nothing at all."),
+    column("stopped_ms", LONG, "Of it, how long it owned nothing at all; in a consumer group all of it."),
     column("end", STRING, "assigned | gone (the consumer ended) | open (the journal ends)."),
     column("generation_from", INT, "Generation in which it lost them; -1 if it had none any more."),
     column("generation_to", INT, "Generation of the next assignment."),

@@ -26,7 +26,11 @@ MOST_GROUPS: Final = 15
 MOST_FINDINGS: Final = 8
 
 _SEVERITY: Final = {"high": "bold red", "medium": "yellow", "low": "dim"}
-_STATE: Final = {"Stable": "green", "PreparingRebalance": "yellow", "CompletingRebalance": "yellow", "Dead": "dim"}
+_STATE: Final = {
+    "Stable": "green",
+    **dict.fromkeys(("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"), "yellow"),
+    "Dead": "dim",
+}
 _OUTCOME: Final = {"completed": "green", "superseded": "yellow", "aborted": "red", "emptied": "dim"}
 
 Row = dict[str, Any]

@@ -22,11 +22,16 @@ EMPTIED: Final = "emptied"
 ABORTED: Final = "aborted"
 
 _JOINS: Final = ("member_joined", "member_rejoined", "static_member_replaced")
+_GATHERING: Final = ("PreparingRebalance", "Assigning")
+_HANDING_OUT: Final = ("CompletingRebalance", "Reconciling")
 FOLLOWED: Final = (
     *_JOINS,
     "member_removed",
     "rebalance_started",
     "join_phase_ended",
+    "target_assignment_computed",
+    "member_reconciled",
+    "revocation_completed",
     "assignment_received",
     "rebalance_completed",
     "group_emptied",
@@ -70,6 +75,9 @@ class FollowedEvent(Protocol):
     regained: int | None
     join_ms: int | None
     sync_ms: int | None
+    group_type: str | None
+    revocation_ms: int | None
+    partitions: list[Any] | None
 
 
 READS: Final = tuple(FollowedEvent.__annotations__)
@@ -116,6 +124,9 @@ class FollowedRebalance:
     members_waiting_ms: int | None = None
     slowest_member_id: str | None = None
     slowest_ms: int | None = None
+    group_type: str | None = None
+    given_up: int | None = None
+    revocation_ms: int | None = None
 
 
 COLUMNS: Final = ("run_id", "day", "group_id", "source", "node", *(each.name for each in fields(FollowedRebalance)))
@@ -146,8 +157,9 @@ class MembershipChanges:
         if event.event in _JOINS:
             self.joins += 1
             self.joins_at_ms += event.at_ms
-            if self.slowest_at_ms is None or event.at_ms >= self.slowest_at_ms:
-                self.slowest_at_ms, self.slowest_member_id = event.at_ms, event.member_id
+        moved_on = event.event in (*_JOINS, "member_reconciled")
+        if moved_on and (self.slowest_at_ms is None or event.at_ms >= self.slowest_at_ms):
+            self.slowest_at_ms, self.slowest_member_id = event.at_ms, event.member_id
 
 
 @dataclass(slots=True)
@@ -190,6 +202,14 @@ class FollowedGroup:
         if going_on is None:
             return None
         match event.event:
+            case "target_assignment_computed":
+                going_on.generation_to, going_on.joined_at_ms = event.generation, event.at_ms
+                going_on.protocol, going_on.join_ms = event.protocol, event.at_ms - going_on.prepared_at_ms
+            case "member_reconciled":
+                self.here.add(event)
+            case "revocation_completed":
+                going_on.given_up = (going_on.given_up or 0) + len(event.partitions or ())
+                going_on.revocation_ms = (going_on.revocation_ms or 0) + (event.revocation_ms or 0)
             case "join_phase_ended":
                 going_on.generation_to, going_on.joined_at_ms = event.generation, event.at_ms
                 going_on.leader, going_on.protocol = event.leader, event.protocol
@@ -209,7 +229,7 @@ class FollowedGroup:
 
     def _begin(self, event: FollowedEvent) -> FollowedRebalance | None:
         done = None
-        again = self.open is not None and event.previous_state in ("CompletingRebalance", None)
+        again = self.open is not None and event.previous_state in (*_HANDING_OUT, None)
         if again:
             done = self._finish(event.at_ms, SUPERSEDED)
         # Else its coordinator was interrupted and never said how the one before ended.
@@ -228,11 +248,14 @@ class FollowedGroup:
             cause_client_id=_client_id(event),
             client_reason=event.client_reason,
             members_before=event.members,
+            group_type=event.group_type,
+            given_up=0 if event.group_type == "consumer" else None,
+            revocation_ms=0 if event.group_type == "consumer" else None,
         )
         return done
 
     def _count(self, event: FollowedEvent) -> None:
-        joins = event.state == "PreparingRebalance"
+        joins = event.state in _GATHERING
         if event.event == "static_member_replaced" and not joins and not event.rebalance:
             return
         (self.here if joins else self.ahead).add(event)

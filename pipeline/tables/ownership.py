@@ -8,7 +8,8 @@ timeout, as the last heartbeat was then), else when the same consumer rejoins wi
 journal.
 
 Where no consumer of a group wrote a journal, intervals are concluded from the assignments (``inferred``):
-from Stable until the next rebalance begins, or with a cooperative assignor until another gets the partition.
+from Stable until the next rebalance begins, or with a cooperative assignor, and in consumer groups, until another gets
+the partition.
 
 Gaps are found against the furthest end of *all* earlier intervals, not of the last one alone, which nested intervals
 would hide; touching is neither gap nor overlap. A partition is expected to be owned since a consumer of the group first
@@ -132,7 +133,9 @@ def _ownership_rows(events: DataFrame) -> DataFrame:
         "partitions",
         "owned_after",
         "topics",
-        fn.col("protocol").isin(*COOPERATIVE).alias("cooperative"),
+        (fn.col("protocol").isin(*COOPERATIVE) | fn.coalesce(fn.col("group_type") == "consumer", fn.lit(False))).alias(
+            "cooperative"
+        ),
         "confidence",
         "file",
         "line",

@@ -7,6 +7,9 @@ did does, since it waits for the same rebalance. What it owned and for how long 
 
 Where no consumer of a group wrote a journal, pauses are concluded from the coordinator's view (``inferred``): with an
 eager assignor every member pauses from the beginning of a rebalance to its end, with a cooperative one none does.
+
+In a consumer group only those stop that give something up, from when the coordinator asked them to until they had: its
+coordinator reports it. What such a consumer reports itself has no length, as it is assigned in the same instant.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ _INCARNATION: Final = (*OWNER, "incarnation")
 
 def pauses(events: DataFrame, rebalances: DataFrame) -> DataFrame:
     """:data:`rejoin.pipeline.schemas.PAUSES` from the events and :data:`rejoin.pipeline.schemas.REBALANCES`."""
-    found = _by_consumers(events).unionByName(_by_coordinator(events, rebalances))
+    found = _by_consumers(events).unionByName(_by_coordinator(events, rebalances)).unionByName(_by_revocations(events))
     return conform(found.withColumn("day", day_of(fn.col("began_at_ms"))), PAUSES)
 
 
@@ -110,7 +113,8 @@ def _by_coordinator(events: DataFrame, rebalances: DataFrame) -> DataFrame:
     revokes = fn.max(says_so).over(Window.partitionBy("run_id", "group_id"))
     known = rebalances.select("*", revokes.alias("revokes"))
     cooperative = fn.coalesce(fn.col("protocol").isin(*COOPERATIVE), fn.col("revokes"))
-    eager = known.where(fn.col("ended_at_ms").isNotNull() & ~cooperative).join(
+    classic = fn.coalesce(fn.col("group_type") == "classic", fn.lit(True))
+    eager = known.where(fn.col("ended_at_ms").isNotNull() & ~cooperative & classic).join(
         fn.broadcast(reported), ["run_id", "group_id"], "left_anti"
     )
     # Members that were in both generations: one that left does not wait, a new one has nothing to lose.
@@ -147,4 +151,29 @@ def _by_coordinator(events: DataFrame, rebalances: DataFrame) -> DataFrame:
         fn.lit(None).cast("int").alias("kept"),
         fn.lit(None).cast("int").alias("received"),
         fn.lit(INFERRED).alias("confidence"),
+    )
+
+
+def _by_revocations(events: DataFrame) -> DataFrame:
+    rows = of(events, "revocation_completed").where("revocation_ms IS NOT NULL")
+    return rows.select(
+        "run_id",
+        "group_id",
+        "member_id",
+        "group_instance_id",
+        fn.lit(None).cast("string").alias("client_id"),
+        "node",
+        fn.lit("incremental").alias("kind"),
+        fn.lit("revoked").alias("how"),
+        (fn.col("at_ms") - fn.col("revocation_ms")).alias("began_at_ms"),
+        fn.col("at_ms").alias("ended_at_ms"),
+        fn.col("revocation_ms").alias("pause_ms"),
+        fn.col("revocation_ms").alias("stopped_ms"),
+        fn.lit("assigned").alias("end"),
+        fn.lit(None).cast("int").alias("generation_from"),
+        fn.col("member_epoch").alias("generation_to"),
+        fn.size("partitions").alias("given_up"),
+        fn.lit(None).cast("int").alias("kept"),
+        fn.lit(None).cast("int").alias("received"),
+        "confidence",
     )

@@ -1,9 +1,10 @@
 """Every rebalance: why it began, how it went, how it ended.
 
-A row is one beginning of a join phase (``rebalance_started``). One coordinator's events of one group are read as they
-were written, and all events up to the next beginning belong to the rebalance. Members that join, leave or rejoin while
-the group is not in a join phase make the *next* one begin (Kafka: GroupCoordinator's ``maybePrepareRebalance``), so
-they belong to that; the event has the group's state before it, which separates the two.
+A row is one beginning of a join phase, or of a consumer group's way to a new epoch (``rebalance_started``). One
+coordinator's events of one group are read as they were written, and all events up to the next beginning belong to the
+rebalance. Members that join, leave or rejoin while the group is not in a join phase make the *next* one begin (Kafka:
+GroupCoordinator's ``maybePrepareRebalance``), so they belong to that; the event has the group's state before it, which
+separates the two.
 
 Outcomes: **completed** by ``rebalance_completed``; **emptied** by ``group_emptied``; **superseded** when the next one
 begins before it was completed; **aborted** when the coordinator resigned, crashed or loaded the group anew, or the
@@ -28,10 +29,21 @@ CHAIN_GAP_MS: Final = 60_000
 _ENDS: Final = ("rebalance_completed", "group_emptied", "group_loaded", "group_deleted", "group_state_changed")
 _JOINS: Final = ("member_joined", "member_rejoined", "static_member_replaced")
 _MEMBERSHIP: Final = (*_JOINS, "member_removed")
-_EVENTS: Final = ("rebalance_started", "join_phase_ended", "assignment_received", *_ENDS, *_MEMBERSHIP)
+_OF_MEMBERS: Final = ("member_reconciled", "revocation_completed")
+"""What the members of a consumer group do for a rebalance."""
+_EVENTS: Final = (
+    *("rebalance_started", "join_phase_ended", "target_assignment_computed", "assignment_received"),
+    *_ENDS,
+    *_MEMBERSHIP,
+    *_OF_MEMBERS,
+)
+_GATHERING: Final = ("PreparingRebalance", "Assigning")
+"""States in which members that come and go belong to the rebalance that goes on."""
+_HANDING_OUT: Final = ("CompletingRebalance", "Reconciling")
+"""States of a group that is not yet done with a rebalance when the next one begins."""
 _OF_THE_START: Final = (
     *("seq", "at_ms", "generation", "previous_state", "cause", "cause_member_id", "cause_group_instance_id"),
-    *("client_reason", "initial", "members", "file", "line"),
+    *("client_reason", "initial", "members", "group_type", "file", "line"),
 )
 _OF_THE_JOIN_PHASE: Final = ("at_ms", "generation", "leader", "protocol", "members", "absent", "join_ms")
 _OF_THE_COMPLETION: Final = (
@@ -54,13 +66,13 @@ def _numbered(events: DataFrame) -> DataFrame:
     rows = (
         of(events, *_EVENTS)
         .where(~is_one_of("group_state_changed") | (fn.col("state") == "Dead"))
-        .where(~is_one_of("static_member_replaced") | fn.col("rebalance") | (fn.col("state") == "PreparingRebalance"))
+        .where(~is_one_of("static_member_replaced") | fn.col("rebalance") | fn.col("state").isin(*_GATHERING))
     )
     begun = fn.sum(is_one_of("rebalance_started").cast("int")).over(
         Window.partitionBy(*_STREAM).orderBy("seq").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     )
     # A log without states: a member that joins or leaves with no rebalance open makes the next one begin.
-    makes_it_begin = is_one_of(*_MEMBERSHIP) & (fn.col("state") != "PreparingRebalance")
+    makes_it_begin = is_one_of(*_MEMBERSHIP) & ~fn.col("state").isin(*_GATHERING)
     number = begun + fn.coalesce(makes_it_begin.cast("int"), fn.lit(0))
     # By run and group alone: everything below is then on one side of the shuffle.
     return rows.hint("repartition", "run_id", "group_id").withColumn("n", number)
@@ -69,28 +81,31 @@ def _numbered(events: DataFrame) -> DataFrame:
 def _gathered(events: DataFrame) -> DataFrame:
     """One row for each rebalance, with the rows of its turning points."""
 
-    def the(name: str, *columns: str) -> Column:
-        return fn.first(fn.when(is_one_of(name), fn.struct(*columns)), ignorenulls=True)
+    def the(names: tuple[str, ...], *columns: str) -> Column:
+        return fn.first(fn.when(is_one_of(*names), fn.struct(*columns)), ignorenulls=True)
 
     def who(condition: Column) -> Column:
         # In the order in which it happened.
         found = fn.array_sort(fn.collect_list(fn.when(condition, fn.struct("seq", "member_id"))))
         return fn.array_distinct(fn.transform(found, lambda each: each["member_id"]))
 
-    removed = is_one_of("member_removed")
+    removed, given_up = is_one_of("member_removed"), is_one_of("revocation_completed")
+    moved_on = is_one_of(*_JOINS, "member_reconciled")
     return (
         events.groupBy(*_STREAM, "n")
         .agg(
-            the("rebalance_started", *_OF_THE_START).alias("began"),
-            the("join_phase_ended", *_OF_THE_JOIN_PHASE).alias("met"),
-            the("assignment_received", "at_ms", "leader").alias("given"),
-            the("rebalance_completed", *_OF_THE_COMPLETION).alias("done"),
+            the(("rebalance_started",), *_OF_THE_START).alias("began"),
+            the(("join_phase_ended", "target_assignment_computed"), *_OF_THE_JOIN_PHASE).alias("met"),
+            the(("assignment_received",), "at_ms", "leader").alias("given"),
+            the(("rebalance_completed",), *_OF_THE_COMPLETION).alias("done"),
             fn.min(fn.when(is_one_of(*_ENDS), fn.struct("seq", "event", "at_ms"))).alias("end"),
             who(is_one_of("member_joined")).alias("joined"),
             who(removed & (fn.col("cause") == "left")).alias("left"),
             who(removed & (fn.col("cause") != "left")).alias("evicted"),
             who(is_one_of("static_member_replaced")).alias("replaced"),
-            fn.max(fn.when(is_one_of(*_JOINS), fn.struct("at_ms", "seq", "member_id"))).alias("slowest"),
+            fn.max(fn.when(moved_on, fn.struct("at_ms", "seq", "member_id"))).alias("slowest"),
+            fn.sum(fn.when(given_up, fn.size("partitions"))).alias("given_up"),
+            fn.sum(fn.when(given_up, fn.col("revocation_ms"))).alias("revocation_ms"),
             fn.sum(fn.when(is_one_of(*_JOINS), fn.col("at_ms"))).alias("joins_at_ms"),
             fn.count(fn.when(is_one_of(*_JOINS), 1)).alias("joins"),
             fn.max(fn.col("confidence") != EXACT).alias("guessed"),
@@ -113,7 +128,7 @@ def _ended(found: DataFrame, events: DataFrame) -> DataFrame:
     marked = found.select("*", following.alias("following")).join(fn.broadcast(loads), ["run_id", "group_id"], "left")
     taken_over = fn.expr("get(filter(loads, x -> x.at_ms >= began.at_ms AND x.node != node), 0).at_ms")
     superseded = fn.col("following").isNotNull() & fn.coalesce(
-        fn.col("following.previous_state") == "CompletingRebalance", fn.lit(True)
+        fn.col("following.previous_state").isin(*_HANDING_OUT), fn.lit(True)
     )
     event = fn.col("end.event")
     outcome = (
@@ -165,6 +180,8 @@ def _described(found: DataFrame) -> DataFrame:
         fn.coalesce(done["protocol"], met["protocol"]).alias("protocol"),
         fn.size(owned_before).alias("owned_before"),
         fn.size(owned_after).alias("owned_after"),
+        fn.when(began["group_type"] == "consumer", fn.coalesce("given_up", fn.lit(0))).alias("given_up"),
+        fn.when(began["group_type"] == "consumer", fn.coalesce("revocation_ms", fn.lit(0))).alias("revocation_ms"),
         moved.alias("moved"),
         regained.alias("regained"),
         fn.when(kept + moved > 0, kept / (kept + moved)).alias("stickiness"),
@@ -186,7 +203,8 @@ def _of_the_start(began: Column) -> list[Column]:
         member.alias("cause_member_id"),
         instance.alias("cause_group_instance_id"),
         client.alias("cause_client_id"),
-        *[began[name].alias(name) for name in ("seq", "client_reason", "previous_state", "initial", "file", "line")],
+        *[began[name].alias(name) for name in ("seq", "client_reason", "previous_state", "initial", "group_type")],
+        *[began[name].alias(name) for name in ("file", "line")],
     ]
 
 

@@ -104,6 +104,27 @@ def test_a_rebalance_has_all_that_led_to_it() -> None:
     assert (standing.members, standing.rebalance_id) == (2, None)
 
 
+def test_a_rebalance_of_a_consumer_group_lasts_until_its_members_have_reached_the_epoch() -> None:
+    story = Story().joins(0, B, "Stable")
+    story.add(
+        0,
+        "rebalance_started",
+        generation=2,
+        previous_state="Stable",
+        cause="join-new",
+        members=[A, B],
+        group_type="consumer",
+    )
+    story.add(800, "target_assignment_computed", generation=3, protocol="uniform")
+    story.add(5_000, "revocation_completed", member_id=A, partitions=[("t", 2), ("t", 3)], revocation_ms=700)
+    story.add(5_000, "member_reconciled", member_id=A).add(6_000, "member_reconciled", member_id=B)
+    story.add(6_000, "rebalance_completed", generation=3, members=[A, B], members_before=[A], moved=2, regained=0)
+    (done,), _ = follow(TwsTester(GroupFollower()), story.rows)
+    assert (done.outcome, done.group_type, done.generation_to, done.protocol) == ("completed", "consumer", 3, "uniform")
+    assert (done.joined_at_ms, done.given_up, done.revocation_ms) == (800, 2, 700)
+    assert (done.slowest_member_id, done.slowest_ms, done.leader) == (B, 6_000, None)
+
+
 @pytest.mark.parametrize("cut", range(1, 7))
 def test_what_goes_on_is_kept_between_batches(cut: int) -> None:
     """Wherever a batch ends, the same row comes out, in the batch in which the rebalance ends."""

@@ -57,6 +57,14 @@ FAULTS: dict[str, list[dict[str, Any]]] = {
         coordinator(10, "join_phase_ended", generation=7, members=["m"], leader="m"),
         coordinator(20, "join_phase_ended", generation=6, members=["m"], leader="m"),
     ],
+    "member epoch fell": [
+        coordinator(10, "member_reconciled", member_id="m", member_epoch=5),
+        coordinator(20, "member_reconciled", member_id="m", member_epoch=4),
+    ],
+    "group epoch twice": [
+        coordinator(10, "group_epoch_bumped", generation=5, node="n1"),
+        coordinator(20, "group_epoch_bumped", generation=5, node="n2"),
+    ],
     "commit forgotten": [
         coordinator(1_000, "offsets_committed", offsets=at(50), member_id="m"),
         consumer("a", 200_000, "positions_found", offsets=at(20), origin="committed"),
@@ -85,6 +93,8 @@ KINDS = {
     "unexplained gap": ("unexplained-gap", 1_000, 20_000),
     "stable twice": ("generation-went-back", 5, 4),
     "joined lower": ("generation-went-back", 8, 6),
+    "member epoch fell": ("generation-went-back", 5, 4),
+    "group epoch twice": ("generation-went-back", 6, 5),
     "commit forgotten": ("commit-not-seen", 50, 20),
     "commit ignored": ("commit-not-seen", 50, -1),
     "static that came back": ("static-member-rebalanced", 9_000, 2_000),
@@ -112,6 +122,14 @@ NO_FAULTS: dict[str, list[dict[str, Any]]] = {
         coordinator(20, "group_deleted", reason="requested"),
         coordinator(30, "group_created"),
         completed(40, 1),
+    ],
+    "members one by one": [
+        coordinator(10, "group_epoch_bumped", generation=5),
+        coordinator(20, "member_reconciled", member_id="m", member_epoch=5),
+        coordinator(30, "group_epoch_bumped", generation=6),
+        coordinator(40, "partitions_awaited", member_id="n", member_epoch=6),
+        coordinator(50, "member_reconciled", member_id="m", member_epoch=5),
+        coordinator(60, "member_reconciled", member_id="n", member_epoch=6),
     ],
     # The read may have been served before the second commit, and expired offsets are not missed.
     "read meanwhile": [

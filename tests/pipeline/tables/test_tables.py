@@ -20,6 +20,7 @@ from rejoin.pipeline.tables.records import progress, ranges_by_partition, record
 from rejoin.pipeline.tables.requests import requests
 from rejoin.pipeline.tables.streams import streams
 from tests.pipeline.events import consumer, coordinator, events_table
+from tests.pipeline.tables.scenes import A, B, C, completed, ended, own, started
 
 Events = list[dict[str, Any]]
 SCENES: dict[str, Events] = {}
@@ -68,42 +69,6 @@ class Tables:
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession) -> Tables:
     return Tables(spark)
-
-
-A, B, C = "a-id", "b-id", "c-id"
-
-
-def own(member_id: str, *partitions: int) -> list[Row]:
-    return [Row(member_id=member_id, topic="t", partition=index) for index in partitions]
-
-
-def started(
-    at_ms: int, generation: int, cause: str, member_id: str, members: list[str], **fields: Any
-) -> dict[str, Any]:
-    about = {
-        "generation": generation,
-        "cause": cause,
-        "cause_member_id": member_id,
-        "members": members,
-        "initial": False,
-    }
-    return coordinator(at_ms, "rebalance_started", **{"previous_state": "Stable", **about, **fields})
-
-
-def ended(at_ms: int, generation: int, members: list[str], **fields: Any) -> dict[str, Any]:
-    about = {"generation": generation, "leader": members[0], "protocol": "range", "members": members}
-    return coordinator(at_ms, "join_phase_ended", **about, **fields)
-
-
-def completed(at_ms: int, generation: int, before: list[str], after: list[str], **fields: Any) -> dict[str, Any]:
-    about = {
-        "generation": generation,
-        "leader": after[0],
-        "protocol": "range",
-        "members": after,
-        "members_before": before,
-    }
-    return coordinator(at_ms, "rebalance_completed", **{"confidence": "exact", **about, **fields})
 
 
 SCENES["joins and leaves"] = [
@@ -279,6 +244,65 @@ def test_pauses_where_only_the_coordinator_is_heard(tables: Tables) -> None:
     columns = ("member_id", "began_at_ms", "pause_ms", "confidence", "generation_to")
     # No member got anything back from the last one.
     assert tables.rows("pauses", "joins and leaves", *columns) == [(A, 10_000, 1_000, "inferred", 3)]
+
+
+CONSUMER: dict[str, Any] = {"group_type": "consumer", "leader": None, "protocol": "uniform"}
+
+
+def reached(at_ms: int, member_id: str, epoch: int) -> dict[str, Any]:
+    return coordinator(at_ms, "member_reconciled", member_id=member_id, member_epoch=epoch)
+
+
+SCENES["consumer group"] = [
+    coordinator(0, "member_joined", member_id=A, state="Empty"),
+    started(0, 1, "join-new", A, [A], previous_state="Empty", group_type="consumer"),
+    coordinator(0, "target_assignment_computed", generation=2, protocol="uniform"),
+    reached(0, A, 2),
+    completed(0, 2, [], [A], owned_before=[], owned_after=own(A, 0, 1), moved=0, regained=2, **CONSUMER),
+    # b comes, and before a has given up what is for b, c.
+    coordinator(1_000, "member_joined", member_id=B, state="Stable"),
+    started(1_000, 2, "join-new", B, [A, B], group_type="consumer"),
+    coordinator(1_800, "target_assignment_computed", generation=3, protocol="uniform"),
+    coordinator(3_000, "member_joined", member_id=C, state="Reconciling"),
+    started(3_000, 3, "join-new", C, [A, B, C], previous_state="Reconciling", group_type="consumer"),
+    coordinator(3_200, "member_removed", member_id=C, cause="left", state="Assigning"),
+    coordinator(4_000, "target_assignment_computed", generation=5, protocol="uniform"),
+    coordinator(
+        5_000, "revocation_completed", member_id=A, member_epoch=5, revocation_ms=700,
+        partitions=[Row(topic="t", partition=1)],
+    ),
+    reached(5_000, A, 5),
+    reached(6_000, B, 5),
+    completed(
+        6_000, 5, [A], [A, B], owned_before=own(A, 0, 1), owned_after=[*own(A, 0), *own(B, 1)], moved=1, regained=0,
+        **CONSUMER,
+    ),
+]  # fmt: skip
+
+
+def test_a_rebalance_of_a_consumer_group_has_its_target_and_who_came_last(tables: Tables) -> None:
+    def rows(*columns: str) -> list[tuple[Any, ...]]:
+        return tables.rows("rebalances", "consumer group", "number", *columns)
+
+    assert rows("outcome", "attempt", "generation_from", "generation_to", "unavailable_ms") == [
+        (1, "completed", 1, 1, 2, 0),
+        (2, "superseded", 1, 2, 3, 2_000),
+        (3, "completed", 2, 3, 5, 3_000),
+    ]
+    assert rows("joined", "left", "join_ms", "sync_ms", "slowest_member_id", "slowest_ms") == [
+        (1, [A], [], 0, 0, A, 0),
+        (2, [B], [], 800, None, B, 0),
+        (3, [C], [C], 1_000, 2_000, B, 3_000),
+    ]
+    assert rows("group_type", "protocol", "moved", "given_up", "revocation_ms")[1:] == [
+        (2, "consumer", "uniform", None, 0, 0),
+        (3, "consumer", "uniform", 1, 1, 700),
+    ]
+
+
+def test_in_a_consumer_group_only_those_stop_that_give_something_up(tables: Tables) -> None:
+    columns = ("member_id", "kind", "began_at_ms", "stopped_ms", "given_up", "generation_to", "confidence")
+    assert tables.rows("pauses", "consumer group", *columns) == [(A, "incremental", 4_300, 700, 1, 5, "exact")]
 
 
 SCENES["nested"] = [
