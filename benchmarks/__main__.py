@@ -37,7 +37,7 @@ LONG: Final = ("kafka.throughput", "sweep", "recovered_from_logs", "load", "pipe
 """Those that take longer. They run when they are named, and with ``--long``."""
 
 
-HAS_QUICK: Final = ("commits", "report.time", "assignors")
+HAS_QUICK: Final = ("commits", "report.time", "assignors", "kafka.throughput")
 """Those whose ``main()`` leaves something out, or takes fewer rounds, when it is called with ``quick``."""
 
 

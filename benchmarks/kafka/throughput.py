@@ -26,6 +26,7 @@ from rich.table import Table
 from benchmarks.server_load import ServerProcess
 
 RECORDS: Final = 1_000_000
+QUICK_RECORDS: Final = 100_000
 VALUE: Final = b"x" * 100
 AT_MOST: Final = 4.0
 """The processor time of Rejoin for a record, as a multiple of kfake's."""
@@ -93,7 +94,7 @@ def _wait_for(found: Callable[[], Any], seconds: float = 60.0) -> Any:
     return result
 
 
-def measure_one(address: str, pid: int) -> Cost:
+def measure_one(address: str, pid: int, records: int) -> Cost:
     """Produce and consume all records."""
     settings: dict[str, str | int | float | bool] = {"bootstrap.servers": address, "log_level": 0}
     admin = AdminClient(settings)
@@ -102,7 +103,7 @@ def measure_one(address: str, pid: int) -> Cost:
     server = ServerProcess(pid, 0)
     producer = Producer({**settings, "linger.ms": 20, "queue.buffering.max.messages": 200_000, "acks": "all"})
     cpu, began = server.cpu_seconds(), time.perf_counter()
-    for number in range(RECORDS):
+    for number in range(records):
         while True:
             try:
                 producer.produce(TOPIC, VALUE)
@@ -116,51 +117,52 @@ def measure_one(address: str, pid: int) -> Cost:
     consumer = Consumer({**settings, "group.id": "bench", "auto.offset.reset": "earliest"})
     consumer.subscribe([TOPIC])
     cpu, began, count = server.cpu_seconds(), time.perf_counter(), 0
-    while count < RECORDS:
-        messages = consumer.consume(min(10_000, RECORDS - count), timeout=30)
-        assert messages, f"{count} of {RECORDS} records were consumed"
+    while count < records:
+        messages = consumer.consume(min(10_000, records - count), timeout=30)
+        assert messages, f"{count} of {records} records were consumed"
         count += len(messages)
     consume_cpu, consume = server.cpu_seconds() - cpu, time.perf_counter() - began
     consumer.close()
     return Cost(produce_cpu, produce, consume_cpu, consume, server.resident_bytes())
 
 
-def measure() -> dict[str, Cost]:
+def measure(records: int) -> dict[str, Cost]:
     """Each server that can run here."""
     found: dict[str, Cost] = {}
     for name, options in (("memory", ()), ("--data", ("--data", "FOLDER/data"))):
         with rejoin(*options) as (address, pid):
-            found[name] = measure_one(address, pid)
+            found[name] = measure_one(address, pid, records)
     if "kfake" in OTHERS and shutil.which("go"):
         with kfake() as (address, pid):
-            found["kfake"] = measure_one(address, pid)
+            found["kfake"] = measure_one(address, pid, records)
     if "Kafka 4.4" in OTHERS and shutil.which("mvn") and shutil.which("java"):
-        found["Kafka 4.4"] = asyncio.run(_measure_kafka())
+        found["Kafka 4.4"] = asyncio.run(_measure_kafka(records))
     return found
 
 
-async def _measure_kafka() -> Cost:
+async def _measure_kafka(records: int) -> Cost:
     # Imported here: what starts a broker is not needed for the others.
     from conformance.kafka.broker import Cluster, class_path  # noqa: PLC0415
 
     async with Cluster(await class_path(), 1, {_DELAY: "0"}) as cluster:
         host, port = cluster.addresses[1]
-        return await asyncio.to_thread(measure_one, f"{host}:{port}", cluster.pid(1))
+        return await asyncio.to_thread(measure_one, f"{host}:{port}", cluster.pid(1), records)
 
 
-def main() -> None:
+def main(*, quick: bool = False) -> None:
     """Measure and print."""
-    found = measure()
-    table = Table(title=f"{RECORDS:,} records of {len(VALUE)} bytes through confluent-kafka")
+    records = QUICK_RECORDS if quick else RECORDS
+    found = measure(records)
+    table = Table(title=f"{records:,} records of {len(VALUE)} bytes through confluent-kafka")
     for column in ("server", "produce: µs CPU each", "records/s", "consume: µs CPU each", "records/s ", "memory"):
         table.add_column(column, justify="left" if column == "server" else "right")
     for name, cost in found.items():
         table.add_row(
             name,
-            f"{cost.produce_cpu / RECORDS * 1e6:.2f}",
-            f"{RECORDS / cost.produce:,.0f}",
-            f"{cost.consume_cpu / RECORDS * 1e6:.2f}",
-            f"{RECORDS / cost.consume:,.0f}",
+            f"{cost.produce_cpu / records * 1e6:.2f}",
+            f"{records / cost.produce:,.0f}",
+            f"{cost.consume_cpu / records * 1e6:.2f}",
+            f"{records / cost.consume:,.0f}",
             f"{cost.resident / 2**20:,.0f} MiB",
         )
     console = Console()

@@ -15,7 +15,7 @@ from rejoin.protocol.types import TopicPartition
 
 PATIENCE_SECONDS: Final = 5.0
 """After this, a summary of what is loaded so far is logged."""
-_KINDS: Final = frozenset({GroupLoaded, PartitionElected, PartitionLoaded, PartitionResigned})
+LOADING_EVENTS: Final = frozenset({GroupLoaded, PartitionElected, PartitionLoaded, PartitionResigned})
 
 
 class Loads:
@@ -29,9 +29,7 @@ class Loads:
         self._alarm: asyncio.TimerHandle | None = None
 
     def take_in(self, event: Event, *, together: bool) -> bool:
-        """Count an event; true if the summary covers it. ``together`` adds partitions elected now to the summary."""
-        if type(event) not in _KINDS:
-            return False
+        """Count a loading event; true if the summary covers it. ``together`` adds partitions elected now to it."""
         if isinstance(event, GroupLoaded):
             return offsets_partition(event.offsets_partition) in self._covered
         assert isinstance(event, PartitionElected | PartitionLoaded | PartitionResigned), "no others are counted"

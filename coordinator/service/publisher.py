@@ -11,7 +11,7 @@ import structlog
 
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.service.feed import Feed
-from rejoin.coordinator.service.load_summaries import Loads
+from rejoin.coordinator.service.load_summaries import LOADING_EVENTS, Loads
 from rejoin.coordinator.service.logs import LEVELS, level_of, shortened
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.storage.log_throttle import LogThrottle, counted
@@ -37,6 +37,7 @@ class Publisher:
         self._metrics = metrics
         self._encoder = RowEncoder(run_id, "coordinator", node)
         self._log: Any = structlog.get_logger("coordinator").bind()
+        self._logged = {level for level, number in LEVELS.items() if self._log.is_enabled_for(number)}
         self._flush_ordered = False
         self._newest_at: Millis = 0
         self._quiet = False
@@ -69,13 +70,13 @@ class Publisher:
             row = self._encoder.encode(feed.head + 1, now, event)
         feed.add(row, event)
         self._metrics.count_event(event)
-        is_in_summary = self._loads.take_in(event, together=self._quiet)
+        is_in_summary = type(event) in LOADING_EVENTS and self._loads.take_in(event, together=self._quiet)
         level = "debug" if self._quiet or is_in_summary else level_of(event)
         times = 1
         if level == "warning":
             times = self._throttle.due(event.name)
             level = "warning" if times else "debug"
-        if self._log.is_enabled_for(LEVELS[level]):
+        if level in self._logged:
             getattr(self._log, level)(event.name, **shortened(event), **counted(times))
 
     def flush(self) -> None:

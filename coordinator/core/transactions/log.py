@@ -14,7 +14,8 @@ from rejoin.protocol.wire.record_batch import (
     BatchHeader,
     sealed,
 )
-from rejoin.protocol.wire.records import DefaultRecord, read_batch, write_records
+from rejoin.protocol.wire.record_encoder import encode_record
+from rejoin.protocol.wire.records import read_batch
 from rejoin.protocol.wire.transaction_state import key_bytes, read_key, read_value, value_bytes
 
 
@@ -28,7 +29,7 @@ def transaction_batch(
 ) -> bytes:
     """The batch with the record of a transactional id; without a value its tombstone."""
     written = None if value is None else value_bytes(value, version)
-    records = write_records([DefaultRecord(0, 0, key_bytes(transactional_id), written)])
+    record = encode_record(0, 0, key_bytes(transactional_id), written)
     header = BatchHeader(
         base_offset=base_offset,
         batch_length=0,
@@ -44,7 +45,7 @@ def transaction_batch(
         base_sequence=NO_SEQUENCE,
         records_count=1,
     )
-    return sealed(header, records)
+    return sealed(header, record)
 
 
 def read_transactions(batch: bytes) -> Iterator[tuple[str, TransactionLogValue | None]]:

@@ -211,7 +211,8 @@ class _OffsetsEnded(AppendCompletion):
     def ended_late(self, error: ErrorCode) -> None:
         if error is ErrorCode.NONE:
             self.pending.ctx.emit(
-                TransactionMarkerWritten(
+                unvalidated(
+                    TransactionMarkerWritten,
                     topic=OFFSETS_TOPIC,
                     partition=self.partition.partition,
                     producer_id=self.record.producer_id,
