@@ -143,6 +143,11 @@ record-transactions: setup
 record-members: setup
 	$(RUN) -m conformance.members $(LIVES)
 
+# The same for producers: requests, sequences and backoffs; writes tests/golden/producers. LIVES=name for some.
+.PHONY: record-producers
+record-producers: setup
+	$(RUN) -m conformance.producers $(LIVES)
+
 # The same for logins: right, wrong and half, over TLS and without; writes tests/golden/security.
 record-security: setup
 	$(RUN) -m conformance.security.record

@@ -21,7 +21,20 @@ _IRREGULAR = {
     ErrorCode.TOPIC_ALREADY_EXISTS: "TopicExistsException",
     ErrorCode.INVALID_CONFIG: "InvalidConfigurationException",
     ErrorCode.NON_EMPTY_GROUP: "GroupNotEmptyException",
-    ErrorCode.INVALID_FETCH_SIZE: "InvalidFetchSizeException",
+    ErrorCode.CORRUPT_MESSAGE: "CorruptRecordException",
+    ErrorCode.NETWORK_EXCEPTION: "NetworkException",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "TopicAuthorizationException",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "GroupAuthorizationException",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "ClusterAuthorizationException",
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: "OutOfOrderSequenceException",
+    ErrorCode.DUPLICATE_SEQUENCE_NUMBER: "DuplicateSequenceException",
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING: "InvalidPidMappingException",
+    ErrorCode.INVALID_TRANSACTION_TIMEOUT: "InvalidTxnTimeoutException",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "TransactionalIdAuthorizationException",
+    ErrorCode.KAFKA_STORAGE_ERROR: "KafkaStorageException",
+    ErrorCode.SASL_AUTHENTICATION_FAILED: "SaslAuthenticationException",
+    ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR: "FetchSessionTopicIdException",
+    ErrorCode.INVALID_REGULAR_EXPRESSION: "InvalidRegularExpression",
 }
 
 

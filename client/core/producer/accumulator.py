@@ -160,6 +160,10 @@ def _append_new(
     batch.is_full = size >= limit
     state.memory_used += reserved
     state.incomplete[batch] = None
+    if state.transaction is not None and state.transaction.bumps_epochs:
+        # Kafka: TransactionManager.maybeAddPartition. Such a transaction is ended at its coordinator even if nothing
+        # of it was sent.
+        state.transaction.is_started = True
     queue.batches.append(batch)
     state.active[queue] = None
     return AppendOutcome.CHANGED

@@ -254,6 +254,8 @@ class Transaction:
     knows_features: bool = False
     coordinator: Endpoint | None = None
     group_coordinator: Endpoint | None = None
+    coordinated_group: str = ""
+    """The group whose coordinator that is."""
     partitions: set[TopicPartition] = field(default_factory=set)
     """The partitions that were added; with transaction.version 2 nothing has to be."""
     adding: frozenset[TopicPartition] = frozenset()

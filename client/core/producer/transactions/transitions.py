@@ -6,6 +6,7 @@ from typing import Final
 
 from rejoin.client.core.effects import CallDone
 from rejoin.client.core.errors import (
+    CodedError,
     IllegalStateError,
     KafkaError,
     TransactionAbortedError,
@@ -21,6 +22,7 @@ from rejoin.client.core.producer.state import (
     TransactionStatus,
     WaitingCall,
 )
+from rejoin.protocol.errors import ErrorCode
 
 _Status = TransactionStatus
 
@@ -142,7 +144,9 @@ def _begin(transaction: Transaction, ctx: ProducerContext, what: TransactionCall
     if call is TransactionCall.SEND_OFFSETS and what.offsets:
         assert what.group is not None, "offsets belong to a group"
         transaction.offsets = OffsetsToSend(what.offsets, what.group)
-        transaction.group_coordinator = None
+        if transaction.coordinated_group != what.group.group_id:
+            # Differs: Kafka asks the coordinator of the group before, which answers NOT_COORDINATOR.
+            transaction.coordinated_group, transaction.group_coordinator = what.group.group_id, None
     elif call in (TransactionCall.BEGIN, TransactionCall.SEND_OFFSETS):
         ctx.emit(CallDone(what.token))
         return
@@ -152,6 +156,9 @@ def _begin(transaction: Transaction, ctx: ProducerContext, what: TransactionCall
 def _not_allowed(transaction: Transaction, what: str) -> KafkaError:
     status = transaction.status
     if status is _Status.ABORTABLE_ERROR:
+        if isinstance(transaction.error, CodedError) and transaction.error.error is ErrorCode.INVALID_PRODUCER_EPOCH:
+            # Kafka: TransactionManager.maybeFailWithError passes on this one as it is.
+            return CodedError(ErrorCode.INVALID_PRODUCER_EPOCH, f"{what}: {transaction.error}")
         error = KafkaError(f"{what}: the transaction can only be aborted: {transaction.error}")
         error.__cause__ = transaction.error
         return error
