@@ -16,7 +16,6 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
 from rejoin.protocol.messages.cluster.metadata import (
     MetadataRequest,
-    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
@@ -71,8 +70,13 @@ class MetadataRequests:
             ]
         else:
             creates = request.allow_auto_topic_creation and self._ctx.settings.auto_create_topics_enable
-            wanted = {(topic.name, topic.topic_id): topic for topic in request.topics or ()}
-            topics = [self._find_topic(topic, context, creates, with_operations) for topic in wanted.values()]
+            asked = request.topics or ()
+            ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID)
+            # Kafka: with one id, names are not looked at. The Java client sends empty ones beside ids.
+            topics = [self._find_by_id(topic_id, context, with_operations) for topic_id in ids] or [
+                self._find_by_name(name, context, creates, with_operations)
+                for name in dict.fromkeys(topic.name for topic in asked)
+            ]
         operations = NOT_ASKED
         if request.include_cluster_authorized_operations:
             operations = self._admission.authorized_operations(context, Resource.CLUSTER)
@@ -87,14 +91,20 @@ class MetadataRequests:
             ),
         )
 
-    def _find_topic(
-        self, wanted: MetadataRequestTopic, context: Context, creates: bool, with_operations: bool
-    ) -> MetadataResponseTopic:
-        name = wanted.name
+    def _find_by_id(self, topic_id: str, context: Context, with_operations: bool) -> MetadataResponseTopic:
+        name = self._topics.named(topic_id)
         if name is None:
-            name = self._topics.named(wanted.topic_id)
-            if name is None or not self._allows(MetadataRequest, context, name):
-                return MetadataResponseTopic(name=None, topic_id=wanted.topic_id, error_code=ErrorCode.UNKNOWN_TOPIC_ID)
+            return MetadataResponseTopic(name=None, topic_id=topic_id, error_code=ErrorCode.UNKNOWN_TOPIC_ID)
+        if not self._allows(MetadataRequest, context, name):
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            return MetadataResponseTopic(name=None, topic_id=topic_id, error_code=error)
+        return self._show(name, context, with_operations)
+
+    def _find_by_name(
+        self, name: str | None, context: Context, creates: bool, with_operations: bool
+    ) -> MetadataResponseTopic:
+        if name is None:
+            return MetadataResponseTopic(name=None, error_code=ErrorCode.UNKNOWN_TOPIC_ID)
         if not self._allows(MetadataRequest, context, name):
             return MetadataResponseTopic(name=name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if name in self._topics:

@@ -335,6 +335,14 @@ def test_topics_are_found_by_id() -> None:
     assert (missing.name, missing.topic_id, missing.error_code) == (None, "B" * 22, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
+def test_with_ids_names_are_not_looked_at() -> None:
+    """The Java client asks by id with an empty name, for the topics of a regular expression."""
+    driven = DrivenNode()
+    topic_id = shown(driven, "t").topic_id
+    wanted = (MetadataRequestTopic(name="", topic_id=topic_id), MetadataRequestTopic(name="other", topic_id=ZERO_UUID))
+    assert [found.name for found in ask_metadata(driven, wanted, False, 13).topics] == ["t"]
+
+
 def test_versions_before_12_have_ids_and_do_not_find_by_them() -> None:
     driven = DrivenNode()
     topic_id = shown(driven, "t").topic_id
@@ -403,7 +411,9 @@ def test_what_one_may_not_see_is_left_out_or_refused() -> None:
     assert end(driven, "t").error_code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
     topic_id = driven.node.describe_topics(driven.now)[0].topic_id
     wanted = (MetadataRequestTopic(name=None, topic_id=topic_id),)
-    assert ask_metadata(driven, wanted, False, 12).topics[0].error_code is ErrorCode.UNKNOWN_TOPIC_ID
+    (hidden,) = ask_metadata(driven, wanted, False, 12).topics
+    assert (hidden.name, hidden.topic_id) == (None, topic_id)
+    assert hidden.error_code is ErrorCode.TOPIC_AUTHORIZATION_FAILED, "an id gives nothing away"
 
 
 # --- the log
