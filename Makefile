@@ -172,5 +172,10 @@ clients: setup
 client-logins: setup
 	$(RUN) -m conformance.clients.logins $(CLIENTS)
 
+# The clients that speak the consumer protocol, in groups of it and in one that moves there and back; writes its table.
+.PHONY: client-consumer-groups
+client-consumer-groups: setup
+	$(RUN) -m conformance.clients.consumer_groups $(CLIENTS)
+
 clean:
 	rm -rf $(VENV) $(CONFORMANCE) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

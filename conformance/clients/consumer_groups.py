@@ -31,6 +31,16 @@ STEPS: Final = (
     "from classic to consumer",
     "back to classic",
 )
+LACKS: Final = {
+    "franz-go": ("a static member restarts",),
+    "@platformatic/kafka": (
+        "a static member restarts",
+        "a regular expression begins to match",
+        "from classic to consumer",
+        "back to classic",
+    ),
+}
+"""The steps that a client cannot do."""
 RESULTS: Final = HERE / "consumer_groups.jsonl"
 BEGIN: Final = "<!-- written by make client-consumer-groups -->\n"
 END: Final = "<!-- end of what make client-consumer-groups writes -->\n"
@@ -96,11 +106,35 @@ def read_results() -> list[dict[str, Any]]:
     return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
 
 
+def table() -> str:
+    """The steps of all clients beside each other, and what did not pass."""
+    kept = read_results()
+    rows = [["step", *(each["client"] for each in kept)], ["---"] * (len(kept) + 1)]
+    rows += [[title, *(each[title] for each in kept)] for title in ("version", "day")]
+    rows += [[name, *(_cell(each["problems"].get(name)) for each in kept)] for name in STEPS]
+    text = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    failed = [(each["client"], *pair) for each in kept for pair in each["problems"].items() if pair[1]]
+    if failed:
+        text += "\n" + "".join(f"- {client}, {name}: {problem}\n" for client, name, problem in failed)
+    return text
+
+
+def write_table() -> None:
+    """Put the table into the document."""
+    before, rest = DOCUMENT.read_text().split(BEGIN)
+    DOCUMENT.write_text(f"{before}{BEGIN}\n{table()}\n{END}{rest.split(END)[1]}")
+
+
+def _cell(problem: str | None) -> str:
+    return "–" if problem is None else "**failed**" if problem else "passed"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m conformance.clients.consumer_groups")
     parser.add_argument("client", nargs="*", choices=[*PROGRAMS, []], metavar="CLIENT", help="all without any")
     wanted = parser.parse_args().client or list(PROGRAMS)
     good = [run_client(client.name, client.version) for client in CLIENTS if client.name in wanted]
+    write_table()
     return 0 if all(good) else 1
 
 

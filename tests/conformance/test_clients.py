@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 import pytest
 
-from conformance.clients import logins, tools
+from conformance.clients import consumer_groups, logins, tools
 from conformance.clients.node import IN_MEMORY, KINDS
 from conformance.clients.programs import CLIENTS, PYTHON, Client
 from conformance.clients.results import BEGIN, END, EXAMPLE, STEPS, read_results, tables
@@ -27,6 +27,20 @@ def test_the_tables_are_those_of_the_results() -> None:
 def test_the_table_of_logins_is_that_of_its_results() -> None:
     written = TEXTS["docs/clients.md"].split(logins.BEGIN)[1].split(logins.END)[0]
     assert written == f"\n{logins.table()}\n"
+
+
+def test_the_table_of_consumer_groups_is_that_of_its_results() -> None:
+    written = TEXTS["docs/clients.md"].split(consumer_groups.BEGIN)[1].split(consumer_groups.END)[0]
+    assert written == f"\n{consumer_groups.table()}\n"
+
+
+@pytest.mark.parametrize("client", list(consumer_groups.PROGRAMS))
+def test_each_client_of_the_consumer_protocol_went_through_its_steps(client: str) -> None:
+    (found,) = (each for each in consumer_groups.read_results() if each["client"] == client)
+    (version_now,) = (each.version for each in CLIENTS if each.name == client)
+    assert found["version"] == version_now
+    lacks = consumer_groups.LACKS.get(client, ())
+    assert found["problems"] == {step: "" for step in consumer_groups.STEPS if step not in lacks}
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda each: str(each.name))
