@@ -19,7 +19,13 @@ from rejoin.coordinator.core.groups.classic.member_requests import (
 from rejoin.coordinator.core.groups.classic.responses import join_refused, sync_refused
 from rejoin.coordinator.core.groups.consumer.members.reconciliation import Owned
 from rejoin.coordinator.core.groups.consumer.members.removal import Removals
-from rejoin.coordinator.core.groups.consumer.members.subscribing import NEW_MEMBER, Before, check_room, replace_static
+from rejoin.coordinator.core.groups.consumer.members.subscribing import (
+    NEW_MEMBER,
+    Before,
+    check_room,
+    lacks_target,
+    replace_static,
+)
 from rejoin.coordinator.core.groups.consumer.members.timers import MemberTimers
 from rejoin.coordinator.core.groups.consumer.members.updating import Update, Updates
 from rejoin.coordinator.core.groups.consumer.migration import Migration
@@ -116,6 +122,7 @@ class ClassicMembers:
     ) -> ErrorCode:
         epoch = group.epoch
         downgrades = self._takes_last_modern_place(group, request.group_instance_id)
+        lacked_target = lacks_target(group, request.group_instance_id)
         before = self._find(group, request, member_id, changes)
         if isinstance(before, ErrorCode):
             return before
@@ -131,6 +138,7 @@ class ClassicMembers:
             metadata,
             self._owned(subscription),
             context.principal,
+            lacked_target,
             rejoins=True,
             reason=request.reason,
             downgrades=downgrades,

@@ -14,7 +14,7 @@ from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.consumer.group_settings import GroupSettings
 from rejoin.coordinator.core.groups.consumer.members.reconciliation import Owned
 from rejoin.coordinator.core.groups.consumer.members.removal import Removals
-from rejoin.coordinator.core.groups.consumer.members.subscribing import Before, check_room, find_member
+from rejoin.coordinator.core.groups.consumer.members.subscribing import Before, check_room, find_member, lacks_target
 from rejoin.coordinator.core.groups.consumer.members.timers import MemberTimers
 from rejoin.coordinator.core.groups.consumer.members.updating import Update, Updates
 from rejoin.coordinator.core.groups.consumer.model.changes import Changes, Writes
@@ -158,6 +158,7 @@ class ConsumerHeartbeats:
             return error
         member_id = request.member_id or self._ctx.new_id()
         owned = owned_by(request)
+        lacked_target = lacks_target(group, request.instance_id)
         before = find_member(group, member_id, request.instance_id, request.member_epoch, owned, changes)
         if isinstance(before, ErrorCode):
             emit_fenced(self._ctx, group, before, member_id, request.instance_id, "ConsumerGroupHeartbeat")
@@ -165,7 +166,7 @@ class ConsumerHeartbeats:
             return before
         metadata = described(before[0], request, context)
         rejoins = request.member_epoch == JOIN_EPOCH
-        update = Update(member_id, before, metadata, owned, context.principal, is_new_group, rejoins)
+        update = Update(member_id, before, metadata, owned, context.principal, lacked_target, is_new_group, rejoins)
         member = self._updates.apply(group, update, changes)
         return member if isinstance(member, ErrorCode) else (member, before)
 

@@ -223,6 +223,7 @@ class TraceNode(Driver):
         self.step(RegexesResolved(task.partition, task.epoch, task.group_id, found, version))
 
     def do_expire(self, what: Mapping[str, Any]) -> None:
+        self.node._ctx.effects = []
         self.shard()._expire_all()
         effects, self.node._ctx.effects = self.node._ctx.effects, []
         for effect in effects:

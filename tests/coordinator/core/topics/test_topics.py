@@ -336,7 +336,6 @@ def test_topics_are_found_by_id() -> None:
 
 
 def test_with_ids_names_are_not_looked_at() -> None:
-    """The Java client asks by id with an empty name, for the topics of a regular expression."""
     driven = DrivenNode()
     topic_id = shown(driven, "t").topic_id
     wanted = (MetadataRequestTopic(name="", topic_id=topic_id), MetadataRequestTopic(name="other", topic_id=ZERO_UUID))

@@ -28,6 +28,8 @@ class Goal:
     partitions: Partitions
     subscribed: Collection[str]
     """Ids of the topics that it is subscribed to now."""
+    names_topics: bool
+    """Whether it names any topic, of those too that do not exist."""
     is_held: IsHeld
 
 
@@ -99,8 +101,8 @@ def _advance(current: CurrentAssignment, goal: Goal, owned: Owned, epoch: int) -
 def _trim(current: CurrentAssignment, goal: Goal, owned: Owned) -> CurrentAssignment:
     """Give up topics that the member has unsubscribed from, while it otherwise stands still."""
     gone = {topic: held for topic, held in current.assigned.items() if topic not in goal.subscribed}
-    # Kafka: without any subscription all is moved, also where there is nothing to move.
-    if not gone and (goal.subscribed or current.pending):
+    # Kafka: of a member that names no topic all is moved, also where there is nothing to move.
+    if not gone and (goal.names_topics or current.pending):
         return current
     assigned = {topic: held for topic, held in current.assigned.items() if topic not in gone}
     pending = {**current.pending, **{topic: {**current.pending.get(topic, {}), **held} for topic, held in gone.items()}}

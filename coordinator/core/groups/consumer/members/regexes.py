@@ -36,6 +36,8 @@ class RegexChange(NamedTuple):
     bumps_epoch: bool = False
     """Whether the topics of the new expression are known already."""
     wants_resolution: bool = False
+    dropped: frozenset[str] = frozenset()
+    """The topics of the old expression, if no member has it any more. The member gives them up with its next step."""
 
 
 UNCHANGED: Final = RegexChange()
@@ -70,15 +72,18 @@ class Regexes:
         if old == new:
             return UNCHANGED
         subscriptions = group.subscriptions
+        dropped: frozenset[str] = frozenset()
         if old and old not in subscriptions.regexes:
             changes.defer(regular_expression_record(group.group_id, old, None))
+            if old in subscriptions.resolved:
+                dropped = subscriptions.resolved[old].topics
         if not new:
-            return RegexChange(changed=True, bumps_epoch=True)
+            return RegexChange(changed=True, bumps_epoch=True, dropped=dropped)
         if subscriptions.regexes[new] == 1:
             if not is_valid(new):
                 return ErrorCode.INVALID_REGULAR_EXPRESSION
-            return RegexChange(changed=True, wants_resolution=True)
-        return RegexChange(changed=True, bumps_epoch=new in subscriptions.resolved)
+            return RegexChange(changed=True, wants_resolution=True, dropped=dropped)
+        return RegexChange(changed=True, bumps_epoch=new in subscriptions.resolved, dropped=dropped)
 
     def resolve_if_due(self, group: ConsumerGroup, principal: str, *, wanted: bool) -> None:
         """Ask for a resolution, if one is wanted and none is under way."""

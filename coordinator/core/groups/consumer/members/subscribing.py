@@ -82,6 +82,12 @@ def _find_static(
     return replace_static(group, owner, member_id, changes)
 
 
+def lacks_target(group: ConsumerGroup, instance_id: str | None) -> bool:
+    """Whether a static member is known that has no target yet."""
+    owner_id = None if instance_id is None else group.static_members.get(instance_id)
+    return owner_id is not None and owner_id not in group.targets
+
+
 def replace_static(
     group: ConsumerGroup, owner: ConsumerMember, member_id: str, changes: Changes, reason: str | None = None
 ) -> Before:

@@ -66,9 +66,18 @@ class TargetAssignments:
         return group.assignment_at == 0 or interval_ms == 0 or now >= group.assignment_at + interval_ms
 
     def compute(
-        self, group: ConsumerGroup, changes: Changes, assignor: str, kind: SubscriptionKind, now: Millis
+        self,
+        group: ConsumerGroup,
+        changes: Changes,
+        assignor: str,
+        kind: SubscriptionKind,
+        now: Millis,
+        newcomer: str | None = None,
     ) -> None:
-        """Compute the target for the group's epoch, and write what differs from the old one."""
+        """Compute the target for the group's epoch, and write what differs from the old one.
+
+        That of the newcomer is written in any case: its record so far says that it has none.
+        """
         topics = self._topics
         ids: dict[frozenset[str], tuple[str, ...]] = {}
         subscriptions = group.subscriptions
@@ -93,7 +102,7 @@ class TargetAssignments:
                 for topic_id, partitions in computed.get(member_id, {}).items()
                 if partitions
             }
-            if group.targets.get(member_id) != target:
+            if member_id == newcomer or group.targets.get(member_id) != target:
                 changes.write(target_record(group.group_id, member_id, target))
         changes.assignor = assignor
         changes.write(target_epoch_record(group.group_id, group.epoch, now))

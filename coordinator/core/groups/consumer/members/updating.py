@@ -6,6 +6,7 @@ Kafka: GroupMetadataManager.consumerGroupHeartbeat, classicGroupJoinToConsumerGr
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from rejoin.coordinator.core.groups.consumer.group_settings import GroupSettings
@@ -41,6 +42,8 @@ class Update:
     metadata: ConsumerMemberMetadata
     owned: Owned
     principal: str
+    lacked_target: bool = False
+    """Whether it is a static member that comes back, and had no target before it left."""
     is_new_group: bool = False
     """Whether the request makes the group, or makes it of a classic one."""
     rejoins: bool = False
@@ -104,22 +107,24 @@ class Updates:
         names_changed = before.topic_names != after.topic_names
         is_subscribed_anew = names_changed or regex.bumps_epoch
         changes.cause = _cause(update, changes, is_subscribed_anew, choice != choice_before)
-        is_evaluated = self._update_epoch(
-            group, changes, update.is_new_group, is_subscribed_anew or choice != choice_before
-        )
+        bump = is_subscribed_anew or choice != choice_before
+        is_evaluated = self._update_epoch(group, changes, update.is_new_group, bump, regex.dropped)
         if update.downgrades and group.epoch > group.assignment_epoch:
             return group.members[member_id]
         if self._targets.is_due(group, self._settings.assignment_interval_ms(group_id), self._ctx.now):
-            kind = group.subscriptions.type_for(len(group.members)) if is_evaluated else stored_type
-            self._targets.compute(group, changes, choice, kind, self._ctx.now)
+            kind = group.subscriptions.type_for(len(group.members), regex.dropped) if is_evaluated else stored_type
+            newcomer = member_id if update.lacked_target else None
+            self._targets.compute(group, changes, choice, kind, self._ctx.now, newcomer)
         return self._reconcile(group, update, changes, names_changed or regex.changed)
 
-    def _update_epoch(self, group: ConsumerGroup, changes: Changes, is_new_group: bool, bump: bool) -> bool:
+    def _update_epoch(
+        self, group: ConsumerGroup, changes: Changes, is_new_group: bool, bump: bool, dropped: Collection[str]
+    ) -> bool:
         """A new group epoch, if a new assignment is needed; returns whether the topics were looked at."""
         now, refresh = self._ctx.now, group.refresh
         if not bump and now < refresh.at and refresh.group_epoch <= group.epoch:
             return False
-        new_hash = metadata_hash(group.subscriptions.topics, self._topics)
+        new_hash = metadata_hash(group.subscriptions.without(dropped), self._topics)
         if bump or new_hash != group.metadata_hash:
             changes.write(epoch_record(group.group_id, group.epoch + 1, new_hash))
         if group.has_partition_metadata:
@@ -136,22 +141,30 @@ class Updates:
         before = update.before[1]
         current = self._next_assignment(group, member, before, update.owned, subscription_changed)
         if current != before or update.before is NEW_MEMBER:
+            changes.finish()
             changes.write(current_record(group.group_id, member.member_id, current))
-            if current.state is not ConsumerMemberState.UNREVOKED_PARTITIONS:
-                self._timers.cancel_rebalance(group, member)
-            elif not member.is_classic:
-                self._timers.start_rebalance(group, member)
+            if not member.is_classic:
+                self._time_revocation(group, member)
         return member
+
+    def _time_revocation(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        """Kafka: the timer that loading sets for a classic member is left alone here."""
+        if member.current.state is ConsumerMemberState.UNREVOKED_PARTITIONS:
+            self._timers.start_rebalance(group, member)
+        else:
+            self._timers.cancel_rebalance(group, member)
 
     def _next_assignment(
         self, group: ConsumerGroup, member: ConsumerMember, before: CurrentAssignment, owned: Owned, changed: bool
     ) -> CurrentAssignment:
         if not changed and before.is_reconciled_to(group.assignment_epoch):
             return before
+        names = group.subscriptions.topics_of(member.metadata)
         goal = Goal(
             epoch=group.assignment_epoch,
             partitions=group.target_of(member.member_id),
-            subscribed=ids_of(group.subscriptions.topics_of(member.metadata), self._topics),
+            subscribed=ids_of(names, self._topics),
+            names_topics=bool(names),
             is_held=group.is_held,
         )
         return reconcile(before, goal, owned, subscription_changed=changed)

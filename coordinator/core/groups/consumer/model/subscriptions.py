@@ -5,7 +5,7 @@ Kafka: ModernGroup, ConsumerGroup.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -114,13 +114,25 @@ class Subscriptions:
             return metadata.topic_names
         return metadata.topic_names | resolved.topics
 
-    def type_for(self, members: int) -> SubscriptionKind:
+    def without(self, dropped: Collection[str]) -> dict[str, TopicCount]:
+        """The topics, but for those of an expression that is dropped, as far as nothing else counts them."""
+        if not dropped:
+            return self.topics
+        left = {name: TopicCount(*count) for name, count in self.topics.items() if name not in dropped}
+        for name in dropped:
+            by_name, by_regex = self.topics[name]
+            if by_name or by_regex > 1:
+                left[name] = TopicCount(by_name, by_regex - 1)
+        return left
+
+    def type_for(self, members: int, dropped: Collection[str] = ()) -> SubscriptionKind:
         """Whether all of so many members subscribe alike. Names count, whether there are such topics or not."""
+        counts = self.without(dropped).values()
         if self.regexes:
             is_one_for_all = list(self.regexes.values()) == [members]
-            alike = is_one_for_all and all(count == (0, 1) for count in self.topics.values())
+            alike = is_one_for_all and all(count == (0, 1) for count in counts)
         else:
-            alike = all(count.by_name == members for count in self.topics.values())
+            alike = all(count.by_name == members for count in counts)
         return SubscriptionKind.HOMOGENEOUS if alike else SubscriptionKind.HETEROGENEOUS
 
     def supports_classic(self, names: Iterable[str]) -> bool:
