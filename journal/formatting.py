@@ -341,6 +341,7 @@ def _(event: consumer_groups.GroupConverted) -> str:
 
 REFUSED_BECAUSE = {
     "policy": "group.consumer.migration.policy does not allow it",
+    "classic-member": "group.consumer.migration.policy is disabled, so that it cannot join",
     "size": "it has more members than the other protocol allows",
     "protocol-type": "its members are no consumers",
     "no-protocol": "it has not chosen an assignor that all members support",

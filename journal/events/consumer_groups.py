@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from typing import Literal
 
+from rejoin.journal.events.base import Long
 from rejoin.journal.events.client import Partitions
 from rejoin.journal.events.coordinator import Cause, GroupEvent, GroupType, Ownership
 
-ConversionRefusal = Literal["policy", "size", "protocol-type", "no-protocol", "unreadable", "user-data"]
+ConversionRefusal = Literal[
+    "policy", "classic-member", "size", "protocol-type", "no-protocol", "unreadable", "user-data"
+]
 """Why a group keeps its protocol.
 
-policy: ``group.consumer.migration.policy``. size: more members than the other protocol allows. protocol-type: its
-members are no consumers. no-protocol: it has not chosen an assignor that all members support. unreadable: a
-subscription or an assignment. user-data: an assignor of the users' own hands out more than partitions.
+policy: ``group.consumer.migration.policy``. classic-member: the same policy is ``disabled``, and a member of the
+classic protocol may not even join a group that has others. size: more members than the other protocol allows.
+protocol-type: its members are no consumers. no-protocol: it has not chosen an assignor that all members support.
+unreadable: a subscription or an assignment. user-data: an assignor of the users' own hands out more than partitions.
 """
 
 
@@ -25,6 +29,7 @@ class GroupEpochBumped(GroupEvent):
     """A new assignment is needed. ``generation`` is the new group epoch, ``state`` the group's state before."""
 
     generation: int
+    metadata_hash: Long
     cause: Cause
     state: str
 

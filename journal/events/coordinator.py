@@ -78,6 +78,7 @@ class GroupCreated(GroupEvent):
 
     offsets_partition: int
     simple: bool
+    group_type: GroupType = "classic"
 
 
 class GroupLoaded(GroupEvent):
@@ -88,6 +89,7 @@ class GroupLoaded(GroupEvent):
     generation: int
     members: list[str]
     offset_count: int
+    group_type: GroupType = "classic"
 
 
 class GroupStateChanged(GroupEvent):
@@ -135,6 +137,7 @@ class MemberJoined(GroupEvent):
     topics: list[str] | None
     state: str
     client_reason: str | None
+    member_type: GroupType = "classic"
 
 
 class MemberRejoined(GroupEvent):
@@ -147,6 +150,7 @@ class MemberRejoined(GroupEvent):
     state: str
     changed: bool
     client_reason: str | None
+    member_type: GroupType = "classic"
 
 
 class StaticMemberReplaced(GroupEvent):
@@ -158,6 +162,7 @@ class StaticMemberReplaced(GroupEvent):
     state: str
     rebalance: bool
     client_reason: str | None
+    member_type: GroupType = "classic"
 
 
 class StaticMemberRestored(GroupEvent):

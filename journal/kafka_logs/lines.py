@@ -1,6 +1,6 @@
 """What Kafka's group coordinators log, version by version: the lines that are both written and read here.
 
-Texts are those of Kafka 1.1 to 4.0 at the levels that brokers have switched on. Two rows of one kind are two texts;
+Texts are those of Kafka 1.1 to 4.4 at the levels that brokers have switched on. Two rows of one kind are two texts;
 its range says which versions print it.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from rejoin.journal.kafka_logs.consumer_groups import CONSUMER_GROUP_LINES
 from rejoin.journal.kafka_logs.template import JAVA_SINCE, OLDEST, Template, Version
 
 COORDINATOR: Final = "kafka.coordinator.group.GroupCoordinator"
@@ -256,6 +257,7 @@ LINES: Final[tuple[Template, ...]] = (
     ),
     _scala("simple", "Creating simple consumer group {group} via manual offset commit."),
     _java("simple", "Creating a simple consumer group via manual offset commit.", JAVA_OFFSETS, bracket="GroupId "),
+    *CONSUMER_GROUP_LINES,
 )
 """Every line, in the order in which a reader tries those that begin with the same word."""
 

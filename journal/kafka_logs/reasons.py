@@ -45,7 +45,12 @@ REASONS: Final[tuple[Template, ...]] = (
         "chance for consumers to commit offsets",
         _SINCE,
     ),
-    Template("downgrade", "Downgrade group {group} from consumer to classic.", JAVA_SINCE),
+    Template(
+        "downgrade",
+        "Downgrade group {group?} from consumer to classic<4.2-: for member leaving>"
+        "~(?: for static member replacement with different subscription| with stale assignment)?~.",
+        JAVA_SINCE,
+    ),
 )
 """By cause class."""
 

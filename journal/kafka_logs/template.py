@@ -20,7 +20,7 @@ Version: TypeAlias = tuple[int, int]
 """Major and minor; patch releases did not change these texts."""
 
 OLDEST: Final[Version] = (1, 1)
-NEWEST: Final[Version] = (4, 0)
+NEWEST: Final[Version] = (4, 4)
 JAVA_SINCE: Final[Version] = (4, 0)
 """Kafka: up to 3.9 the coordinator is the one in Scala, from 4.0 on the one in Java."""
 
@@ -28,7 +28,7 @@ VERSIONS: Final[tuple[Version, ...]] = (
     *((1, minor) for minor in (1,)),
     *((2, minor) for minor in range(9)),
     *((3, minor) for minor in range(10)),
-    (4, 0),
+    *((4, minor) for minor in range(5)),
 )
 """Every version whose logs are known."""
 
@@ -55,6 +55,9 @@ _FORMS: Final = {
     "coordinator_epoch": r"-?\d+",
     "number": r"\d+",
     "offset": r"-?\d+",
+    "metadata_hash": r"-?\d+",
+    "protocol": r"\w+",
+    "member_protocol": r"\w+",
     "operation": r"\S+",
     "error": r"\S+",
     "scala_instance": r"Some\(.*?\)|None|\S+",

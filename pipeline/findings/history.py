@@ -201,7 +201,7 @@ class GroupHistory:
 
     def is_incremental(self, rebalance: ObservedRebalance) -> bool:
         """Whether members kept what they had during it, but for what moved: cooperative, or the consumer protocol."""
-        if self.uses_consumer_protocol:
+        if self._is_of_consumer_group(rebalance):
             return True
         return rebalance.protocol == COOPERATIVE or (rebalance.protocol is None and self._revokes)
 
@@ -212,13 +212,18 @@ class GroupHistory:
         return bool(later) and 2 * sum(map(self.is_incremental, later)) > len(later)
 
     def is_eager(self, rebalance: ObservedRebalance) -> bool:
-        return rebalance.protocol in EAGER and not self.uses_consumer_protocol
+        return rebalance.protocol in EAGER and not self._is_of_consumer_group(rebalance)
+
+    def _is_of_consumer_group(self, rebalance: ObservedRebalance) -> bool:
+        if rebalance.group_type is None:
+            return self.uses_consumer_protocol
+        return rebalance.group_type == "consumer"
 
     def is_second_half(self, rebalance: ObservedRebalance) -> bool:
         """Whether members come back to give up partitions: the second half of a cooperative rebalance (KIP-429)."""
         if (rebalance.client_reason or "").startswith(REVOKED):
             return True
-        if not self.is_incremental(rebalance) or self.uses_consumer_protocol:
+        if not self.is_incremental(rebalance) or self._is_of_consumer_group(rebalance):
             return False
         return (rebalance.cause == "rejoin-metadata" and self._follows(rebalance)) or self._is_quick(rebalance)
 

@@ -69,6 +69,7 @@ class ObservedRebalance:
     chain: int | None
     chain_length: int | None
     confidence: str | None
+    group_type: str | None = None
 
     @property
     def until_ms(self) -> int:

@@ -22,7 +22,7 @@ _CHANGES: Final = (
 )
 _OF_THE_NEW_ONE: Final = (
     *("client_id", "client_host", "client_reason", "session_timeout_ms", "rebalance_timeout_ms", "protocols", "topics"),
-    *("software", "kind"),
+    *("software", "kind", "member_type"),
 )
 """Columns of a replacement that are about the member that came, and not about the one that it replaces."""
 _COLUMNS: Final = (
@@ -113,6 +113,7 @@ def _sessions(events: DataFrame) -> DataFrame:
         return fn.max(fn.when(fn.col(name).isNotNull(), fn.struct("at_ms", "seq", name)))[name].alias(name)
 
     joined = is_one_of("member_joined")
+    modern = fn.nullif("member_type", fn.lit("classic"))
     joins = is_one_of("member_joined", "static_member_replaced")
     over = is_one_of("member_removed", "replaced")
     so_far = Window.partitionBy(*_KEY).orderBy("at_ms", "seq").rowsBetween(Window.unboundedPreceding, -1)
@@ -141,7 +142,7 @@ def _sessions(events: DataFrame) -> DataFrame:
             last("protocols"),
             last("topics"),
             fn.max("software").alias("software"),
-            fn.max(fn.when(joined, fn.col("kind"))).alias("group_protocol"),
+            fn.max(fn.when(joined, fn.coalesce("kind", modern))).alias("group_protocol"),
             fn.max(fn.when(joined, fn.col("other"))).alias("same_process_as"),
             fn.min("confidence").alias("sure"),
         )

@@ -6,11 +6,12 @@ What brokers log at DEBUG only is left out, and so is what they do not log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import singledispatchmethod
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
+from rejoin.coordinator.control.kafka_logs.consumer_groups import ConsumerGroupLog, Lines
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.journal.events import coordinator as events
 from rejoin.journal.events import transactions
@@ -30,9 +31,6 @@ from rejoin.protocol.partitioner import partition_for
 
 _REPLACED_SINCE: Final = (3, 0)
 """From this version on, a line about a static member quotes its instance id as it is."""
-
-Lines: TypeAlias = Iterator[tuple[Template, dict[str, Any]]]
-"""Lines to write, with what they quote."""
 
 
 def stamp(at: Millis) -> str:
@@ -60,6 +58,7 @@ class BrokerLog:
         self._left: dict[str, list[str]] = {}
         self._at: Millis | None = None
         self._not_stored: dict[str, str] = {}
+        self._consumer_groups = ConsumerGroupLog(version)
 
     def lines(self, event: Event, at: Millis) -> list[str]:
         """What a broker logs about an event; nothing for many."""
@@ -67,7 +66,9 @@ class BrokerLog:
             # Members that leave with one request leave at one instant.
             self._left.clear()
             self._at = at
-        written = [self._write(template, values, event, at) for template, values in self._lines(event)]
+        lines = self._consumer_groups.lines(event)
+        lines = self._lines(event) if lines is None else lines
+        written = [self._write(template, values, event, at) for template, values in lines]
         if isinstance(event, transactions.ProducerFenced) and event.topic is not None and written:
             written.append(self._exception(event))
         self._remember(event)
@@ -340,8 +341,11 @@ class BrokerLog:
         yield from self._line("remark", "unloading", **values)
         yield from self._line("unload_begins", **values)
         for group_id in groups:
+            if self._consumer_groups.has(group_id):
+                continue
             generation = self._generations.get(group_id, 0)
             yield from self._line("unloading", group=group_id, partition=event.partition, generation=generation)
+        yield from self._consumer_groups.unloading(groups)
         yield from self._line("unload_ends", **values, offsets=0, groups=len(groups))
 
     # --- transactions

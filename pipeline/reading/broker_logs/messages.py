@@ -183,7 +183,7 @@ BRACKETED: Final[tuple[tuple[str, str], ...]] = (
 """The same for what stands behind ``[Group g]``, ``[GroupId g]`` or ``[GroupId=g]``."""
 
 _BRACKET_WORDS: Final = (
-    r"(?:Static|Dynamic|Pending|Member|Unloading|Unloaded|Creating|Computed|Bumped|Initializ|Stream|Revok|Step|Group|"
+    r"(?:Static|Dynamic|Pending|Member|Converted|Unloading|Unloaded|Creating|Computed|Bumped|Initializ|Stream|Revok|Step|Group|"
     r"No |Target|Session|Assign|Failed|Error|Updat|Configur|Shar|Topolog|Remov|Add|The )"
 )
 _BRACKET: Final = re.compile(rf"\[Group(?:Id)?[ =](?P<group>.*?)\] (?P<rest>{_BRACKET_WORDS}.*)", re.DOTALL)

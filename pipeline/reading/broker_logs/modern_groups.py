@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from rejoin.pipeline.reading.broker_logs.membership import (
     EXACT,
@@ -12,17 +12,38 @@ from rejoin.pipeline.reading.broker_logs.membership import (
 from rejoin.pipeline.reading.broker_logs.reasons import UNKNOWN
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 
+_FENCED_BECAUSE: Final = {
+    "session": "session-expiry",
+    "failed to sync": "sync-expiry",
+    "failed to transition": "rebalance-expiry",
+}
+"""Words of a line, and the cause that they stand for."""
+_REFUSED_BECAUSE: Final = {
+    "migration is disabled": "classic-member",
+    "is disabled": "policy",
+    "embedded consumer protocol": "protocol-type",
+    "size": "size",
+}
+
 
 class ModernGroups(Membership):
     """Members and epochs of consumer, share and streams groups, from the lines about them."""
 
     _generation: int | None
     _trigger: dict[str, Any] | None
+    _assigned: int | None = None
+    """The epoch of the newest target."""
 
     def _on_modern_joined(self, statement: Statement) -> None:
         values = statement.values
+        if values["member"] in self._members:
+            # Kafka: each JoinGroup of a classic member is logged as that of a new one.
+            who = {"member_id": values["member"], "group_instance_id": values.get("instance")}
+            self._emit(statement, "member_rejoined", **who)
+            return
         self._add(statement, values["member"], values.get("instance"), EXACT, None, kind=values.get("protocol"))
-        self._trigger = self._caused("join-new", statement)
+        upgrades = self._trigger is not None and self._trigger["cause"] == "upgrade"
+        self._trigger = self._caused("upgrade" if upgrades else "join-new", statement)
 
     def _on_modern_replaced(self, statement: Statement) -> None:
         values = statement.values
@@ -33,6 +54,7 @@ class ModernGroups(Membership):
             group_instance_id=values["instance"],
             other_member_id=values["old"],
             member_id=values["member"],
+            rebalance=False,
         )
 
     def _on_loaded_modern(self, statement: Statement) -> None:
@@ -40,6 +62,7 @@ class ModernGroups(Membership):
             statement,
             "group_loaded",
             generation=self._generation,
+            group_type="consumer",
             member_count=int(statement.values["members"]),
             offsets_partition=statement.partition,
         )
@@ -50,10 +73,31 @@ class ModernGroups(Membership):
 
     def _on_modern_fenced(self, statement: Statement) -> None:
         why = statement.values["why"]
-        expired = "session" in why
-        cause = "session-expiry" if expired else "did-not-rejoin"
+        found = (cause for words, cause in _FENCED_BECAUSE.items() if words in why)
+        cause = next(found, "did-not-rejoin")
         self._remove(statement, statement.values["member"], cause, EXACT, None, reason=why)
-        self._trigger = self._caused("session-expiry" if expired else UNKNOWN, statement)
+        self._trigger = self._caused(cause, statement)
+
+    def _on_modern_stuck(self, statement: Statement) -> None:
+        self._remove(statement, statement.values["member"], "rebalance-expiry", EXACT, None)
+        self._trigger = self._caused("rebalance-expiry", statement)
+
+    def _on_modern_away(self, statement: Statement) -> None:
+        values = statement.values
+        who = {"member_id": values["member"], "group_instance_id": values["instance"]}
+        self._emit(statement, "static_member_left", **who)
+
+    def _on_converted(self, statement: Statement) -> None:
+        kind = statement.values["protocol"]
+        self._emit(statement, "group_converted", group_type=kind)
+        if kind == "consumer":
+            self._trigger = {"cause": "upgrade"}
+
+    def _on_not_converted(self, statement: Statement) -> None:
+        to_classic = not statement.text.startswith("Cannot upgrade")
+        reason = next(reason for words, reason in _REFUSED_BECAUSE.items() if words in statement.text)
+        group_type = "classic" if to_classic else "consumer"
+        self._emit(statement, "conversion_refused", group_type=group_type, reason=reason)
 
     def _on_modern_subscribed(self, statement: Statement) -> None:
         # A member that joins subscribes as well; its join is the cause.
@@ -72,12 +116,18 @@ class ModernGroups(Membership):
     def _on_modern_bumped(self, statement: Statement) -> None:
         epoch = int(statement.values["epoch"])
         cause, self._trigger = self._trigger or {"cause": UNKNOWN}, None
+        is_assigning = self._generation is not None and self._assigned is not None and self._generation > self._assigned
         # The line itself has no reason: it is taken from the lines before it.
-        self._emit(statement, "rebalance_started", INFERRED, generation=epoch - 1, initial=False, **cause)
+        about = {"group_type": "consumer", **cause}
+        self._emit(statement, "group_epoch_bumped", INFERRED, generation=epoch, **about)
+        if not is_assigning:
+            self._emit(statement, "rebalance_started", INFERRED, generation=epoch - 1, initial=False, **about)
         self._generation = epoch
 
     def _on_modern_assigned(self, statement: Statement) -> None:
         epoch, assignor = int(statement.values["epoch"]), statement.values["assignor"]
-        self._emit(statement, "assignment_received", generation=epoch, protocol=assignor)
+        self._assigned = epoch
+        about = {"generation": epoch, "protocol": assignor}
+        self._emit(statement, "target_assignment_computed", **about)
         # Confidence unknown: when the members have what they shall have is not logged.
-        self._emit(statement, "rebalance_completed", "unknown", generation=epoch, protocol=assignor, cause=UNKNOWN)
+        self._emit(statement, "rebalance_completed", "unknown", cause=UNKNOWN, group_type="consumer", **about)

@@ -183,7 +183,7 @@ async def test_since_a_mark_and_for_one_group(node: ControlledNode) -> None:
 
 @pytest.mark.parametrize("text", ["", "3", "0.9", "9.9", "trunk", "3.x"])
 def test_an_unknown_version_is_reported(text: str) -> None:
-    with pytest.raises(InvalidArgument, match=r"expected a version from 1\.1 to 4\.0"):
+    with pytest.raises(InvalidArgument, match=r"expected a version from 1\.1 to 4\.4"):
         kafka_version(text)
 
 
@@ -271,7 +271,7 @@ async def test_request_logs_before_they_were_json_are_refused(node: ControlledNo
     status, detail = await node.refused("GET", "/request-log?kafka=2.7")
     assert (status, detail) == (
         400,
-        "kafka: expected a version from 2.8 to 4.0; older request logs are not JSON, not 2.7",
+        "kafka: expected a version from 2.8 to 4.4; older request logs are not JSON, not 2.7",
     )
 
 

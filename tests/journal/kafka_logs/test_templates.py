@@ -42,6 +42,11 @@ VALUES = {
     "rebalance_timeout_ms": "300000",
     "protocols": "range, sticky",
     "operation": "syncGroup",
+    "protocol": "consumer",
+    "member_protocol": "classic",
+    "metadata_hash": "-77",
+    "assignor": "uniform",
+    "why": "the member session expired",
     "reason": "Adding new member m with group instance id None; client reason: not provided",
     "error": "COORDINATOR_NOT_AVAILABLE",
 }

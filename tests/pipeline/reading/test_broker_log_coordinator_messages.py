@@ -182,9 +182,9 @@ MESSAGES: list[tuple[str, str, str | None, dict[str, Any]]] = [
     ),
     (
         "[GroupId g] Member m fenced from the group because it failed to transition from epoch 4 within 60000ms.",
-        "modern_fenced",
+        "modern_stuck",
         "g",
-        {"why": "it failed to transition from epoch 4 within 60000ms"},
+        {"member": "m", "epoch": "4", "took_ms": "60000"},
     ),
     (
         "[GroupId g] Static member m with instance id i cannot join the group because the instance id is owned by "

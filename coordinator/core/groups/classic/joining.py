@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from rejoin.coordinator.core.groups.classic.group import ClassicGroup
+from rejoin.coordinator.core.groups.classic.group import CLASSIC, ClassicGroup
 from rejoin.coordinator.core.groups.classic.join_attempt import JoinAttempt
 from rejoin.coordinator.core.groups.classic.member import Member, ParkedJoin
 from rejoin.coordinator.core.groups.classic.member_operations import MemberOperations
@@ -190,6 +190,7 @@ class JoinRequests:
                 topics=member.topics(group.protocol_name),
                 state=str(state),
                 client_reason=join.request.reason,
+                member_type=CLASSIC,
             )
         )
         self._members.emit_leader_change(group, leader)

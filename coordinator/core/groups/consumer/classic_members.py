@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from rejoin.coordinator.core.groups.classic.group import CLASSIC
 from rejoin.coordinator.core.groups.classic.member import ParkedJoin, rebalance_timeout_of
 from rejoin.coordinator.core.groups.classic.member_requests import (
     HEARTBEAT_RESPONSES,
@@ -43,6 +44,7 @@ from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER, Consum
 from rejoin.coordinator.core.groups.group import emit_fenced
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.step_context import StepContext
+from rejoin.journal.events.coordinator import MemberIdHandedOut
 from rejoin.protocol.embedded.consumer_protocol import Subscription, decode_subscription, encode_partitions
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -87,6 +89,16 @@ class ClassicMembers:
         is_first = not request.member_id and request.group_instance_id is None
         if error is ErrorCode.NONE and is_first and context.api_version >= FIRST_WITH_MEMBER_ID_REQUIRED:
             # Kafka: KIP-394. The id is not remembered: any id that is not known makes a member.
+            self._ctx.emit(
+                MemberIdHandedOut(
+                    group_id=group.group_id,
+                    member_id=member_id,
+                    client_id=context.client_id,
+                    client_host=context.client_host,
+                    session_timeout_ms=request.session_timeout_ms,
+                    client_reason=request.reason,
+                )
+            )
             self._ctx.reply(token, join_refused(parked, ErrorCode.MEMBER_ID_REQUIRED, member_id))
             return
         if error is ErrorCode.NONE:
@@ -101,7 +113,7 @@ class ClassicMembers:
     def _check_join(self, group: ConsumerGroup, request: JoinGroupRequest) -> ErrorCode:
         settings = self._ctx.settings
         if settings.group_consumer_migration_policy == "disabled":
-            self._migration.refused(group.group_id, "classic", request.member_id, "policy")
+            self._migration.refused(group.group_id, CLASSIC, request.member_id, "classic-member")
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         error = check_room(group, request.member_id, request.group_instance_id, settings.group_consumer_max_size)
         if error is not ErrorCode.NONE:
@@ -188,7 +200,7 @@ class ClassicMembers:
             return owner.metadata, owner.current
         if owner_id is None:
             return NEW_MEMBER
-        return replace_static(group, group.members[owner_id], member_id, changes, request.reason)
+        return replace_static(group, group.members[owner_id], member_id, changes, CLASSIC, request.reason)
 
     def _owned(self, subscription: Subscription) -> Owned:
         owned: dict[str, set[int]] = {}

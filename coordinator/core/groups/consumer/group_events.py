@@ -14,7 +14,7 @@ from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import CurrentAssignment
 from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
 from rejoin.coordinator.core.groups.consumer.model.records import current_of, target_of
-from rejoin.coordinator.core.groups.consumer.model.state import ConsumerGroupState, ConsumerMemberState
+from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER, ConsumerGroupState, ConsumerMemberState
 from rejoin.coordinator.core.groups.consumer.progress import (
     NOTHING,
     GroupProgress,
@@ -46,10 +46,12 @@ from rejoin.protocol.records.consumer_groups import (
     ConsumerGroupCurrentMemberAssignmentRecord,
     ConsumerGroupMemberMetadataRecord,
     ConsumerGroupMetadataRecord,
+    ConsumerGroupMetadataValue,
     ConsumerGroupRegularExpressionRecord,
     ConsumerGroupTargetAssignmentMemberRecord,
     ConsumerGroupTargetAssignmentMetadataRecord,
 )
+from rejoin.protocol.unvalidated import unvalidated
 
 _TOPICS_CHANGED: Final = Cause(cause="topic-metadata")
 
@@ -123,7 +125,7 @@ class GroupEvents:
                 case ConsumerGroupMemberMetadataRecord():
                     self._member(progress, record)
                 case ConsumerGroupMetadataRecord() if record.value is not None:
-                    self._bumped(group_id, progress, record.value.data.epoch, before, changes)
+                    self._bumped(group_id, progress, record.value.data, before, changes)
                 case ConsumerGroupTargetAssignmentMemberRecord() if record.value is not None:
                     member_id = record.key.data.member_id
                     target[member_id] = self._named(target_of(record.value.data))
@@ -149,8 +151,14 @@ class GroupEvents:
     # --- epochs and targets
 
     def _bumped(
-        self, group_id: str, progress: GroupProgress, epoch: int, before: ConsumerGroupState, changes: Changes
+        self,
+        group_id: str,
+        progress: GroupProgress,
+        value: ConsumerGroupMetadataValue,
+        before: ConsumerGroupState,
+        changes: Changes,
     ) -> None:
+        epoch = value.epoch
         if epoch == changes.upgraded_from:
             # The members of a classic group are where they were; what the change does beyond that comes later.
             progress.epoch = progress.assignment_epoch = epoch
@@ -160,7 +168,11 @@ class GroupEvents:
             progress.rest()
         progress.epoch = epoch
         cause = changes.cause or _TOPICS_CHANGED
-        self._ctx.emit(GroupEpochBumped(group_id=group_id, generation=epoch, cause=cause, state=before))
+        self._ctx.emit(
+            GroupEpochBumped(
+                group_id=group_id, generation=epoch, metadata_hash=value.metadata_hash, cause=cause, state=before
+            )
+        )
         if progress.rebalance is None or not is_assigning:
             self._begin(group_id, progress, cause, before, old)
 
@@ -177,7 +189,7 @@ class GroupEvents:
                 initial=False,
                 join_timeout_ms=None,
                 members=list(progress.members),
-                group_type="consumer",
+                group_type=CONSUMER,
             )
         )
 
@@ -268,7 +280,7 @@ class GroupEvents:
                     cause=rebalance.cause,
                     rebalance_ms=now - rebalance.started_at,
                     owned_before=owned_before,
-                    group_type="consumer",
+                    group_type=CONSUMER,
                 )
             )
         elif progress.state is ConsumerGroupState.STABLE:
@@ -277,7 +289,8 @@ class GroupEvents:
             moved, regained = progress.end_rebalance()
             # Not validated again: that would cost a look at each partition of the group.
             self._ctx.emit(
-                RebalanceCompleted.model_construct(
+                unvalidated(
+                    RebalanceCompleted,
                     group_id=group_id,
                     generation=progress.epoch,
                     cause=rebalance.cause,
@@ -294,7 +307,7 @@ class GroupEvents:
                     owned_after=progress.owned_before,
                     moved=moved,
                     regained=regained,
-                    group_type="consumer",
+                    group_type=CONSUMER,
                 )
             )
 

@@ -21,7 +21,7 @@ from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
 from rejoin.coordinator.core.groups.consumer.model.records import group_tombstones
 from rejoin.coordinator.core.groups.consumer.model.replay import ConsumerReplay
-from rejoin.coordinator.core.groups.consumer.model.state import ConsumerGroupState, ConsumerMemberState
+from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER, ConsumerGroupState, ConsumerMemberState
 from rejoin.coordinator.core.groups.consumer.progress import GroupProgress
 from rejoin.coordinator.core.groups.group import Group, GroupKind
 from rejoin.coordinator.core.groups.quiet_session import QuietSession
@@ -191,7 +191,9 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
             group.state_since = self._ctx.now
             if changes.upgraded_from is None:
                 partition = self._partition.partition
-                self._ctx.emit(GroupCreated(group_id=group_id, offsets_partition=partition, simple=False))
+                self._ctx.emit(
+                    GroupCreated(group_id=group_id, offsets_partition=partition, simple=False, group_type=CONSUMER)
+                )
         progress = self._events.stored(group_id, changes)
         self._show_state(group, progress.state)
         self._events.finish(group_id, progress)
@@ -221,6 +223,7 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
                 generation=group.epoch,
                 members=list(group.members),
                 offset_count=offset_count,
+                group_type=CONSUMER,
             )
         )
         self._events.loaded(group)

@@ -193,6 +193,10 @@ class Migration:
             self.refused(group.group_id, CLASSIC, leaving[0], "policy" if is_forbidden else "size")
             return False
         classic = self._classic_group(group, leaving, group.epoch)
+        # The rebalance begins at once, and not when the records are stored: so that they left is said before.
+        for event in changes.events:
+            self._ctx.emit(event)
+        changes.events.clear()
         self._swap(group, classic, leaving[0], changes)
         self._classic.adopt(classic, Cause(cause="downgrade", member_id=leaving[0]))
         return True

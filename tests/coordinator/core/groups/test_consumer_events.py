@@ -175,7 +175,6 @@ def test_a_static_member_that_comes_back_is_the_same_member_and_no_rebalance_beg
     node.heartbeat("a2", 0, instance_id="one")
     assert node.new_events() == [
         "one is back: a2 replaces a, without a rebalance",
-        "a2 rejoined",
         "a2 reached epoch 2: orders:0-3",
         "Reconciling -> Stable",
     ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from rejoin.coordinator.core.groups.classic.group import CLASSIC
 from rejoin.coordinator.core.groups.consumer.members.subscribing import NEW_MEMBER, Before
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMemberMetadata
+from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import MemberJoined, MemberRejoined
@@ -44,6 +46,7 @@ def coming(
             topics=topics,
             state=state,
             client_reason=reason,
+            member_type=CONSUMER if after.classic is None else CLASSIC,
         )
         return [joined]
     changed = _wishes(before[0]) != _wishes(after)
@@ -58,6 +61,7 @@ def coming(
         state=state,
         changed=changed,
         client_reason=reason,
+        member_type=CONSUMER if after.classic is None else CLASSIC,
     )
     return [rejoined]
 

@@ -54,7 +54,7 @@ class Removals:
         """Remove members for good, all with one new group epoch."""
         changes = self._writes.begin()
         leaving = [group.members[member_id] for member_id in member_ids]
-        state = group.state
+        changes.events += [_removed(group, member, cause, group.state, reason) for member in leaving]
         is_downgraded = self.downgrade(group, member_ids, changes)
         if not is_downgraded:
             first = leaving[0]
@@ -65,10 +65,8 @@ class Removals:
                 client_reason=reason,
             )
             self.write(group, member_ids, changes)
-        for member in leaving:
-            if not is_downgraded:
+            for member in leaving:
                 self._timers.cancel(group, member)
-            changes.events.insert(0, _removed(group, member, cause, state, reason))
         self._writes.commit(group.group_id, changes, on_written)
 
     def write(self, group: ConsumerGroup, member_ids: Sequence[str], changes: Changes) -> None:

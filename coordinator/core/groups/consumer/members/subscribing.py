@@ -25,8 +25,8 @@ from rejoin.coordinator.core.groups.consumer.model.records import (
     metadata_record,
     target_record,
 )
-from rejoin.coordinator.core.groups.consumer.model.state import JOIN_EPOCH
-from rejoin.journal.events.coordinator import StaticMemberReplaced
+from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER, JOIN_EPOCH
+from rejoin.journal.events.coordinator import GroupType, StaticMemberReplaced
 from rejoin.protocol.errors import ErrorCode
 
 Before: TypeAlias = tuple[ConsumerMemberMetadata, CurrentAssignment]
@@ -89,7 +89,12 @@ def lacks_target(group: ConsumerGroup, instance_id: str | None) -> bool:
 
 
 def replace_static(
-    group: ConsumerGroup, owner: ConsumerMember, member_id: str, changes: Changes, reason: str | None = None
+    group: ConsumerGroup,
+    owner: ConsumerMember,
+    member_id: str,
+    changes: Changes,
+    member_type: GroupType = CONSUMER,
+    reason: str | None = None,
 ) -> Before:
     """Let a static member go on under another id: with its subscription, its target and what it has."""
     group_id = group.group_id
@@ -102,6 +107,7 @@ def replace_static(
             state=group.state,
             rebalance=False,
             client_reason=reason,
+            member_type=member_type,
         )
     )
     metadata, target = owner.metadata, group.target_of(owner.member_id)

@@ -28,7 +28,7 @@ from rejoin.coordinator.core.groups.consumer.model.records import current_record
 from rejoin.coordinator.core.groups.consumer.model.state import ConsumerMemberState
 from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.step_context import StepContext
-from rejoin.journal.events.coordinator import Cause, CauseClass
+from rejoin.journal.events.coordinator import Cause, CauseClass, StaticMemberReplaced
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_groups import partition_metadata_tombstone
 
@@ -93,6 +93,8 @@ class Updates:
         regex = self._regexes.subscribe(group, before, after, changes)
         if isinstance(regex, ErrorCode):
             return regex
+        # The replacement of a static member says that it joins again.
+        is_replacement = any(isinstance(event, StaticMemberReplaced) for event in changes.events)
         changes.events += coming(
             group,
             member_id,
@@ -100,7 +102,7 @@ class Updates:
             after,
             state=state,
             session_timeout_ms=self._settings.session_timeout_ms(group_id),
-            rejoins=update.rejoins,
+            rejoins=update.rejoins and not is_replacement,
             reason=update.reason,
         )
         self._regexes.resolve_if_due(group, update.principal, wanted=regex.wants_resolution)

@@ -1,0 +1,151 @@
+"""The lines of a broker's log about groups of the consumer protocol. Brokers from 4.0 on have such groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, TypeAlias
+
+from rejoin.journal.events import consumer_groups as modern
+from rejoin.journal.events import coordinator as events
+from rejoin.journal.events.base import Event
+from rejoin.journal.kafka_logs.consumer_groups import EXPIRED, NOT_JOINED, NOT_SYNCED
+from rejoin.journal.kafka_logs.lines import line
+from rejoin.journal.kafka_logs.reasons import NOT_PROVIDED
+from rejoin.journal.kafka_logs.template import Template, Version
+
+Lines: TypeAlias = Iterator[tuple[Template, dict[str, Any]]]
+"""Lines to write, with what they quote."""
+
+CONSUMER: Final = "consumer"
+_FENCED_BECAUSE: Final = {
+    "session-expiry": EXPIRED,
+    "did-not-rejoin": NOT_JOINED,
+    "sync-expiry": NOT_SYNCED,
+}
+
+
+class ConsumerGroupLog:
+    """What one broker logs of consumer groups. Fed with every event from the start, it knows which groups those are."""
+
+    def __init__(self, version: Version) -> None:
+        self._version = version
+        self._epochs: dict[str, int] = {}
+        """Of each consumer group."""
+        self._classic: set[tuple[str, str]] = set()
+        """Members that speak the classic protocol."""
+        self._stuck: dict[tuple[str, str], modern.RevocationRequested] = {}
+
+    def has(self, group_id: str) -> bool:
+        """Whether a group is a consumer group."""
+        return group_id in self._epochs
+
+    def lines(self, event: Event) -> Lines | None:
+        """What is logged about an event of a consumer group; none if it is an event of another kind of group."""
+        if not isinstance(event, events.GroupEvent):
+            return None
+        if self._follow(event):
+            return self._lines(event)
+        return None
+
+    def _follow(self, event: events.GroupEvent) -> bool:
+        """Whether the event is about a consumer group, or makes it one or none."""
+        match event:
+            case events.GroupCreated() | events.GroupLoaded() if event.group_type == CONSUMER:
+                self._epochs[event.group_id] = event.generation if isinstance(event, events.GroupLoaded) else 0
+            case modern.GroupConverted():
+                self._epochs.pop(event.group_id, None)
+                if event.group_type == CONSUMER:
+                    self._epochs[event.group_id] = event.generation
+                    self._classic |= {(event.group_id, member_id) for member_id in event.members}
+                return True
+            case modern.ConversionRefused():
+                return True
+            case events.GroupCreated() | events.GroupLoaded() | events.GroupDeleted():
+                self._epochs.pop(event.group_id, None)
+                return False
+            case events.RebalanceStarted() if event.group_type != CONSUMER:
+                # Kafka: a group that is converted back begins to rebalance as a classic one within the same request.
+                return False
+            case events.MemberJoined() if event.member_type != CONSUMER:
+                self._classic.add((event.group_id, event.member_id))
+            case modern.GroupEpochBumped():
+                self._epochs[event.group_id] = event.generation
+            case modern.RevocationRequested():
+                self._stuck[event.group_id, event.member_id] = event
+        return self.has(event.group_id)
+
+    def _line(self, kind: str, variant: str = "", **values: Any) -> Lines:
+        template = line(kind, self._version, variant)
+        if template is not None:
+            yield template, {"protocol": CONSUMER, **values}
+
+    def unloading(self, group_ids: Iterable[str]) -> Lines:
+        """The broker no longer leads the partition of these groups."""
+        for group_id in group_ids:
+            if self.has(group_id):
+                yield from self._line("unloading_modern", group=group_id, epoch=self._epochs[group_id])
+
+    def _lines(self, event: events.GroupEvent) -> Lines:
+        match event:
+            case events.MemberJoined():
+                kind = "dynamic" if event.group_instance_id is None else "static"
+                return self._line("modern_joined", kind, **_who(event), member_protocol=event.member_type)
+            case events.MemberRejoined() if event.member_type != CONSUMER or not event.changed:
+                # Kafka: each JoinGroup, and each heartbeat with epoch 0, is logged as that of a new member.
+                kind = "dynamic" if event.group_instance_id is None else "static"
+                return self._line("modern_joined", kind, **_who(event), member_protocol=event.member_type)
+            case events.MemberIdHandedOut():
+                return self._line("modern_id", member=event.member_id)
+            case events.StaticMemberReplaced():
+                who = {"old": event.old_member_id, "member_protocol": event.member_type}
+                return self._line("modern_replaced", **_who(event), **who)
+            case events.MemberRemoved():
+                return self._removed(event)
+            case modern.StaticMemberLeft():
+                return self._line("modern_away", **_who(event))
+            case events.MemberFenced():
+                return self._line("fenced", "modern", **_who(event), current=event.current_member_id)
+            case modern.GroupEpochBumped():
+                return self._line("modern_bumped", epoch=event.generation, metadata_hash=event.metadata_hash)
+            case modern.TargetAssignmentComputed():
+                return self._line("modern_assigned", epoch=event.generation, assignor=event.assignor, took_ms=0)
+            case modern.GroupConverted():
+                variant = "upgrade" if event.group_type == CONSUMER else "downgrade"
+                return self._line("converted", variant, protocol=event.group_type)
+            case modern.ConversionRefused():
+                return self._line("not_converted", self._refusal(event))
+            case events.GroupLoaded():
+                return self._line("loaded_modern", members=len(event.members))
+        return iter(())
+
+    def _refusal(self, event: modern.ConversionRefused) -> str:
+        """Which of the lines of refusals it is."""
+        is_downgrade = event.group_type != CONSUMER and event.reason != "classic-member"
+        return f"downgrade-{event.reason}" if is_downgrade else event.reason
+
+    def _removed(self, event: events.MemberRemoved) -> Lines:
+        kind = "dynamic" if event.group_instance_id is None else "static"
+        if event.cause == "left":
+            if event.client_reason is None and (event.group_id, event.member_id) not in self._classic:
+                return self._line("modern_left", kind, **_who(event))
+            return self._line(
+                "left", f"modern-{kind}", **_who(event), client_reason=event.client_reason or NOT_PROVIDED
+            )
+        stuck = self._stuck.get((event.group_id, event.member_id))
+        if event.cause == "rebalance-expiry" and stuck is not None:
+            return self._line(
+                "modern_stuck", **_who(event), epoch=stuck.member_epoch, took_ms=stuck.rebalance_timeout_ms
+            )
+        why = _FENCED_BECAUSE.get(event.cause)
+        return iter(()) if why is None else self._line("modern_fenced", **_who(event), why=why)
+
+
+def _who(
+    event: events.MemberJoined
+    | events.MemberRejoined
+    | events.MemberRemoved
+    | events.StaticMemberReplaced
+    | events.MemberFenced
+    | modern.StaticMemberLeft,
+) -> dict[str, Any]:
+    return {"member": event.member_id, "instance": event.group_instance_id}
