@@ -10,7 +10,8 @@ Measured in turns, each round all of them, and compared within the round:
 - node: OffsetCommit through ``Runtime.submit``, ``Node.step`` and the offsets log; requests and answers are objects, so
   HTTP and JSON are not in it. What they cost is in heartbeats.http.
 
-Python's collector looks as often as it does in the service, for all three.
+Python's collector looks as often as it does in the service, for all three. CPU is that of this process with all its
+threads, without PostgreSQL's.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -63,6 +65,15 @@ _PLACE: Final = (37, 0, -1, 3_405_691_582)
 
 Commit = Callable[[int, int], Awaitable[None]]
 """Commits an offset for a committer, and comes back when it is durable."""
+
+
+@dataclass(slots=True)
+class Rate:
+    """What a round found."""
+
+    per_second: float
+    micros: float
+    """The CPU of one."""
 
 
 def group(committer: int) -> str:
@@ -272,8 +283,8 @@ async def node(options: Options) -> AsyncIterator[Commit]:
 # --- measuring
 
 
-async def per_second(commit: Commit) -> float:
-    """Commits a second of all committers together."""
+async def rate(commit: Commit) -> Rate:
+    """Commits of all committers together."""
     loop = asyncio.get_running_loop()
     counts = [0] * COMMITTERS
     end = loop.time() + SECONDS
@@ -283,18 +294,19 @@ async def per_second(commit: Commit) -> float:
             counts[committer] += 1
             await commit(committer, counts[committer])
 
-    began = time.perf_counter()
+    began, used = time.perf_counter(), time.process_time()
     await asyncio.gather(*(run(committer) for committer in range(COMMITTERS)))
-    return sum(counts) / (time.perf_counter() - began)
+    done = sum(counts)
+    return Rate(done / (time.perf_counter() - began), (time.process_time() - used) / done * 1e6)
 
 
-async def _measure(makers: dict[str, Callable[[int], Any]], rounds: int) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {name: [] for name in makers}
+async def _measure(makers: dict[str, Callable[[int], Any]], rounds: int) -> dict[str, list[Rate]]:
+    found: dict[str, list[Rate]] = {name: [] for name in makers}
     for run in range(rounds):
         for name, make in makers.items():
             async with make(run) as commit:
                 gc.collect()
-                found[name].append(await per_second(commit))
+                found[name].append(await rate(commit))
     return found
 
 
@@ -305,7 +317,7 @@ def main(*, quick: bool = False) -> None:
     calm_collector()
     topics = (InitialTopic("orders", 1),)
     table = Table(title=f"commits, {COMMITTERS} committers, durable")
-    for column in ("store", "what", "commits/s", "of bare"):
+    for column in ("store", "what", "commits/s", "of bare", "CPU µs each", "of bare "):
         table.add_column(column, justify="left" if column in ("store", "what") else "right")
     with tempfile.TemporaryDirectory() as name, running_server() as server:
         root = Path(name)
@@ -332,8 +344,15 @@ def main(*, quick: bool = False) -> None:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 found = runner.run(_measure(makers, rounds))
             for what, rates in found.items():
-                ratio = statistics.median(rate / bare for rate, bare in zip(rates, found["bare"], strict=True))
-                table.add_row(store, what, f"{statistics.median(rates):,.0f}", f"{ratio:.2f}")
+                beside = list(zip(rates, found["bare"], strict=True))
+                table.add_row(
+                    store,
+                    what,
+                    f"{statistics.median(each.per_second for each in rates):,.0f}",
+                    f"{statistics.median(each.per_second / bare.per_second for each, bare in beside):.2f}",
+                    f"{statistics.median(each.micros for each in rates):,.1f}",
+                    f"{statistics.median(bare.micros / each.micros for each, bare in beside):.2f}",
+                )
     Console().print(table)
 
 

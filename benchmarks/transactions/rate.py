@@ -19,7 +19,6 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,7 +26,7 @@ import structlog
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.commits import bare_sqlite
+from benchmarks.commits import Rate, bare_sqlite
 from benchmarks.server_load import loop_factory
 from benchmarks.transactions.producers import TransactionalProducer, make_topic
 from rejoin.coordinator.commands.serve import calm_collector
@@ -38,14 +37,6 @@ WRITES: Final = 8
 SECONDS: Final = 2.0
 ROUNDS: Final = 5
 AT_LEAST: Final = 0.5
-
-
-@dataclass(slots=True)
-class Rate:
-    """What a round found."""
-
-    per_second: float
-    micros: float
 
 
 @asynccontextmanager
