@@ -242,4 +242,3 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
     def deleted(self, group: ConsumerGroup) -> None:
         if group.group_id not in self._groups:
             self._events.deleted(group.group_id)
-        self._regexes.forget(group.group_id)

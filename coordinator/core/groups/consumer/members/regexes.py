@@ -61,6 +61,7 @@ class Regexes:
         self._writes = writes
         self._authorizer = Authorizer(ctx.settings.emulator_deny)
         self._running: dict[str, None] = {}
+        """The groups whose expressions are being resolved. Kafka: one that is deleted meanwhile stays until the end."""
         self.created_at = topics.version
         """The version of the topics when one was created last, or when this shard began."""
 
@@ -145,7 +146,3 @@ class Regexes:
             changes.write(epoch_record(group.group_id, group.epoch + 1, new_hash))
             group.refresh = RefreshDeadline(self._ctx.now + REFRESH_MS, group.epoch)
         self._writes.commit(group.group_id, changes, lambda _: None)
-
-    def forget(self, group_id: str) -> None:
-        """A group is gone."""
-        self._running.pop(group_id, None)

@@ -162,13 +162,14 @@ class ConsumerReplay:
             member = None if known is None else known.members.get(key.member_id)
             if known is None or member is None:
                 return _nothing
-            before, current = member.metadata, member.current
+            before, current, kind = member.metadata, member.current, known.subscription_type
             known.set_metadata(key.member_id, None)
-            return partial(_restore, known, key.member_id, before, current)
+            return partial(_restore, known, key.member_id, before, kind, current)
         group, undo = self._group(key.group_id)
         if undo is _nothing:
             member = group.members.get(key.member_id)
-            undo = partial(group.set_metadata, key.member_id, None if member is None else member.metadata)
+            known_as = None if member is None else member.metadata
+            undo = partial(_restore, group, key.member_id, known_as, group.subscription_type)
         group.set_metadata(key.member_id, metadata_of(record.value.data))
         return undo
 
@@ -209,7 +210,9 @@ class ConsumerReplay:
         return undo
 
 
-def _restore(group: ConsumerGroup, member_id: str, metadata: Any, current: Any) -> None:
-    """Bring a member back."""
+def _restore(group: ConsumerGroup, member_id: str, metadata: Any, kind: Any, current: Any = None) -> None:
+    """Make a member what it was; the type of the subscriptions is kept, as it may have been behind them."""
     group.set_metadata(member_id, metadata)
-    group.set_current(member_id, current)
+    if current is not None:
+        group.set_current(member_id, current)
+    group.subscription_type = kind
