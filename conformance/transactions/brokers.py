@@ -26,6 +26,7 @@ class Brokers:
     def __init__(self, play: Play) -> None:
         self.play = play
         self._actions = KafkaActions(play.cluster)
+        self._seen: dict[tuple[str, int], int] = {}
 
     @property
     def running(self) -> list[int]:
@@ -33,9 +34,9 @@ class Brokers:
 
     # --- who leads
 
-    async def coordinator(self, transactional_id: str | None = None) -> int:
-        """The coordinator of a transactional id."""
-        partition = partition_for(transactional_id or self.play.transactional_id, INTERNAL_PARTITIONS)
+    async def coordinator(self) -> int:
+        """The coordinator of the script's transactional id."""
+        partition = partition_for(self.play.transactional_id, INTERNAL_PARTITIONS)
         return await self.play.leader(TRANSACTIONS, partition)
 
     async def group_coordinator(self) -> int:
@@ -51,9 +52,9 @@ class Brokers:
 
     # --- what is done to them
 
-    async def move_coordinator(self, to: int, transactional_id: str | None = None) -> None:
-        partition = partition_for(transactional_id or self.play.transactional_id, INTERNAL_PARTITIONS)
-        await self.move(TRANSACTIONS, partition, to)
+    async def move_coordinator(self, to: int) -> None:
+        """Let another broker coordinate the transactional id."""
+        await self.move(TRANSACTIONS, partition_for(self.play.transactional_id, INTERNAL_PARTITIONS), to)
 
     async def move_group(self, to: int) -> None:
         await self.move(OFFSETS, partition_for(self.play.group, INTERNAL_PARTITIONS), to)
@@ -76,19 +77,26 @@ class Brokers:
         began = self.play.elapsed()
         await self.play.cluster.stop(broker)
         await self._settle()
-        self.play.note("stop a broker", began, broker=broker)
+        self.play.note("stop a broker", began, broker=broker, leaders=self._leaders())
 
     async def start(self, broker: int) -> None:
         began = self.play.elapsed()
         await self.play.cluster.start(broker)
         await self._settle()
-        self.play.note("start a broker", began, broker=broker)
+        self.play.note("start a broker", began, broker=broker, leaders=self._leaders())
 
     async def until_led(self) -> None:
         """Wait until what a killed broker has led is led by others."""
         began = self.play.elapsed()
         await self._settle()
-        self.play.note("wait until all partitions are led", began)
+        self.play.note("wait until all partitions are led", began, leaders=self._leaders())
+
+    def _leaders(self) -> dict[str, list[int]]:
+        """Who leads: of several replicas the controller has chosen one."""
+        topics: dict[str, list[int]] = {}
+        for (topic, _), leader in sorted(self._seen.items()):
+            topics.setdefault(topic, []).append(leader)
+        return topics
 
     async def _settle(self) -> None:
         await self.play.until(self._is_settled)
@@ -104,16 +112,21 @@ class Brokers:
             for topic in found["topics"]:
                 for one in topic["partitions"]:
                     leaders[topic["name"], one["partitionIndex"]] = one["leaderId"]
-                    if one["leaderId"] not in self.running or set(one["isrNodes"]) < set(self.running):
+                    wanted = set(one["replicaNodes"]) & set(self.running)
+                    if one["leaderId"] not in self.running or not wanted <= set(one["isrNodes"]):
                         return False
             seen.append(leaders)
         if any(each != seen[0] for each in seen):
             return False
+        self._seen = seen[0]
         for broker in self.running:
             listed: Any = await self.play.quietly("ListTransactions", {}, broker=broker)
             if listed["errorCode"] in IS_LOADING:
                 return False
             groups: Any = await self.play.quietly("ListGroups", {}, 4, broker=broker)
-            if groups["errorCode"] in IS_LOADING:
+            # A broker that has just started has no producer ids yet.
+            no_id = {"transactionalId": None, "transactionTimeoutMs": 1_000}
+            given: Any = await self.play.quietly("InitProducerId", no_id, 2, broker=broker)
+            if groups["errorCode"] in IS_LOADING or given["errorCode"]:
                 return False
         return True

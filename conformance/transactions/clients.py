@@ -190,7 +190,7 @@ class Producer:
         return {
             "transactionalId": self.transactional_id if transactional_id == "" else transactional_id,
             "acks": acks,
-            "timeoutMs": 5_000,
+            "timeoutMs": 15_000,
             "topicData": [self._topic(version >= FIRST_WITH_IDS, topic) | {"partitionData": topics}],
         }
 

@@ -6,7 +6,7 @@ import re
 
 from conformance.emulators.tally import SET, play_here, recorded
 from tests.conformance.golden import PATHS, recordings
-from tests.conformance.recorded_scripts import RECORDED, scripts_of
+from tests.conformance.transactions.recorded_scripts import RECORDED, scripts_of
 from tests.docs.texts import TEXTS
 
 PAGE = TEXTS["docs/conformance.md"]

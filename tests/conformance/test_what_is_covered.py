@@ -8,7 +8,7 @@ from conformance.replay.known_differences import GIVEN_UP
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.registry import APIS, BY_NAME, Api
 from tests.conformance.golden import broker_versions, named, recordings
-from tests.conformance.recorded_scripts import read_script, scripts
+from tests.conformance.transactions.recorded_scripts import read_script, scripts
 
 NOT_OFFERED: Final = {
     "DeleteGroups": [3],

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final
 
-from conformance.transactions.brokers import Brokers
+from conformance.transactions.brokers import INTERNAL_PARTITIONS, TRANSACTIONS, Brokers
 from conformance.transactions.clients import Producer
 from conformance.transactions.looks import Looks
 from conformance.transactions.play import Play, Script
 from conformance.transactions.scripts.groups import Member
 from conformance.transactions.scripts.states import markers
+from rejoin.protocol.partitioner import partition_for
 
 ASSIGNMENT: Final = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
 PARTITIONS: Final = range(len(ASSIGNMENT))
 CLIENTS: Final = {1: "an-old-client", 2: "a-new-client"}
+ALONE: Final = [[1], [2], [3]]
+"""One replica each: with its broker a partition is gone."""
 OUTAGE_MS: Final = 300
 """So long a broker is dead before anything is asked; the others do not know yet."""
+FENCED_MS: Final = 7_000
+"""After this a dead broker is fenced, also where the controller died with it."""
 
 
 class Session:
@@ -65,18 +70,21 @@ class Session:
             await self.read(partition)
 
     async def read(self, partition: int, broker: int | None = None) -> None:
-        """What consumers get of a partition."""
+        """What consumers get of a partition; in versions 9 and 10 leaders alone answer Fetch."""
+        version = 18 if broker is None else 10
         broker = await self.brokers.leader(partition) if broker is None else broker
         wanted = {"partition": partition, "fetchOffset": 0, "partitionMaxBytes": 1_048_576, "currentLeaderEpoch": -1}
+        topic = {"topicId": self.play.topic_id} if version == 18 else {"topic": self.play.topic}
+        wanted |= {"lastFetchedEpoch": -1} if version == 18 else {}
         for isolation in (0, 1):
             body = {
                 "maxWaitMs": 0,
                 "minBytes": 1,
                 "maxBytes": 1_048_576,
                 "isolationLevel": isolation,
-                "topics": [{"topicId": self.play.topic_id, "partitions": [wanted | {"lastFetchedEpoch": -1}]}],
+                "topics": [{**topic, "partitions": [wanted]}],
             }
-            await self.play.ask("c", "Fetch", body | {"sessionId": 0, "sessionEpoch": -1}, 18, broker=broker)
+            await self.play.ask("c", "Fetch", body | {"sessionId": 0, "sessionEpoch": -1}, version, broker=broker)
         end = {"partitionIndex": partition, "timestamp": -1, "currentLeaderEpoch": -1}
         topics = [{"name": self.play.topic, "partitions": [end]}]
         body = {"replicaId": -1, "topics": topics, "isolationLevel": 1}
@@ -89,8 +97,8 @@ class Session:
         await self.play.ask("c", "OffsetFetch", body, 8, broker=broker)
 
     async def end(self, *, commits: bool) -> None:
-        await self.producer.end(commits, waits=False)
-        await self.play.settle(self.play.transactional_id, broker=self.producer.broker)
+        """EndTxn. If it comes to markers, the next request finds them written."""
+        await self.producer.end(commits)
 
 
 Run = Callable[[Session], Awaitable[None]]
@@ -165,7 +173,6 @@ async def _wrong_broker(session: Session) -> None:
         await producer.produce(
             0, transactional_id=None, attributes=0, producer_id=-1, epoch=-1, sequence=-1, broker=broker
         )
-        await Looks(play, broker).producers(0)
         await session.read(0, broker)
     for broker in session.brokers.running:
         producer.broker = broker
@@ -216,7 +223,6 @@ async def _leader_moves(session: Session) -> None:
     new = session.brokers.others(old)[0]
     await session.brokers.move(session.play.topic, 0, new)
     await producer.produce(0, broker=old)
-    await Looks(session.play, old).producers(0)
     await session.read(0, old)
     for sequence in (1, 2, 6, 3, 9):
         await producer.produce(0, sequence=sequence, broker=new)
@@ -230,7 +236,7 @@ async def _leader_moves(session: Session) -> None:
 
 
 async def _leader_dies(session: Session) -> None:
-    """The end is decided while a partition has no leader that lives: its marker comes later."""
+    """The end is asked for while a leader is dead: another replica gets its marker."""
     coordinator = await session.find()
     await session.producer.init()
     await session.begin(*PARTITIONS)
@@ -238,14 +244,9 @@ async def _leader_dies(session: Session) -> None:
     broker = await session.brokers.leader(dead)
     await session.brokers.kill(broker)
     await session.play.wait(OUTAGE_MS)
-    await session.end(commits=True)
-    await session.looks.transactions()
-    await session.producer.init()
-    await session.producer.init(session.producer.before)
-    for partition in PARTITIONS:
-        if partition != dead:
-            await session.read(partition)
+    await session.producer.end(True, waits=False)
     await session.brokers.until_led()
+    await session.play.until_complete(broker=coordinator)
     await session.look()
     await session.begin(*PARTITIONS)
     await session.brokers.start(broker)
@@ -253,27 +254,52 @@ async def _leader_dies(session: Session) -> None:
     await session.look()
 
 
-async def _both_die_in_turn(session: Session) -> None:
-    """The coordinator dies between decision and markers, which the next one writes."""
+async def _partition_offline(session: Session) -> None:
+    """A transaction ends while one of its partitions is offline, which never gets its marker."""
     coordinator = await session.find()
     await session.producer.init()
     await session.begin(*PARTITIONS)
     dead = (await session.led_elsewhere(coordinator))[0]
     broker = await session.brokers.leader(dead)
     await session.brokers.kill(broker)
-    await session.play.wait(OUTAGE_MS)
+    await session.play.wait(FENCED_MS)
     await session.end(commits=True)
     await session.looks.transactions()
-    other = session.brokers.others(coordinator)[0]
-    await session.brokers.until_led()
-    await session.looks.transactions()
-    await session.brokers.move_coordinator(other)
-    await session.find()
-    await session.look()
+    alive = [partition for partition in PARTITIONS if partition != dead]
+    for partition in alive:
+        await session.read(partition)
+    await session.produce(alive[0])
+    await session.end(commits=False)
     await session.brokers.start(broker)
-    await session.producer.ask("EndTxn", _end_of(session) | {"producerEpoch": session.producer.before[1]}, 5)
-    await session.begin(dead)
+    await session.look()
+    await session.begin(*PARTITIONS)
+    await session.look()
     await session.end(commits=True)
+    await session.look()
+
+
+async def _offline_and_aborted(session: Session) -> None:
+    """The same with an abort, and another producer behind it; an administrator ends what hangs."""
+    coordinator = await session.find()
+    await session.producer.init()
+    await session.begin(*PARTITIONS)
+    dead = (await session.led_elsewhere(coordinator))[0]
+    broker = await session.brokers.leader(dead)
+    await session.brokers.kill(broker)
+    await session.play.wait(FENCED_MS)
+    await session.end(commits=False)
+    await session.brokers.start(broker)
+    other = Producer(session.play, "q", f"{session.play.transactional_id}-other")
+    other.broker = await session.play.leader(
+        TRANSACTIONS, partition_for(str(other.transactional_id), INTERNAL_PARTITIONS)
+    )
+    await other.init()
+    await other.produce(dead, broker=broker)
+    await other.commit()
+    await session.look()
+    session.producer.broker = broker
+    await markers(session.producer, dead, epoch=0, transaction_version=0)
+    await session.find()
     await session.look()
 
 
@@ -387,9 +413,9 @@ async def _group_dies(session: Session) -> None:
     await session.offsets({0: 5})
     await session.brokers.kill(dead)
     await session.play.wait(OUTAGE_MS)
-    await session.end(commits=True)
-    await session.looks.transactions()
+    await session.producer.end(True, waits=False)
     await session.brokers.until_led()
+    await session.play.until_complete(broker=session.producer.broker)
     await session.looks.transactions()
     await session.group_offsets(stable=True)
     await session.offsets({0: 6, 1: 7})
@@ -431,10 +457,15 @@ RUNS: Final[dict[str, Run]] = {
 """Played by clients of both kinds."""
 RUNS_OF_NEW_CLIENTS: Final[dict[str, Run]] = {
     "the-wrong-broker-is-asked": _wrong_broker,
-    "the-coordinator-moves-after-a-leader-died": _both_die_in_turn,
     "epochs-after-moves": _epochs_after_moves,
     "the-group-dies": _group_dies,
     "brokers-are-restarted-in-turn": _rolled,
+}
+
+
+RUNS_WITHOUT_REPLICAS: Final[dict[str, Run]] = {
+    "a-partition-is-offline": _partition_offline,
+    "a-partition-is-offline-and-an-administrator-aborts": _offline_and_aborted,
 }
 
 
@@ -444,10 +475,12 @@ def three_brokers() -> Iterator[Script]:
             yield _script(f"{name}-under-{client}", run, version)
     for name, run in RUNS_OF_NEW_CLIENTS.items():
         yield _script(name, run, 2)
+    for name, run in RUNS_WITHOUT_REPLICAS.items():
+        yield _script(name, run, 2, ALONE)
 
 
-def _script(name: str, run: Run, version: int) -> Script:
+def _script(name: str, run: Run, version: int, assignment: list[list[int]] = ASSIGNMENT) -> Script:
     async def play_it(play: Play) -> None:
         await run(Session(play, version=version))
 
-    return Script(name, play_it, partitions=len(ASSIGNMENT), assignment=ASSIGNMENT)
+    return Script(name, play_it, partitions=len(ASSIGNMENT), assignment=assignment)

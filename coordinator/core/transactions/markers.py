@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from rejoin.coordinator.core.inputs import Broker, Millis
+from rejoin.coordinator.core.inputs import NO_LEADER, Broker, Millis
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.peers import PeerRequests
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
@@ -110,7 +110,14 @@ class TransactionMarkers:
 
     def _exists(self, partition: TopicPartition) -> bool:
         # Kafka: the markers of a topic that is gone count as written. A synthetic log takes none.
-        return partition.topic == OFFSETS_TOPIC or self._partitions.identify(*partition) is not None
+        if partition.topic == OFFSETS_TOPIC:
+            return True
+        identity = self._partitions.identify(*partition)
+        if identity is None:
+            return False
+        # Kafka: KRaftMetadataCache.getPartitionLeaderEndpoint. What is offline counts as gone, and hangs later.
+        registration = self._cluster.registration(identity)
+        return registration is None or registration.leader != NO_LEADER
 
     def _leader_of(self, partition: TopicPartition) -> Broker | None:
         if partition.topic == OFFSETS_TOPIC:

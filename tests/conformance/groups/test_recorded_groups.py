@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
-from tests.conformance.recorded_records import RecordedPlay
-from tests.conformance.recorded_scripts import read_script, scripts_of
+from tests.conformance.transactions.recorded_records import RecordedPlay
+from tests.conformance.transactions.recorded_scripts import read_script, scripts_of
 from tests.paths import ROOT
 
 SCRIPTS: Final = dict(scripts_of(ROOT / "tests/golden/consumer-groups/recorded/groups.jsonl.gz"))

@@ -31,7 +31,11 @@ from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.partitions.topic_config import TopicConfig
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.records.describe_producers import DescribeProducersRequest, DescribeProducersTopic
-from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
+from rejoin.protocol.messages.topics.create_topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from rejoin.protocol.messages.transactions.describe_transactions import DescribeTransactionsRequest
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.batches import BatchEntry
@@ -40,16 +44,13 @@ from rejoin.protocol.records.topics import ProducerIdsData, ProducerIdsRecord
 from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC, TRANSACTION_STATE_TOPIC_ID
 from rejoin.protocol.registry import BY_NAME
 from rejoin.protocol.types import LogPartition, TopicIdPartition
-from tests.conformance.recorded_scripts import Action, Script, Step
+from tests.conformance.transactions.recorded_scripts import Action, Script, Step
 from tests.conformance.wire import WireExchange
 from tests.coordinator.core.driver import DrivenNode
 
 TOLERANCE_MS: Final = 150
 """A real broker takes its time; here a request is handled when it was sent."""
 MOST_POLLS: Final = 1_000
-EARLY_MS: Final = 30
-LATE_MS: Final = 300
-"""How much earlier and later than here a broker may answer a request that waits."""
 PORT: Final = 9_091
 FIRST_PRODUCER_ID: Final = ProducerIdsRecord(data=ProducerIdsData(broker_id=0, next_producer_id=5_000))
 """So that what is said where there is no producer, 0 among it, is no producer's id."""
@@ -104,6 +105,10 @@ class TimedNode(DrivenNode):
 class RecordedPlay:
     """A node for each broker, with the topics of a script, on which its steps are played."""
 
+    early_ms = 30
+    late_ms = 300
+    """How much earlier and later than here a broker may answer a request that waits."""
+
     def __init__(self, script: Script, *, over_wire: bool = False) -> None:
         """With ``over_wire`` each request and response goes over a connection of Kafka's protocol."""
         self._script = script
@@ -112,32 +117,40 @@ class RecordedPlay:
         self._was_restarted = False
         self._lag = 0
         """How much longer some wait for a state has taken here, or some request there."""
-        usual = {"emulator_records_per_second": None, "transaction_partition_verification_enable": True}
-        self._nodes = [
-            TimedNode(leads=script.brokers == 1, broker_id=number, **(usual | script.settings))
-            for number in range(1, script.brokers + 1)
-        ]
-        for driven in self._nodes:
-            driven.step(TopicsChanged(((1, (FIRST_PRODUCER_ID,)),), 1))
-        self.start = self._nodes[0].now
         self._waiting: list[tuple[Step, int]] = []
         """Steps that were not answered at once, with the number of their request."""
         self._read: dict[int, dict[str, Any]] = {}
         self._names: dict[Any, str] = {}
         self._values: dict[str, Any] = {}
-        for name, topic in script.topics.items():
+        self._nodes = self._make_nodes()
+        self.start = self._nodes[0].now
+        self._prepare()
+
+    def _make_nodes(self) -> list[TimedNode]:
+        script = self._script
+        usual = {"emulator_records_per_second": None, "transaction_partition_verification_enable": True}
+        return [
+            TimedNode(leads=script.brokers == 1, broker_id=number, **(usual | script.settings))
+            for number in range(1, script.brokers + 1)
+        ]
+
+    def _prepare(self) -> None:
+        """Make what there is before the first step."""
+        for driven in self._nodes:
+            driven.step(TopicsChanged(((1, (FIRST_PRODUCER_ID,)),), 1))
+        for name, topic in self._script.topics.items():
             creatable = CreatableTopic(
                 name=name, num_partitions=topic["partitions"], replication_factor=-1, assignments=(), configs=()
             )
             for driven in self._nodes:
                 # Each node makes up the same ids.
-                result = driven.ask(CreateTopicsRequest(topics=(creatable,)), 7).topics[0]
+                result = create_topics(driven, creatable).topics[0]
                 driven.node._partitions.configure(result.topic_id, config_of(topic["configs"]))
             self._name(result.topic_id, f"id:{name}")
-        for transactional_id, epoch in script.epochs.items():
+        for transactional_id, epoch in self._script.epochs.items():
             self._know(transactional_id, epoch)
-        if script.brokers > 1:
-            self._lead(script)
+        if self._script.brokers > 1:
+            self._lead(self._script)
 
     def _know(self, transactional_id: str, epoch: int) -> None:
         """Put the record of a transactional id into the log of its coordinator."""
@@ -236,7 +249,7 @@ class RecordedPlay:
         """The same for the steps that had to wait. They wait as long as they did in Kafka."""
         last = max((step.answered for step, _ in self._waiting), default=0)
         for driven in self._nodes:
-            driven.elapse(max(0, self.start + round(last) + LATE_MS - driven.now))
+            driven.elapse(max(0, self.start + round(last) + self.late_ms - driven.now))
         found = []
         for step, number in self._waiting:
             driven = self._nodes[step.broker - 1]
@@ -244,7 +257,7 @@ class RecordedPlay:
                 found.append(f"{step}: it is parked")
                 continue
             early = driven.answered_at[number] - self.start - step.answered
-            if not -LATE_MS <= early <= EARLY_MS:
+            if not -self.late_ms <= early <= self.early_ms:
                 found.append(f"{step}: answered {early:+} ms beside Kafka")
             found += self._compare(step, number)
         return found
@@ -366,6 +379,13 @@ class RecordedPlay:
         if key in ("rest", "compressed"):
             return isinstance(ours, str) and (key == "compressed" or len(recorded) == len(ours))
         return bool(recorded == ours)
+
+
+def create_topics(driven: Any, topic: CreatableTopic) -> CreateTopicsResponse:
+    """Create a topic, which is answered at once."""
+    response = driven.ask(CreateTopicsRequest(topics=(topic,)), 7)
+    assert isinstance(response, CreateTopicsResponse)
+    return response
 
 
 OF_TRANSACTIONS: Final = {0, 1, 10, 21, 22, 24, 25, 26, 27, 28, 61, 65, 66}

@@ -15,6 +15,8 @@ from tests.paths import ROOT
 GIVEN: Final = sorted((ROOT / "tests/golden/transactions").glob("*.jsonl"))
 RECORDED: Final = sorted((ROOT / "tests/golden/transactions/recorded").glob("*.jsonl.gz"))
 """What ``conformance/transactions`` has recorded, the scripts of a set in one file."""
+THREE_BROKERS: Final = "three-brokers"
+"""The set that is played on three brokers, which move leaders, die and come back."""
 _FIRST: Final = '{"script":"'
 """The header of a script begins with this."""
 
@@ -54,6 +56,8 @@ class Script:
     settings: dict[str, Any] = field(default_factory=dict)
     epochs: dict[str, int] = field(default_factory=dict)
     """Transactional ids that there were, and their epochs."""
+    leaders: dict[str, list[int]] = field(default_factory=dict)
+    """Which broker leads each partition of the internal topics, where there are several brokers."""
     is_fresh: bool = True
     """Whether the cluster was never restarted before."""
     lines: list[Step | Action] = field(default_factory=list)
@@ -93,6 +97,7 @@ def script_of(header: dict[str, Any], lines: list[dict[str, Any]]) -> Script:
         brokers=header["brokers"],
         settings=settings_of(header),
         epochs=header.get("epochs", {}),
+        leaders=header.get("leaders", {}),
         is_fresh=header.get("fresh", True),
         lines=[_line(line) for line in lines],
     )

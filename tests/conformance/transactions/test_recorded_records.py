@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance.recorded_records import RecordedPlay
-from tests.conformance.recorded_scripts import Action, read_script, scripts
+from tests.conformance.transactions.recorded_records import RecordedPlay
+from tests.conformance.transactions.recorded_scripts import THREE_BROKERS, Action, read_script, scripts
 
-SCRIPTS = dict(scripts())
+SCRIPTS = {name: lines for name, lines in scripts() if not name.startswith(f"{THREE_BROKERS}/")}
 WAYS = [(name, over_wire) for name in SCRIPTS for over_wire in (False, True) if over_wire or "/" not in name]
 """Over connections all are played, and past them, into the core alone, one of each kind."""
 
