@@ -489,6 +489,9 @@ TABLES: Final[dict[str, StructType]] = {
 }
 """Every table that is written, by its name."""
 
+TRANSACTION_TABLES: Final = tuple(OF_TRANSACTIONS)
+"""Those about transactions."""
+
 
 def comments(schema: StructType) -> dict[str, str]:
     """Column to comment."""

@@ -11,12 +11,14 @@ from typing import BinaryIO, Self
 from rejoin.journal.envelope import RowEncoder
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import ConsumerEvent, PartitionsAssigned, Range
-from rejoin.journal.events.simulation import LabEvent, RecordsInHand, RunEnded
+from rejoin.journal.events.simulation import LabEvent, RecordsCompared, RecordsInHand, RunEnded
 from rejoin.journal.writer import JournalWriter
 from rejoin.simulation.kernel import Actor, Listener, Millis, SelectiveListener
 from rejoin.simulation.output.summary import COUNTED_EVENTS, Summary, SummaryCounter, summarise
 from rejoin.simulation.output.timeline import TIMELINE_EVENTS, Timeline
+from rejoin.simulation.output.transformed_records import ReaderSummary, summarise_reader, transforms_read_by
 from rejoin.simulation.scenario.model import Scenario
+from rejoin.simulation.scenario.writers import ReaderSpec
 from rejoin.simulation.simulation import Simulation
 
 CONSUMERS = "consumers"
@@ -134,4 +136,26 @@ def _end(simulation: Simulation) -> Iterator[LabEvent]:
         taken = [Range(topic=t, partition=p, start=start, end=end) for t, p, start, end in consumer.in_hand()]
         if taken:
             yield RecordsInHand(client_id=consumer.name, group_id=consumer.config.group_id or "", ranges=taken)
+    for name, reader in simulation.readers.items():
+        yield _compared(simulation, summarise_reader(simulation, reader), simulation.scenario.readers[name])
     yield RunEnded(seed=simulation.seed)
+
+
+def _compared(simulation: Simulation, found: ReaderSummary, reader: ReaderSpec) -> RecordsCompared:
+    """The counts of a reader as an event."""
+    groups = transforms_read_by(reader, simulation.scenario)
+    return RecordsCompared(
+        reader=found.name,
+        isolation_level=found.isolation,
+        topics=list(reader.topics),
+        transform_groups=list(groups),
+        commit_modes=[group.commit for group in groups.values()],
+        records_in=found.went_in,
+        records_read=found.read,
+        records_twice=found.twice,
+        records_lost=found.lost,
+        records_out_of_order=found.out_of_order,
+        records_aborted=found.aborted,
+        records_unread=found.unread,
+        records_to_come=found.to_come,
+    )

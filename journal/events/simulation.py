@@ -64,6 +64,27 @@ class RecordsInHand(LabEvent):
     ranges: list[Range]
 
 
+class RecordsCompared(LabEvent):
+    """What a reader got, beside what went into the transforms that write to its topics, when the run ends.
+
+    Of the records that went in, each was read, is lost, is written and unread, or is still to come.
+    """
+
+    reader: str
+    isolation_level: str
+    topics: list[str]
+    transform_groups: list[str]
+    commit_modes: list[str]
+    records_in: Long
+    records_read: Long
+    records_twice: Long
+    records_lost: Long
+    records_out_of_order: Long
+    records_aborted: Long
+    records_unread: Long
+    records_to_come: Long
+
+
 class RunEnded(LabEvent):
     """The horizon: what is open now stays open."""
 

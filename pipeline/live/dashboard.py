@@ -131,8 +131,10 @@ class Dashboard:
 
 def finding(row: Row) -> RenderableType:
     """A finding in a line, with the setting to change in another."""
+    about = row["group_id"] or ", ".join(row["transactional_ids"] or row["groups"] or ())
     head = Text.assemble(
-        (f"{row['severity']:<7}", _SEVERITY.get(row["severity"], "")), f"{row['group_id']}: {row['title']}"
+        (f"{row['severity']:<7}", _SEVERITY.get(row["severity"], "")),
+        f"{about}: {row['title']}" if about else row["title"],
     )
     if not row["setting"]:
         return head

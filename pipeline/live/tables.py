@@ -20,7 +20,7 @@ from rejoin.pipeline.reading.journals import sort_out
 from rejoin.pipeline.report.parquet_tables import MOST_ROWS, Keep, in_process, on_disk
 from rejoin.pipeline.report.tables import all_tables, folders_of
 
-WANTED: Final = (*findings.READS, "findings")
+WANTED: Final = (*findings.READS, *schemas.TRANSACTION_TABLES, "findings")
 """Tables that are kept up to date."""
 
 _AS_OF: Final = "as_of.json"

@@ -93,6 +93,7 @@ def collect(
         _rows(quarantine.orderBy("file", "line").limit(MOST_LINES)),
         sum(row["rows"] or 0 for row in streams),
         transactions=transactions,
+        readers=sorted(_rows(tables["readers"]), key=lambda row: (row["run_id"], row["reader"])),
     )
 
 

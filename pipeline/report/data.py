@@ -192,6 +192,8 @@ class Report:
     """How it was made, for the foot of the page."""
     transactions: Sequence[TransactionsReport] = ()
     """One for each run with producers."""
+    readers: Sequence[Row] = ()
+    """Rows of the table readers."""
 
     @property
     def parts(self) -> list[GroupReport | TransactionsReport]:

@@ -13,6 +13,7 @@ from rejoin import pages
 from rejoin.pages import Markup
 from rejoin.pipeline.findings.formatting import clock, count, is_simulated, period, seconds, span
 from rejoin.pipeline.findings.rules import order
+from rejoin.pipeline.report import readers
 from rejoin.pipeline.report.data import GroupReport, Report, Row, naming
 from rejoin.pipeline.report.transactions import section
 
@@ -121,6 +122,9 @@ def _body(report: Report) -> Iterable[str]:
         yield "<h2>Timeline</h2>"
     for index, group in enumerate(report.groups):
         yield from _group(index, group, several)
+    if report.readers:
+        yield "<h2>What came out of transforms</h2>"
+        yield from readers.section(report.readers)
     if report.transactions:
         yield "<h2>Transactions</h2>"
     for each in report.transactions:

@@ -56,6 +56,7 @@ def all_tables(*, here: bool = False) -> Iterable[tuple[str, MakeTable]]:
         ("transactions", lambda events, _: of_transactions.make("transactions", events)),
         ("producers", lambda events, tables: of_transactions.make("producers", events, tables)),
         ("stable_offsets", lambda events, tables: of_transactions.make("stable_offsets", events, tables)),
+        ("readers", lambda events, tables: of_transactions.make("readers", events, tables)),
         (
             "violations",
             lambda events, tables: of_transactions.with_violations(

@@ -101,8 +101,33 @@ STABLE_OFFSETS: Final = table(
 )
 """The ends of a log for both kinds of readers, whenever a transaction in it changes."""
 
+READERS: Final = table(
+    _RUN,
+    _DAY,
+    column("reader", STRING, MEANINGS["reader"]),
+    column("isolation_level", STRING, MEANINGS["isolation_level"]),
+    column("topics", STRINGS, "The topics that it reads."),
+    column("transform_groups", STRINGS, MEANINGS["transform_groups"]),
+    column("commit_modes", STRINGS, MEANINGS["commit_modes"]),
+    column("at_ms", LONG, "When they were compared: the end of the run."),
+    column(
+        "delivery",
+        STRING,
+        "exactly once | at least once | at most once | neither (some lost, and some twice): what the counts come to.",
+    ),
+    *(
+        column(f"records_{name}", LONG, MEANINGS[f"records_{name}"])
+        for name in ("in", "read", "twice", "lost", "out_of_order", "aborted", "unread", "to_come")
+    ),
+    column("source", STRING, "As in events."),
+    column("node", STRING, "As in events."),
+    column("seq", LONG, "As in events."),
+)
+"""One row for each reader of what transforms wrote: the laboratory knows what went in."""
+
 OF_TRANSACTIONS: Final[dict[str, StructType]] = {
     "transactions": TRANSACTIONS,
     "producers": PRODUCERS,
     "stable_offsets": STABLE_OFFSETS,
+    "readers": READERS,
 }

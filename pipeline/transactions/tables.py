@@ -16,6 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from rejoin.pipeline.schemas import FINDINGS, VIOLATIONS
+from rejoin.pipeline.transactions import readers
 from rejoin.pipeline.transactions.audits import CLEANUP_MS, is_suspicious, violations_of
 from rejoin.pipeline.transactions.findings import TransactionsOfRun, findings_of
 from rejoin.pipeline.transactions.histories import COLUMNS, IN_LOGS, READ, tables_of
@@ -23,6 +24,8 @@ from rejoin.pipeline.transactions.schemas import OF_TRANSACTIONS, STABLE_OFFSETS
 
 MOST: Final = 10_000
 """Suspicious transactions, and producers, that rules look at; of very many the first."""
+
+_OF_READERS: Final = ("run_id", "source", "node", "seq", "at_ms", *readers.COLUMNS)
 
 Rows = list[dict[str, Any]]
 
@@ -42,6 +45,9 @@ class TransactionTables:
             if self._rows is None:
                 self._rows = _rows_here(events)
             return _frame(events, self._rows[name], OF_TRANSACTIONS[name])
+        if name == "readers":
+            compared = events.where(fn.col("event") == readers.EVENT).select(*_OF_READERS)
+            return _frame(events, readers.rows_of(compared.toArrow().to_pylist()), OF_TRANSACTIONS[name])
         if name == "stable_offsets":
             samples = events.where(fn.col("event").isin(*IN_LOGS) & fn.col("last_stable_offset").isNotNull())
             return samples.select(*[fn.col(each.name).cast(each.dataType) for each in STABLE_OFFSETS.fields])
@@ -59,17 +65,24 @@ class TransactionTables:
     def with_findings(self, findings: DataFrame, tables: Mapping[str, DataFrame]) -> DataFrame:
         """The table ``findings`` with those about transactions."""
         suspicious, producers = self._suspicious(tables), self._producers(tables)
-        if not suspicious and not any(row["fenced_requests"] for row in producers):
-            return findings
-        readers = _readers(tables["member_sessions"])
-        rebalances = _rebalances(tables["rebalances"], producers)
-        found: Rows = []
-        for run_id in dict.fromkeys(row["run_id"] for row in producers):
-            late, ours, waits = (
-                [row for row in rows if row["run_id"] == run_id] for rows in (suspicious, producers, rebalances)
-            )
-            found += findings_of(TransactionsOfRun(run_id, late, ours, readers.get(run_id, {}), waits))
+        found = readers.reader_findings(self._compared(tables))
+        if suspicious or any(row["fenced_requests"] for row in producers):
+            groups = _groups_by_topic(tables["member_sessions"])
+            rebalances = _rebalances(tables["rebalances"], producers)
+            for run_id in dict.fromkeys(row["run_id"] for row in producers):
+                late, ours, waits = (
+                    [row for row in rows if row["run_id"] == run_id] for rows in (suspicious, producers, rebalances)
+                )
+                found += findings_of(TransactionsOfRun(run_id, late, ours, groups.get(run_id, {}), waits))
         return findings.unionByName(_frame(findings, found, FINDINGS)) if found else findings
+
+    def _compared(self, tables: Mapping[str, DataFrame]) -> Rows:
+        if "readers" not in tables:
+            return []
+        if self._rows is not None:
+            return self._rows["readers"]
+        found: Rows = tables["readers"].toArrow().to_pylist()
+        return found
 
     def _suspicious(self, tables: Mapping[str, DataFrame]) -> Rows:
         if "transactions" not in tables:
@@ -100,7 +113,7 @@ def _frame(like: DataFrame, rows: Rows, schema: StructType) -> DataFrame:
     return like.sparkSession.createDataFrame(pa.Table.from_pylist(rows, schema=to_arrow_schema(schema)), schema)
 
 
-def _readers(sessions: DataFrame) -> dict[str, dict[str, list[str]]]:
+def _groups_by_topic(sessions: DataFrame) -> dict[str, dict[str, list[str]]]:
     """Run to topic to the groups that read it."""
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for row in sessions.select("run_id", "group_id", fn.explode("topics").alias("topic")).distinct().collect():
@@ -122,12 +135,16 @@ def _wanted(events: DataFrame) -> DataFrame:
 
 
 def _rows_here(events: DataFrame) -> dict[str, list[dict[str, Any]]]:
-    rows = _wanted(events).toArrow().to_pylist()
+    of_producers = fn.col("event").isin(*READ) & fn.col("producer_id").isNotNull()
+    wanted = events.where(of_producers | (fn.col("event") == readers.EVENT))
+    found = wanted.select(*dict.fromkeys((*COLUMNS, *_OF_READERS))).toArrow().to_pylist()
+    rows = [row for row in found if row["event"] != readers.EVENT]
+    compared = readers.rows_of(row for row in found if row["event"] == readers.EVENT)
     ends: Mapping[str, int] = {}
     if rows:
         found = events.groupBy("run_id").agg(fn.max("at_ms").alias("ends_at_ms")).collect()
         ends = {row.run_id: row.ends_at_ms for row in found}
-    return tables_of(rows, ends)
+    return tables_of(rows, ends) | {"readers": compared}
 
 
 def _made(name: str) -> Callable[[pa.Table], pa.Table]:

@@ -16,6 +16,8 @@ from rejoin.simulation.actors.cluster import Cluster
 from rejoin.simulation.actors.readers import ReaderActor
 from rejoin.simulation.actors.transactional_transformers import TransactionalTransformActor, TransactionOutcome
 from rejoin.simulation.actors.transformers import OutputRecord
+from rejoin.simulation.scenario.model import GroupSpec, Scenario
+from rejoin.simulation.scenario.writers import ReaderSpec
 from rejoin.simulation.simulation import Simulation
 
 
@@ -133,9 +135,7 @@ def summarise_reader(simulation: Simulation, reader: ReaderActor) -> ReaderSumma
             newest[way] = max(record.offset, newest.get(way, -1))
         copies[record.origin, record.offset] += 1
     summary.twice = sum(count - 1 for count in copies.values())
-    for group_id, group in simulation.scenario.groups.items():
-        if group.transform is None or group.transform.to not in simulation.scenario.readers[reader.name].topics:
-            continue
+    for group_id, group in transforms_read_by(simulation.scenario.readers[reader.name], simulation.scenario).items():
         committed = committed_offsets(simulation, group_id)
         for topic in group.topics:
             for index in range(len(simulation.cluster.topics[topic].partitions)):
@@ -150,6 +150,15 @@ def summarise_reader(simulation: Simulation, reader: ReaderActor) -> ReaderSumma
                 summary.lost += lost
                 summary.to_come += len(missing) - unread - lost
     return summary
+
+
+def transforms_read_by(reader: ReaderSpec, scenario: Scenario) -> dict[str, GroupSpec]:
+    """The groups whose transforms write to the topics of a reader."""
+    return {
+        group_id: group
+        for group_id, group in scenario.groups.items()
+        if group.transform is not None and group.transform.to in reader.topics
+    }
 
 
 READER_ROWS: tuple[tuple[str, Callable[[ReaderSummary], Any]], ...] = (

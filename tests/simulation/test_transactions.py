@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,8 +37,13 @@ from tests.paths import GALLERY, ROOT
 
 
 @pytest.fixture(scope="module")
-def modes() -> Summary:
-    _, summary = play(read_scenario(GALLERY / "consume_transform_produce.yaml"))
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("modes") / "journal.jsonl"
+
+
+@pytest.fixture(scope="module")
+def modes(journal: Path) -> Summary:
+    _, summary = play(read_scenario(GALLERY / "consume_transform_produce.yaml"), journal=journal)
     assert summary.core_failures == 0
     return summary
 

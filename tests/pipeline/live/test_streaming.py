@@ -26,6 +26,8 @@ from rejoin.pipeline.live.tables import read_table
 from rejoin.pipeline.report.parquet_tables import local
 from rejoin.pipeline.schemas import EVENTS
 from rejoin.pipeline.tables.rebalances import rebalances
+from rejoin.pipeline.transactions.schemas import OF_TRANSACTIONS
+from rejoin.pipeline.transactions.tables import TransactionTables
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
 from tests.coordinator.service.helpers import START
@@ -150,7 +152,25 @@ class Watching:
             self._printed.close()
 
 
-def events_of(node: str) -> list[tuple[Event, int]]:
+TRANSFORMING = """
+question: A group transforms, and one of its processes dies.
+horizon: 60s
+topics:
+  orders: {partitions: 2, records_per_second: 2}
+  results: {partitions: 1}
+groups:
+  transforms:
+    topics: orders
+    consumers: 2
+    commit: transaction
+    session_timeout: 6s
+    transform: {to: results}
+events:
+  - {at: 20s, crash: {who: transforms-1}}
+"""
+
+
+def events_of(node: str, scenario: str = SCENARIO) -> list[tuple[Event, int]]:
     """The events of a coordinator of the scenario, with instants of today."""
     emitted: list[tuple[Event, int]] = []
 
@@ -158,7 +178,7 @@ def events_of(node: str) -> list[tuple[Event, int]]:
         if party.name == node and not isinstance(event, ConsumerEvent):
             emitted.append((event, START + now))
 
-    play(scenario_from(SCENARIO), 1, listeners=[on_event])
+    play(scenario_from(scenario), 1, listeners=[on_event])
     return emitted
 
 
@@ -196,6 +216,7 @@ def test_watching_once_makes_the_tables_of_a_batch(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     emitted, kept, out = events_of("node-1"), tmp_path / "journal", tmp_path / "out"
+    emitted += [(event, at + 300_000) for event, at in events_of("node-1", TRANSFORMING)]
     with serving(kept) as service:
         service.publish(emitted)
         assert watch(from_=(service.url,), once=True, out=out) == 0
@@ -203,9 +224,16 @@ def test_watching_once_makes_the_tables_of_a_batch(
     printed = capsys.readouterr().out
     assert f"watching {url}" in printed
     assert "session-expiry" in printed
-    batch = rebalances(of_batch(spark, kept).events)
-    columns = [name for name in batch.columns if name not in ("file", "line")]
-    assert rows(read_table(spark, out / "tables" / "rebalances"), *columns) == rows(batch, *columns)
+    events = of_batch(spark, kept).events
+    made = TransactionTables(here=False)
+    for name, batch in {
+        "rebalances": rebalances(events),
+        **{name: made.make(name, events) for name in OF_TRANSACTIONS},
+    }.items():
+        columns = [column for column in batch.columns if column not in ("file", "line")]
+        kept_rows = rows(read_table(spark, out / "tables" / name), *columns)
+        assert kept_rows == rows(batch, *columns)
+        assert kept_rows or name == "readers"
     findings = read_table(spark, out / "tables" / "findings").collect()
     assert findings
     assert all(row.title.split()[0] in printed for row in findings[:3])
