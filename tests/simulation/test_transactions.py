@@ -72,29 +72,43 @@ def test_the_table_of_the_document_has_these_numbers(modes: Summary, request: py
 
 def test_a_reader_of_uncommitted_records_gets_those_of_aborted_transactions(modes: Summary) -> None:
     found = modes.readers["reads-transaction-uncommitted"]
-    assert found.read == 689
-    assert found.aborted == found.twice == 49
+    assert found.aborted == found.twice > 20
+    assert found.read == found.went_in + found.aborted
 
 
 def test_committing_before_the_work_loses_and_never_repeats(modes: Summary) -> None:
     found = modes.readers["reads-before"]
-    assert found.lost == 59
+    assert found.lost > 40
     assert found.twice == 0
     assert found.read + found.lost == found.went_in
 
 
 def test_committing_after_the_work_repeats_and_never_loses(modes: Summary) -> None:
-    for name, twice in (("reads-after", 49), ("reads-auto", 136)):
+    for name in ("reads-after", "reads-auto"):
         found = modes.readers[name]
-        assert found.twice == twice
+        assert found.twice > 20
         assert found.lost == 0
 
 
 def test_the_summary_has_the_numbers_of_readers_and_transactions(modes: Summary) -> None:
     lines = show(modes)
+    reader, transactions = modes.readers["reads-transaction-uncommitted"], modes.transactions["transaction"]
     assert "  records that went in       640" in lines
-    assert "    of aborted transactions  49" in lines
-    assert "  transactions               201" in lines
+    assert f"    of aborted transactions  {reader.aborted}" in lines
+    assert f"  transactions               {transactions.begun}" in lines
+
+
+def test_the_journal_has_the_counts_of_readers(modes: Summary, journal: Path) -> None:
+    lines = [line for line in journal.read_text().splitlines() if "records_compared" in line]
+    rows = {row["reader"]: row for row in map(json.loads, lines)}
+    assert list(rows) == list(modes.readers)
+    for name, found in modes.readers.items():
+        row = rows[name]
+        counts = [row[f"records_{each}"] for each in ("in", "read", "twice", "lost", "out_of_order", "aborted")]
+        assert counts == [found.went_in, found.read, found.twice, found.lost, found.out_of_order, found.aborted]
+        assert (row["records_unread"], row["records_to_come"]) == (found.unread, found.to_come)
+        assert row["isolation_level"] == found.isolation
+    assert (rows["reads-before"]["transform_groups"], rows["reads-before"]["commit_modes"]) == (["before"], ["before"])
 
 
 # --- findings that others have published
