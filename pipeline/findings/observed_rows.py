@@ -174,6 +174,13 @@ class ObservedEvent:
     previous_partition_count: int | None
     timeout_ms: int | None
     confidence: str | None
+    group_type: str | None = None
+    reason: str | None = None
+    culprit: str | None = None
+    member_epoch: int | None = None
+    current_epoch: int | None = None
+    rebalance_timeout_ms: int | None = None
+    partitions: list[dict[str, Any]] | None = None
 
     def as_evidence(self) -> dict[str, Any]:
         """Where to find the event."""
@@ -188,6 +195,11 @@ READ_ONE_BY_ONE: Final = (
     "broker_stopped",
     "broker_started",
     "commit_refused",
+    "conversion_refused",
+    "group_converted",
+    "member_epoch_fenced",
+    "revocation_requested",
+    "revocation_completed",
     "topic_created",
     "topic_grown",
     "topic_written",

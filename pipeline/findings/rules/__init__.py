@@ -12,6 +12,13 @@ from rejoin.pipeline.findings.finding import RANK, Finding, severity_of
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.rules.assignments import eager_assignor, idle_members, unbalanced_assignor
 from rejoin.pipeline.findings.rules.brokers import coordinator_failover
+from rejoin.pipeline.findings.rules.consumer_groups import (
+    could_move,
+    epoch_fencing_loop,
+    migration_blocked,
+    session_timeout_of_the_broker,
+    stuck_reconciliation,
+)
 from rejoin.pipeline.findings.rules.groups import lost_records, membership_changed, subscription_changed, topic_growth
 from rejoin.pipeline.findings.rules.polls import join_held_up, max_poll_exceeded
 from rejoin.pipeline.findings.rules.restarts import duplicate_instance_id, flapping_member, rolling_restart
@@ -33,11 +40,16 @@ RULES: Final[tuple[Rule, ...]] = (
     topic_growth,
     subscription_changed,
     coordinator_failover,
+    stuck_reconciliation,
+    epoch_fencing_loop,
+    migration_blocked,
+    session_timeout_of_the_broker,
     eager_assignor,
     unbalanced_assignor,
     membership_changed,
     storm,
     idle_members,
+    could_move,
 )
 """Causes before what only makes them cost more."""
 
