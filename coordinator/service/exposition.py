@@ -22,6 +22,8 @@ _STATES: Final = {
     "Stable": "stable",
     "PreparingRebalance": "preparing_rebalance",
     "CompletingRebalance": "completing_rebalance",
+    "Assigning": "assigning",
+    "Reconciling": "reconciling",
     "Empty": "empty",
     "Dead": "dead",
 }

@@ -13,6 +13,10 @@ from rejoin.pipeline.findings.formatting import count, names, period, seconds, s
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import COOPERATIVE, EAGER, MemberSession, ObservedEvent, all_exact
 
+_GIVE_UP: Final = (
+    "Partitions are given up within poll(): shorten the work between two polls and in onPartitionsRevoked, or lower "
+    "max.poll.records. max.poll.interval.ms is the rebalance timeout: lower it to let the others wait less."
+)
 STUCK_MS: Final = 30_000
 """A member that takes so long to give up its partitions holds up all that wait for them."""
 FENCED: Final = 3
@@ -49,6 +53,7 @@ _REMEDY: Final = {
 def stuck_reconciliation(causes: Causes) -> Iterator[Finding]:
     """A member does not give up partitions that others wait for, until its rebalance timeout takes it out."""
     history = causes.history
+    yield from _fenced(history)
     stuck = [each for each in _revocations(history) if each[1] - each[0].at_ms >= STUCK_MS]
     if not stuck:
         return
@@ -70,13 +75,37 @@ def stuck_reconciliation(causes: Causes) -> Iterator[Finding]:
         first.at_ms,
         max(end for _, end in stuck),
         setting="max.poll.interval.ms",
-        advice="Partitions are given up within poll(): shorten the work between two polls and in "
-        "onPartitionsRevoked, or "
-        "lower max.poll.records. max.poll.interval.ms is the rebalance timeout: lower it to let the others wait less.",
+        advice=_GIVE_UP,
         numbers={"members": len(who), "partitions": held, "longest_ms": longest},
         members=who,
         evidence=[event.as_evidence() for event, _ in stuck],
         exact=all_exact([event for event, _ in stuck]),
+    )
+
+
+def _fenced(history: GroupHistory) -> Iterator[Finding]:
+    """The same where a broker's log has only that the member was removed."""
+    if any(event.event == "revocation_requested" for event in history.events):
+        return
+    fenced = [each for each in history.sessions if each.end == "rebalance-expiry" and each.ended_at_ms is not None]
+    if not fenced:
+        return
+    who = list(dict.fromkeys(history.name_of(each) for each in fenced))
+    instants = [each.ended_at_ms or 0 for each in fenced]
+    yield Finding(
+        "stuck-reconciliation",
+        f"{names(who)} did not give up partitions in time",
+        f"The coordinator removed {names(who)} from {history.group_id} ({period(min(instants), max(instants))}), as "
+        "they did not give up partitions within their rebalance timeout. Until then their new owners got nothing.",
+        0.0,
+        min(instants),
+        max(instants),
+        setting="max.poll.interval.ms",
+        advice=_GIVE_UP,
+        numbers={"members": len(who)},
+        members=who,
+        exact=all_exact(fenced),
+        severity=MEDIUM,
     )
 
 

@@ -201,6 +201,7 @@ async def test_metrics_have_kafkas_names_and_count(node: Harness) -> None:
     manager, coordinator = "kafka_coordinator_group_group_metadata_manager_", "kafka_server_group_coordinator_metrics_"
     assert samples[manager + "num_groups"] == 1
     assert samples[manager + "num_groups_stable"] == 1
+    assert samples[manager + "num_groups_assigning"] == samples[manager + "num_groups_reconciling"] == 0
     assert samples[coordinator + "group_completed_rebalance_count"] == 1
     assert samples[coordinator + 'num_partitions{state="active"}'] == 50
     assert samples['kafka_network_request_metrics_requests_total{error="UNKNOWN_MEMBER_ID",request="Heartbeat"}'] == 1

@@ -44,6 +44,11 @@ def test_a_member_that_does_not_give_up_its_partitions_is_named_with_what_it_hol
     assert stuck["setting"] == "max.poll.interval.ms"
 
 
+def test_a_log_that_has_only_the_removal_names_the_member() -> None:
+    rows = found(session=[member("a", 0, 2 * MINUTE, "rebalance-expiry"), member("b", MINUTE, 3 * MINUTE, "left")])
+    assert rows["stuck-reconciliation"]["members"] == ["client-a"]
+
+
 def test_a_member_that_gives_up_slowly_but_in_time_is_not_stuck() -> None:
     rows = found(
         session=[member("a", 0), member("b", MINUTE)],

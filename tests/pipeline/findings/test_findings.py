@@ -96,10 +96,18 @@ def test_does_not_find_it_where_it_is_not(found: Found, finding: str, run: str) 
 
 ONLY_IN_LOGS = {"fell-silent"}
 """For sources that do not report every join; see test_findings_from_logs.py."""
+OF_CONSUMER_GROUPS = {
+    *("stuck-reconciliation", "epoch-fencing-loop", "migration-blocked", "session-timeout-of-the-broker", "could-move"),
+}
+"""For groups of the consumer protocol, and for those that could be; see test_consumer_groups.py."""
 
 
 def test_every_rule_is_among_them() -> None:
-    assert {finding for finding, *_ in HAS} == {finding for finding, _ in HAS_NOT} == set(NAMES) - ONLY_IN_LOGS
+    assert (
+        {finding for finding, *_ in HAS}
+        == {finding for finding, _ in HAS_NOT}
+        == set(NAMES) - ONLY_IN_LOGS - OF_CONSUMER_GROUPS
+    )
 
 
 def test_a_journal_reports_all_joins(found: Found) -> None:
