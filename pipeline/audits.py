@@ -91,7 +91,7 @@ def unexplained_gaps(
         .groupBy(*_PARTITION, "from_ms", "to_ms")
         .agg(fn.sum(covered).alias("rebalancing_ms"))
     )
-    last = _last_owners(ownership, member_sessions)
+    last = _last_owners(ownership, gaps, member_sessions)
     silent = fn.col("last.how").isin("crashed", "gone", "expired", "stopped") | fn.col("last.session_end").isin(
         "session-expiry", "replaced"
     )
@@ -125,13 +125,16 @@ def unexplained_gaps(
     )
 
 
-def _last_owners(ownership: DataFrame, member_sessions: DataFrame) -> DataFrame:
-    """Who had a partition until ``from_ms``, how that ended, and the interval that ended."""
+def _last_owners(ownership: DataFrame, gaps: DataFrame, member_sessions: DataFrame) -> DataFrame:
+    """Who had a partition until a gap began (``from_ms``), how that ended, and the interval that ended."""
     sessions = member_sessions.select(
         "run_id", "group_id", "member_id", "session_timeout_ms", fn.col("end").alias("session_end")
     )
+    # Gaps are few: what is joined and compared after that is little.
+    begins = gaps.select(*_PARTITION, fn.col("from_ms").alias("to_ms"))
     return (
         ownership.where("kind = 'owned'")
+        .join(begins, [*_PARTITION, "to_ms"], "left_semi")
         .join(sessions, ["run_id", "group_id", "member_id"], "left")
         .select(
             *_PARTITION,
@@ -292,7 +295,7 @@ def _behind_a_commit(by_partition: DataFrame, slack_ms: int) -> DataFrame:
 def _with_least_since(suspects: DataFrame, by_partition: DataFrame) -> DataFrame:
     """The smallest offset since the settled commit as ``lately``.
 
-    Few or none: only what was never to be seen within all that time is missed.
+    Few or none: only what was never to be seen within all that time is missed. Each finds its settled commit itself.
     """
     since = by_partition.where("event != 'positions_found'").select(
         *_PARTITION,
@@ -301,7 +304,7 @@ def _with_least_since(suspects: DataFrame, by_partition: DataFrame) -> DataFrame
     )
     in_between = (fn.col("then_ms") > fn.col("settled.at_ms")) & (fn.col("then_ms") <= fn.col("at_ms"))
     return (
-        suspects.join(since, list(_PARTITION), "left")
+        since.join(fn.broadcast(suspects), list(_PARTITION))
         .withColumn("then_offset", fn.when(in_between, fn.col("then_offset")))
         .groupBy(*_PARTITION, "generation", "member_id", "confidence", *_EVIDENCE, "settled", "shown")
         .agg(fn.min("then_offset").alias("lately"))

@@ -59,6 +59,8 @@ _ALWAYS: Final = {
     "spark.sql.session.timeZone": "UTC",
     # Compiled plans that are kept; one table of ours is up to a hundred, which is Spark's own number for all of them.
     "spark.sql.codegen.cache.maxEntries": "2000",
+    # Hashed, more than 128 groups are sorted after all; behind a window function they are sorted already.
+    "spark.sql.execution.useObjectHashAggregateExec": "false",
     "spark.sql.python.filterPushdown.enabled": "true",
     # Else each operation on a column asks the JVM seven times, only to name the line of Python in an error.
     "spark.python.sql.dataFrameDebugging.enabled": "false",

@@ -12,6 +12,8 @@ from rejoin.pipeline.tables.common import conform, day_of, of
 from rejoin.pipeline.tables.ownership import expected
 
 _KEY: Final = ("run_id", "group_id", "source", "node", "seq")
+_SAID: Final = ("at_ms", "generation", "protocol", "confidence")
+"""What the event says itself: the same wherever the key is."""
 
 
 def balance(events: DataFrame) -> DataFrame:
@@ -23,7 +25,7 @@ def balance(events: DataFrame) -> DataFrame:
     done = (
         of(events, "rebalance_completed")
         .where("owned_after IS NOT NULL AND members IS NOT NULL")
-        .select(*_KEY, "at_ms", "generation", "protocol", "members", "owned_after", "confidence")
+        .select(*_KEY, *_SAID, "members", "owned_after")
         .hint("repartition", "run_id", "group_id")
     )
     none = fn.transform("members", lambda member: fn.struct(member.alias("member_id"), fn.lit(0).alias("one")))
@@ -31,10 +33,10 @@ def balance(events: DataFrame) -> DataFrame:
         "owned_after", lambda own: fn.struct(own["member_id"].alias("member_id"), fn.lit(1).alias("one"))
     )
     each = (
-        done.select(*_KEY, fn.explode(fn.concat(none, some)).alias("share"))
-        .groupBy(*_KEY, "share.member_id")
+        done.select(*_KEY, *_SAID, fn.explode(fn.concat(none, some)).alias("share"))
+        .groupBy(*_KEY, *_SAID, "share.member_id")
         .agg(fn.sum("share.one").alias("count"))
-        .groupBy(*_KEY)
+        .groupBy(*_KEY, *_SAID)
         .agg(
             fn.count("*").alias("member_count"),
             fn.sum("count").alias("partitions"),
@@ -51,9 +53,7 @@ def balance(events: DataFrame) -> DataFrame:
     until = fn.lead("at_ms").over(Window.partitionBy("run_id", "group_id").orderBy("at_ms", "node", "seq"))
     there = fn.size(fn.filter("wanted", lambda since: since <= fn.col("at_ms")))
     found = (
-        done.drop("members", "owned_after")
-        .select("*", until.alias("until_ms"))
-        .join(each, list(_KEY))
+        each.select("*", until.alias("until_ms"))
         .join(fn.broadcast(wanted), ["run_id", "group_id"], "left")
         .select(
             "*",

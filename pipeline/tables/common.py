@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StructType
 
@@ -81,10 +81,10 @@ def logs_of_topics(events: DataFrame) -> DataFrame:
         "run_id", "topic", "at_ms", "partition_count", is_one_of("topic_written").alias("outside"), "records_per_second"
     )
     # A simulation's nodes do not know the rate and learn late of growth; the change from outside is the truth.
-    better = reported.groupBy("run_id", "topic").agg(fn.max("outside").alias("known"))
-    reported = reported.join(better, ["run_id", "topic"]).where(~fn.col("known") | fn.col("outside"))
+    known = fn.max("outside").over(Window.partitionBy("run_id", "topic"))
     return (
-        reported.where("partition_count > 0")
+        reported.select("*", known.alias("known"))
+        .where((~fn.col("known") | fn.col("outside")) & (fn.col("partition_count") > 0))
         .select("*", fn.explode(fn.sequence(fn.lit(0), fn.col("partition_count") - 1)).alias("partition"))
         .groupBy("run_id", "topic", "partition")
         .agg(fn.min("at_ms").alias("since_ms"), fn.max("records_per_second").alias("rate"))

@@ -119,21 +119,20 @@ def _range(kind: Column, start: Column, end: Column, who: Column) -> Column:
 def _swept(events: DataFrame) -> DataFrame:
     """Ranges with the furthest end before each: ``reached`` by any consumer, ``again`` by one that processed it.
 
-    If a consumer found or committed a position in a partition, a row without a range comes first; all later rows have
-    its columns.
+    If a consumer found or committed a position in a partition, a row without a range comes first, with these.
     """
     together = _ranges(events).unionByName(_positions(events), allowMissingColumns=True)
     in_order = Window.partitionBy(*_PARTITION).orderBy(fn.col("start").asc_nulls_first(), "at_ms", "seq")
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     known = together.select(
-        *[name for name in together.columns if name not in _POSITIONS],
-        *[fn.first(name, ignorenulls=True).over(so_far).alias(name) for name in _POSITIONS],
+        "*",
+        fn.first("first_offset", ignorenulls=True).over(so_far).alias("found"),
         fn.max(fn.when(fn.col("done"), fn.struct("end", *_WHO))).over(before).alias("again"),
         fn.max("end").over(before).alias("end_before"),
         fn.min("start").over(so_far).alias("least"),
     )
-    begins = fn.when(fn.col("start").isNotNull(), fn.least("first_offset", "least"))
+    begins = fn.when(fn.col("start").isNotNull(), fn.least("found", "least"))
     return known.select(
         "*",
         begins.alias("log_begins"),
