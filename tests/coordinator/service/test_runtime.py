@@ -63,6 +63,25 @@ async def test_one_alarm_is_set_whatever_happens(node: Harness) -> None:
     assert "member_removed" in await events(node, "g")
 
 
+async def test_a_commit_that_is_stored_at_once_leaves_no_timer_behind(node: Harness) -> None:
+    await node.stable("g")
+    await node.topic("t", 1)
+    partitions = [{"partitionIndex": 0, "committedOffset": 5, "committedLeaderEpoch": -1, "committedMetadata": ""}]
+    commit = {"groupId": "h", "memberId": "", "topics": [{"name": "t", "partitions": partitions}]}
+    core = node.app.runtime.node
+    due = core.next_deadline()
+    for _ in range(3):
+        answer = await node.call("OffsetCommit", commit, version=8)
+        assert answer["topics"][0]["partitions"][0]["errorCode"] == 0
+        assert core.next_deadline() == due, "the append has ended, and nothing waits for its time-out"
+        # The alarm may still be that of the append: it rings for nothing, and is set again.
+        node.clock.advance(6_000)
+        assert core.next_deadline() == due
+    assert node.clock.pending <= 2
+    node.clock.advance(45_000 - 3 * 6_000)
+    assert "member_removed" in await events(node, "g")
+
+
 async def test_a_group_comes_back_from_the_log_when_its_partition_is_elected_again(node: Harness) -> None:
     member_id = await node.stable("g")
     node.app.runtime.resign(partition_of("g"))
