@@ -12,10 +12,19 @@ from typing import Any
 import pytest
 
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.offsets.offset_commit import (
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from rejoin.protocol.messages.offsets.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
+)
+from rejoin.protocol.messages.records.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
 )
 from rejoin.protocol.messages.records.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from rejoin.protocol.messages.transactions.init_producer_id import InitProducerIdRequest
@@ -26,11 +35,12 @@ from rejoin.protocol.messages.transactions.txn_offset_commit import (
 )
 from rejoin.protocol.wire.record_batch import parse_header
 from rejoin.protocol.wire.records import read_batch
-from tests.coordinator.core.driver import GROUP, TOPIC, DrivenNode, join
+from tests.coordinator.core.driver import GROUP, TOPIC, DrivenNode, commit, join
 from tests.coordinator.core.transactions.producer import Producer, batch, fetch, node
 from tests.docs.texts import TEXTS
 
 NONE = ErrorCode.NONE
+PLAIN_OFFSET = OffsetCommitRequestPartition(partition_index=0, committed_offset=99, committed_metadata="")
 
 
 class IdempotentProducer:
@@ -124,6 +134,9 @@ def test_a_gap_is_refused() -> None:
 def test_an_unknown_producer_may_begin_anywhere() -> None:
     """A broker that has forgotten a producer answers UNKNOWN_PRODUCER_ID."""
     assert IdempotentProducer(node()).produce(7) == (NONE, 0)
+    producer = transactional(node())
+    producer.sequence = 7
+    assert producer.produce() is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_a_restarted_producer_is_another_one() -> None:
@@ -132,6 +145,18 @@ def test_a_restarted_producer_is_another_one() -> None:
     before, after = IdempotentProducer(driven), IdempotentProducer(driven)
     assert before.producer_id != after.producer_id
     assert [before.produce(0), after.produce(0)] == [(NONE, 0), (NONE, 1)]
+
+
+def test_deleted_records_are_remembered() -> None:
+    """Deleting a producer's records makes the broker forget its sequence numbers."""
+    driven = node()
+    producer = IdempotentProducer(driven)
+    producer.produce(0)
+    everything = DeleteRecordsTopic(name=TOPIC, partitions=(DeleteRecordsPartition(partition_index=0, offset=-1),))
+    deleted = driven.ask(DeleteRecordsRequest(topics=(everything,), timeout_ms=1_000), 2)
+    assert deleted.topics[0].partitions[0].low_watermark == 1
+    assert producer.produce(0) == (NONE, 0)
+    assert producer.produce(7)[0] is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 # -- one transactional id
@@ -168,6 +193,16 @@ def test_init_does_not_wait() -> None:
         answers.append(error)
         driven.elapse(100)
     assert set(answers) == {ErrorCode.CONCURRENT_TRANSACTIONS}
+
+
+def test_a_batch_adds_its_partition() -> None:
+    """With transaction.version 2 there is no AddPartitionsToTxn any more."""
+    driven = node()
+    producer = transactional(driven)
+    assert producer.produce(version=11) is ErrorCode.TRANSACTION_ABORTABLE
+    assert producer.produce(version=12) is NONE
+    (topic,) = producer.described().topics
+    assert (topic.topic, topic.partitions) == (TOPIC, (0,))
 
 
 def test_the_timeout_counts_from_the_first_partition() -> None:
@@ -242,6 +277,11 @@ def test_offsets_count_with_the_records(commits: bool, after: int) -> None:
     assert committed_offset(driven, stable=True) == (ErrorCode.UNSTABLE_OFFSET_COMMIT, -1)
     assert producer.end(commits=commits) is NONE
     assert committed_offset(driven, stable=True) == (NONE, after)
+    assert commit_offset(producer, 6) is NONE
+    plain = driven.ask(commit(topics=(OffsetCommitRequestTopic(name=TOPIC, partitions=(PLAIN_OFFSET,)),)), 8)
+    assert plain.topics[0].partitions[0].error_code is NONE
+    assert producer.end() is NONE
+    assert committed_offset(driven, stable=True) == (NONE, 99)
 
 
 def test_the_generation_fences_a_consumer_that_was_replaced() -> None:
