@@ -6,29 +6,18 @@ import asyncio
 import contextvars
 import io
 from collections import deque
-from contextlib import AsyncExitStack, redirect_stdout
+from contextlib import redirect_stdout
 from typing import Any
 
-import conformance.members.playing
-import conformance.members.proxy
 from conformance.members import member
 from conformance.members.lives import RECORDS, TOPICS, Life
 from conformance.members.playing import LifePlayer
-from conformance.members.proxy import Exchange, Proxy
+from conformance.members.proxy import Proxy
 from conformance.members.recorded import recorded
-from rejoin.client import driver
-from rejoin.client.transports import nodes
-from rejoin.client.transports.kafka import broker
-from rejoin.coordinator.brokers.cluster import BrokerCluster
-from rejoin.coordinator.config import Settings
-from rejoin.coordinator.control import clocks
-from rejoin.coordinator.service import clock, logs
-from rejoin.coordinator.service.app import ControlOptions, InitialTopic, Options
+from rejoin.coordinator.service.app import InitialTopic
 from rejoin.coordinator.testing import GroupCoordinator
+from tests.conformance.replaying.brokers import CLOCKS, proxied_brokers
 from tests.conformance.replaying.virtual_time import PROCESS, VirtualLoop, run_virtually
-
-CLOCKS = (driver, nodes, broker, clocks, clock, conformance.members.playing, conformance.members.proxy)
-"""The modules that read the time by themselves."""
 
 BROKER_AWAY_SECONDS = 3.0
 
@@ -80,35 +69,18 @@ class InProcessPlayer(LifePlayer):
 
 
 async def _play(life: Life, loop: VirtualLoop) -> dict[str, Any]:
-    options = Options(
-        settings=Settings(
-            group_initial_rebalance_delay_ms=300,
-            group_min_session_timeout_ms=1_000,
-            offsets_topic_num_partitions=1,
-        ),
-        port=0,
-        kafka_port=0,
-        topics=tuple(InitialTopic(name, partitions) for name, partitions in TOPICS.items()),
-        control=ControlOptions(),
-    )
-    exchanges: list[Exchange] = []
-    async with AsyncExitStack() as stack:
-        cluster = await stack.enter_async_context(BrokerCluster(options, life.brokers))
-        kafka = GroupCoordinator(cluster, loop, has_socket=True)
-        ports = [int(server.rpartition(":")[2]) for server in kafka.bootstrap_servers.split(",")]
-        proxies = [await stack.enter_async_context(Proxy(port, exchanges)) for port in ports]
-        loop.routes = dict(zip(ports, (proxy.port for proxy in proxies), strict=True))
+    topics = tuple(InitialTopic(name, partitions) for name, partitions in TOPICS.items())
+    settings = {"group_initial_rebalance_delay_ms": 300, "group_min_session_timeout_ms": 1_000}
+    async with proxied_brokers(loop, life.brokers, topics, **settings) as brokers:
+        kafka = brokers.kafka
         for topic in TOPICS:
             await kafka.produce(topic, None, RECORDS)
-        player = InProcessPlayer(life, proxies[0], loop, kafka)
+        player = InProcessPlayer(life, brokers.proxies[0], loop, kafka)
         if life.brokers > 1:
             await player.move_coordinator(1)
         await player.play()
         log = await kafka.broker_log("4.0", group=player.group)
-    return recorded(exchanges, log, player.group)
-
-
-logs.configure("critical")
+    return recorded(brokers.exchanges, log, player.group)
 
 
 def replayed(life: Life) -> dict[str, Any]:

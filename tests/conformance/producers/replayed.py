@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import contextvars
-from contextlib import AsyncExitStack
 from typing import Any
 
-import conformance.members.proxy
-from conformance.members.proxy import Exchange, LostAnswer, Proxy
+from conformance.members.proxy import Proxy
 from conformance.producers.lives import PARTITIONS, ProducerLife
 from conformance.producers.playing import ProducerPlayer
 from conformance.producers.producer import CommandedProducer
 from conformance.producers.requests import recorded
-from rejoin.client import driver
-from rejoin.client.transports import nodes
-from rejoin.client.transports.kafka import broker
-from rejoin.coordinator.brokers.cluster import BrokerCluster
-from rejoin.coordinator.config import Settings
-from rejoin.coordinator.control import clocks
-from rejoin.coordinator.service import clock, logs
-from rejoin.coordinator.service.app import ControlOptions, Options
 from rejoin.coordinator.testing import GroupCoordinator
-from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
+from tests.conformance.replaying.brokers import CLOCKS, proxied_brokers
 from tests.conformance.replaying.virtual_time import PROCESS, VirtualLoop, run_virtually
-
-CLOCKS = (driver, nodes, broker, clocks, clock, conformance.members.proxy)
 
 
 class InProcessPlayer(ProducerPlayer):
@@ -49,33 +37,14 @@ class InProcessPlayer(ProducerPlayer):
 
 
 async def _play(life: ProducerLife, loop: VirtualLoop) -> dict[str, Any]:
-    options = Options(
-        settings=Settings(offsets_topic_num_partitions=1, transaction_state_log_num_partitions=2),
-        port=0,
-        kafka_port=0,
-        control=ControlOptions(),
-    )
-    exchanges: list[Exchange] = []
-    losing: list[LostAnswer] = []
-    async with AsyncExitStack() as stack:
-        cluster = await stack.enter_async_context(BrokerCluster(options, life.brokers))
-        kafka = GroupCoordinator(cluster, loop, has_socket=True)
-        ports = [int(server.rpartition(":")[2]) for server in kafka.bootstrap_servers.split(",")]
-        proxies = [await stack.enter_async_context(Proxy(port, exchanges, losing)) for port in ports]
-        loop.routes = dict(zip(ports, (proxy.port for proxy in proxies), strict=True))
-        player = InProcessPlayer(life, proxies, loop, kafka)
-        wanted = CreatableTopic(
-            name=player.name, num_partitions=PARTITIONS, replication_factor=life.brokers, assignments=(), configs=()
-        )
-        await kafka.call(CreateTopicsRequest(topics=(wanted,)))
+    async with proxied_brokers(loop, life.brokers) as brokers:
+        player = InProcessPlayer(life, brokers.proxies, loop, brokers.kafka)
+        await brokers.create_topic(player.name, PARTITIONS)
         for partition in range(PARTITIONS):
             if life.brokers > 1:
-                await kafka.move_leader(player.name, partition, 1)
+                await brokers.kafka.move_leader(player.name, partition, 1)
         await player.play()
-    return recorded(exchanges, player.name, player.outcomes)
-
-
-logs.configure("critical")
+    return recorded(brokers.exchanges, player.name, player.outcomes)
 
 
 def replayed(life: ProducerLife) -> dict[str, Any]:
