@@ -132,10 +132,7 @@ class BrokerCluster:
             for app in self.apps:
                 await app.start()
                 started.append(app)
-            settings = self.apps[0].runtime.node.settings
-            placement = Placement(tuple(self.node_ids()), settings.offsets_topic_replication_factor)
-            internal = coordinator_partitions(settings)
-            self._driver.create(internal, placement.replicas(0, len(internal)))
+            self._create_internal_topics()
             if self.control is not None:
                 self.control.begin()
             await self.apps[0].create_initial_topics()
@@ -145,6 +142,25 @@ class BrokerCluster:
             self._driver.stop()
             self.security.close()
             raise
+
+    def _create_internal_topics(self) -> None:
+        settings = self.apps[0].runtime.node.settings
+        placement = Placement(tuple(self.node_ids()), settings.offsets_topic_replication_factor)
+        internal = coordinator_partitions(settings)
+        self._driver.create(internal, placement.replicas(0, len(internal)))
+
+    async def reset(self) -> None:
+        """Start every broker anew on its ports, with empty logs and without topics."""
+        for app in self.apps:
+            if app.runtime.is_up:
+                await app.kill_broker()
+        self._links.heal_all()
+        self._logs.clear()
+        self._topics.clear()
+        self._driver.clear()
+        for app in self.apps:
+            await app.start_broker()
+        self._create_internal_topics()
 
     async def stop(self) -> None:
         """Answer parked requests, and close everything."""

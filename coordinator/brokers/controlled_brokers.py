@@ -168,7 +168,7 @@ class ControlledBrokers:
         return leader is not None and leader.resign(partition)
 
     def lead_everything(self) -> None:
-        raise AssertionError("several brokers are not reset")
+        raise AssertionError("several brokers are started anew")
 
     def go_on_with(self, node: Node, leading: dict[TopicPartition, int]) -> None:
         raise AssertionError("several brokers have no snapshots")

@@ -72,6 +72,13 @@ class ControllerDriver:
             self.controller.lose_contact(node_id, self._clock.now())
         self.publish()
 
+    def clear(self) -> None:
+        """Forget all partitions, and all brokers until they register again."""
+        self.controller.clear()
+        for known in (self._leading, self._known, self._names, self._unsent):
+            known.clear()
+        self.stop()
+
     def stop(self) -> None:
         """Set no timer any more."""
         if self._alarm is not None:

@@ -18,6 +18,10 @@ class TopicsRegistry:
         self._reaches_controller = reaches_controller
         self._on_changed = on_changed
 
+    def clear(self) -> None:
+        """Forget all topics."""
+        self._changes.clear()
+
     def client(self, node_id: int, version: Callable[[], int], hand_in: Callable[[Input], None]) -> BrokerTopics:
         """The topics log as one broker uses it."""
         client = self._clients[node_id] = BrokerTopics(self, node_id, version, hand_in)

@@ -118,6 +118,7 @@ class AdminActions:
         recorder: StepRecorder,
         new_node: Callable[[], Node],
         create_initial_topics: Callable[[], Awaitable[None]],
+        reset_brokers: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._runtime = runtime
         self._clock = clock
@@ -127,6 +128,7 @@ class AdminActions:
         self._recorder = recorder
         self._new_node = new_node
         self._create_initial_topics = create_initial_topics
+        self._reset_brokers = reset_brokers
         self.kept_bytes = KEPT_SNAPSHOT_BYTES
         """What all snapshots together may take; beyond it the oldest ones are dropped."""
         self._snapshots: dict[str, Snapshot] = {}
@@ -287,17 +289,23 @@ class AdminActions:
         return {"snapshot": kept.name, "at_ms": kept.at, "mark": self._recorder.mark}
 
     async def reset(self) -> dict[str, Any]:
-        """Begin anew: no groups, no offsets, no rules, no recording; topics as at the start. Time goes on."""
-        log = self._memory()
+        """Begin anew: no groups, no offsets, no rules, no recording; topics as at the start. Time goes on.
+
+        Several brokers all run again, and their connections have ended.
+        """
+        log = self._memory() if self._reset_brokers is None else None
         held = self._recorder.size + sum(each.size for each in self._snapshots.values())
         self._faults.clear()
         self._send_away(set())
         self._recorder.recording = False
         self._snapshots.clear()
         self._clock.catch_up()
-        log.go_back(LogSnapshot({}, {}, {}))
-        self._go_on_with(self._new_node(), {}, None)
-        self._runtime.lead_everything()
+        if self._reset_brokers is not None:
+            await self._reset_brokers()
+        elif log is not None:
+            log.go_back(LogSnapshot({}, {}, {}))
+            self._go_on_with(self._new_node(), {}, None)
+            self._runtime.lead_everything()
         self._recorder.begin(self._clock.now())
         await self._create_initial_topics()
         if held > _COLLECTED_BYTES:

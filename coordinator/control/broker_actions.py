@@ -102,6 +102,9 @@ class Brokers(Protocol):
     def elect_preferred(self) -> list[LogPartition]:
         """Let preferred leaders lead; returns what moved."""
 
+    async def reset(self) -> None:
+        """Start all of them anew, with nothing in their logs."""
+
 
 class BrokerActions:
     """Checks what is asked for, and does it."""
@@ -111,6 +114,10 @@ class BrokerActions:
         self._offsets_partitions = offsets_partitions
 
     # --- brokers
+
+    async def reset(self) -> None:
+        """Start all brokers anew: no groups, no topics, no offsets, and every link is there."""
+        await self._brokers.reset()
 
     def all(self) -> dict[str, Any]:
         """How every broker is."""

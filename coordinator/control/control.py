@@ -72,6 +72,7 @@ class Control:
             self.recorder,
             lambda: self.new_node(self._settings),
             create_initial_topics,
+            None if self.brokers is None else self.brokers.reset,
         )
         self.records = TopicRecords(runtime, self.clock)
         self.evidence = Evidence(self._settings, runtime, self.recorder, is_replayable=self.brokers is None)

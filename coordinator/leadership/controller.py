@@ -37,6 +37,12 @@ class Controller:
         }
         return ClusterSeen(brokers, leaders, dict(self.partitions))
 
+    def clear(self) -> None:
+        """Forget all brokers and partitions."""
+        self.partitions.clear()
+        self.brokers.clear()
+        self._sessions_end.clear()
+
     # --- brokers
 
     def register(self, broker: Broker) -> None:

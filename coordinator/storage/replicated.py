@@ -65,6 +65,12 @@ class ReplicatedLogs:
     async def close(self) -> None:
         """Nothing to do."""
 
+    def clear(self) -> None:
+        """Remove every log."""
+        self._offsets = MemoryLog()
+        self._epochs.clear()
+        self._data.clear()
+
     # --- leaders
 
     def begin_epoch(self, partition: LogPartition, epoch: int, leader: int, replicas: tuple[int, ...]) -> None:

@@ -60,6 +60,17 @@ async def test_clients_of_a_broker_that_is_cut_off_work_with_the_others() -> Non
             assert await read(consumer, 1) == {0: 1}
 
 
+async def test_after_a_reset_clients_find_the_brokers_where_they_were_with_empty_logs() -> None:
+    async with running(brokers=2, topics={TOPIC: 3}) as coordinator:
+        servers = coordinator.bootstrap_servers
+        for _ in range(2):
+            async with Producer(bootstrap_servers=servers) as producer:
+                stored = [await producer.send_and_wait(TOPIC, "a", partition=number) for number in range(3)]
+            assert [each.offset for each in stored] == [0, 0, 0]
+            await coordinator.reset()
+        assert coordinator.bootstrap_servers == servers
+
+
 async def test_a_transaction_goes_on_when_its_coordinator_moves_and_when_it_dies() -> None:
     async with running(brokers=3, topics={TOPIC: 3}) as coordinator:
         servers = coordinator.bootstrap_servers

@@ -263,3 +263,35 @@ async def test_what_cannot_be_done_is_refused() -> None:
     async with running(socket=False) as alone:
         with pytest.raises(OperationRefused, match="brokers=3"):
             await alone.brokers()
+
+
+async def test_a_reset_starts_all_brokers_anew() -> None:
+    async with three() as coordinator:
+        await coordinator.set_topic("made", 2)
+        assert (await produce(coordinator, "a", broker=1)).error_code is ErrorCode.NONE
+        await coordinator.move_leader(TOPIC, 0, 2)
+        rule = await coordinator.add_fault(error="NOT_COORDINATOR", keys="Heartbeat")
+        await coordinator.kill_broker(3)
+        await coordinator.cut_off(2, clients=True, controller=True, brokers=1)
+        for _ in range(2):
+            await coordinator.reset()
+            assert [(each.state, each.is_fenced) for each in await coordinator.brokers()] == [("running", False)] * 3
+            for broker in (1, 2, 3):
+                known = await metadata(coordinator, broker)
+                assert [topic.name for topic in known.topics if not topic.is_internal] == [TOPIC]
+            found = await coordinator.partition(TOPIC, 0)
+            assert (found.leader, found.leader_epoch, found.isr) == (1, 0, found.replicas)
+            assert (await produce(coordinator, "b", broker=1)).base_offset == 0
+        assert rule.hits == 0
+        heartbeat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+        answer: Any = await coordinator.call(heartbeat)
+        assert answer.error_code is ErrorCode.UNKNOWN_MEMBER_ID
+        await coordinator.advance(60_000)
+
+
+async def test_snapshots_and_transcripts_of_several_brokers_are_refused() -> None:
+    async with three() as coordinator:
+        with pytest.raises(OperationRefused, match="one node"):
+            await coordinator.snapshot()
+        with pytest.raises(OperationRefused, match="of one node; of several brokers, read the requests"):
+            await coordinator.transcript()
