@@ -6,9 +6,11 @@ Kafka: GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.groups.consumer.assignors import assignors_of
 from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER, JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from rejoin.coordinator.core.inputs import Context
 from rejoin.protocol.errors import ErrorCode
@@ -62,14 +64,17 @@ def check_consumer_heartbeat(request: ConsumerGroupHeartbeatRequest, context: Co
         is_wrong = any(fault(request, version) for fault in FAULTS)
     if is_wrong:
         return ErrorCode.INVALID_REQUEST
-    if request.server_assignor is not None and request.server_assignor not in assignor_names(settings):
+    if request.server_assignor is not None and request.server_assignor not in assignor_names(
+        settings.group_consumer_assignors
+    ):
         return ErrorCode.UNSUPPORTED_ASSIGNOR
     return ErrorCode.NONE
 
 
-def assignor_names(settings: Settings) -> list[str]:
-    """The server-side assignors of this node; the first is the default."""
-    return [name.strip() for name in settings.group_consumer_assignors.split(",")]
+@lru_cache(maxsize=8)
+def assignor_names(configured: str) -> frozenset[str]:
+    """The names of the server-side assignors of this node; those that are configured by their path have one, too."""
+    return frozenset(assignors_of(configured))
 
 
 def consumer_protocol_is_off(_: Request, __: Context, settings: Settings) -> ErrorCode:
