@@ -24,7 +24,7 @@ from pyspark.sql.types import (
 )
 
 from rejoin.journal.events import client, consumer_groups, coordinator, simulation, transactions
-from rejoin.journal.events.base import Event, Long
+from rejoin.journal.events.base import Event, Long, Partitions
 from rejoin.journal.events.fields import MEANINGS
 from rejoin.journal.schema import events_in
 
@@ -140,7 +140,7 @@ _KEPT: Final = ("topic", "partition", "offset", "start", "end")
 
 _LISTED: Final[dict[Any, DataType]] = {
     list[str]: STRINGS,
-    client.Partitions: PARTITIONS,
+    Partitions: PARTITIONS,
     coordinator.Ownership: OWNERSHIP,
     client.Offsets: OFFSETS,
     list[coordinator.CommittedOffset]: OFFSETS,

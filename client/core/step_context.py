@@ -10,7 +10,8 @@ from rejoin.client.config import ConsumerConfig
 from rejoin.client.core.base_context import BaseContext
 from rejoin.client.core.effects import Effect
 from rejoin.client.core.inputs import Millis, OffsetAndMetadata, OffsetReset, Reset
-from rejoin.journal.events.client import Offsets, Partitions
+from rejoin.journal.events.base import Partitions
+from rejoin.journal.events.client import Offsets
 from rejoin.protocol.registry import Api
 from rejoin.protocol.types import TopicPartition
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.member import Member, names_of
 from rejoin.coordinator.core.groups.classic.state import GroupState
-from rejoin.coordinator.core.groups.consumer.model.member import Partitions, same_partitions
 from rejoin.coordinator.core.groups.consumer.model.state import ConsumerGroupState, ConsumerMemberState
 from rejoin.coordinator.core.inputs import Millis, Token
 from rejoin.coordinator.core.offsets.store import GroupOffsets
@@ -16,6 +15,7 @@ from rejoin.protocol.types import TopicPartition
 
 if TYPE_CHECKING:
     from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
+    from rejoin.coordinator.core.groups.consumer.model.member import Partitions
 
 
 class MemberSnapshot(NamedTuple):
@@ -118,6 +118,8 @@ def of_group(group: ClassicGroup, offsets: GroupOffsets | None) -> GroupSnapshot
 
 def of_consumer_group(group: ConsumerGroup, offsets: GroupOffsets | None) -> ConsumerGroupSnapshot:
     """A consumer group as it is."""
+    from rejoin.coordinator.core.groups.consumer.model.member import same_partitions  # noqa: PLC0415
+
     return ConsumerGroupSnapshot(
         group.group_id,
         group.partition,

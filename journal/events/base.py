@@ -15,6 +15,9 @@ from pydantic import BaseModel, ConfigDict
 Long = Annotated[int, "64 bits"]
 """A number that may need 64 bits. Others that are no length of time (``_ms``) fit into 32."""
 
+Partitions = dict[str, list[int]]
+"""Topic to partitions, both ascending."""
+
 
 class Event(BaseModel):
     """An event. Frozen; the class name in snake_case is its name everywhere outside Python.

@@ -9,10 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from rejoin.journal.events.base import Event, Long
-
-Partitions = dict[str, list[int]]
-"""Topic to partitions, both ascending."""
+from rejoin.journal.events.base import Event, Long, Partitions
 
 Offsets = dict[str, dict[int, Long]]
 """Topic to partition to offset, all ascending."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from rejoin.journal.events.base import Long
-from rejoin.journal.events.client import Partitions
+from rejoin.journal.events.base import Long, Partitions
 from rejoin.journal.events.coordinator import Cause, GroupEvent, GroupType, Ownership
 
 ConversionRefusal = Literal[

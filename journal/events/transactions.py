@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from rejoin.journal.events.base import Event, Long
-from rejoin.journal.events.client import Partitions
+from rejoin.journal.events.base import Event, Long, Partitions
 
 EndedBy = Literal["client", "timeout", "fencing"]
 """Who ended a transaction: its client with EndTxn, transaction.timeout.ms, or another InitProducerId of its id."""

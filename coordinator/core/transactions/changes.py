@@ -10,8 +10,7 @@ from rejoin.coordinator.core.transactions.metadata import (
     TransactionState,
     TxnTransit,
 )
-from rejoin.journal.events.base import Event
-from rejoin.journal.events.client import Partitions
+from rejoin.journal.events.base import Event, Partitions
 from rejoin.journal.events.transactions import (
     PartitionsAddedToTxn,
     ProducerIdInitialized,
