@@ -70,7 +70,7 @@ def how_to_become_cooperative(history: GroupHistory, listed: bool) -> str:
         "members, and start them again with cooperative-sticky alone."
     )
     if not known:
-        return f"With Java clients: {java} With librdkafka: {rdkafka} {CONSUMER_PROTOCOL}"
+        return f"With Java clients: {java[0].lower()}{java[1:]} With librdkafka: {rdkafka} {CONSUMER_PROTOCOL}"
     ways = [text for name, text in ((JAVA, java), (LIBRDKAFKA, rdkafka)) if name in known]
     if KAFKA_PYTHON in known:
         ways.append("kafka-python has its CooperativeStickyAssignor since 3.0: change over as with Java clients.")

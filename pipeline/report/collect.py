@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from rejoin.pipeline.findings.observed_rows import RunContext, short
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.report.data import FINEST, MOST_INTERVALS, GroupReport, Intervals, Report, Row
 from rejoin.pipeline.report.defaults import MOST_GROUPS
+from rejoin.pipeline.report.tables import AT_ONCE
 from rejoin.pipeline.report.transactions import collect_transactions
 
 MOST_LINES: Final = 20
@@ -108,11 +110,29 @@ def _place_shared(made: Mapping[Key, GroupReport], rows: Iterable[Row]) -> None:
 
 
 def _fill(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
-    _fill_rebalances(made, shown, tables)
+    """All that is drawn of the groups: some queries at a time, as most of each is planning."""
+    parts: tuple[Callable[[], None], ...] = (
+        lambda: _fill_rebalances(made, shown, tables),
+        lambda: _fill_lanes(made, shown, tables),
+        lambda: _fill_pauses(made, shown, tables["pauses"]),
+        lambda: _fill_lag(made, shown, tables["commits"]),
+        lambda: _fill_lists(made, shown, tables),
+        lambda: _fill_counts(made, shown, tables["progress"]),
+    )
+    with ThreadPoolExecutor(AT_ONCE, "charts") as pool:
+        for part in [pool.submit(each) for each in parts]:
+            part.result()
+    for group in made.values():
+        members = [len(row["members_after"] or ()) for row in group.rebalances]
+        group.counts = {"members": max(members, default=0), **group.counts}
+
+
+def _fill_lanes(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
     _fill_owners(made, shown, tables["ownership"])
     fill_members(made, shown, tables["member_sessions"])
-    _fill_pauses(made, shown, tables["pauses"])
-    _fill_lag(made, shown, tables["commits"])
+
+
+def _fill_lists(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
     simple = {
         "balance": tables["balance"].orderBy("at_ms", "generation"),
         "violations": tables["violations"].orderBy("at_ms", "kind", "topic", "partition"),
@@ -121,12 +141,12 @@ def _fill(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str,
     for name, table in simple.items():
         for key, rows in _by_group(_rows(shown.of(table))).items():
             setattr(made[key], name, rows)
-    sums = tables["progress"].groupBy(*_KEY).agg(fn.sum("twice").alias("duplicates"), fn.sum("lost").alias("lost"))
-    found = {_key(row): row for row in _rows(shown.of(sums))}
-    for key, group in made.items():
-        members = [len(row["members_after"] or ()) for row in group.rebalances]
-        counts: dict[str, Any] = {"members": max(members, default=0)}
-        group.counts = counts | {name: found[key][name] for name in ("duplicates", "lost") if key in found}
+
+
+def _fill_counts(made: dict[Key, GroupReport], shown: ShownGroups, progress: DataFrame) -> None:
+    sums = progress.groupBy(*_KEY).agg(fn.sum("twice").alias("duplicates"), fn.sum("lost").alias("lost"))
+    for row in _rows(shown.of(sums)):
+        made[_key(row)].counts = {name: row[name] for name in ("duplicates", "lost")}
 
 
 def _fill_rebalances(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
@@ -135,7 +155,7 @@ def _fill_rebalances(made: dict[Key, GroupReport], shown: ShownGroups, tables: M
     for key, group in made.items():
         rows = sorted(rebalances.get(key, ()), key=lambda row: (row["prepared_at_ms"], row["rebalance_id"]))
         history = GroupHistory.of(
-            RunContext(key[0], group.to_ms), key[1], {"rebalance": rows, "pauses": pauses.get(key, ())}
+            RunContext(key[0], shown.spans[key][1]), key[1], {"rebalance": rows, "pauses": pauses.get(key, ())}
         )
         cost = history.stopped_ms if history.pauses else {}
         group.rebalances = [

@@ -30,7 +30,7 @@ MakeTable = Callable[[DataFrame, Mapping[str, DataFrame]], DataFrame]
 """A table from the events and the tables before it."""
 
 AT_ONCE: Final = 2
-"""While one table is planned, another is written."""
+"""While one query is planned, another runs."""
 _BY: Final = ("day", "group_id")
 """Columns by which tables lie in folders, as far as they have them."""
 
