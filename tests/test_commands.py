@@ -115,6 +115,13 @@ def test_help_of_a_command_loads_no_heavy_library(command: str) -> None:
     assert sorted(name for name in loaded(command, "--help") if name.partition(".")[0] in heavy) == []
 
 
+def test_a_value_of_a_hundred_thousand_digits_is_refused_in_a_few_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, problem = ended(["simulate", "cold_start", "--seed", "9" * 100_000], capsys)
+    assert code == 2
+    assert "Invalid value for --seed" in problem
+    assert len(problem) < 1_000
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_subcommand_has_help_with_examples_and_exit_codes(
     command: str, capsys: pytest.CaptureFixture[str]

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from cyclopts import App
+    from cyclopts import App, CycloptsError
+    from rich.panel import Panel
 
 EXTRAS: Final = {
     "pipeline": ("pyspark", "py4j", "numpy", "pandas", "pyarrow"),
@@ -232,6 +233,7 @@ def build(called: str = "", *, importable_only: bool = False) -> App:
         version=lambda: version("rejoin"),
         help_format="plaintext",
         help_epilogue=COMMANDS[called].epilogue if called in COMMANDS else None,
+        error_formatter=_readable,
     )
     groups = {command.group: Group.create_ordered(command.group) for command in COMMANDS.values()}
     for order, (name, command) in enumerate(COMMANDS.items()):
@@ -248,3 +250,13 @@ def build(called: str = "", *, importable_only: bool = False) -> App:
         "rejoin.completion:install_completion", name="--install-completion", help="Install completion for your shell."
     )
     return app
+
+
+def _readable(problem: CycloptsError) -> Panel:
+    """The error in its usual form; of a value that is as long as a file, only the beginning."""
+    import re  # noqa: PLC0415
+
+    from cyclopts.panel import CycloptsPanel  # noqa: PLC0415
+
+    text = re.sub(r"[^\s\"]{200,}", lambda value: f"{value[0][:50]}… ({len(value[0]):,} characters)", str(problem))
+    return CycloptsPanel(problem if text == str(problem) else text)
