@@ -144,6 +144,10 @@ OF_OLDER_VERSIONS: Final[tuple[tuple[str, Callable[[int], Iterable[Script]], dic
 )
 """Sets for clusters of transaction versions 1 and 0."""
 
+UNVERIFIED: Final = {"transaction.partition.verification.enable": "false"}
+UNVERIFIED_SEEDS: Final = {2: 414, 1: 316, 0: 416}
+"""The first seed for each transaction version: batches that begin transactions of which no coordinator knows."""
+
 SETS: Final = (
     ScriptSet("one", table),
     ScriptSet("several", _by_hand),
@@ -164,5 +168,15 @@ SETS: Final = (
     ScriptSet("forgotten", forgotten, FORGETFUL),
     ScriptSet("tv1", _version_1, features={"transaction.version": 1}),
     ScriptSet("tv0", _version_0, features={"transaction.version": 0}),
-    ScriptSet("unverified", _unverified, {"transaction.partition.verification.enable": "false"}),
+    *(
+        ScriptSet(
+            f"unverified-sequences{'' if version == 2 else f'-tv{version}'}",
+            partial(sequences, 3, version, first),
+            UNVERIFIED,
+            features={"transaction.version": version},
+            at_once=1,
+        )
+        for version, first in UNVERIFIED_SEEDS.items()
+    ),
+    ScriptSet("unverified", _unverified, UNVERIFIED),
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from rejoin.coordinator.core.partitions.producer_state import ProducerStateEntry, ProducerStateManager
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.keyed import TransactionMarker
-from rejoin.protocol.wire.record_batch import NO_PRODUCER_EPOCH
+from rejoin.protocol.wire.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 _IN_TRANSACTION = 0
 """Where transactions begin does not matter here."""
@@ -44,7 +44,9 @@ class OffsetProducers:
         return self.state.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
 
     def commit(self, producer_id: int, producer_epoch: int) -> None:
-        """A producer commits within a transaction."""
+        """A producer commits within a transaction; without an id it is in none."""
+        if producer_id == NO_PRODUCER_ID:
+            return
         entry = self._entry(producer_id)
         entry.epoch = producer_epoch
         entry.current_txn_first_offset = _IN_TRANSACTION

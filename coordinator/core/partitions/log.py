@@ -205,9 +205,14 @@ class PartitionLog:
     @property
     def last_stable_offset(self) -> int:
         """The end for readers of committed records."""
-        if self.first_unstable_offset is None:
+        first = self.first_unstable_offset
+        if first is None:
             return self.high_watermark
-        return min(self.high_watermark, max(self.first_unstable_offset, self.log_start_offset))
+        if first < self.log_start_offset:
+            # Kafka: UnifiedLog.convertToOffsetMetadataOrThrow. It is the batch with that offset, which may begin below.
+            index = self._index_at(self.log_start_offset)
+            first = self.batches[index].base_offset if index < len(self.batches) else self.log_start_offset
+        return min(self.high_watermark, first)
 
     # --- writing
 
