@@ -300,7 +300,7 @@ class App:
         if owned is not None:
             owned.stop()
         if self.kafka is not None:
-            self.kafka.stop_accepting()
+            await self.kafka.stop_accepting()
         # While the service still answers, so that clients look for another coordinator.
         await self.runtime.drain()
         if self.kafka is not None:

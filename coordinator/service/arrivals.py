@@ -7,7 +7,7 @@ wait to be accepted, and a deadline that passed meanwhile must not win over them
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 _PASSES: Final = 8
@@ -40,3 +40,21 @@ class Arrivals:
                 call()
 
         loop.call_soon(after_a_pass)
+
+
+async def close_servers(servers: Sequence[asyncio.Server]) -> None:
+    """Take no more connections. Those that were accepted by now have got their protocol.
+
+    Without that, asyncio drops a connection that waits for its protocol, without closing it: its client would wait
+    for an answer until it gives up.
+    """
+    loop = asyncio.get_running_loop()
+    for server in servers:
+        # Other loops have servers of their own, without this gap.
+        if isinstance(server, asyncio.Server):
+            for each in server.sockets:
+                loop.remove_reader(each)
+    for _ in range(_PASSES):
+        await asyncio.sleep(0)
+    for server in servers:
+        server.close()

@@ -22,7 +22,7 @@ from aiohttp import web
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import ANONYMOUS
 from rejoin.coordinator.pending_reply import NoReply
-from rejoin.coordinator.service.arrivals import Arrivals
+from rejoin.coordinator.service.arrivals import Arrivals, close_servers
 from rejoin.coordinator.service.defaults import BODY_SECONDS, HEAD_SECONDS, MAX_BODY_BYTES
 from rejoin.coordinator.service.driver import Runtime, Submit
 from rejoin.coordinator.service.http.access import JSON, Access, check_content_type
@@ -136,7 +136,7 @@ class Service:
         """Stop before ``begin``."""
         self._stopping = True
         if self._listening is not None:
-            self._listening.close()
+            await close_servers([self._listening])
         self._server.stop_looking()
         self._server.pre_shutdown()
         with suppress(asyncio.TimeoutError):
@@ -146,7 +146,7 @@ class Service:
         """Stop accepting, answer parked requests, flush the answers, and close the connections."""
         self._serving, self._stopping = False, True
         if self._listening is not None:
-            self._listening.close()
+            await close_servers([self._listening])
         await self.runtime.drain()
         self._views.stop()
         await asyncio.sleep(0)

@@ -13,7 +13,7 @@ from typing import Any, Final
 import structlog
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.service.arrivals import Arrivals
+from rejoin.coordinator.service.arrivals import Arrivals, close_servers
 from rejoin.coordinator.service.driver import Submit
 from rejoin.coordinator.service.kafka.connection import KafkaConnection
 from rejoin.coordinator.service.kafka.requests import NotServed, RequestReader
@@ -87,15 +87,14 @@ class KafkaListener:
         principals = self.security.principals()
         return lambda: TlsConnection(self, name, principals)
 
-    def stop_accepting(self) -> None:
+    async def stop_accepting(self) -> None:
         """Take no more connections."""
-        for server in self._servers:
-            server.close()
-        self._servers.clear()
+        servers, self._servers = self._servers, []
+        await close_servers(servers)
 
     async def stop(self) -> None:
         """Close every connection. What is answered by now is still written."""
-        self.stop_accepting()
+        await self.stop_accepting()
         if self._look is not None:
             self._look.cancel()
             self._look = None
@@ -121,6 +120,7 @@ class KafkaListener:
 
     async def abort(self) -> None:
         """Reset every connection, as when a process ends."""
+        await self.stop_accepting()
         connections = list(self.connections)
         for connection in connections:
             if connection.transport is not None:
