@@ -29,6 +29,13 @@ CAUSES: Final = {
     "store-failure": "the assignment could not be stored",
     "over-capacity": "the group was too large",
     "downgrade": "the last member of the consumer protocol left",
+    "upgrade": "the first member of the consumer protocol joined",
+    "rebalance-expiry": "a member did not give up its partitions in time",
+    "did-not-rejoin": "a member did not rejoin in time",
+    "topic-metadata": "the subscribed topics changed",
+    "regex-resolved": "a regular expression matches other topics",
+    "assignor-changed": "most members ask for another assignor",
+    "failover": "another coordinator went on with it",
     "unknown": "cause unknown",
 }
 """The text of each cause; ``a member`` or ``a static member`` is replaced by its name where known."""
@@ -45,6 +52,13 @@ SHORT_CAUSES: Final = {
     "store-failure": "not stored",
     "over-capacity": "over capacity",
     "downgrade": "downgrade",
+    "upgrade": "upgrade",
+    "rebalance-expiry": "not given up",
+    "did-not-rejoin": "did not rejoin",
+    "topic-metadata": "topics changed",
+    "regex-resolved": "expression",
+    "assignor-changed": "assignor",
+    "failover": "failover",
     "unknown": "unknown",
 }
 """The same for a legend."""
@@ -431,6 +445,7 @@ def _chart(group: GroupReport) -> dict[str, Any]:
                 row.get("stopped_ms"),
                 row.get("generation_to"),
                 reasons.setdefault(reason, len(reasons)) if reason else -1,
+                row.get("given_up"),
             ]
         )
     return {

@@ -142,7 +142,7 @@ def _sessions(events: DataFrame) -> DataFrame:
             last("protocols"),
             last("topics"),
             fn.max("software").alias("software"),
-            fn.max(fn.when(joined, fn.coalesce("kind", modern))).alias("group_protocol"),
+            fn.max(fn.coalesce(fn.when(joined, fn.col("kind")), fn.when(joins, modern))).alias("group_protocol"),
             fn.max(fn.when(joined, fn.col("other"))).alias("same_process_as"),
             fn.min("confidence").alias("sure"),
         )

@@ -37,6 +37,7 @@ _EVENTS: Final = (
     *_MEMBERSHIP,
     *_OF_MEMBERS,
 )
+_TURNS: Final = ("rebalance_started", "rebalance_completed", "group_emptied")
 _GATHERING: Final = ("PreparingRebalance", "Assigning")
 """States in which members that come and go belong to the rebalance that goes on."""
 _HANDING_OUT: Final = ("CompletingRebalance", "Reconciling")
@@ -68,14 +69,16 @@ def _numbered(events: DataFrame) -> DataFrame:
         .where(~is_one_of("group_state_changed") | (fn.col("state") == "Dead"))
         .where(~is_one_of("static_member_replaced") | fn.col("rebalance") | fn.col("state").isin(*_GATHERING))
     )
-    begun = fn.sum(is_one_of("rebalance_started").cast("int")).over(
-        Window.partitionBy(*_STREAM).orderBy("seq").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    )
+    so_far = Window.partitionBy(*_STREAM).orderBy("seq").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    begun = fn.sum(is_one_of("rebalance_started").cast("int")).over(so_far)
+    newest = fn.last(fn.when(is_one_of(*_TURNS), fn.col("event")), ignorenulls=True).over(so_far)
     # A log without states: a member that joins or leaves with no rebalance open makes the next one begin.
     makes_it_begin = is_one_of(*_MEMBERSHIP) & ~fn.col("state").isin(*_GATHERING)
     number = begun + fn.coalesce(makes_it_begin.cast("int"), fn.lit(0))
     # By run and group alone: everything below is then on one side of the shuffle.
-    return rows.hint("repartition", "run_id", "group_id").withColumn("n", number)
+    numbered = rows.hint("repartition", "run_id", "group_id").select("*", number.alias("n"), newest.alias("newest"))
+    # What members do after it, as a static one that is back, belongs to none.
+    return numbered.where(~is_one_of(*_OF_MEMBERS) | (fn.col("newest") == "rebalance_started")).drop("newest")
 
 
 def _gathered(events: DataFrame) -> DataFrame:

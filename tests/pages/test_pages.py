@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from typing import get_args
 
 import pytest
 from jinja2 import UndefinedError
 
 from rejoin import pages
+from rejoin.journal.events.coordinator import CauseClass
 from rejoin.pages import Markup
+from rejoin.pipeline.report.page import CAUSES, SHORT_CAUSES
 
 HOSTILE = "</script><script>alert(1)</script>&\"'"
 SWEEP = dict.fromkeys(("size", "criterion", "not_beaten", "spread", "settings", "pairs", "charts", "failed"), "")
@@ -50,3 +53,10 @@ def test_every_page_has_the_one_palette(package: str) -> None:
 def test_a_service_starts_without_the_templates() -> None:
     check = "import sys, rejoin.coordinator.service.app; sys.exit('jinja2' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+def test_every_cause_of_a_rebalance_has_its_words_on_both_pages() -> None:
+    causes = set(get_args(CauseClass))
+    live = pages.render("rejoin.coordinator.service.pages", "live.html")
+    assert causes <= CAUSES.keys() & SHORT_CAUSES.keys()
+    assert [cause for cause in causes if f'"{cause}": "' not in live] == []

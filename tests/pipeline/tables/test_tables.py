@@ -277,6 +277,7 @@ SCENES["consumer group"] = [
         6_000, 5, [A], [A, B], owned_before=own(A, 0, 1), owned_after=[*own(A, 0), *own(B, 1)], moved=1, regained=0,
         **CONSUMER,
     ),
+    reached(9_000, A, 5),
 ]  # fmt: skip
 
 
