@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from rejoin.journal.events.base import Long, Partitions
+from rejoin.journal.events.base import Partitions
 from rejoin.journal.events.coordinator import Cause, GroupEvent, GroupType, Ownership
 
 ConversionRefusal = Literal[
@@ -28,7 +28,7 @@ class GroupEpochBumped(GroupEvent):
     """A new assignment is needed. ``generation`` is the new group epoch, ``state`` the group's state before."""
 
     generation: int
-    metadata_hash: Long
+    metadata_hash: str
     cause: Cause
     state: str
 

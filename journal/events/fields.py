@@ -20,7 +20,7 @@ MEANINGS: Final = {
     # state
     "group_type": "The protocol of the group: classic | consumer.",
     "member_type": "The protocol that the member speaks: classic | consumer.",
-    "metadata_hash": "A number that stands for the subscribed topics with their partitions.",
+    "metadata_hash": "A number of 64 bits that stands for the subscribed topics with their partitions, as text.",
     "generation": "As the event has it: the old one in rebalance_started, the new one elsewhere; or a group's epoch.",
     "member_epoch": "Epoch of a member of a consumer group; in member_epoch_fenced that of its request.",
     "state": "The group's state: after group_state_changed, before the event elsewhere.",

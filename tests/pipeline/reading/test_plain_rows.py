@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from rejoin.journal.envelope import RowEncoder
 from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.reading.journals import parse
 from rejoin.pipeline.reading.plain_rows import read_plain
@@ -18,6 +19,7 @@ from rejoin.pipeline.reading.text_lines import lines_here
 from rejoin.pipeline.schemas import EVENTS, LINES
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
+from tests.coordinator.core.groups.consumer_node import ConsumerNode
 from tests.fuzz_files import KINDS, TOKENS, edited
 from tests.paths import ROOT
 
@@ -41,6 +43,22 @@ def journals(tmp_path_factory: pytest.TempPathFactory) -> Path:
             kept = [row for row in rows if seen.update([event := json.loads(row)["event"]]) or seen[event] <= EACH]
         path.write_text("".join(kept))
     return folder
+
+
+def test_every_event_of_a_consumer_group_is_one_that_tables_have() -> None:
+    node = ConsumerNode()
+    node.heartbeat("a", 0)
+    node.heartbeat("s", 0, instance_id="one")
+    node.heartbeat("a", 2)
+    node.heartbeat("a", 2, 0, 1)
+    node.heartbeat("s", 3, instance_id="one")
+    node.heartbeat("s", -2, instance_id="one")
+    node.heartbeat("a", 1)
+    encoder = RowEncoder("run", "coordinator", "1")
+    texts = [encoder.encode(seq, 1, event).decode() for seq, event in enumerate(node.events, 1)]
+    columns = {"file": ["f"] * len(texts), "line": list(range(1, len(texts) + 1)), "text": texts}
+    lines = pa.table({**columns, "problem": pa.nulls(len(texts), pa.string())})
+    assert read_plain(lines)[1].to_pylist() == []
 
 
 def must_be_those_of_spark(spark: SparkSession, lines: pa.Table) -> int:

@@ -170,7 +170,7 @@ class GroupEvents:
         cause = changes.cause or _TOPICS_CHANGED
         self._ctx.emit(
             GroupEpochBumped(
-                group_id=group_id, generation=epoch, metadata_hash=value.metadata_hash, cause=cause, state=before
+                group_id=group_id, generation=epoch, metadata_hash=str(value.metadata_hash), cause=cause, state=before
             )
         )
         if progress.rebalance is None or not is_assigning:
