@@ -163,6 +163,7 @@ class StaticMemberReplaced(GroupEvent):
     rebalance: bool
     client_reason: str | None
     member_type: GroupType = "classic"
+    session_timeout_ms: int | None = None
 
 
 class StaticMemberRestored(GroupEvent):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rejoin.journal.events.consumer_groups import ConversionRefused, GroupConverted
-from rejoin.journal.events.coordinator import RebalanceCompleted, RebalanceStarted
+from rejoin.journal.events.coordinator import RebalanceCompleted, RebalanceStarted, StaticMemberReplaced
 from rejoin.protocol.embedded.consumer_protocol import Subscription, encode_partitions, encode_subscription
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, MemberIdentity
@@ -178,6 +178,7 @@ def test_a_static_member_that_comes_back_is_the_same_member_and_no_rebalance_beg
         "a2 reached epoch 2: orders:0-3",
         "Reconciling -> Stable",
     ]
+    assert node.emitted(StaticMemberReplaced)[-1].session_timeout_ms == 45_000
     node.heartbeat("b", 0)
     node.heartbeat("a2", 2, instance_id="one")
     node.heartbeat("a2", 2, 0, 1, instance_id="one")

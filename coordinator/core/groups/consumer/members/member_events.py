@@ -9,7 +9,7 @@ from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMemberM
 from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.journal.events.base import Event
-from rejoin.journal.events.coordinator import MemberJoined, MemberRejoined
+from rejoin.journal.events.coordinator import MemberJoined, MemberRejoined, StaticMemberReplaced
 
 
 def coming(
@@ -64,6 +64,16 @@ def coming(
         member_type=CONSUMER if after.classic is None else CLASSIC,
     )
     return [rejoined]
+
+
+def complete_replacement(events: list[Event], after: ConsumerMemberMetadata, session_timeout_ms: Millis) -> bool:
+    """Whether a static member is replaced; the event of it gets the session timeout of the new one."""
+    for index, event in enumerate(events):
+        if isinstance(event, StaticMemberReplaced):
+            own = session_timeout_ms if after.classic is None else after.classic.session_timeout_ms
+            events[index] = event.model_copy(update={"session_timeout_ms": own})
+            return True
+    return False
 
 
 def _wishes(metadata: ConsumerMemberMetadata) -> tuple[object, ...]:

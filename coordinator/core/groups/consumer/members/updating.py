@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from rejoin.coordinator.core.groups.consumer.group_settings import GroupSettings
-from rejoin.coordinator.core.groups.consumer.members.member_events import coming
+from rejoin.coordinator.core.groups.consumer.members.member_events import coming, complete_replacement
 from rejoin.coordinator.core.groups.consumer.members.reconciliation import Goal, Owned, reconcile
 from rejoin.coordinator.core.groups.consumer.members.regexes import Regexes
 from rejoin.coordinator.core.groups.consumer.members.subscribing import NEW_MEMBER, Before
@@ -28,7 +28,7 @@ from rejoin.coordinator.core.groups.consumer.model.records import current_record
 from rejoin.coordinator.core.groups.consumer.model.state import ConsumerMemberState
 from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.step_context import StepContext
-from rejoin.journal.events.coordinator import Cause, CauseClass, StaticMemberReplaced
+from rejoin.journal.events.coordinator import Cause, CauseClass
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_groups import partition_metadata_tombstone
 
@@ -93,15 +93,16 @@ class Updates:
         regex = self._regexes.subscribe(group, before, after, changes)
         if isinstance(regex, ErrorCode):
             return regex
+        session_timeout_ms = self._settings.session_timeout_ms(group_id)
         # The replacement of a static member says that it joins again.
-        is_replacement = any(isinstance(event, StaticMemberReplaced) for event in changes.events)
+        is_replacement = complete_replacement(changes.events, after, session_timeout_ms)
         changes.events += coming(
             group,
             member_id,
             update.before,
             after,
             state=state,
-            session_timeout_ms=self._settings.session_timeout_ms(group_id),
+            session_timeout_ms=session_timeout_ms,
             rejoins=update.rejoins and not is_replacement,
             reason=update.reason,
         )
