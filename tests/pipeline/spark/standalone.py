@@ -13,6 +13,8 @@ from pathlib import Path
 import psutil
 import pyspark
 
+from rejoin.pipeline.spark.class_archive import archive_options
+from rejoin.pipeline.spark.java import find_java
 from rejoin.pipeline.spark.session import java_environment
 from tests.pipeline.quick import JVM
 
@@ -25,6 +27,7 @@ def standalone(folder: Path, cores: int) -> Iterator[str]:
     home = Path(pyspark.__file__).parent
     environment = {**os.environ, **java_environment(folder), "SPARK_HOME": str(home)}
     environment |= {"SPARK_LOCAL_DIRS": str(folder / "local"), **JVM}
+    environment["SPARK_DAEMON_JAVA_OPTS"] = archive_options(find_java())
     (folder / "local").mkdir()
 
     def start(name: str, *arguments: str) -> subprocess.Popen[bytes]:
