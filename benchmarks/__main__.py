@@ -30,6 +30,7 @@ SHORT: Final = (
     "report.time",
     "assignors",
     "server_assignors",
+    "heartbeats.consumer",
 )
 """Modules of this package with a ``main()``, each done in minutes with ``--quick``, quickest first."""
 

@@ -12,6 +12,7 @@ import org.apache.kafka.clients.consumer.CloseOptions;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
@@ -62,6 +63,8 @@ public final class Member {
             };
             if (given[1].startsWith("~")) {
                 consumer.subscribe(Pattern.compile(given[1].substring(1)), listener);
+            } else if (given[1].startsWith("^")) {
+                consumer.subscribe(new SubscriptionPattern(given[1].substring(1)), listener);
             } else {
                 consumer.subscribe(Arrays.asList(given[1].split(",")), listener);
             }

@@ -14,6 +14,7 @@ from typing import Final
 
 from conformance.kafka.broker import JAVA, Cluster, class_path, kafka_version
 from conformance.kafka.cluster_actions import KafkaActions
+from conformance.members.consumer_lives import CONSUMER_GROUPS, CONSUMER_LIVES
 from conformance.members.lives import LIVES, RECORDS, TOPICS, Life
 from conformance.members.playing import LifePlayer
 from conformance.members.proxy import HOST, Exchange, Proxy
@@ -31,6 +32,7 @@ BROKER: Final = {
     "group.initial.rebalance.delay.ms": "300",
     "auto.create.topics.enable": "false",
     "offsets.topic.num.partitions": "1",
+    **CONSUMER_GROUPS,
 }
 
 JAVA_NAMES: Final = {
@@ -60,7 +62,6 @@ class ProcessPlayer(LifePlayer):
             if (each.life, each.client) == (self.life.name, self.client):
                 settings.update(each.settings)
         if self.client == "java":
-            settings["group.protocol"] = "classic"
             settings["enable.metrics.push"] = "false"
             if "partition.assignment.strategy" in settings:
                 settings["partition.assignment.strategy"] = JAVA_NAMES[settings["partition.assignment.strategy"]]
@@ -192,7 +193,8 @@ def main() -> None:
     parser.add_argument("lives", nargs="*", help="lives to play; all without any")
     parser.add_argument("--into", type=Path, default=GOLDEN, help="the folder to write to")
     given = parser.parse_args()
-    asyncio.run(play([life for life in LIVES if not given.lives or life.name in given.lives], given.into))
+    lives = [life for life in (*LIVES, *CONSUMER_LIVES) if not given.lives or life.name in given.lives]
+    asyncio.run(play(lives, given.into))
 
 
 if __name__ == "__main__":

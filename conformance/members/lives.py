@@ -1,4 +1,4 @@
-"""The lives: what is done to which member, and when. Each is played once by each client, in a group of its own.
+"""The lives of classic groups: what is done to which member, and when. Each client plays each once, in its own group.
 
 A step is a verb with its arguments: ``start NAME [setting=value ...]``, ``close NAME``, ``kill NAME``, ``hang NAME
 MS``, ``settle`` (until no member has joined or left for a while), ``sleep SECONDS``, ``topic NAME PARTITIONS``, ``grow
@@ -18,14 +18,17 @@ SETTINGS: Final = {
     "auto.offset.reset": "earliest",
 }
 
-TOPICS: Final = {"orders": 6}
+TOPICS: Final = {"orders": 6, "dozen": 12}
 RECORDS: Final = 5
 """In each partition of the topics that are there from the start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """One life. ``topics`` as members subscribe to them; ``commit`` is auto, sync, async or none."""
+    """One life. ``commit`` is auto, sync, async or none.
+
+    ``topics`` are names, a pattern of the client's after ``~``, or an expression for the broker after ``^``.
+    """
 
     name: str
     steps: tuple[str, ...]
@@ -33,6 +36,7 @@ class Life:
     commit: str = "auto"
     settings: dict[str, str] = field(default_factory=dict)
     brokers: int = 1
+    protocol: str = "classic"
 
 
 def _many(members: str) -> list[str]:

@@ -35,6 +35,8 @@ async def play(mode: str, topics: str, settings: Mapping[str, str], commands: de
     listener = SayingListener()
     if topics.startswith("~"):
         await consumer.subscribe(pattern=topics[1:], listener=listener)
+    elif topics.startswith("^"):
+        await consumer.subscribe(regex=topics[1:], listener=listener)
     else:
         await consumer.subscribe(topics.split(","), listener=listener)
     try:

@@ -64,14 +64,19 @@ class LifePlayer(ABC):
         return f"{self.group}.{name}"
 
     def _settings(self, name: str, own: Mapping[str, str]) -> dict[str, str]:
-        return {
+        settings = {
             "bootstrap.servers": f"{HOST}:{self._proxy.port}",
             "group.id": self.group,
             "client.id": self.client_id(name),
+            "group.protocol": self.life.protocol,
             **SETTINGS,
             **self.life.settings,
             **own,
         }
+        if self.life.protocol == "consumer":
+            # The broker says how long a session is, and how often a member sends heartbeats.
+            del settings["session.timeout.ms"], settings["heartbeat.interval.ms"]
+        return settings
 
     @abstractmethod
     async def start(self, name: str, settings: dict[str, str]) -> None:

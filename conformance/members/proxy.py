@@ -16,6 +16,10 @@ from typing import Final, NamedTuple, Self
 from rejoin.protocol.brokers.offered_versions import offered
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.api_versions import ApiVersionsResponse
+from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from rejoin.protocol.messages.records.produce import ProduceRequest
 from rejoin.protocol.registry import API_VERSIONS
 from rejoin.protocol.wire.codec import codec_of, read_request_header, unsupported_api_versions_frame
@@ -162,12 +166,27 @@ async def _frame(reader: asyncio.StreamReader) -> bytes:
     return await reader.readexactly(length)
 
 
+def _gives_assignment(exchange: Exchange) -> bool:
+    if isinstance(exchange.response, ConsumerGroupHeartbeatResponse):
+        assignment = exchange.response.assignment
+        return assignment is not None and bool(assignment.topic_partitions)
+    return exchange.api == "SyncGroup" and exchange.response is not None
+
+
+def _moves(exchange: Exchange) -> bool:
+    """Whether a member joins, leaves, or says or is told what it has."""
+    if isinstance(exchange.request, ConsumerGroupHeartbeatRequest):
+        response = exchange.response
+        is_told = isinstance(response, ConsumerGroupHeartbeatResponse) and response.assignment is not None
+        return is_told or exchange.request.member_epoch <= 0 or exchange.request.topic_partitions is not None
+    return exchange.api in {"JoinGroup", "SyncGroup", "LeaveGroup"}
+
+
 async def until_member(proxy: Proxy, client_id: str, since: float, at_most: float = 60.0) -> None:
     """Wait until a member has been given its assignment after an instant."""
     async with asyncio.timeout(at_most):
         while not any(
-            each.client_id == client_id and each.api == "SyncGroup" and each.at >= since and each.response is not None
-            for each in proxy.exchanges
+            each.client_id == client_id and each.at >= since and _gives_assignment(each) for each in proxy.exchanges
         ):
             await asyncio.sleep(0.05)
 
@@ -177,11 +196,7 @@ async def until_quiet(proxy: Proxy, clients: str, seconds: float, at_most: float
     with suppress(TimeoutError):
         async with asyncio.timeout(at_most):
             while True:
-                moves = [
-                    each.at
-                    for each in proxy.exchanges
-                    if each.client_id.startswith(clients) and each.api in {"JoinGroup", "SyncGroup", "LeaveGroup"}
-                ]
+                moves = [each.at for each in proxy.exchanges if each.client_id.startswith(clients) and _moves(each)]
                 now = time.monotonic()
                 waits = any(
                     each.response is None and each.api == "JoinGroup" and now - each.at < at_most / 2

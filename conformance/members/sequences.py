@@ -14,8 +14,11 @@ from typing import Any, Final, NamedTuple
 from conformance.members.proxy import Exchange
 from rejoin.protocol.embedded.consumer_protocol import decode_subscription
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.cluster.metadata import MetadataResponse
 
-MEMBERSHIP: Final = {"FindCoordinator", "JoinGroup", "SyncGroup", "LeaveGroup", "Heartbeat"}
+MEMBERSHIP: Final = {
+    "FindCoordinator", "JoinGroup", "SyncGroup", "LeaveGroup", "Heartbeat", "ConsumerGroupHeartbeat",
+}  # fmt: skip
 OFFSETS: Final = {"OffsetFetch", "OffsetCommit"}
 
 PASSING: Final = ("-> lost", "-> COORDINATOR_LOAD_IN_PROGRESS", "-> NOT_COORDINATOR")
@@ -27,8 +30,16 @@ Sequences = dict[str, list[str]]
 def sequences(exchanges: Iterable[Exchange]) -> Sequences:
     """The lines of one client."""
     found: Sequences = {"membership": [], "offsets": [], "data": []}
+    exchanges = list(exchanges)
+    # Differs: the Java client names topics of offsets by id where the broker can, ours by name.
+    names = {
+        topic.topic_id: topic.name
+        for each in exchanges
+        if isinstance(each.response, MetadataResponse)
+        for topic in each.response.topics
+    }
     for each in exchanges:
-        line = _line(each)
+        line = _line(each, names)
         if line is None or line.endswith(PASSING):
             continue
         line = re.sub(r"more-(java|ours)", "more", line)
@@ -43,7 +54,7 @@ def sequences(exchanges: Iterable[Exchange]) -> Sequences:
     return found
 
 
-def _line(each: Exchange) -> str | None:
+def _line(each: Exchange, names: Mapping[str, str | None]) -> str | None:
     request: Any = each.request
     response: Any = each.response
     match each.api:
@@ -60,13 +71,15 @@ def _line(each: Exchange) -> str | None:
         case "Heartbeat":
             error = _error(response)
             return None if error in ("NONE", "lost") else f"Heartbeat {request.generation_id} -> {error}"
+        case "ConsumerGroupHeartbeat":
+            return _consumer_heartbeat(request, response)
         case "LeaveGroup":
             return " ".join(["LeaveGroup", *(_reason(member.reason) for member in request.members)])
         case "OffsetFetch":
-            return f"OffsetFetch {_partitions(request.groups[0].topics)} stable={request.require_stable}"
+            return f"OffsetFetch {_partitions(request.groups[0].topics, names)} stable={request.require_stable}"
         case "OffsetCommit":
             offsets = [
-                f"{topic.name}-{each.partition_index}={each.committed_offset}"
+                f"{topic.name or names.get(topic.topic_id)}-{each.partition_index}={each.committed_offset}"
                 for topic in request.topics
                 for each in topic.partitions
             ]
@@ -86,6 +99,34 @@ def _line(each: Exchange) -> str | None:
         case "OffsetForLeaderEpoch":
             return "OffsetForLeaderEpoch"
     return each.api
+
+
+def _consumer_heartbeat(request: Any, response: Any) -> str | None:
+    """What a member says, and what it is told; none where that is nothing."""
+    said = [
+        f"{name}={value}"
+        for name, value in (
+            ("instance", request.instance_id),
+            ("rebalance", None if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms),
+            ("topics", None if request.subscribed_topic_names is None else ",".join(request.subscribed_topic_names)),
+            ("regex", request.subscribed_topic_regex),
+            ("assignor", request.server_assignor),
+            ("rack", request.rack_id),
+            ("owns", _partition_count(request.topic_partitions)),
+        )
+        if value is not None
+    ]
+    error = _error(response)
+    told = error
+    if error == "NONE":
+        given = _partition_count(response.assignment.topic_partitions if response.assignment else None)
+        told = f"{response.member_epoch}" + ("" if given is None else f" with {given}")
+    is_idle = told == str(request.member_epoch) and not [each for each in said if not each.startswith("instance")]
+    return None if is_idle else " ".join(["Heartbeat", str(request.member_epoch), *said, "->", told])
+
+
+def _partition_count(topics: Any) -> int | None:
+    return None if topics is None else sum(len(topic.partitions) for topic in topics)
 
 
 def _join(request: Any) -> str:
@@ -127,8 +168,14 @@ def _commit_error(response: Any) -> str:
     return ",".join(sorted(codes)) or "NONE"
 
 
-def _partitions(topics: Any) -> str:
-    return " ".join(sorted(f"{topic.name}-{index}" for topic in topics for index in topic.partition_indexes))
+def _partitions(topics: Any, names: Mapping[str, str | None]) -> str:
+    return " ".join(
+        sorted(
+            f"{topic.name or names.get(topic.topic_id)}-{index}"
+            for topic in topics
+            for index in topic.partition_indexes
+        )
+    )
 
 
 class Difference(NamedTuple):

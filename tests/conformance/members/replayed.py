@@ -10,6 +10,7 @@ from contextlib import redirect_stdout
 from typing import Any
 
 from conformance.members import member
+from conformance.members.consumer_lives import CONSUMER_GROUPS
 from conformance.members.lives import RECORDS, TOPICS, Life
 from conformance.members.playing import LifePlayer
 from conformance.members.proxy import Proxy
@@ -70,7 +71,8 @@ class InProcessPlayer(LifePlayer):
 
 async def _play(life: Life, loop: VirtualLoop) -> dict[str, Any]:
     topics = tuple(InitialTopic(name, partitions) for name, partitions in TOPICS.items())
-    settings = {"group_initial_rebalance_delay_ms": 300, "group_min_session_timeout_ms": 1_000}
+    consumer_groups = {name.replace(".", "_"): value for name, value in CONSUMER_GROUPS.items()}
+    settings = {"group_initial_rebalance_delay_ms": 300, "group_min_session_timeout_ms": 1_000, **consumer_groups}
     async with proxied_brokers(loop, life.brokers, topics, **settings) as brokers:
         kafka = brokers.kafka
         for topic in TOPICS:

@@ -1,0 +1,172 @@
+"""Groups of the consumer protocol through ``Node.step``: a heartbeat beside a classic one; joins in large groups."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import sys
+from time import process_time
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.inputs import Context, Elapsed, Received
+from rejoin.coordinator.core.node import Node
+from rejoin.protocol.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
+from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
+from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
+from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.transcript.driver import HeldLogs, NodeDriver
+
+GROUPS = (1, 100, 10_000)
+BEATS = 20_000
+ROUNDS = 5
+SIZES = (100, 1_000, 10_000)
+JOINS = 50
+AIM: Final = 1.5
+"""The most classic heartbeats that a heartbeat without change may cost."""
+
+_INTERVAL_MS: Final = 1_000
+
+
+class Replies:
+    """Keeps the last reply of a node."""
+
+    def __init__(self) -> None:
+        self.last: Any = None
+
+    def on_reply(self, token: object, response: object) -> None:
+        self.last = response
+
+    def on_event(self, event: object) -> None:
+        pass
+
+
+class Groups:
+    """A node that leads everything, and whose log stores at once."""
+
+    def __init__(self) -> None:
+        counter = itertools.count()
+        settings = Settings(group_initial_rebalance_delay_ms=0, group_consumer_assignment_interval_ms=_INTERVAL_MS)
+        self.replies = Replies()
+        self.driver = NodeDriver(Node(settings, lambda: f"{next(counter):032x}"), HeldLogs(), self.replies)
+        self.driver.see_cluster()
+        for index in range(settings.offsets_topic_num_partitions):
+            self.driver.elect(offsets_partition(index))
+
+    def ask(self, request: Any, version: int) -> Any:
+        self.driver.step(Received(None, request, Context(version, "c")))
+        return self.replies.last
+
+    def create_topic(self, name: str, partitions: int) -> None:
+        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=())
+        self.ask(CreateTopicsRequest(topics=(topic,), timeout_ms=1_000), 7)
+
+    def join(self, group_id: str, member_id: str) -> Any:
+        """A member joins; it is given what is free of its target."""
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=group_id,
+            member_id=member_id,
+            member_epoch=0,
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=("t",),
+            topic_partitions=(),
+        )
+        return self.ask(request, 1)
+
+    def join_classic(self, group_id: str) -> str:
+        """The only member of a classic group, which becomes Stable."""
+        request = JoinGroupRequest(
+            group_id=group_id,
+            session_timeout_ms=1_800_000,
+            rebalance_timeout_ms=300_000,
+            member_id="",
+            protocol_type="benchmark",
+            protocols=(JoinGroupRequestProtocol(name="range", metadata=b""),),
+        )
+        self.driver.step(Received(None, request, Context(3, "c")))
+        self.driver.step(Elapsed())
+        member_id = str(self.replies.last.member_id)
+        self.ask(SyncGroupRequest(group_id=group_id, generation_id=1, member_id=member_id, assignments=()), 4)
+        return member_id
+
+
+def heartbeats(groups: int) -> tuple[float, float]:
+    """Microseconds of a heartbeat without change, and of a classic one: the best of some rounds, taken in turn."""
+    node = Groups()
+    node.create_topic("t", 4)
+    modern, classic = [], []
+    for number in range(groups):
+        epoch = node.join(f"modern-{number}", "m").member_epoch
+        request = ConsumerGroupHeartbeatRequest(group_id=f"modern-{number}", member_id="m", member_epoch=epoch)
+        modern.append(Received(None, request, Context(1, "c")))
+        member_id = node.join_classic(f"classic-{number}")
+        beat = HeartbeatRequest(group_id=f"classic-{number}", generation_id=1, member_id=member_id)
+        classic.append(Received(None, beat, Context(4, "c")))
+    best = [float("inf"), float("inf")]
+    repeats = max(1, BEATS // groups)
+    for _ in range(ROUNDS):
+        for which, beats in enumerate((modern, classic)):
+            best[which] = min(best[which], _seconds(node, beats, repeats) / (repeats * len(beats)))
+    return best[0] * 1e6, best[1] * 1e6
+
+
+def _seconds(node: Groups, beats: list[Received], repeats: int) -> float:
+    step, now = node.driver.node.step, node.driver.now
+    began = process_time()
+    for _ in range(repeats):
+        for beat in beats:
+            step(beat, now)
+    return process_time() - began
+
+
+def joins(members: int) -> tuple[float, float]:
+    """Microseconds of a join in a group of so many: without a target, and of one that computes it."""
+    node = Groups()
+    node.create_topic("t", 2 * members)
+    for number in range(members):
+        node.join("g", f"member-{number:05d}")
+    without, with_target = [], []
+    gc.disable()
+    for number in range(JOINS):
+        began = process_time()
+        node.join("g", f"without-{number}")
+        without.append(process_time() - began)
+    for number in range(max(1, JOINS // 10)):
+        node.driver.now += _INTERVAL_MS
+        began = process_time()
+        node.join("g", f"with-{number}")
+        with_target.append(process_time() - began)
+    gc.enable()
+    return min(without) * 1e6, min(with_target) * 1e6
+
+
+def main() -> int:
+    """Print both tables. Returns 1 where the aim is missed."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("groups", "without change, µs", "classic, µs", "× classic"):
+        table.add_column(heading, justify="right")
+    worst = 0.0
+    for groups in GROUPS:
+        modern, classic = heartbeats(groups)
+        worst = max(worst, modern / classic)
+        table.add_row(f"{groups:,}", f"{modern:.2f}", f"{classic:.2f}", f"{modern / classic:.2f}")
+    console = Console()
+    console.print(table)
+    console.print(f"a heartbeat without change: {worst:.2f} × a classic one, aim ≤ {AIM:g}")
+    table = Table(box=None, pad_edge=False)
+    for heading in ("members", "a join, µs", "a join that computes the target, µs", "of it for each member, µs"):
+        table.add_column(heading, justify="right")
+    for members in SIZES:
+        without, target = joins(members)
+        table.add_row(f"{members:,}", f"{without:.0f}", f"{target:.0f}", f"{target / members:.2f}")
+    console.print(table)
+    return int(worst > AIM)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
