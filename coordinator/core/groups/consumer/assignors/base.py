@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import compress
-from typing import ClassVar, TypeAlias
+from types import MappingProxyType
+from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 Assignments: TypeAlias = Mapping[str, Mapping[str, Collection[int]]]
 """By member id, by topic id: the partitions that the member should have, each once. A member without any may be left
@@ -21,8 +21,10 @@ class SubscriptionKind(StrEnum):
     HETEROGENEOUS = "Heterogeneous"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssignorMember:
+_NOTHING: Final[Mapping[str, Collection[int]]] = MappingProxyType({})
+
+
+class AssignorMember(NamedTuple):
     """What an assignor knows of a member. ``target`` is what it should have so far, which it may not have yet.
 
     Topic ids come in the order of the topics' names: some of Kafka's answers depend on it.
@@ -31,7 +33,7 @@ class AssignorMember:
     instance_id: str | None = None
     rack_id: str | None = None
     topic_ids: Collection[str] = ()
-    target: Mapping[str, Collection[int]] = field(default_factory=dict)
+    target: Mapping[str, Collection[int]] = _NOTHING
 
 
 class ServerAssignor(ABC):

@@ -7,6 +7,7 @@ GroupMetadataManager.maybeUpdateTargetAssignment.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.groups.consumer.assignors import AssignorMember, SubscriptionKind, assignors_of
@@ -18,6 +19,8 @@ from rejoin.coordinator.core.groups.consumer.model.records import target_epoch_r
 from rejoin.coordinator.core.groups.consumer.model.subscriptions import add
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.protocol.java import hash_map_order
+
+_NOTHING: Final[Partitions] = {}
 
 
 def preferred_assignor(counts: Mapping[str, int]) -> str | None:
@@ -78,31 +81,29 @@ class TargetAssignments:
 
         That of the newcomer is written in any case: its record so far says that it has none.
         """
-        topics = self._topics
+        topics, targets = self._topics, group.targets
         ids: dict[frozenset[str], tuple[str, ...]] = {}
         subscriptions = group.subscriptions
         members: dict[str, AssignorMember] = {}
         # Kafka: TargetAssignmentBuilder gives the assignor a hash map of the members.
         for member_id in hash_map_order(list(group.members)):
             member = group.members[member_id]
-            names = frozenset(subscriptions.topics_of(member.metadata))
+            metadata = member.metadata
+            names = frozenset(subscriptions.topics_of(metadata))
             topic_ids = ids.get(names)
             if topic_ids is None:
                 topic_ids = ids[names] = tuple(ids_of(sorted(names), topics))
-            members[member_id] = AssignorMember(
-                instance_id=member.metadata.instance_id,
-                rack_id=member.metadata.rack_id,
-                topic_ids=topic_ids,
-                target=group.targets.get(member_id, {}),
-            )
+            target_before = targets.get(member_id, _NOTHING)
+            members[member_id] = AssignorMember(metadata.instance_id, metadata.rack_id, topic_ids, target_before)
         computed = self.assignors[assignor].assign(members, self._counts(ids.values()), kind)
         for member_id in members:
+            given, before = computed.get(member_id, _NOTHING), targets.get(member_id)
+            if given == before and member_id != newcomer:
+                continue
             target: Partitions = {
-                topic_id: frozenset(partitions)
-                for topic_id, partitions in computed.get(member_id, {}).items()
-                if partitions
+                topic_id: frozenset(partitions) for topic_id, partitions in given.items() if partitions
             }
-            if member_id == newcomer or group.targets.get(member_id) != target:
+            if member_id == newcomer or before != target:
                 changes.write(target_record(group.group_id, member_id, target))
         changes.assignor = assignor
         changes.write(target_epoch_record(group.group_id, group.epoch, now))
