@@ -14,6 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from rejoin.journal.envelope import RowEncoder
+from rejoin.journal.events.simulation import RecordsCompared
 from rejoin.pipeline.commands.interrupts import Interrupts
 from rejoin.pipeline.commands.parser import report
 from rejoin.pipeline.reading.inputs import InputFile
@@ -35,6 +37,23 @@ events:
 """
 
 
+COMPARED = RecordsCompared(
+    reader="ledger",
+    isolation_level="read_committed",
+    topics=["results"],
+    transform_groups=["pay"],
+    commit_modes=["before"],
+    records_in=640,
+    records_read=554,
+    records_twice=0,
+    records_lost=86,
+    records_out_of_order=0,
+    records_aborted=0,
+    records_unread=0,
+    records_to_come=0,
+)
+
+
 def rows_of(tables: Path) -> dict[str, list[str]]:
     return {
         folder.name: sorted(str(row) for row in pq.read_table(folder).to_pylist())
@@ -47,7 +66,9 @@ def test_small_and_large_reports_have_the_same_rows(spark: SparkSession, tmp_pat
     with (tmp_path / "run.jsonl").open("a") as journal:
         journal.write("not a row\n")
     (tmp_path / "producers.jsonl").write_text(lines_of(lives.too_slow))
-    inputs = [tmp_path / "run.jsonl", tmp_path / "producers.jsonl"]
+    compared = RowEncoder("compared", "simulation", "outside").encode(1, 70_000, COMPARED)
+    (tmp_path / "readers.jsonl").write_bytes(compared + b"\n")
+    inputs = [tmp_path / name for name in ("run.jsonl", "producers.jsonl", "readers.jsonl")]
     small = make_report(spark, inputs, tmp_path / "small", small=True)
     large = make_report(spark, inputs, tmp_path / "large", small=False)
     assert [each.findings for each in small.parts] == [each.findings for each in large.parts]
@@ -56,6 +77,7 @@ def test_small_and_large_reports_have_the_same_rows(spark: SparkSession, tmp_pat
     assert small.quarantine_kinds == large.quarantine_kinds == [("not-json", 1)]
     found = rows_of(tmp_path / "small" / "tables")
     assert found == rows_of(tmp_path / "large" / "tables")
+    assert sum("output-lost" in row for row in found["findings"]) == 1
     assert {name for name, rows in found.items() if not rows} <= {"requests", "violations", "progress", "records"}
 
 
