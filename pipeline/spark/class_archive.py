@@ -22,7 +22,8 @@ FOLDER: Final = "REJOIN_SPARK_CLASSES"
 
 def archive_path(java: Java) -> Path:
     """Where the archive of this Java and this Spark lies, if there is one."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path("~", ".cache").expanduser()
+    # Where there is no home, os.path leaves the ~; a container's user may have none, and needs none.
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     folder = os.environ.get(FOLDER) or Path(cache, "rejoin", "spark-classes")
     return Path(folder).absolute() / f"{sha256(_key(java)).hexdigest()[:16]}.jsa"
 

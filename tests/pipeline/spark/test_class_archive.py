@@ -54,6 +54,16 @@ def test_archives_lie_in_the_users_cache(java: Java, monkeypatch: pytest.MonkeyP
     assert archive_path(java).parent == Path("/home/me/.cache/rejoin/spark-classes")
 
 
+def test_a_user_without_a_home_has_no_archive(java: Java, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(_: int) -> None:
+        raise KeyError
+
+    for name in (FOLDER, "HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    assert archive_options(java) == ""
+
+
 def test_options_of_the_user_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Dmine=1")
     monkeypatch.setenv(FOLDER, str(tmp_path))
