@@ -6,24 +6,31 @@ Every column and every rule is there, so that both do the same work; ``tests/pip
 from __future__ import annotations
 
 REBALANCES = """
-with of_groups as (
+with of_all as (
     select *, sum((event = 'rebalance_started')::int) over (partition by run_id, group_id, source, node order by seq)
         + coalesce((event in ('member_joined', 'member_rejoined', 'static_member_replaced', 'member_removed')
-                    and state != 'PreparingRebalance')::int, 0) as n
+                    and state not in ('PreparingRebalance', 'Assigning'))::int, 0) as n,
+        last_value(case when event in ('rebalance_started', 'rebalance_completed', 'group_emptied') then event end
+                   ignore nulls) over (partition by run_id, group_id, source, node order by seq) as newest
     from events
-    where event in ('rebalance_started', 'join_phase_ended', 'assignment_received', 'rebalance_completed',
-                    'group_emptied', 'group_loaded', 'group_deleted', 'member_joined', 'member_rejoined',
-                    'member_removed')
+    where event in ('rebalance_started', 'join_phase_ended', 'target_assignment_computed', 'assignment_received',
+                    'rebalance_completed', 'group_emptied', 'group_loaded', 'group_deleted', 'member_joined',
+                    'member_rejoined', 'member_removed', 'member_reconciled', 'revocation_completed')
        or (event = 'group_state_changed' and state = 'Dead')
-       or (event = 'static_member_replaced' and (rebalance or state = 'PreparingRebalance'))
+       or (event = 'static_member_replaced' and (rebalance or state in ('PreparingRebalance', 'Assigning')))
+), of_groups as (
+    select * from of_all
+    where event not in ('member_reconciled', 'revocation_completed') or newest = 'rebalance_started'
 ), gathered as (
     select run_id, group_id, source, node, n,
         any_value({seq: seq, at_ms: at_ms, generation: generation, previous_state: previous_state, cause: cause,
                    cause_member_id: cause_member_id, cause_group_instance_id: cause_group_instance_id,
-                   client_reason: client_reason, initial: initial, members: members, file: file, line: line})
+                   client_reason: client_reason, initial: initial, members: members, group_type: group_type,
+                   file: file, line: line})
             filter (event = 'rebalance_started') as began,
         any_value({at_ms: at_ms, generation: generation, leader: leader, protocol: protocol, members: members,
-                   absent: absent, join_ms: join_ms}) filter (event = 'join_phase_ended') as met,
+                   absent: absent, join_ms: join_ms}) filter (event in
+            ('join_phase_ended', 'target_assignment_computed')) as met,
         any_value({at_ms: at_ms, leader: leader}) filter (event = 'assignment_received') as given,
         any_value({at_ms: at_ms, generation: generation, leader: leader, previous_leader: previous_leader,
                    protocol: protocol, members: members, members_before: members_before,
@@ -37,7 +44,10 @@ with of_groups as (
             as evicted,
         coalesce(list(member_id order by seq) filter (event = 'static_member_replaced'), []) as replaced,
         max({at_ms: at_ms, seq: seq, member_id: member_id})
-            filter (event in ('member_joined', 'member_rejoined', 'static_member_replaced')) as slowest,
+            filter (event in ('member_joined', 'member_rejoined', 'static_member_replaced', 'member_reconciled'))
+            as slowest,
+        sum(len(partitions)) filter (event = 'revocation_completed') as given_up,
+        sum(revocation_ms) filter (event = 'revocation_completed') as revoking_ms,
         sum(at_ms) filter (event in ('member_joined', 'member_rejoined', 'static_member_replaced')) as joins_at_ms,
         count(*) filter (event in ('member_joined', 'member_rejoined', 'static_member_replaced')) as joins,
         bool_or(confidence != 'exact') as guessed
@@ -49,7 +59,8 @@ with of_groups as (
     select *, case when ending.event = 'rebalance_completed' then 'completed'
                    when ending.event = 'group_emptied' then 'emptied'
                    when ending is not null then 'aborted'
-                   when coalesce(following.previous_state = 'CompletingRebalance', following is not null)
+                   when coalesce(following.previous_state in ('CompletingRebalance', 'Reconciling'),
+                                 following is not null)
                        then 'superseded'
                    when following is not null or taken_over is not null then 'aborted' else 'open' end as outcome,
         coalesce(ending.at_ms, following.at_ms, taken_over) as ended_at_ms
@@ -103,6 +114,8 @@ select run_id, group_id, source, node, rebalance_id, number, began.at_ms as prep
     case when joins > 0 then met.at_ms * joins - joins_at_ms end as members_waiting_ms,
     case when slowest.at_ms >= began.at_ms then slowest.member_id end as slowest_member_id,
     case when slowest.at_ms >= began.at_ms then slowest.at_ms - began.at_ms end as slowest_ms, chain,
+    began.group_type as group_type, case when began.group_type = 'consumer' then coalesce(given_up, 0) end as given_up,
+    case when began.group_type = 'consumer' then coalesce(revoking_ms, 0) end as revocation_ms,
     count(*) over (partition by run_id, group_id, chain) as chain_length,
     case when guessed then 'inferred' else 'exact' end as confidence, began.file as file, began.line as line,
     date '1970-01-01' + (began.at_ms // 86400000)::int as day
@@ -170,14 +183,16 @@ with lives as (
     select *, lead(at_ms) over g as next_start,
         first_value(case when event != 'rebalance_started' then at_ms end ignore nulls) over (
             g rows between 1 following and unbounded following) as next_end
-    from (select run_id, group_id, event, node, source, seq, at_ms, generation, protocol, owned_after, file, line
+    from (select run_id, group_id, event, node, source, seq, at_ms, generation, protocol, group_type, owned_after, file,
+                 line
           from events where event in ('rebalance_started', 'rebalance_completed', 'group_emptied'))
     anti join (select distinct run_id, group_id from lives where how = 'assigned') using (run_id, group_id)
     window g as (partition by run_id, group_id order by at_ms, seq)
 ), given_out as (
     select *, coalesce(lag(until) over p = at_ms and lag(member_id) over p = member_id, false) as goes_on
     from (select * exclude (owned_after), unnest(owned_after, max_depth := 2),
-                 case when protocol = 'cooperative-sticky' then next_end else next_start end as until
+                 case when protocol = 'cooperative-sticky' or group_type = 'consumer' then next_end else next_start end
+                     as until
           from given where event = 'rebalance_completed')
     window p as (partition by run_id, group_id, topic, "partition" order by at_ms, seq)
 ), islands as (
