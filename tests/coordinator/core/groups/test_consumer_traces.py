@@ -14,7 +14,7 @@ from rejoin.protocol.embedded.consumer_protocol import decode_assignment
 from rejoin.protocol.errors import ErrorCode
 from tests.coordinator.core.groups.consumer_traces import CATEGORIES, RecordedTargets, TraceNode, traces
 
-IGNORED: Final = frozenset({"metadataHash", "metadata_hash", "errorMessage", "topicId_", "version_"})
+IGNORED: Final = frozenset({"errorMessage", "topicId_", "version_"})
 REPLACED: Final = (25, 27, 82)
 TOMBSTONES_IN_ANY_ORDER: Final = frozenset({5, 7, 8})
 
