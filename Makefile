@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers search-producers search-transactions idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-transform bank failover client-failover record record-members record-security incident conformance-others clients client-logins clean
+.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers search-producers search-transactions search-consumer idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-transform bank failover client-failover record record-members record-security incident conformance-others clients client-logins clean
 
 setup: $(VENV)/.installed
 
@@ -63,6 +63,10 @@ search-producers: setup
 # The same, with consumers that transform in transactions: all or nothing, once and in order.
 search-transactions: setup
 	$(RUN) -m rejoin search --schedule transactions --seeds $(SEEDS)
+
+# The same, with groups of the consumer protocol, and groups that move from one protocol to the other.
+search-consumer: setup
+	$(RUN) -m rejoin search --schedule consumer --seeds $(SEEDS)
 
 # The same seed, the same bytes in every Python that is found.
 same-bytes: setup

@@ -58,6 +58,7 @@ class ConsumerMemberSnapshot(NamedTuple):
     assigned: Partitions
     pending: Partitions
     target: Partitions
+    is_classic: bool
 
 
 class ConsumerGroupSnapshot(NamedTuple):
@@ -137,6 +138,7 @@ def of_consumer_group(group: ConsumerGroup, offsets: GroupOffsets | None) -> Con
                 same_partitions(member.current.assigned),
                 same_partitions(member.current.pending),
                 group.target_of(member_id),
+                member.is_classic,
             )
             for member_id, member in group.members.items()
         },

@@ -6,7 +6,9 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from rejoin.coordinator.core.inputs import Context, Received
+from rejoin.coordinator.core.snapshots import ConsumerGroupSnapshot
 from rejoin.protocol.message import Request
+from rejoin.protocol.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 from rejoin.protocol.messages.offsets.offset_commit import (
@@ -18,6 +20,7 @@ from rejoin.simulation.kernel import Millis
 from rejoin.simulation.network import Exchange
 
 if TYPE_CHECKING:
+    from rejoin.simulation.actors.cluster import NodeActor
     from rejoin.simulation.actors.consumers import ConsumerActor
     from rejoin.simulation.simulation import Simulation
 
@@ -37,18 +40,43 @@ class MisbehavingClient:
         for group_id in self.simulation.scenario.groups:
             consumers = [each for each in self.simulation.consumers.values() if each.core is not None]
             node = self.simulation.cluster.leader_of(group_id)
-            group = None if node is None else node.group(group_id)
-            if not consumers or node is None or not node.is_up or group is None or not group.members:
+            if not consumers or node is None or not node.is_up:
                 continue
+            asked = self._ask_group(node, group_id)
+            if asked is not None:
+                request, version = asked
+                exchange = voided(consumers[0], node.index, request, version, world.now)
+                node.hand_in(Received(exchange, request, Context(version, "misbehaving")))
+        if world.now < self.until:
+            world.control(world.now + self.every_ms, self._ask)
+
+    def _ask_group(self, node: NodeActor, group_id: str) -> tuple[Request, int] | None:
+        """What to ask a group that is there."""
+        group, modern = node.group(group_id), node.consumer_group(group_id)
+        if group is not None and group.members:
             member_id = self.random.choice([*group.members, "unknown-1"])
             member = group.members.get(member_id)
             generation = group.generation - (1 if member is not None else 0)
             instance_id = None if member is None else member.group_instance_id
-            request, version = self._request(group_id, member_id, instance_id, generation)
-            exchange = voided(consumers[0], node.index, request, version, world.now)
-            node.hand_in(Received(exchange, request, Context(version, "misbehaving")))
-        if world.now < self.until:
-            world.control(world.now + self.every_ms, self._ask)
+            return self._request(group_id, member_id, instance_id, generation)
+        if modern is not None and modern.members:
+            return self._modern_request(modern)
+        return None
+
+    def _modern_request(self, group: ConsumerGroupSnapshot) -> tuple[Request, int]:
+        """With an epoch that the member does not have, or with an id that no member has."""
+        member_id = self.random.choice([*group.members, *group.members, "unknown-1"])
+        member = group.members.get(member_id)
+        epoch = max(1, (7 if member is None else member.epoch) + self.random.choice((-1, 1, 3)))
+        instance_id = None if member is None else member.group_instance_id
+        if member is not None and epoch == member.epoch:
+            epoch += 1
+        if self.random.random() < 0.5:
+            heartbeat = ConsumerGroupHeartbeatRequest(
+                group_id=group.group_id, member_id=member_id, member_epoch=epoch, instance_id=instance_id
+            )
+            return heartbeat, 1
+        return self._commit(group.group_id, member_id, instance_id, epoch), 9
 
     def _request(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> tuple[Request, int]:
         kind = self.random.randrange(3)
@@ -66,6 +94,9 @@ class MisbehavingClient:
                 protocol_name=None,
                 assignments=(),
             ), 4
+        return self._commit(group_id, member_id, instance_id, generation), 8
+
+    def _commit(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> OffsetCommitRequest:
         topic = self.simulation.scenario.topics_of(group_id)[0]
         entry = OffsetCommitRequestPartition(partition_index=0, committed_offset=0, committed_metadata="")
         return OffsetCommitRequest(
@@ -74,7 +105,7 @@ class MisbehavingClient:
             member_id=member_id,
             group_instance_id=instance_id,
             topics=(OffsetCommitRequestTopic(name=topic, partitions=(entry,)),),
-        ), 8
+        )
 
 
 def voided(client: ConsumerActor, node: int, request: Request, version: int, now: Millis) -> Exchange:

@@ -96,7 +96,7 @@ def _play(
 
 def search(
     seeds: str,
-    schedule: Literal["faults", "failovers", "producers"],
+    schedule: Literal["faults", "failovers", "producers", "transactions", "consumer"],
     minutes: float | None,
     into: Path | None,
     *,

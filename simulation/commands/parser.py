@@ -51,7 +51,7 @@ def run(
 def search(
     *,
     seeds: str = "0:200",
-    schedule: Literal["faults", "failovers", "producers"] = "faults",
+    schedule: Literal["faults", "failovers", "producers", "transactions", "consumer"] = "faults",
     minutes: float | None = None,
     shrink: bool = True,
     into: Path | None = None,
@@ -63,7 +63,8 @@ def search(
     seeds
         Seeds to play: A:B from A up to but excluding B, or one number.
     schedule
-        Kind of scenarios: faults of every kind, mostly failovers of nodes, or idempotent producers.
+        Kind of scenarios: faults of every kind, mostly failovers of nodes, idempotent producers, consumers that
+        transform in transactions, or groups of the consumer protocol and groups that move to it.
     minutes
         Stop after this many minutes.
     shrink

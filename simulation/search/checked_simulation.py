@@ -12,8 +12,10 @@ from rejoin.journal.events.client import PartitionsAssigned
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import NodeActor, Watcher
 from rejoin.simulation.kernel import Actor, Millis
+from rejoin.simulation.scenario.protocols import protocols_of
 from rejoin.simulation.search import checks
 from rejoin.simulation.search.observations import Observations, ObservedStep, Violation
+from rejoin.simulation.search.observed_consumer_groups import ObservedConsumerGroups
 from rejoin.simulation.search.observed_transactions import ObservedTransactions
 from rejoin.simulation.simulation import Simulation
 
@@ -29,6 +31,10 @@ class CheckedSimulation(Watcher):
         self.observed = Observations(simulation)
         if simulation.scenario.transactional_ids():
             self.observed.transactions = ObservedTransactions(simulation)
+        self.checks = checks.CLASSIC
+        if any("consumer" in protocols_of(simulation.scenario, each) for each in simulation.scenario.groups):
+            self.observed.consumer_groups = ObservedConsumerGroups(simulation)
+            self.checks = checks.MIGRATING
         self.every_ms = every_ms
         self._epoch_before = -1
         for node in simulation.cluster.nodes:
@@ -45,7 +51,7 @@ class CheckedSimulation(Watcher):
             faults = max((event.at for event in simulation.scenario.events), default=0)
             for until in range(faults + LONGEST_FAULT_MS, horizon, 2_000):
                 simulation.world.run(until)
-                if transactions.is_settled() and not any(True for _ in self._problems(checks.AT_THE_END)):
+                if transactions.is_settled() and not any(True for _ in self._problems(self.checks.at_the_end)):
                     return
         simulation.world.run(horizon)
 
@@ -57,25 +63,25 @@ class CheckedSimulation(Watcher):
 
     def after(self, node: NodeActor, what: Input, effects: list[Effect]) -> None:
         step = ObservedStep(node, what, effects, self.simulation.world.now, self._epoch_before)
-        for check in checks.EACH_STEP:
+        for check in self.checks.each_step:
             for problem in check(self.observed, step):
                 raise Violation(check.__name__, step.now, problem)
         self.observed.after(step)
 
     def _on_event(self, _: Actor, event: Event, now: Millis) -> None:
         if isinstance(event, PartitionsAssigned) and event.partitions:
-            for check in checks.ON_ASSIGNMENT:
+            for check in self.checks.on_assignment:
                 for problem in check(self.observed, event):
                     raise Violation(check.__name__, now, problem)
 
     def _check_whole(self, _: object) -> None:
-        self._run_checks(checks.NOW_AND_THEN)
+        self._run_checks(self.checks.now_and_then)
         self.simulation.world.control(self.simulation.world.now + self.every_ms, self._check_whole)
 
     def at_the_end(self) -> None:
         """Check what must hold when the faults have been over for long enough."""
-        self._run_checks(checks.NOW_AND_THEN)
-        self._run_checks(checks.AT_THE_END)
+        self._run_checks(self.checks.now_and_then)
+        self._run_checks(self.checks.at_the_end)
 
     def _run_checks(self, all_checks: tuple[checks.WholeCheck, ...]) -> None:
         for violation in self._problems(all_checks):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from rejoin.client.assignors.cooperative_sticky import CooperativeStickyAssignor
-from rejoin.coordinator.core.effects import Effect, Reply
+from rejoin.coordinator.core.effects import Append, Effect, Reply
 from rejoin.coordinator.core.groups.classic.state import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE
 from rejoin.coordinator.core.inputs import Elected, Input, Received
 from rejoin.coordinator.core.snapshots import GroupSnapshot
@@ -40,6 +40,9 @@ from rejoin.simulation.network import Exchange
 from rejoin.simulation.output.ownership import GroupPartition
 from rejoin.simulation.search.observed_transactions import ObservedTransactions
 from rejoin.simulation.simulation import Simulation
+
+if TYPE_CHECKING:
+    from rejoin.simulation.search.observed_consumer_groups import ObservedConsumerGroups
 
 NEW_MEMBER_MS = 300_000
 
@@ -105,6 +108,17 @@ class ObservedStep:
             if group is not None:
                 yield group
 
+    def concerns(self, group_id: str) -> bool:
+        """Whether this step emitted events of a group, or wrote records of a consumer group."""
+        for effect in self.effects:
+            if getattr(effect, "group_id", None) == group_id:
+                return True
+            if isinstance(effect, Append) and effect.records:
+                key = getattr(effect.records[0], "key", None)
+                if key is not None and getattr(key.data, "group_id", None) == group_id:
+                    return True
+        return False
+
     def serves(self, group_id: str) -> bool:
         shard = self.node.shard(group_id)
         return shard is not None and shard.is_active
@@ -143,6 +157,8 @@ class Observations:
     """Groups to which a static member came back without a rebalance, and that have not completed one since."""
     transactions: ObservedTransactions | None = None
     """Where consumers transform in transactions."""
+    consumer_groups: ObservedConsumerGroups | None = None
+    """Where groups use the consumer protocol, or move to it."""
     _active: tuple[int, list[tuple[NodeActor, GroupSnapshot]]] = (-1, [])
 
     # -- observing
@@ -152,6 +168,8 @@ class Observations:
         if not isinstance(what, Received) or not isinstance(what.token, Exchange):
             return
         self.open[what.token] = (node, node.incarnation, self.simulation.world.now)
+        if self.consumer_groups is not None:
+            self.consumer_groups.before(node, what)
         if isinstance(what.request, OffsetCommitRequest):
             request = what.request
             verdict = self.commit_verdicts[what.token] = self._commit_verdict(node, request)
@@ -162,6 +180,8 @@ class Observations:
 
     def after(self, step: ObservedStep) -> None:
         """Observe a step that has passed the checks."""
+        if self.consumer_groups is not None:
+            self.consumer_groups.after(step, self)
         for effect in step.effects:
             if isinstance(effect, Reply):
                 if isinstance(effect.token, Exchange):

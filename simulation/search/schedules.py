@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.scenario.durations import parse_duration
+from rejoin.simulation.search.migrating import migrating_scenario
 from rejoin.simulation.search.transforming import transforming_scenario
 
 Schedule: TypeAlias = Callable[[int], dict[str, Any]]
@@ -272,5 +273,6 @@ SCHEDULES: Final[dict[str, Schedule]] = {
     "failovers": failover_scenario,
     "producers": producing_scenario,
     "transactions": transforming_scenario,
+    "consumer": migrating_scenario,
 }
 """What a search may play, by name."""

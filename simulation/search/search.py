@@ -63,7 +63,7 @@ def play_checked(data: dict[str, Any], *, transcript: bool = False) -> CheckedRu
     # The recorder comes first: it must have seen the step that breaks a rule.
     recorders = [GroupTranscript(simulation, group_id) for group_id in scenario.groups] if transcript else []
     checked = CheckedSimulation(simulation)
-    MisbehavingClient(simulation, 7_000, FAULTS_MS)
+    MisbehavingClient(simulation, 7_000 if checked.observed.consumer_groups is None else 1_900, FAULTS_MS)
     violation: Violation | None = None
     try:
         checked.run()

@@ -8,11 +8,12 @@ specification says; they do not ask the code that they check.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from rejoin.journal.events.client import PartitionsAssigned
 from rejoin.simulation.search.checks import (
     assignments,
+    consumer_groups,
     convergence,
     generations,
     logs,
@@ -82,3 +83,48 @@ AT_THE_END: Final[tuple[WholeCheck, ...]] = (
     transactions.a_transaction_is_visible_in_part,
 )
 """When the faults have been over for long enough."""
+
+
+class CheckSet(NamedTuple):
+    """The checks of one kind of runs, by when they look."""
+
+    each_step: tuple[StepCheck, ...]
+    on_assignment: tuple[AssignmentCheck, ...]
+    now_and_then: tuple[WholeCheck, ...]
+    at_the_end: tuple[WholeCheck, ...]
+
+
+CLASSIC: Final = CheckSet(EACH_STEP, ON_ASSIGNMENT, NOW_AND_THEN, AT_THE_END)
+"""For runs in which all groups are classic ones."""
+
+MIGRATING: Final = CheckSet(
+    (
+        requests.the_core_fails,
+        requests.a_request_is_answered_twice,
+        offsets.a_commit_is_acknowledged_before_it_is_stored,
+        consumer_groups.a_partition_has_two_holders,
+        consumer_groups.a_reconciled_member_has_more_than_its_target,
+        consumer_groups.an_epoch_goes_back,
+        consumer_groups.an_epoch_is_answered_before_it_is_stored,
+        consumer_groups.a_member_with_another_epoch_is_accepted,
+        consumer_groups.a_member_commits_with_another_epoch,
+        consumer_groups.a_member_says_that_it_gave_up_what_it_has,
+        consumer_groups.a_consumer_group_member_is_removed_that_beat_in_time,
+        consumer_groups.a_migration_loses_a_commit,
+    ),
+    (consumer_groups.a_partition_has_two_owners,),
+    (
+        requests.a_request_is_never_answered,
+        consumer_groups.a_silent_consumer_group_member_stays,
+        consumer_groups.a_member_never_gives_up_its_partitions,
+        consumer_groups.a_group_differs_from_its_log,
+        logs.an_offsets_partition_has_two_leaders,
+    ),
+    (
+        consumer_groups.a_member_does_not_reach_its_target,
+        consumer_groups.a_commit_is_gone,
+        consumer_groups.a_partition_of_a_consumer_group_is_left_without_an_owner,
+        convergence.memory_grows,
+    ),
+)
+"""For runs with consumer groups, and with groups that move from one protocol to the other."""

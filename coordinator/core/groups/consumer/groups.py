@@ -141,15 +141,15 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
     def timer_fired(self, group: ConsumerGroup, key: TimerKey) -> None:
         match key.kind:
             case GroupTimer.MEMBER_SESSION:
-                self._removals.time_out(group, key.name, "session-expiry")
+                self._removals.time_out(group, key, "session-expiry")
             case GroupTimer.REBALANCE:
                 epoch = self._timers.rebalance_epoch(group, key.name)
                 if epoch is not None:
-                    self._removals.rebalance_timed_out(group, key.name, epoch)
+                    self._removals.rebalance_timed_out(group, key, epoch)
             case GroupTimer.MEMBER_JOIN:
-                self._removals.time_out(group, key.name, "did-not-rejoin")
+                self._removals.time_out(group, key, "did-not-rejoin")
             case GroupTimer.MEMBER_SYNC:
-                self._removals.time_out(group, key.name, "sync-expiry")
+                self._removals.time_out(group, key, "sync-expiry")
 
     def regexes_resolved(self, what: RegexesResolved) -> None:
         """The topics of a group's expressions have been found."""

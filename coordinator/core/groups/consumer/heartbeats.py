@@ -127,6 +127,7 @@ class ConsumerHeartbeats:
             and self._ctx.now < group.refresh.at
             and group.refresh.group_epoch <= group.epoch
             and not group.subscriptions.regexes
+            and not group.needs_epoch
             and len(group.subscriptions.server_assignors) < 2
             and not self._writes.is_writing(group.group_id)
         )

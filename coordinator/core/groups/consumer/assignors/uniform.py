@@ -7,6 +7,7 @@ what each keeps; what none keeps goes to those with room, in order.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import TypeAlias
 
 from rejoin.coordinator.core.groups.consumer.assignors.base import (
@@ -54,6 +55,8 @@ def assign_homogeneous(members: Mapping[str, AssignorMember], partition_counts: 
         return {}
     quota, extras = divmod(sum(partition_counts.values()), len(members))
     runs = _unassigned(members, partition_counts)
+    if _overlap(members, partition_counts, runs):
+        members = _without_overlaps(members)
     unfilled: list[tuple[_Target, int]] = []
     assigned: dict[str, Mapping[str, Collection[int]]] = {}
     left = len(members)
@@ -85,6 +88,28 @@ def _unassigned(members: Mapping[str, AssignorMember], partition_counts: Mapping
                 held[topic_id] = [partitions]
     runs = ((topic_id, unassigned(count, held.get(topic_id, ()))) for topic_id, count in partition_counts.items())
     return [(topic_id, free) for topic_id, free in runs if free]
+
+
+def _overlap(members: Mapping[str, AssignorMember], partition_counts: Mapping[str, int], runs: Iterable[_Run]) -> bool:
+    """Whether two members have the same partition as their target: after an append failed that others were built on."""
+    held = sum(
+        len(parts) for each in members.values() for topic, parts in each.target.items() if topic in partition_counts
+    )
+    return held > sum(partition_counts.values()) - sum(len(free) for _, free in runs)
+
+
+def _without_overlaps(members: Mapping[str, AssignorMember]) -> dict[str, AssignorMember]:
+    """The members, each with what no member before it has."""
+    taken: dict[str, set[int]] = {}
+    found: dict[str, AssignorMember] = {}
+    for member_id, member in members.items():
+        target = {}
+        for topic_id, partitions in member.target.items():
+            others = taken.setdefault(topic_id, set())
+            target[topic_id] = frozenset(partitions) - others
+            others |= target[topic_id]
+        found[member_id] = replace(member, target=target)
+    return found
 
 
 def _kept(

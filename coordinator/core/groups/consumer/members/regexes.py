@@ -143,6 +143,6 @@ class Regexes:
             changes.write(regex_record(group.group_id, regex, found))
         new_hash = metadata_hash(group.subscriptions.topics, self._topics)
         if is_changed or new_hash != group.metadata_hash:
-            changes.write(epoch_record(group.group_id, group.epoch + 1, new_hash))
+            changes.write(epoch_record(group.group_id, group.next_epoch, new_hash))
             group.refresh = RefreshDeadline(self._ctx.now + REFRESH_MS, group.epoch)
         self._writes.commit(group.group_id, changes, lambda _: None)

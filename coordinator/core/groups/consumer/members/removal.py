@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from rejoin.coordinator.core.groups.consumer.members.timers import MemberTimers
 from rejoin.coordinator.core.groups.consumer.model.changes import Changes, OnWritten, Writes
@@ -21,15 +22,11 @@ from rejoin.coordinator.core.groups.consumer.model.records import (
     target_epoch_record,
 )
 from rejoin.coordinator.core.groups.consumer.model.state import STATIC_LEAVE_EPOCH
+from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.consumer_groups import StaticMemberLeft
 from rejoin.journal.events.coordinator import Cause, MemberRemoved, RemovalCause
-from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_groups import partition_metadata_tombstone, regular_expression_record
-
-
-def _ignored(_: ErrorCode) -> None:
-    """A timer has fired: no client waits for it."""
 
 
 class Removals:
@@ -48,7 +45,7 @@ class Removals:
         group: ConsumerGroup,
         member_ids: Sequence[str],
         cause: RemovalCause,
-        on_written: OnWritten = _ignored,
+        on_written: OnWritten,
         reason: str | None = None,
     ) -> None:
         """Remove members for good, all with one new group epoch."""
@@ -78,7 +75,7 @@ class Removals:
             if regex and regex not in group.subscriptions.regexes:
                 changes.write(regular_expression_record(group_id, regex, None))
         new_hash = metadata_hash(group.subscriptions.topics, self._topics)
-        changes.write(epoch_record(group_id, group.epoch + 1, new_hash))
+        changes.write(epoch_record(group_id, group.next_epoch, new_hash))
         if group.has_partition_metadata:
             changes.write(partition_metadata_tombstone(group_id))
         if not group.members:
@@ -105,16 +102,19 @@ class Removals:
 
     # --- timers
 
-    def time_out(self, group: ConsumerGroup, member_id: str, cause: RemovalCause) -> None:
+    def time_out(self, group: ConsumerGroup, key: TimerKey, cause: RemovalCause) -> None:
         """What a member had to do did not come in time."""
+        member_id = key.name
         if member_id in group.members:
-            self.remove(group, [member_id], cause)
+            self.remove(group, [member_id], cause, partial(self._timers.retry, key))
 
-    def rebalance_timed_out(self, group: ConsumerGroup, member_id: str, epoch: int) -> None:
+    def rebalance_timed_out(self, group: ConsumerGroup, key: TimerKey, epoch: int) -> None:
         """A member did not give up its partitions in time; one that has moved on since is left alone."""
+        member_id = key.name
         member = group.members.get(member_id)
         if member is not None and member.current.epoch == epoch:
-            self.remove(group, [member_id], "rebalance-expiry")
+            retry = partial(self._timers.retry_rebalance, group.group_id, key, epoch)
+            self.remove(group, [member_id], "rebalance-expiry", retry)
 
 
 def _removed(

@@ -5,11 +5,18 @@ Kafka: GroupMetadataManager.scheduleConsumerGroupSessionTimeout and its neighbou
 
 from __future__ import annotations
 
+from typing import Final
+
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember
 from rejoin.coordinator.core.groups.timers import GroupTimer, member_timer
 from rejoin.coordinator.core.inputs import Millis
+from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
+from rejoin.protocol.errors import ErrorCode
+
+RETRY_MS: Final[Millis] = 500
+"""After this a timer fires again whose records could not be written."""
 
 
 class MemberTimers:
@@ -36,6 +43,18 @@ class MemberTimers:
     def rebalance_epoch(self, group: ConsumerGroup, member_id: str) -> int | None:
         """The epoch at which the rebalance timer that fires now was set."""
         return self._rebalancing.pop((group.group_id, member_id), None)
+
+    def retry(self, key: TimerKey, error: ErrorCode) -> None:
+        """What a timer wrote is in the log, or could not be written: then it fires again."""
+        # Kafka: CoordinatorRuntime.EventBasedCoordinatorTimer.schedule. A shard that resigns cancels its timers.
+        if error is not ErrorCode.NONE and self._ctx.deadlines.at(key) is None:
+            self._ctx.deadlines.set(key, self._ctx.now + RETRY_MS)
+
+    def retry_rebalance(self, group_id: str, key: TimerKey, epoch: int, error: ErrorCode) -> None:
+        """The same for a rebalance timer."""
+        if error is not ErrorCode.NONE:
+            self._rebalancing.setdefault((group_id, key.name), epoch)
+            self.retry(key, error)
 
     def start_join(self, group: ConsumerGroup, member: ConsumerMember) -> None:
         """A classic member was asked to join again; the first time counts."""

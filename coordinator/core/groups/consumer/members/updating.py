@@ -125,11 +125,13 @@ class Updates:
     ) -> bool:
         """A new group epoch, if a new assignment is needed; returns whether the topics were looked at."""
         now, refresh = self._ctx.now, group.refresh
+        bump = bump or group.needs_epoch
         if not bump and now < refresh.at and refresh.group_epoch <= group.epoch:
             return False
         new_hash = metadata_hash(group.subscriptions.without(dropped), self._topics)
         if bump or new_hash != group.metadata_hash:
-            changes.write(epoch_record(group.group_id, group.epoch + 1, new_hash))
+            changes.write(epoch_record(group.group_id, group.next_epoch, new_hash))
+            changes.make((), group.repaired)
         if group.has_partition_metadata:
             changes.write(partition_metadata_tombstone(group.group_id))
         if not is_new_group:

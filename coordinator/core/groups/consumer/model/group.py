@@ -7,7 +7,7 @@ of a partition costs a look at all members. Kafka: ConsumerGroup, ModernGroup.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -79,6 +79,8 @@ class ConsumerGroup:
     """As of the last change of a member. Kafka: resolved expressions do not change it by themselves."""
     quiet_until: Millis = 0
     """Until then heartbeats that say nothing new change nothing. Every change of the group ends it."""
+    needs_epoch: bool = False
+    """Whether its targets may be incomplete, so that the next request has to bump the epoch."""
     persisted: bool = False
     shown_state: ConsumerGroupState = ConsumerGroupState.EMPTY
     """The state that the last event named."""
@@ -289,6 +291,19 @@ class ConsumerGroup:
                     if epochs.get(partition, current.epoch) <= current.epoch:
                         epochs[partition] = current.epoch
 
+    def repair(self) -> None:
+        """A change has failed of which others were made: find anew who holds what, and have all assigned anew."""
+        self.needs_epoch = True
+        self.quiet_until = 0
+        self.partition_epochs.clear()
+        for member in self.members.values():
+            self._hold(member.current, member.current.assigned, member.current.pending)
+
+    def repaired(self) -> Callable[[], object]:
+        """The epoch is bumped; returns what undoes that."""
+        before, self.needs_epoch = self.needs_epoch, False
+        return lambda: setattr(self, "needs_epoch", before)
+
     def look_at_topics(self) -> None:
         """Have the next heartbeat look at the subscribed topics."""
         self.refresh.at = self.quiet_until = 0
@@ -299,6 +314,13 @@ class ConsumerGroup:
         return epochs is not None and partition in epochs
 
     # --- questions
+
+    @property
+    def next_epoch(self) -> int:
+        """The next group epoch. After a change that failed it is beyond what members have been answered."""
+        if not self.needs_epoch:
+            return self.epoch + 1
+        return max(self.epoch, self.assignment_epoch, *(each.current.epoch for each in self.members.values())) + 1
 
     @property
     def modern_members(self) -> int:

@@ -67,7 +67,8 @@ class ConsumerReplay:
         """A group that is in no record yet."""
         return ConsumerGroup(group_id, self._partition, self._topics)
 
-    def _known(self, group_id: str) -> ConsumerGroup | None:
+    def known(self, group_id: str) -> ConsumerGroup | None:
+        """The consumer group of this id, if there is one."""
         group = self._groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
@@ -97,7 +98,7 @@ class ConsumerReplay:
     def _epoch(self, record: ConsumerGroupMetadataRecord) -> Undo:
         group_id = record.key.data.group_id
         if record.value is None:
-            known = self._known(group_id)
+            known = self.known(group_id)
             if known is None:
                 return _nothing
             del self._groups[group_id]
@@ -111,7 +112,7 @@ class ConsumerReplay:
 
     def _partition_metadata(self, record: ConsumerGroupPartitionMetadataRecord) -> Undo:
         group_id = record.key.data.group_id
-        known = self._known(group_id)
+        known = self.known(group_id)
         if record.value is None and known is None:
             return _nothing
         group, undo = self._group(group_id)
@@ -125,7 +126,7 @@ class ConsumerReplay:
     def _target_epoch(self, record: ConsumerGroupTargetAssignmentMetadataRecord) -> Undo:
         group_id = record.key.data.group_id
         if record.value is None:
-            known = self._known(group_id)
+            known = self.known(group_id)
             if known is None:
                 return _nothing
             undo: Undo = partial(known.set_assignment_epoch, known.assignment_epoch, known.assignment_at)
@@ -141,7 +142,7 @@ class ConsumerReplay:
     def _target(self, record: ConsumerGroupTargetAssignmentMemberRecord) -> Undo:
         key = record.key.data
         if record.value is None:
-            known = self._known(key.group_id)
+            known = self.known(key.group_id)
             if known is None or key.member_id not in known.targets:
                 return _nothing
             undo: Undo = partial(known.set_target, key.member_id, known.targets[key.member_id])
@@ -158,7 +159,7 @@ class ConsumerReplay:
     def _member(self, record: ConsumerGroupMemberMetadataRecord) -> Undo:
         key = record.key.data
         if record.value is None:
-            known = self._known(key.group_id)
+            known = self.known(key.group_id)
             member = None if known is None else known.members.get(key.member_id)
             if known is None or member is None:
                 return _nothing
@@ -176,7 +177,7 @@ class ConsumerReplay:
     def _current(self, record: ConsumerGroupCurrentMemberAssignmentRecord) -> Undo:
         key = record.key.data
         if record.value is None:
-            known = self._known(key.group_id)
+            known = self.known(key.group_id)
             member = None if known is None else known.members.get(key.member_id)
             if known is None or member is None:
                 return _nothing
@@ -198,7 +199,7 @@ class ConsumerReplay:
     def _regex(self, record: ConsumerGroupRegularExpressionRecord) -> Undo:
         key = record.key.data
         if record.value is None:
-            known = self._known(key.group_id)
+            known = self.known(key.group_id)
             if known is None:
                 return _nothing
             before = known.subscriptions.resolve(key.regular_expression, None)
