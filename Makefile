@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers search-producers search-transactions search-consumer idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-transform bank failover client-failover record record-members record-security incident conformance-others clients client-logins clean
+.PHONY: setup test check lint demo bench bench-long bench-day bench-protocols search search-failovers search-producers search-transactions search-consumer idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-transform bank failover client-failover record record-members record-security incident conformance-others clients client-logins clean
 
 setup: $(VENV)/.installed
 
@@ -76,6 +76,10 @@ same-bytes: setup
 bench-day: setup
 	$(RUN) -m benchmarks.simulation --day
 	$(RUN) -m benchmarks.simulation --same
+
+# 24 hours of 1,000 consumers for both protocols: rebalances, who stopped, what was unowned, late and twice, and the CPU.
+bench-protocols: setup
+	$(RUN) -m benchmarks.simulation --protocols
 
 # A thousand scenarios with and without the skipping of idle time: the events must be equal.
 idle-seeds: setup

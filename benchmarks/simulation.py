@@ -2,6 +2,7 @@
 
     python -m benchmarks.simulation             everything but the long day
     python -m benchmarks.simulation --day       1,000 consumers, 10,000 partitions, 24 hours, hourly rolling deploys
+    python -m benchmarks.simulation --protocols that day for both protocols, with records: what deploys cost groups
     python -m benchmarks.simulation --same      some minutes of that day with and without skipping: equal events?
 
 Ratios are taken within one run; machines differ, ratios travel.
@@ -30,6 +31,8 @@ GROUPS = (20, 1)
 """Of the day: into how many groups its consumers are divided."""
 DAY_AIM = 30.0
 """CPU seconds for 24 hours of it."""
+RECORDS_PER_SECOND = 0.001
+"""Of each partition, where the protocols are compared."""
 BUSY_MINUTES = 40
 BUSY_AIM = 15.0
 """CPU seconds for :func:`busy`."""
@@ -57,14 +60,17 @@ def busy(minutes: int) -> Scenario:
     )
 
 
-def day(hours: int, groups: int, *, static: bool) -> Scenario:
+def day(
+    hours: int, groups: int, *, static: bool, protocol: str = "classic", records_per_second: float = 0.0
+) -> Scenario:
     """Many consumers and partitions; every hour each group is deployed, a quarter at a time."""
+    topic = {"partitions": PARTITIONS // groups, "records_per_second": records_per_second}
     names = [f"app{number}" for number in range(groups)]
     size = CONSUMERS // groups
     return Scenario.model_validate(
         {
             "horizon": f"{hours}h",
-            "topics": {f"t-{name}": {"partitions": PARTITIONS // groups} for name in names},
+            "topics": {f"t-{name}": topic for name in names},
             "groups": {
                 name: {
                     "topics": [f"t-{name}"],
@@ -73,9 +79,11 @@ def day(hours: int, groups: int, *, static: bool) -> Scenario:
                     "commit": "after",
                     "static": static,
                     "session_timeout": "2m",
+                    "protocol": protocol,
                 }
                 for name in names
             },
+            "coordinator": {"settings": {"group.consumer.session.timeout.ms": 120_000}},
             "events": [
                 {
                     "at": f"{5 + 40 * number // groups}m",
@@ -140,6 +148,29 @@ def whole_day(hours: int) -> None:
         )
 
 
+def protocols(hours: int) -> None:
+    """Print what a day costs the groups of either protocol, as a table."""
+    print(
+        "| protocol, members | rebalances | consumer-seconds stopped | partition-seconds unowned | late | twice | CPU |"
+    )
+    print("|---|---|---|---|---|---|---|", flush=True)
+    for static, protocol in ((static, protocol) for static in (False, True) for protocol in ("classic", "consumer")):
+        began = process_time()
+        scenario = day(hours, GROUPS[0], static=static, protocol=protocol, records_per_second=RECORDS_PER_SECOND)
+        _, summary = play(scenario)
+        found = list(summary.groups.values())
+        cells = (
+            f"{protocol}, {'static' if static else 'dynamic'}",
+            f"{sum(each.started for each in found):,}",
+            f"{sum(each.stopped_ms for each in found) / 1_000:,.0f}",
+            f"{sum(each.unowned_ms for each in found) / 1_000:,.0f}",
+            f"{sum(each.late for each in found):,}",
+            f"{sum(each.twice for each in found):,}",
+            f"{process_time() - began:.0f} s",
+        )
+        print(f"| {' | '.join(cells)} |", flush=True)
+
+
 def same_events(minutes: int) -> bool:
     """Print whether skipping changes any event of the day's first minutes."""
     fine = True
@@ -161,12 +192,16 @@ def main(arguments: Sequence[str] = ()) -> int:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--day", action="store_true", help="the day of 1,000 consumers")
+    parser.add_argument("--protocols", action="store_true", help="that day for both protocols, as a table")
     parser.add_argument("--hours", type=int, default=24, help="hours of that day to play")
     parser.add_argument("--same", action="store_true", help="compare events with and without skipping")
     parser.add_argument("--minutes", type=int, default=12, help="minutes to compare")
     options = parser.parse_args(arguments)
     if options.day:
         whole_day(options.hours)
+        return 0
+    if options.protocols:
+        protocols(options.hours)
         return 0
     if options.same:
         return 0 if same_events(options.minutes) else 1

@@ -106,6 +106,11 @@ class NodeActor(Actor):
         self.core = Node(self.settings, self.new_id)
         self.timer.reset()
 
+    def configure(self, settings: Mapping[str, object]) -> None:
+        """Start with other settings the next time."""
+        given = Settings.model_validate(settings)
+        self.settings = self.settings.model_copy(update={each: getattr(given, each) for each in given.model_fields_set})
+
     def crash(self) -> None:
         """Crash: everything in memory is gone."""
         self.incarnation += 1
@@ -151,8 +156,7 @@ class NodeActor(Actor):
         else:
             exchange.on_response(known)
 
-    def known_metadata(self, exchange: Exchange) -> Response | None:
-        """The response to an equal request, if there was one."""
+    def known_metadata(self, exchange: Exchange) -> Response | None:  # to an equal request
         return self._metadata.get((exchange.request, exchange.version))
 
     def _receive_late(self, what: tuple[int, Exchange]) -> None:
@@ -258,8 +262,7 @@ class NodeActor(Actor):
 
     def state_of(self, group_id: str) -> str | None:
         """The state of a group of this node, of either kind."""
-        group = self.group(group_id) or self.consumer_group(group_id)
-        return None if group is None else group.state
+        return getattr(self.group(group_id) or self.consumer_group(group_id), "state", None)
 
     def shard(self, group_id: str) -> ShardSnapshot | None:
         """The offsets partition of a group, if this node leads it as far as it knows."""
@@ -434,10 +437,9 @@ class Cluster:
 
     def crash(self, node: NodeActor) -> None:
         """A node crashes; others take over what it led when they have noticed."""
-        if not node.is_up:
-            return
-        node.crash()
-        self.world.control(self.world.now + self.notice_ms, self._replace, node)
+        if node.is_up:
+            node.crash()
+            self.world.control(self.world.now + self.notice_ms, self._replace, node)
 
     def _replace(self, node: NodeActor) -> None:
         if node.is_up:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from rejoin.simulation.scenario.durations import Duration, Length
-from rejoin.simulation.scenario.fields import Names, NamesOrNone, Part, names_of
+from rejoin.simulation.scenario.fields import Names, NamesOrNone, Part, SettingsByName, names_of
 from rejoin.simulation.scenario.protocols import Protocol
 
 
@@ -153,6 +153,8 @@ class RestartNodes(Part):
 
     nodes: Annotated[tuple[str, ...], BeforeValidator(names_of)] = ()
     down: Duration
+    settings: SettingsByName = Field(default={})
+    """Settings under Kafka's names that they start again with, where these change."""
 
 
 class StoreOutage(Part):

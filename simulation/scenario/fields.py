@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from rejoin.client.assignors.registry import assignor_named
 from rejoin.client.workload.processing_time import parse_processing_time
+from rejoin.coordinator.config import Settings
 
 
 def _processing(text: object) -> str:
@@ -32,6 +33,14 @@ def names_of(value: object) -> Sequence[Any]:
     return (value,) if isinstance(value, str) else value
 
 
+def _settings(value: object) -> object:
+    if isinstance(value, dict):
+        Settings.model_validate(value)
+    return value
+
+
+SettingsByName = Annotated[dict[str, Any], BeforeValidator(_settings)]
+"""Settings of the coordinator under Kafka's names."""
 Processing = Annotated[str, BeforeValidator(_processing)]
 Assignors = Annotated[tuple[str, ...], BeforeValidator(_assignors), Field(min_length=1)]
 Names = Annotated[tuple[str, ...], BeforeValidator(names_of), Field(min_length=1)]

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Final, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from rejoin.coordinator.config import Settings
 from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC
 from rejoin.protocol.units import format_duration
 from rejoin.simulation.scenario.actions import (
@@ -27,7 +26,7 @@ from rejoin.simulation.scenario.actions import (
     StoreOutage,
 )
 from rejoin.simulation.scenario.durations import Duration, Length
-from rejoin.simulation.scenario.fields import Assignors, NamesOrNone, Part, Processing, names_of
+from rejoin.simulation.scenario.fields import Assignors, NamesOrNone, Part, Processing, SettingsByName, names_of
 from rejoin.simulation.scenario.protocols import Protocol, idle_keys, protocol_mistakes, topics_of
 from rejoin.simulation.scenario.writers import ProducerSpec, ReaderSpec, StartSpec, TransformSpec
 
@@ -104,17 +103,11 @@ class NetworkSpec(Part):
     lost_answers: float = Field(default=0.0, ge=0.0, le=1.0)
 
 
-def _settings(value: object) -> object:
-    if isinstance(value, dict):
-        Settings.model_validate(value)
-    return value
-
-
 class CoordinatorSpec(Part):
     """The nodes: how many, their settings under Kafka's names, and how fast their offsets log is."""
 
     nodes: int = Field(default=1, ge=1, le=16)
-    settings: Annotated[dict[str, Any], BeforeValidator(_settings)] = Field(default={})
+    settings: SettingsByName = Field(default={})
     log_latency: Processing = "exp(3ms)"
     notice: Duration = 2_000
     """How long after a crash a node is replaced."""

@@ -367,10 +367,13 @@ class ActionRunner:
     def restart(self, what: RestartNodes) -> None:
         self._catch_up_all()
         nodes = [node for node in self._nodes(what.nodes) if node.is_up]
+        named = ", ".join(f"{name}={value}" for name, value in what.settings.items())
         self.simulation.announce(
             f"{', '.join(node.name for node in nodes) or 'no node'} killed, back in {format_duration(what.down)}"
+            + (f", with {named}" if named else "")
         )
         for node in nodes:
+            node.configure(what.settings)
             self._bounce_node(node, what.down)
 
     def outage(self, what: StoreOutage) -> None:

@@ -1,0 +1,106 @@
+"""What the gallery says of groups of the consumer protocol, and the table of it in the documentation."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from rejoin.simulation.output.summary import GroupSummary, causes
+from rejoin.simulation.run import play
+from rejoin.simulation.scenario.reading import read_scenario
+from tests.paths import GALLERY, ROOT
+
+pytestmark = pytest.mark.xdist_group("consumer-groups")
+"""Each scenario is played once, in one process."""
+
+PAGE = (ROOT / "docs" / "laboratory.md").read_text(encoding="utf-8")
+
+
+@cache
+def played(name: str) -> tuple[dict[str, GroupSummary], str]:
+    story: list[str] = []
+    _, summary = play(read_scenario(GALLERY / f"{name}.yaml"), print_line=story.append)
+    assert summary.core_failures == 0
+    return summary.groups, "\n".join(story)
+
+
+def group(name: str, group_id: str = "orders-app") -> GroupSummary:
+    return played(name)[0][group_id]
+
+
+def row(name: str, group_id: str = "orders-app") -> str:
+    """A group's row of the table in the documentation."""
+    found = group(name, group_id)
+    shown = f"`{name}`" if group_id == "orders-app" else f"`{name}`, {group_id}"
+    cells = (
+        shown,
+        f"{found.started}: {causes(found.rebalances)}",
+        f"{found.stopped_ms / 1_000:.1f}",
+        f"{found.unowned_ms / 1_000:.1f}",
+        f"{found.late:,}",
+        f"{found.twice}",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def test_a_rolling_deploy_takes_as_many_rebalances_and_moves_less() -> None:
+    name = "rolling_deploy_of_either_protocol"
+    classic, consumer = group(name, "classic-app"), group(name, "consumer-app")
+    assert consumer.stopped_ms == 0 < classic.stopped_ms
+    assert consumer.moved < classic.moved
+    assert consumer.started <= group(name, "cooperative-app").started
+
+
+def test_static_members_migrate_and_go_back_without_a_rebalance() -> None:
+    moved = group("migration_with_a_downgrade_in_the_middle")
+    assert moved.started == 1, "only the first one"
+    assert moved.static_returns == 400
+    assert moved.moved == moved.lost == moved.twice == 0
+    assert "group.protocol=classic from then on" in played("migration_with_a_downgrade_in_the_middle")[1]
+
+
+def test_only_the_new_member_waits_for_one_that_gives_nothing_up() -> None:
+    held = group("member_that_never_acknowledges_a_revocation")
+    assert held.longest_rebalance_ms > 180_000
+    assert held.worst_unowned_ms <= 10_000, "the others read on"
+    assert held.stopped_ms == 0
+
+
+def test_a_topic_that_a_regular_expression_matches_is_read_at_once() -> None:
+    matched = group("regex_begins_to_match")
+    assert matched.rebalances["regex-resolved"] == 2
+    assert matched.worst_unowned_ms <= 10_000
+    assert matched.late == 0
+
+
+def test_a_failover_in_mid_reconciliation_loses_nothing() -> None:
+    failed_over = group("coordinator_failover_in_mid_reconciliation")
+    assert failed_over.rebalances["failover"] == 1
+    assert failed_over.lost == failed_over.twice == 0
+    assert not failed_over.removed
+
+
+def test_a_disabled_policy_keeps_classic_members_of_a_mixed_group_out() -> None:
+    mixed = group("disabled_policy_leaves_a_group_mixed")
+    assert mixed.removed["session-expiry"] + mixed.removed.get("did-not-rejoin", 0) == 3
+    story = played("disabled_policy_leaves_a_group_mixed")[1]
+    refused = [line for line in story.splitlines() if "INCONSISTENT_GROUP_PROTOCOL" in line]
+    assert {line.split()[2] for line in refused} == {"orders-app-4", "orders-app-5", "orders-app-6"}
+
+
+@pytest.mark.parametrize(
+    ("name", "group_id"),
+    [
+        ("rolling_deploy_of_either_protocol", "classic-app"),
+        ("rolling_deploy_of_either_protocol", "cooperative-app"),
+        ("rolling_deploy_of_either_protocol", "consumer-app"),
+        ("migration_with_a_downgrade_in_the_middle", "orders-app"),
+        ("member_that_never_acknowledges_a_revocation", "orders-app"),
+        ("regex_begins_to_match", "orders-app"),
+        ("coordinator_failover_in_mid_reconciliation", "orders-app"),
+        ("disabled_policy_leaves_a_group_mixed", "orders-app"),
+    ],
+)
+def test_the_documentation_has_its_numbers(name: str, group_id: str) -> None:
+    assert row(name, group_id) in PAGE, f"expected in docs/laboratory.md: {row(name, group_id)}"
