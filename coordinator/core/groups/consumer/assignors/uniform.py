@@ -7,7 +7,6 @@ what each keeps; what none keeps goes to those with room, in order.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import replace
 from typing import TypeAlias
 
 from rejoin.coordinator.core.groups.consumer.assignors.base import (
@@ -108,7 +107,7 @@ def _without_overlaps(members: Mapping[str, AssignorMember]) -> dict[str, Assign
             others = taken.setdefault(topic_id, set())
             target[topic_id] = frozenset(partitions) - others
             others |= target[topic_id]
-        found[member_id] = replace(member, target=target)
+        found[member_id] = member._replace(target=target)
     return found
 
 
