@@ -11,8 +11,6 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Protocol
 
-from rejoin.coordinator.core.groups.consumer.model.xxh3 import xxh3_64
-
 
 class TopicsMetadata(Protocol):
     """The topics of the cluster."""
@@ -56,7 +54,7 @@ def metadata_hash(names: Iterable[str], topics: TopicsMetadata) -> int:
     if not known:
         return 0
     hashes = (_topic_hash(name, topics.id_of(name), topics.partition_count(name)) for name in known)
-    unsigned = xxh3_64(b"".join(hashes))
+    unsigned = int.from_bytes(_xxh3(b"".join(hashes)), "little")
     return unsigned - (1 << 64) if unsigned >> 63 else unsigned
 
 
@@ -66,4 +64,11 @@ def _topic_hash(name: str, topic_id: str, partitions: int) -> bytes:
     high, low = struct.unpack(">QQ", base64.urlsafe_b64decode(f"{topic_id}=="))
     text = name.encode("utf-16-le")
     head = struct.pack("<BQQ", 0, high, low) + text + struct.pack("<ii", len(text) // 2, partitions)
-    return xxh3_64(head + struct.pack(f"<{partitions}i", *range(partitions))).to_bytes(8, "little")
+    return _xxh3(head + struct.pack(f"<{partitions}i", *range(partitions)))
+
+
+def _xxh3(data: bytes) -> bytes:
+    """The hash as Kafka's library writes it: its lowest byte first."""
+    from xxhash import xxh3_64_digest  # noqa: PLC0415 - most processes have no consumer groups
+
+    return xxh3_64_digest(data)[::-1]
