@@ -161,4 +161,5 @@ def main() -> int:
     for client, cost in costs.items():
         table.add_row(client, f"{cost:.2f}", f"{cost / costs['ours']:.2f}")
     Console().print(table)
-    return int(costs.pop("ours") > AT_MOST * min(costs.values()))
+    ours, *others = costs.pop("ours"), *costs.values()
+    return int(ours > AT_MOST * min(others, default=ours))
