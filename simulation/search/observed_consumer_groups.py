@@ -81,6 +81,17 @@ class ObservedConsumerGroups:
         """Members that said they own less than they do."""
         self.ghosts: set[str] = set()
         """Members whose end could not be stored when they left."""
+        self.never_named: dict[tuple[str, str], IdPartitions] = {}
+        """By group and member: what it was assigned, did not name in a heartbeat with partitions, and had not before.
+
+        Kafka: the coordinator takes what such a heartbeat does not name for given up
+        (CurrentAssignmentBuilder.ownsRevokedPartitions). But a member that takes an assignment over may still send the
+        one before: its acknowledgement waits for an answer, and that answer has the newer one
+        (AbstractMembershipManager.processAssignmentReceived). If the target no longer has the partition, the next owner
+        gets it at once, before the member learns of it.
+        """
+        self._named: dict[tuple[str, str], IdPartitions] = {}
+        """By group and member: what it was assigned and has named since."""
         self._assigned_at: dict[tuple[str, TopicPartition], Millis] = {}
         """By consumer and partition: when it got it last."""
         simulation.world.listen(self._assigned, [PartitionsAssigned])
@@ -144,11 +155,29 @@ class ObservedConsumerGroups:
             group = node.consumer_group(request.group_id)
             self.signs[node.name, node.incarnation, request.group_id, request.member_id] = self.simulation.world.now
             self.verdicts[exchange] = NONE if group is None else _heartbeat_verdict(group, request)
+            if group is not None and request.member_id in group.members and self.verdicts[exchange] is NONE:
+                self._note_named(request, group.members[request.member_id])
             self._compare_claim(exchange, request)
         elif isinstance(request, OffsetCommitRequest):
             group = node.consumer_group(request.group_id)
             if group is not None:
                 self.verdicts[exchange] = _commit_verdict(group, request, self._topic_ids)
+
+    def _note_named(self, request: ConsumerGroupHeartbeatRequest, member: ConsumerMemberSnapshot) -> None:
+        """Keep which of its partitions a member has named; one that joins or leaves has none."""
+        key = (request.group_id, request.member_id)
+        if request.member_epoch <= 0:
+            self._named.pop(key, None)
+            self.never_named.pop(key, None)
+            return
+        assigned = flat(member.assigned) | flat(member.pending)
+        named = self._named.get(key, set()) & assigned
+        if request.topic_partitions is not None:
+            said = {(each.topic_id, index) for each in request.topic_partitions for index in each.partitions}
+            hidden = assigned - said - named
+            self.never_named[key] = (self.never_named.get(key, set()) | hidden) - (assigned & said)
+            named = assigned & said
+        self._named[key] = named
 
     def _compare_claim(self, exchange: Exchange, request: ConsumerGroupHeartbeatRequest) -> None:
         """Compare what a member says it owns with what it owns."""

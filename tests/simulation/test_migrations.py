@@ -25,6 +25,7 @@ HAS_FAILED_ONCE = (
     588,  # a static member that does not poll leaves, and reads on
     936,  # the same as 274: a partition had no owner for good
     1_096,  # a rebalance timer is cancelled by a change that fails
+    3_151,  # Kafka's: a heartbeat with an older assignment gives up what the member is taking over
 )
 
 

@@ -16,6 +16,7 @@ from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitResponse
+from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import NodeActor
 from rejoin.simulation.search.checks import assignments, convergence
 from rejoin.simulation.search.observations import Observations, ObservedStep, request_of
@@ -166,9 +167,26 @@ def a_partition_has_two_owners(observed: Observations, event: PartitionsAssigned
             continue  # the group has given it up: it learns of that with its next request
         if event.group_instance_id is not None and core.config.group_instance_id == event.group_instance_id:
             continue  # the same member in an older process
-        both = sorted(new & set(map(tuple, core.assignment())))
+        both = sorted(
+            partition
+            for partition in new & set(map(tuple, core.assignment()))
+            if not _released_unnamed(observed, group, member.member_id, partition)
+            and not _released_unnamed(observed, group, event.member_id or "", partition)
+        )
         if both:
             yield f"{event.client_id} got {both} at epoch {event.generation}, {other.name} still has them"
+
+
+def _released_unnamed(
+    observed: Observations, group: ConsumerGroupSnapshot, member_id: str, partition: tuple[str, int]
+) -> bool:
+    """Whether the coordinator took a partition from a member that had not named it yet."""
+    # Kafka: a heartbeat with an older assignment looks like an acknowledgement (ObservedConsumerGroups.never_named).
+    # What a member has named once has no second owner.
+    ids = _groups_of(observed).ids_of([TopicPartition(*partition)])
+    member = group.members.get(member_id)
+    held = set() if member is None else flat(member.assigned) | flat(member.pending)
+    return ids <= _groups_of(observed).never_named.get((group.group_id, member_id), set()) - held
 
 
 # --- now and then

@@ -154,6 +154,23 @@ def test_a_newer_target_follows_when_the_running_one_is_acknowledged() -> None:
     assert bench.take() == ["heartbeat 3 owns=[t-0 t-1]"]
 
 
+def test_with_a_late_answer_the_older_assignment_is_acknowledged_while_the_newer_is_taken_over() -> None:
+    # Kafka: HeartbeatState.buildRequestData sends what was taken over last, in RECONCILING as well.
+    bench = joined("t-0")
+    bench.hold_listener = True
+    bench.advance(INTERVAL_MS)
+    bench.answer(HEARTBEAT, epoch=2, assigned=["t-0", "t-1"])
+    bench.advance(INTERVAL_MS)
+    bench.listener_done()
+    bench.advance(INTERVAL_MS)
+    assert bench.take() == ["heartbeat 2", "on_partitions_assigned [t-1]", "heartbeat 2"], "no acknowledgement"
+    bench.answer(HEARTBEAT, epoch=3, assigned=["t-0", "t-1", "t-2"])
+    assert bench.take() == ["on_partitions_assigned [t-2]", "heartbeat 3 owns=[t-0 t-1]"]
+    bench.listener_done()
+    bench.answer(HEARTBEAT, epoch=3)
+    assert bench.take() == ["heartbeat 3 owns=[t-0 t-1 t-2]"]
+
+
 @pytest.mark.parametrize("kind", ["revoked", "assigned"])
 def test_what_the_listener_raises_is_raised_and_nothing_is_acknowledged(kind: str) -> None:
     bench = joined("t-0")

@@ -8,6 +8,7 @@ from rejoin.coordinator.core.inputs import SessionLost
 from rejoin.coordinator.core.views import ConsumerGroupView, ConsumerMemberView
 from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
 from tests.coordinator.core.driver import GROUP, DrivenNode, join, topic
+from tests.coordinator.core.groups.consumer_node import ConsumerNode
 from tests.coordinator.core.groups.test_consumer_writes import heartbeat
 
 
@@ -51,6 +52,19 @@ def test_a_group_in_the_middle_of_reconciling_shows_who_holds_what() -> None:
     assert (first, second) == ("UNREVOKED_PARTITIONS", "UNRELEASED_PARTITIONS")
     assert set(view.deadlines) == {"member_session a", "member_session b", "rebalance a"}
     assert view.subscribed_topics == ["u"]
+
+
+def test_what_a_member_does_not_name_is_another_ones_at_once_also_if_it_is_just_taking_it_over() -> None:
+    # Kafka: CurrentAssignmentBuilder.ownsRevokedPartitions; what the member was assigned with its last answer, and has
+    # not acknowledged yet, is missing from its heartbeat as well.
+    node = ConsumerNode()
+    assert node.heartbeat("a", 0).member_epoch == 2
+    node.heartbeat("b", 0)
+    answer = node.heartbeat("a", 2, topic_partitions=())
+    (kept,) = (each.partitions for each in answer.assignment.topic_partitions)
+    (others,) = (each.partitions for each in node.heartbeat("b", 3).assignment.topic_partitions)
+    assert sorted((*kept, *others)) == [0, 1, 2, 3]
+    assert (answer.member_epoch, len(kept)) == (3, 2), "no revocation is waited for"
 
 
 def test_a_snapshot_has_what_no_request_shows_and_is_of_one_kind_of_group() -> None:
