@@ -16,7 +16,7 @@ from rejoin.__main__ import main
 from rejoin.client.commands.consumer_processes import settings_from
 from rejoin.client.commands.setting_options import WrongOption
 from rejoin.client.workload.accounting import Account, account
-from rejoin.coordinator.core.views import GroupView
+from rejoin.coordinator.core.views import ConsumerGroupView, GroupView
 from rejoin.coordinator.service.app import App
 from rejoin.journal.events.client import EVENT_TYPES
 from rejoin.journal.reader import read_journal
@@ -97,6 +97,32 @@ async def test_consumers_in_several_processes_leave_on_sigterm(serve: Serve, sta
     assert sum(each.processed for each in accounts) > 0
     assert sum(each.lost for each in accounts) == 0
     assert all(each.committed is not None for each in accounts)
+
+
+async def test_a_process_leaves_a_group_of_the_consumer_protocol_and_offsets_stay(
+    serve: Serve, start: Start, tmp_path: Path
+) -> None:
+    app = await serve(
+        {"orders": 6},
+        group_consumer_min_heartbeat_interval_ms=100,
+        group_consumer_heartbeat_interval_ms=100,
+        group_consumer_session_timeout_ms=60_000,
+    )
+    process = await start(
+        "--group", "g", "--topic", "orders", "--consumers", "2", "--group-protocol", "consumer", "--bootstrap", app.url,
+        "--journal", str(tmp_path), "--commit", "sync", "--log-level", "error",
+    )  # fmt: skip
+    group = await until(app, members(2))
+    assert isinstance(group, ConsumerGroupView)
+    assert (group.protocol, sorted(member.client_id for member in group.members)) == ("uniform", ["g-1", "g-2"])
+    async with asyncio.timeout(PATIENCE):
+        while len(app.runtime.node.describe_offsets("g", 0)) < 6:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    await until(app, lambda group: group.state == "Empty")
+    assert await process.wait() == 0
+    assert len(app.runtime.node.describe_offsets("g", 0)) == 6, "offsets stay behind"
+    assert sum(each.lost for each in accounts_of(tmp_path)) == 0
 
 
 async def test_a_killed_process_is_replaced_and_nothing_is_lost(serve: Serve, start: Start, tmp_path: Path) -> None:
