@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.groups.consumer.assignors import assignors_of
 from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER, JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from rejoin.coordinator.core.inputs import Context
 from rejoin.protocol.errors import ErrorCode
@@ -74,6 +73,8 @@ def check_consumer_heartbeat(request: ConsumerGroupHeartbeatRequest, context: Co
 @lru_cache(maxsize=8)
 def assignor_names(configured: str) -> frozenset[str]:
     """The names of the server-side assignors of this node; those that are configured by their path have one, too."""
+    from rejoin.coordinator.core.groups.consumer.assignors import assignors_of  # noqa: PLC0415 - loaded with the groups
+
     return frozenset(assignors_of(configured))
 
 
