@@ -27,6 +27,7 @@ from rejoin.protocol.messages.cluster.metadata import MetadataResponse, Metadata
 from rejoin.protocol.messages.groups.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
+    DescribedAssignment,
     DescribedConsumerGroup,
 )
 from rejoin.protocol.messages.groups.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -71,24 +72,33 @@ Ask: TypeAlias = Callable[[Endpoint], Awaitable[tuple[ErrorCode, T]]]
 
 @dataclass(frozen=True, slots=True)
 class MemberDescription:
-    """A member with what it is assigned, which DescribeGroups has in bytes."""
+    """A member with what it is assigned, which DescribeGroups has in bytes.
+
+    Members of classic groups have no epoch and no target assignment. ``upgraded`` is whether a member of a consumer
+    group uses the consumer protocol, where the answer says so.
+    """
 
     member_id: str
     group_instance_id: str | None
     client_id: str
     host: str
     assignment: tuple[TopicPartition, ...]
+    target_assignment: tuple[TopicPartition, ...] = ()
+    member_epoch: int | None = None
+    upgraded: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """A group of either kind, as DescribeGroups or ConsumerGroupDescribe shows it."""
+    """A group of either kind, as DescribeGroups or ConsumerGroupDescribe shows it. Classic groups have no epochs."""
 
     group_id: str
     state: str
     assignor: str
     coordinator: Endpoint
     members: tuple[MemberDescription, ...]
+    group_epoch: int | None = None
+    target_assignment_epoch: int | None = None
 
 
 class GroupListing(NamedTuple):
@@ -162,6 +172,10 @@ class Admin:
         return described.error_code, _consumer_group(described, to)
 
     async def committed(self, group_id: str) -> dict[TopicPartition, int]:
+        """The offsets the group has committed, by topic and partition."""
+        return {partition: each.offset for partition, each in (await self.committed_with_epochs(group_id)).items()}
+
+    async def committed_with_epochs(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
         """Everything the group has committed, by topic and partition."""
 
         def request(version: int) -> OffsetFetchRequest:
@@ -169,11 +183,13 @@ class Admin:
                 return OffsetFetchRequest(group_id=group_id, topics=None)
             return OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group_id, topics=None),))
 
-        async def ask(to: Endpoint) -> tuple[ErrorCode, dict[TopicPartition, int]]:
+        async def ask(to: Endpoint) -> tuple[ErrorCode, dict[TopicPartition, OffsetAndMetadata]]:
             response = await self._ask(request, OffsetFetchResponse, to=to)
             version = self._version(OFFSET_FETCH)
             offsets = {
-                partition: committed.committed_offset
+                partition: OffsetAndMetadata(
+                    committed.committed_offset, committed.metadata or "", committed.committed_leader_epoch
+                )
                 for partition, committed in requests.fetched_offsets(response, version)
                 if committed.committed_offset >= 0
             }
@@ -371,15 +387,31 @@ def _consumer_group(described: DescribedConsumerGroup, coordinator: Endpoint) ->
             member.instance_id,
             member.client_id,
             member.client_host,
-            tuple(
-                TopicPartition(topic.topic_name, partition)
-                for topic in member.assignment.topic_partitions
-                for partition in topic.partitions
-            ),
+            _partitions(member.assignment),
+            _partitions(member.target_assignment),
+            member.member_epoch,
+            # Kafka: DescribeConsumerGroupsHandler.
+            None if member.member_type == -1 else member.member_type == 1,
         )
         for member in described.members
     )
-    return GroupDescription(described.group_id, described.group_state, described.assignor_name, coordinator, members)
+    return GroupDescription(
+        described.group_id,
+        described.group_state,
+        described.assignor_name,
+        coordinator,
+        members,
+        described.group_epoch,
+        described.assignment_epoch,
+    )
+
+
+def _partitions(assignment: DescribedAssignment) -> tuple[TopicPartition, ...]:
+    return tuple(
+        TopicPartition(topic.topic_name, partition)
+        for topic in assignment.topic_partitions
+        for partition in topic.partitions
+    )
 
 
 def _assigned(data: bytes) -> tuple[TopicPartition, ...]:

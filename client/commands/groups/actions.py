@@ -87,25 +87,30 @@ async def _describe_group(admin: Admin, options: argparse.Namespace, group_id: s
     if not goes_on:
         return
     if rows is not None:
-        print(tables.offsets(rows) if rows else "", end="")
+        epochs = options.verbose and group.group_epoch is not None
+        print(tables.offsets(rows, epochs=epochs) if rows else "", end="")
     elif options.members:
         print(tables.members(group, verbose=options.verbose) if group.members else "", end="")
     else:
-        print(tables.state(group), end="")
+        print(tables.state(group, verbose=options.verbose), end="")
 
 
 async def _offset_rows(admin: Admin, group: GroupDescription) -> list[tables.OffsetRow]:
     """Assigned partitions by member, the largest assignment first; then committed partitions that are not assigned."""
     if group.state == "Dead":
         return []
-    committed = await admin.committed(group.group_id)
+    committed = await admin.committed_with_epochs(group.group_id)
     holders = [member for member in group.members if member.assignment]
     holders.sort(key=lambda member: -len(member.assignment))
     assigned = dict.fromkeys(partition for member in holders for partition in member.assignment)
     ends = await admin.offsets(dict.fromkeys([*assigned, *committed], OffsetReset.LATEST.value))
 
     def row(partition: TopicPartition, member: Any) -> tables.OffsetRow:
-        return tables.OffsetRow(group.group_id, partition, committed.get(partition), ends.get(partition), member)
+        position = committed.get(partition)
+        offset, epoch = (None, -1) if position is None else (position.offset, position.leader_epoch)
+        return tables.OffsetRow(
+            group.group_id, partition, offset, ends.get(partition), member, epoch if epoch >= 0 else None
+        )
 
     rows = [row(partition, member) for member in holders for partition in sorted(member.assignment)]
     return rows + [row(partition, None) for partition in committed if partition not in assigned]

@@ -1,6 +1,7 @@
 """The output of kafka-consumer-groups.sh, line for line: columns, widths and wording, so that runbooks go on working.
 
-Every function returns text; this module sends and prints nothing.
+Every function returns text; this module sends and prints nothing. Classic groups have the columns of 3.9, groups of the
+consumer protocol those of 4.x.
 
 Source: Kafka's ConsumerGroupCommand (tools).
 """
@@ -58,13 +59,15 @@ class OffsetRow:
     offset: int | None
     end: int | None
     member: MemberDescription | None
+    leader_epoch: int | None = None
 
-    def cells(self) -> tuple[str, ...]:
+    def cells(self, *, epochs: bool) -> tuple[str, ...]:
         known = self.offset is not None and self.end is not None
         return (
             self.group_id,
             self.partition.topic if self.partition else MISSING,
             str(self.partition.partition) if self.partition else MISSING,
+            *([_number(self.leader_epoch)] if epochs else []),
             _number(self.offset),
             _number(self.end),
             str((self.end or 0) - (self.offset or 0)) if known else MISSING,
@@ -72,19 +75,6 @@ class OffsetRow:
             self.member.host if self.member else MISSING,
             self.member.client_id if self.member else MISSING,
         )
-
-
-OFFSET_COLUMNS: Final = (
-    "GROUP",
-    "TOPIC",
-    "PARTITION",
-    "CURRENT-OFFSET",
-    "LOG-END-OFFSET",
-    "LAG",
-    "CONSUMER-ID",
-    "HOST",
-    "CLIENT-ID",
-)
 
 
 def _number(value: int | None) -> str:
@@ -115,21 +105,21 @@ def member_state(group: GroupDescription) -> tuple[str | None, str | None, bool]
             return None, None, True
 
 
-def offsets(rows: Sequence[OffsetRow]) -> str:
-    """``--describe`` and ``--describe --offsets``."""
-    cells = [row.cells() for row in rows]
+def offsets(rows: Sequence[OffsetRow], *, epochs: bool = False) -> str:
+    """``--describe`` and ``--describe --offsets``; with the leader epochs of what was committed if so asked."""
+    numbers = [*(["LEADER-EPOCH"] if epochs else []), "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"]
+    header = ["GROUP", "TOPIC", "PARTITION", *numbers, "CONSUMER-ID", "HOST", "CLIENT-ID"]
+    cells = [row.cells(epochs=epochs) for row in rows]
     widths = (
         _widest(cells, 0, 15),
         _widest(cells, 1, 15),
         10,
-        15,
-        15,
-        15,
-        _widest(cells, 6, 15),
-        _widest(cells, 7, 15),
+        *([15] * len(numbers)),
+        _widest(cells, -3, 15),
+        _widest(cells, -2, 15),
         0,
     )
-    return "".join("\n" + line for line in _lines([OFFSET_COLUMNS, *cells], widths)) + "\n"
+    return "".join("\n" + line for line in _lines([header, *cells], widths)) + "\n"
 
 
 def members(group: GroupDescription, *, verbose: bool) -> str:
@@ -151,9 +141,12 @@ def members(group: GroupDescription, *, verbose: bool) -> str:
     widths = [_widest(rows, column, width) for column, width in enumerate(least)]
     widths[-1] = 15
     lines = _lines([header, *rows], widths)
-    last = (
-        ["ASSIGNMENT", *(assignment(member.assignment) for member in group.members)] if verbose else [""] * len(lines)
-    )
+    if not verbose:
+        last = [""] * len(lines)
+    elif group.group_epoch is None:
+        last = ["ASSIGNMENT", *(assignment(member.assignment) for member in group.members)]
+    else:
+        last = _epochs(group)
     return "\n" + "".join(f"{line} {end}\n" for line, end in zip(lines, last, strict=True))
 
 
@@ -168,15 +161,55 @@ def assignment(partitions: Sequence[TopicPartition]) -> str:
     return ", ".join(sorted(f"({','.join(sorted(numbers))})" for numbers in topics.values()))
 
 
-def state(group: GroupDescription) -> str:
+def _epochs(group: GroupDescription) -> list[str]:
+    """The columns that Kafka 4.x adds to the members of a consumer group: what they have, and what they are to have."""
+    # Kafka: whether a member is upgraded is shown only while others are not.
+    is_mixed = {True, False} <= {member.upgraded for member in group.members}
+    rows = [
+        [
+            _number(member.member_epoch),
+            _named_assignment(member.assignment),
+            _number(group.target_assignment_epoch),
+            _named_assignment(member.target_assignment),
+            *([MISSING if member.upgraded is None else str(member.upgraded).lower()] if is_mixed else []),
+        ]
+        for member in group.members
+    ]
+    header = ["CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT"]
+    widths = [15, _widest(rows, 1, 20), 15, _widest(rows, 3, 20)]
+    return _lines([[*header, *(["UPGRADED"] if is_mixed else [])], *rows], [*widths, *([0] if is_mixed else [])])
+
+
+def _named_assignment(partitions: Sequence[TopicPartition]) -> str:
+    """Partitions as the tool of 4.x shows them: ``orders:0,1;payments:2``."""
+    topics: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    return ";".join(sorted(f"{topic}:{','.join(map(str, sorted(each)))}" for topic, each in topics.items())) or MISSING
+
+
+def state(group: GroupDescription, *, verbose: bool = False) -> str:
     """``--describe --state``."""
     coordinator = f"{group.coordinator.host}:{group.coordinator.port}  ({group.coordinator.node_id})"
+    if group.group_epoch is not None:
+        return _consumer_group_state(group, coordinator, verbose=verbose)
     # Kafka: the width meant for the coordinator is given to the group.
     widths = (max(25, len(coordinator)), 25, 20, 15, 0)
     rows = [
         ("GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"),
         (group.group_id, coordinator, group.assignor, group.state, str(len(group.members))),
     ]
+    return "".join("\n" + line for line in _lines(rows, widths)) + "\n"
+
+
+def _consumer_group_state(group: GroupDescription, coordinator: str, *, verbose: bool) -> str:
+    epochs = [_number(group.group_epoch), _number(group.target_assignment_epoch)] if verbose else []
+    header = ["GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"] if verbose else []
+    rows = [
+        ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", *header, "#MEMBERS"],
+        [group.group_id, coordinator, group.assignor or MISSING, group.state, *epochs, str(len(group.members))],
+    ]
+    widths = [_widest(rows, 0, 15), _widest(rows, 1, 25), 20, 20, *([15, 25] if verbose else []), 0]
     return "".join("\n" + line for line in _lines(rows, widths)) + "\n"
 
 

@@ -261,10 +261,22 @@ async def test_a_group_to_which_the_coordinator_assigns(serve: Serve, capsys: py
             ["g", "orders", "0", "0", "0", "0"],
             ["g", "orders", "1", "-", "0", "-"],
         ]
+        await run(app, "--describe --group g --verbose")
+        lines = trimmed(capsys.readouterr().out)
+        assert [line.split()[2:7] for line in lines[1:3]] == [
+            ["PARTITION", "LEADER-EPOCH", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"],
+            ["0", "-", "0", "0", "0"],
+        ]
         await run(app, "--describe --group g --members --verbose")
-        assert capsys.readouterr().out.rstrip().endswith("(0,1)")
+        header, row = trimmed(capsys.readouterr().out)[1:]
+        assert header.split()[4:] == [
+            "#PARTITIONS", "CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT"
+        ]  # fmt: skip
+        assert re.search(r" c +2 +\d+ +orders:0,1 +\d+ +orders:0,1$", row)
         await run(app, "--describe --state --group g")
         assert re.search(r"uniform +\w+ +1", capsys.readouterr().out)
+        await run(app, "--describe --state --group g --verbose")
+        assert re.search(r"uniform +\w+ +\d+ +\d+ +1", capsys.readouterr().out)
         await run(app, "--list --type")
         assert capsys.readouterr().out.split()[-2:] == ["g", "Consumer"]
     await run(app, "--describe --group g")
