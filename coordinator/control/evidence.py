@@ -41,7 +41,7 @@ class Evidence:
         version = kafka_version(kafka)
         settings = self._settings
         counts = (settings.offsets_topic_num_partitions, settings.transaction_state_log_num_partitions)
-        log = BrokerLog(version, settings.broker_id, *counts)
+        log = BrokerLog(version, settings.broker_id, *counts, group_max_size=settings.group_max_size)
         lines: list[str] = []
         for step in self._all(since):
             for event in step.effects:

@@ -38,11 +38,11 @@ REASONS: Final[tuple[Template, ...]] = (
         "<4.0-:.>",
         _SINCE,
     ),
-    # Kafka: "Rebalacing" is so spelt there up to 3.1.
+    # Kafka: "Rebalacing" is so spelt there up to 3.1, which prints all of GroupConfig instead of the capacity.
     Template(
         "over-capacity",
-        "Freshly-loaded group<4.0-: {group}> is over capacity. <3.2-:Rebalancing|Rebalacing> in order to give a "
-        "chance for consumers to commit offsets",
+        "Freshly-loaded group<4.0-: {group} (size {members})> is over capacity<3.2-: <-4.0:(>{capacity}<-4.0:)>>. "
+        "<3.2-:Rebalancing|Rebalacing> in order to give a chance for consumers to commit offsets",
         _SINCE,
     ),
     Template(

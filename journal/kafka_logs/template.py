@@ -39,6 +39,7 @@ _FORMS: Final = {
     "topic": r"\S+",
     "state": r"\w+",
     "members": r"\d+",
+    "capacity": r"\d+",
     "static_members": r"\d+",
     "offsets": r"\d+",
     "groups": r"\d+",

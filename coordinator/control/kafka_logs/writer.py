@@ -16,7 +16,6 @@ from rejoin.coordinator.core.inputs import Millis
 from rejoin.journal.events import coordinator as events
 from rejoin.journal.events import transactions
 from rejoin.journal.events.base import Event
-from rejoin.journal.events.coordinator import Cause
 from rejoin.journal.kafka_logs.lines import COORDINATOR, JAVA_MANAGER, JAVA_RUNTIME, MANAGER, line
 from rejoin.journal.kafka_logs.reasons import (
     CLIENT_REASON,
@@ -42,9 +41,16 @@ class BrokerLog:
     """Writes the lines of one broker. Fed with every event from the start, it knows what the lines quote."""
 
     def __init__(
-        self, version: Version, broker_id: int, offsets_partitions: int, transaction_partitions: int = 50
+        self,
+        version: Version,
+        broker_id: int,
+        offsets_partitions: int,
+        transaction_partitions: int = 50,
+        *,
+        group_max_size: int = 2**31 - 1,
     ) -> None:
         self._version = version
+        self._group_max_size = group_max_size
         self._transaction_partitions = transaction_partitions
         self._is_java = version >= JAVA_SINCE
         self._broker_id = broker_id
@@ -165,7 +171,8 @@ class BrokerLog:
             "protocols": ", ".join(joined.protocols if joined else ()),
         }
 
-    def _reason(self, cause: Cause, group_id: str, state: str) -> str:
+    def _reason(self, event: events.RebalanceStarted) -> str:
+        cause, group_id = event.cause, event.group_id
         template = reason_line(cause.cause, self._version)
         member = cause.member_id or ""
         text = template.format(
@@ -174,7 +181,9 @@ class BrokerLog:
                 "group": group_id,
                 "member": cause.member_id,
                 "instance": self._instance(cause.group_instance_id),
-                "state": state,
+                "state": event.previous_state,
+                "members": len(event.members),
+                "capacity": self._group_max_size,
                 "several": ", ".join(self._left.get(group_id, [member])),
                 "set": self._set(self._sync_expired.get(group_id, [member])),
                 "error": self._not_stored.get(group_id, "UNKNOWN_SERVER_ERROR"),
@@ -200,7 +209,7 @@ class BrokerLog:
     @_lines.register
     def _(self, event: events.RebalanceStarted) -> Lines:
         # Kafka: this is printed after the transition, so the state is always this one.
-        reason = self._reason(event.cause, event.group_id, event.previous_state) if self._version >= (2, 2) else ""
+        reason = self._reason(event) if self._version >= (2, 2) else ""
         return self._line("preparing", state="PreparingRebalance", generation=event.generation, reason=reason)
 
     @_lines.register

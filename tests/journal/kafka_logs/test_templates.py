@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rejoin.coordinator.control.kafka_logs.writer import BrokerLog
+from rejoin.journal.events.coordinator import Cause, RebalanceStarted
 from rejoin.journal.kafka_logs.lines import LINES, line
 from rejoin.journal.kafka_logs.reasons import CLIENT_REASON, REASONS, WITH_CLIENT_REASON, reason_line
 from rejoin.journal.kafka_logs.template import NEWEST, OLDEST, VERSIONS, Template, Version
@@ -24,6 +26,7 @@ VALUES = {
     "topic": "__consumer_offsets",
     "epoch": "12",
     "members": "3",
+    "capacity": "2",
     "static_members": "1",
     "set": "Set(a, b)",
     "several": "a, b",
@@ -109,6 +112,24 @@ def test_parts_are_there_in_their_versions() -> None:
     printed = {version: template.format(version, values) for version in ((1, 1), (2, 7), (2, 8), (3, 0), (3, 5))}
     assert list(printed.values()) == ["leader m.", "leader m", "leader m of g", "Leader m of g!", "Leader m"]
     assert template.fields((2, 7)) == ["member"]
+
+
+@pytest.mark.parametrize(
+    ("version", "where"), [((3, 9), "group is over capacity (2)."), ((4, 0), "group g (size 3) is over capacity 2.")]
+)
+def test_a_group_over_capacity_is_reported_with_its_size_and_the_limit(version: Version, where: str) -> None:
+    log = BrokerLog(version, 1, 1, group_max_size=2)
+    started = RebalanceStarted(
+        group_id="g",
+        generation=4,
+        previous_state="Stable",
+        cause=Cause(cause="over-capacity"),
+        initial=False,
+        join_timeout_ms=60_000,
+        members=["a", "b", "c"],
+    )
+    (text,) = log.lines(started, 0)
+    assert f"Freshly-loaded {where} Rebalancing in order to give a chance for consumers to commit offsets" in text
 
 
 def test_a_version_that_is_silent_has_no_line() -> None:
