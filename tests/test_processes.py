@@ -58,6 +58,18 @@ def stable_with(members: int) -> Callable[[dict[str, Any]], bool]:
     return reached
 
 
+def goes_on(before: dict[str, Any], view: dict[str, Any]) -> bool:
+    """Whether every partition has a newer commit."""
+    stored = committed(before)
+    return all(offset > stored.get(partition, -1) for partition, offset in committed(view).items()) and (
+        len(committed(view)) == PARTITIONS
+    )
+
+
+def committed(view: dict[str, Any]) -> dict[int, int]:
+    return {row["partition"]: row["offset"] for row in view["offsets"]}
+
+
 def test_a_killed_process_is_evicted_and_its_partitions_are_given_away(stage: Stage) -> None:
     stage.consume("one", GROUP, "cooperative-sticky", session_timeout_ms=6_000)
     victim = stage.consume("two", GROUP, "cooperative-sticky", session_timeout_ms=6_000)
@@ -65,6 +77,8 @@ def test_a_killed_process_is_evicted_and_its_partitions_are_given_away(stage: St
     lost = next(member for member in before["members"] if member["clientId"].startswith("two"))
     victim.crash()
     after = until(stage, stable_with(1))
+    # The one that is left reads what it was given.
+    until(stage, lambda view: goes_on(after, view))
     stage.stop()
 
     assert [member["clientId"] for member in after["members"]] != [lost["clientId"]]

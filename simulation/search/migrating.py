@@ -6,6 +6,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Final
 
+from rejoin.simulation.scenario.protocols import CLASSIC_KEYS, CONSUMER_KEYS
+
 FAULTS_MS: Final = 25_000
 """Faults begin within this time."""
 
@@ -39,7 +41,7 @@ def migrating_scenario(seed: int) -> dict[str, Any]:
             "t": {"partitions": partitions, "records_per_second": random.choice((0, 0.2, 1))},
             "u": {"partitions": random.randint(1, 3), "records_per_second": 0.2},
         },
-        "groups": {"app": group},
+        "groups": {"app": _without_idle_keys(group, events)},
         "coordinator": {
             "nodes": nodes,
             "settings": {
@@ -78,6 +80,13 @@ def _random_group(random: Random, session: int, max_poll: int) -> dict[str, Any]
         "revive": "2s",
         "start": {"every": random.choice((0, "10ms", "700ms"))},
     }
+
+
+def _without_idle_keys(group: dict[str, Any], events: list[dict[str, Any]]) -> dict[str, Any]:
+    """The group without keys of a protocol that no member of it ever uses."""
+    used = {group["protocol"], *(event.get("deploy", {}).get("protocol") for event in events)}
+    idle = [*(CLASSIC_KEYS if "classic" not in used else ()), *(CONSUMER_KEYS if "consumer" not in used else ())]
+    return {key: value for key, value in group.items() if key not in idle}
 
 
 def _without_idle_growth(events: list[dict[str, Any]], partitions: int) -> list[dict[str, Any]]:
