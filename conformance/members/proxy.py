@@ -174,11 +174,11 @@ def _gives_assignment(exchange: Exchange) -> bool:
 
 
 def _moves(exchange: Exchange) -> bool:
-    """Whether a member joins, leaves, or says or is told what it has."""
+    """Whether a member joins, leaves, or says or is given what it has."""
     if isinstance(exchange.request, ConsumerGroupHeartbeatRequest):
         response = exchange.response
-        is_told = isinstance(response, ConsumerGroupHeartbeatResponse) and response.assignment is not None
-        return is_told or exchange.request.member_epoch <= 0 or exchange.request.topic_partitions is not None
+        is_given = isinstance(response, ConsumerGroupHeartbeatResponse) and response.assignment is not None
+        return is_given or exchange.request.member_epoch <= 0 or exchange.request.topic_partitions is not None
     return exchange.api in {"JoinGroup", "SyncGroup", "LeaveGroup"}
 
 

@@ -102,7 +102,7 @@ def _line(each: Exchange, names: Mapping[str, str | None]) -> str | None:
 
 
 def _consumer_heartbeat(request: Any, response: Any) -> str | None:
-    """What a member says, and what it is told; none where that is nothing."""
+    """What a member says, and what the coordinator answers; none where that is nothing."""
     said = [
         f"{name}={value}"
         for name, value in (
@@ -117,12 +117,12 @@ def _consumer_heartbeat(request: Any, response: Any) -> str | None:
         if value is not None
     ]
     error = _error(response)
-    told = error
+    answer = error
     if error == "NONE":
         given = _partition_count(response.assignment.topic_partitions if response.assignment else None)
-        told = f"{response.member_epoch}" + ("" if given is None else f" with {given}")
-    is_idle = told == str(request.member_epoch) and not [each for each in said if not each.startswith("instance")]
-    return None if is_idle else " ".join(["Heartbeat", str(request.member_epoch), *said, "->", told])
+        answer = f"{response.member_epoch}" + ("" if given is None else f" with {given}")
+    is_idle = answer == str(request.member_epoch) and not [each for each in said if not each.startswith("instance")]
+    return None if is_idle else " ".join(["Heartbeat", str(request.member_epoch), *said, "->", answer])
 
 
 def _partition_count(topics: Any) -> int | None:

@@ -201,7 +201,7 @@ def test_three_members_become_four_and_one_is_killed(coordinator: BlockingGroupC
             victim.wait()
         coordinator.expire("orders-app", client_id="victim")
         orders.poll_until_shared({"orders": 8})
-        assert all(before[name] <= owned for name, owned in orders.assignments().items()), "nobody gave anything up"
+        assert all(before[name] <= owned for name, owned in orders.assignments().items()), "no member gave anything up"
         coordinator.produce("orders", None, [(f"key-{n}", f"{n}") for n in range(40, 60)])
         orders.poll_until(lambda: len(orders.seen) == 60)
         assert orders.lost == []
