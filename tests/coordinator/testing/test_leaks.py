@@ -19,7 +19,16 @@ GROWTH_BYTES = 400_000
 
 
 def open_files() -> int:
+    """How many files this process has open, without those that earlier tests left to the garbage collector."""
+    gc.collect()
     return len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
+
+
+async def settled_files() -> int:
+    """Like :func:`open_files`, once transports that are closing have closed: they do so in the loop's next rounds."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+    return open_files()
 
 
 async def start_and_stop(count: int, socket: bool) -> None:
@@ -41,7 +50,8 @@ async def start_and_stop(count: int, socket: bool) -> None:
 async def test_coordinators_leave_nothing() -> None:
     await start_and_stop(5, socket=True)
     await start_and_stop(5, socket=False)
-    tasks, files = len(asyncio.all_tasks()), open_files()
+    files = await settled_files()
+    tasks = len(asyncio.all_tasks())
     tracemalloc.start()
     try:
         # The newest coordinator may still be there, before and after.
@@ -56,8 +66,8 @@ async def test_coordinators_leave_nothing() -> None:
     finally:
         tracemalloc.stop()
     assert grown < GROWTH_BYTES, f"{grown} bytes are left of 10 coordinators"
+    assert await settled_files() <= files
     assert len(asyncio.all_tasks()) == tasks
-    assert open_files() == files
 
 
 def test_threads_end_with_their_coordinators() -> None:
@@ -67,4 +77,4 @@ def test_threads_end_with_their_coordinators() -> None:
     for _ in range(20):
         with running_in_thread(topics={"orders": 1}):
             pass
-    assert open_files() == files
+    assert open_files() <= files
