@@ -145,6 +145,11 @@ def computed_map_order(lookups: Sequence[str]) -> list[str]:
     return [keys[index] for index in sorted(range(len(keys)), key=lambda index: (codes[index] & capacity - 1, -index))]
 
 
+def hash_position(text: str, capacity: int) -> int:
+    """The bucket of a string key in a table of this size."""
+    return _spread(string_hash(text)) & capacity - 1
+
+
 def hashed_order(keys: Sequence[_Key], hash_of: Callable[[_Key], int], capacity: int = DEFAULT_CAPACITY) -> list[_Key]:
     """Keys in bucket order, and by insertion inside a bucket, for any Java hash code `hash_of`."""
     if len(keys) < 2:

@@ -180,8 +180,10 @@ class GroupEvents:
         self, group_id: str, progress: GroupProgress, cause: Cause, before: ConsumerGroupState, old_epoch: int
     ) -> None:
         progress.begin_rebalance(cause, self._ctx.now)
+        # Not validated: that would cost a look at each member of the group.
         self._ctx.emit(
-            RebalanceStarted(
+            unvalidated(
+                RebalanceStarted,
                 group_id=group_id,
                 generation=old_epoch,
                 previous_state=before,

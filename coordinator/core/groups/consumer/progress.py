@@ -6,6 +6,7 @@ of the log. It costs what changes, and no look at all members.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
@@ -138,7 +139,7 @@ class GroupProgress:
             holder = None if holder_id is None else self.members.get(holder_id)
             if holder_id is None or holder is None:
                 continue
-            if index in holder.owned.get(topic, ()) or index in holder.pending.get(topic, ()):
+            if _has(holder.owned, topic, index) or _has(holder.pending, topic, index):
                 found.setdefault(holder_id, {}).setdefault(topic, []).append(index)
         return found
 
@@ -187,6 +188,13 @@ class LoadedGroup:
     def of(cls, group: ConsumerGroup) -> LoadedGroup:
         members = tuple((each.member_id, each.metadata, each.current) for each in group.members.values())
         return cls(group.epoch, group.assignment_epoch, members, dict(group.targets))
+
+
+def _has(partitions: NamedPartitions, topic: str, index: int) -> bool:
+    """Whether a partition is among these."""
+    indexes = partitions.get(topic, ())
+    at = bisect_left(indexes, index)
+    return at < len(indexes) and indexes[at] == index
 
 
 def each_partition(partitions: NamedPartitions) -> Iterator[tuple[str, int]]:

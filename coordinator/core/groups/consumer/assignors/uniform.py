@@ -19,10 +19,10 @@ from rejoin.coordinator.core.groups.consumer.assignors.base import (
 from rejoin.coordinator.core.groups.consumer.assignors.heterogeneous import assign_heterogeneous
 from rejoin.protocol.java import copied_capacity, hashed_order, uuid_hash
 
-_Run: TypeAlias = tuple[str, Sequence[int]]
+Run: TypeAlias = tuple[str, Sequence[int]]
 """A topic, and partitions of it in the order in which they are handed out."""
 
-_Target: TypeAlias = dict[str, Collection[int]]
+Target: TypeAlias = dict[str, Collection[int]]
 
 
 class UniformAssignor(ServerAssignor):
@@ -56,12 +56,12 @@ def assign_homogeneous(members: Mapping[str, AssignorMember], partition_counts: 
     runs = _unassigned(members, partition_counts)
     if _overlap(members, partition_counts, runs):
         members = _without_overlaps(members)
-    unfilled: list[tuple[_Target, int]] = []
+    unfilled: list[tuple[Target, int]] = []
     assigned: dict[str, Mapping[str, Collection[int]]] = {}
     left = len(members)
     for member_id, member in members.items():
         most = quota + (extras > 0)
-        target, count = _kept(member.target, partition_counts, most, runs)
+        target, count = kept(member.target, partition_counts, most, runs)
         if count < most and extras > 0 and left > extras:
             # Others have to come that may use the extra partition; this one does not.
             most -= 1
@@ -72,11 +72,11 @@ def assign_homogeneous(members: Mapping[str, AssignorMember], partition_counts: 
             unfilled.append((target, most - count))
         assigned[member_id] = target
         left -= 1
-    _hand_out(runs, unfilled)
+    hand_out(runs, unfilled)
     return assigned
 
 
-def _unassigned(members: Mapping[str, AssignorMember], partition_counts: Mapping[str, int]) -> list[_Run]:
+def _unassigned(members: Mapping[str, AssignorMember], partition_counts: Mapping[str, int]) -> list[Run]:
     """The partitions that no member has, in the order of topics and of numbers."""
     held: dict[str, list[Collection[int]]] = {}
     for member in members.values():
@@ -89,7 +89,7 @@ def _unassigned(members: Mapping[str, AssignorMember], partition_counts: Mapping
     return [(topic_id, free) for topic_id, free in runs if free]
 
 
-def _overlap(members: Mapping[str, AssignorMember], partition_counts: Mapping[str, int], runs: Iterable[_Run]) -> bool:
+def _overlap(members: Mapping[str, AssignorMember], partition_counts: Mapping[str, int], runs: Iterable[Run]) -> bool:
     """Whether two members have the same partition as their target: after an append failed that others were built on."""
     held = sum(
         len(parts) for each in members.values() for topic, parts in each.target.items() if topic in partition_counts
@@ -111,36 +111,36 @@ def _without_overlaps(members: Mapping[str, AssignorMember]) -> dict[str, Assign
     return found
 
 
-def _kept(
-    target: Mapping[str, Collection[int]], partition_counts: Mapping[str, int], most: int, runs: list[_Run]
-) -> tuple[_Target, int]:
+def kept(
+    target: Mapping[str, Collection[int]], partition_counts: Mapping[str, int], most: int, runs: list[Run]
+) -> tuple[Target, int]:
     """What a member keeps of its target, and how much that is; what is too much is added to the runs."""
     subscribed = target.keys() <= partition_counts.keys()
-    kept = dict(target) if subscribed else {each: target[each] for each in target if each in partition_counts}
-    count = sum(map(len, kept.values()))
+    keeps = dict(target) if subscribed else {each: target[each] for each in target if each in partition_counts}
+    count = sum(map(len, keeps.values()))
     if count <= most:
-        return kept, count
+        return keeps, count
     room = most
     # Java's order decides which go. Where all of them stay, it does not matter.
-    for topic_id in hashed_order(list(kept), uuid_hash):
-        partitions = kept[topic_id]
+    for topic_id in hashed_order(list(keeps), uuid_hash):
+        partitions = keeps[topic_id]
         if len(partitions) <= room:
             room -= len(partitions)
             continue
         ordered = hashed_order(sorted(partitions), int, copied_capacity(len(partitions)))
         runs.append((topic_id, ordered[room:]))
         if room:
-            kept[topic_id] = ordered[:room]
+            keeps[topic_id] = ordered[:room]
         else:
-            del kept[topic_id]
+            del keeps[topic_id]
         room = 0
-    return kept, most
+    return keeps, most
 
 
-def _hand_out(runs: Iterable[_Run], unfilled: Iterable[tuple[_Target, int]]) -> None:
+def hand_out(runs: Iterable[Run], unfilled: Iterable[tuple[Target, int]]) -> None:
     """Give what is unassigned to those with room, in order."""
     rooms = iter(unfilled)
-    target: _Target = {}
+    target: Target = {}
     room = 0
     for topic_id, partitions in runs:
         start, end = 0, len(partitions)

@@ -10,13 +10,21 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.groups.consumer.assignors import AssignorMember, SubscriptionKind, assignors_of
+from rejoin.coordinator.core.groups.consumer.assignors import (
+    Assignments,
+    AssignorMember,
+    SubscriptionKind,
+    assignors_of,
+)
+from rejoin.coordinator.core.groups.consumer.assignors.incremental import reassign
+from rejoin.coordinator.core.groups.consumer.assignors.uniform import UniformAssignor, topic_order
 from rejoin.coordinator.core.groups.consumer.model.changes import Changes
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMemberMetadata, Partitions
 from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata, ids_of
 from rejoin.coordinator.core.groups.consumer.model.records import target_epoch_record, target_record
 from rejoin.coordinator.core.groups.consumer.model.subscriptions import add
+from rejoin.coordinator.core.groups.consumer.model.target_index import SMALLEST_INDEXED, TargetIndex
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.protocol.java import hash_map_order
 
@@ -81,23 +89,11 @@ class TargetAssignments:
 
         That of the newcomer is written in any case: its record so far says that it has none.
         """
-        topics, targets = self._topics, group.targets
-        ids: dict[frozenset[str], tuple[str, ...]] = {}
-        subscriptions = group.subscriptions
-        members: dict[str, AssignorMember] = {}
-        # Kafka: TargetAssignmentBuilder gives the assignor a hash map of the members.
-        for member_id in hash_map_order(list(group.members)):
-            member = group.members[member_id]
-            metadata = member.metadata
-            names = frozenset(subscriptions.topics_of(metadata))
-            topic_ids = ids.get(names)
-            if topic_ids is None:
-                topic_ids = ids[names] = tuple(ids_of(sorted(names), topics))
-            target_before = targets.get(member_id, _NOTHING)
-            members[member_id] = AssignorMember(metadata.instance_id, metadata.rack_id, topic_ids, target_before)
-        computed = self.assignors[assignor].assign(members, self._counts(ids.values()), kind)
-        for member_id in members:
-            given, before = computed.get(member_id, _NOTHING), targets.get(member_id)
+        targets = group.targets
+        index = group.target_index = self._index(group, assignor, kind)
+        computed = self._all(group, assignor, kind) if index is None else _changed(index, newcomer)
+        for member_id, given in computed.items():
+            before = targets.get(member_id)
             if given == before and member_id != newcomer:
                 continue
             target: Partitions = {
@@ -108,7 +104,50 @@ class TargetAssignments:
         changes.assignor = assignor
         changes.write(target_epoch_record(group.group_id, group.epoch, now))
 
-    def _counts(self, subscribed: Iterable[tuple[str, ...]]) -> dict[str, int]:
-        """How many partitions each subscribed topic has."""
-        known = dict.fromkeys(topic_id for topic_ids in subscribed for topic_id in topic_ids)
-        return {topic_id: self._topics.partition_count(self._topics.named(topic_id) or "") for topic_id in known}
+    def _all(self, group: ConsumerGroup, assignor: str, kind: SubscriptionKind) -> Assignments:
+        """The new targets of all members."""
+        topics, targets = self._topics, group.targets
+        ids: dict[frozenset[str], tuple[str, ...]] = {}
+        subscriptions = group.subscriptions
+        members: dict[str, AssignorMember] = {}
+        # Kafka: TargetAssignmentBuilder gives the assignor a hash map of the members.
+        for member_id in hash_map_order(list(group.members)):
+            metadata = group.members[member_id].metadata
+            names = frozenset(subscriptions.topics_of(metadata))
+            topic_ids = ids.get(names)
+            if topic_ids is None:
+                topic_ids = ids[names] = tuple(ids_of(sorted(names), topics))
+            target_before = targets.get(member_id, _NOTHING)
+            members[member_id] = AssignorMember(metadata.instance_id, metadata.rack_id, topic_ids, target_before)
+        known = dict.fromkeys(topic_id for topic_ids in ids.values() for topic_id in topic_ids)
+        computed = self.assignors[assignor].assign(members, self._counts(known), kind)
+        return {member_id: computed.get(member_id, _NOTHING) for member_id in members}
+
+    def _index(self, group: ConsumerGroup, assignor: str, kind: SubscriptionKind) -> TargetIndex | None:
+        """The index of the group's targets as they are now, where one pays: in a large group that changes a little."""
+        members, targets, subscriptions = group.members, group.targets, group.subscriptions
+        if (
+            len(members) < SMALLEST_INDEXED
+            or len(members) > 2 * len(targets)
+            or type(self.assignors[assignor]) is not UniformAssignor
+            or kind is not SubscriptionKind.HOMOGENEOUS
+            or subscriptions.type_for(len(members)) is not kind
+        ):
+            return None
+        metadata = next(iter(members.values())).metadata
+        counts = self._counts(ids_of(sorted(subscriptions.topics_of(metadata)), self._topics))
+        index = group.target_index
+        if index is not None and index.topics == counts and index.refresh(members, targets):
+            return index
+        return TargetIndex.of({topic_id: counts[topic_id] for topic_id in topic_order(tuple(counts))}, members, targets)
+
+    def _counts(self, topic_ids: Iterable[str]) -> dict[str, int]:
+        """How many partitions each topic has."""
+        return {topic_id: self._topics.partition_count(self._topics.named(topic_id) or "") for topic_id in topic_ids}
+
+
+def _changed(index: TargetIndex, newcomer: str | None) -> Assignments:
+    """The new targets of the members whose targets change, and of those that have no record of one."""
+    changed = reassign(index)
+    named = index.in_order({**changed, **index.without_target, **({} if newcomer is None else {newcomer: None})})
+    return {member_id: changed.get(member_id, index.target_of(member_id)) for member_id in named}

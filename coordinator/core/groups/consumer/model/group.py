@@ -29,6 +29,7 @@ from rejoin.coordinator.core.groups.consumer.model.state import (
     derived_state,
 )
 from rejoin.coordinator.core.groups.consumer.model.subscriptions import ResolvedRegex, Subscriptions
+from rejoin.coordinator.core.groups.consumer.model.target_index import TargetIndex
 from rejoin.coordinator.core.groups.group import Committer, RetentionStart
 from rejoin.coordinator.core.groups.timers import member_session_timer
 from rejoin.coordinator.core.inputs import Millis, Token
@@ -90,8 +91,11 @@ class ConsumerGroup:
     protocol_type: str | None = CONSUMER
     has_partition_metadata: bool = False
     """Whether a record of Kafka 4.0 is in the log that wants a tombstone."""
+    target_index: TargetIndex | None = field(default=None, repr=False, compare=False)
+    """Made for the uniform assignor where the group is large; all that changes targets or members notes it there."""
     _stable_at: dict[int, int] = field(default_factory=dict)
     """How many members are STABLE at each epoch."""
+    _members_numbered: int = field(default=0, repr=False, compare=False)
 
     # --- what every group answers
 
@@ -201,6 +205,8 @@ class ConsumerGroup:
             self.targets.pop(member_id, None)
         else:
             self.targets[member_id] = target
+        if self.target_index is not None:
+            self.target_index.touch(member_id)
 
     def set_metadata(self, member_id: str, metadata: ConsumerMemberMetadata | None) -> None:
         """A member is there or has changed; without metadata it is gone."""
@@ -241,13 +247,18 @@ class ConsumerGroup:
 
     def _add(self, member_id: str) -> ConsumerMember:
         key = member_session_timer(self.partition, self.group_id, member_id)
-        member = self.members[member_id] = ConsumerMember(member_id, key)
+        self._members_numbered += 1
+        member = self.members[member_id] = ConsumerMember(member_id, key, self._members_numbered)
+        if self.target_index is not None:
+            self.target_index.touch(member_id)
         self._count_stable(member.current, 1)
         self.subscriptions.has_changed = True
         return member
 
     def _remove(self, member: ConsumerMember) -> None:
         del self.members[member.member_id]
+        if self.target_index is not None:
+            self.target_index.touch(member.member_id)
         self.subscriptions.has_changed = True
         self.subscriptions.count(member.metadata, -1)
         self._update_subscription_type()
@@ -295,6 +306,7 @@ class ConsumerGroup:
         """A change has failed of which others were made: find anew who holds what, and have all assigned anew."""
         self.needs_epoch = True
         self.quiet_until = 0
+        self.target_index = None
         self.partition_epochs.clear()
         for member in self.members.values():
             self._hold(member.current, member.current.assigned, member.current.pending)

@@ -79,6 +79,8 @@ class ConsumerMember:
 
     member_id: str
     session_key: TimerKey
+    number: int = field(default=0, compare=False)
+    """Members of a group are numbered as they come."""
     metadata: ConsumerMemberMetadata = NEW_METADATA
     current: CurrentAssignment = NEW_ASSIGNMENT
     unchanged: ConsumerGroupHeartbeatResponse | None = None
