@@ -98,6 +98,9 @@ class Simulation:
             else:
                 self._create_topic(name)
         for group_id, group in self.scenario.groups.items():
+            if group.settings:
+                self.cluster.configure_group(group_id, group.settings)
+        for group_id, group in self.scenario.groups.items():
             for number in range(1, group.consumers + 1):
                 consumer = self.consumer(f"{group_id}-{number}")
                 consumer.wanted = True

@@ -28,21 +28,19 @@ from rejoin.coordinator.core.inputs import (
 )
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.snapshots import ConsumerGroupSnapshot, GroupSnapshot, ShardSnapshot
-from rejoin.coordinator.core.topics.configs import RATE_CONFIG
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import TopicCreated, TopicDeleted, TopicGrown
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest, MetadataResponse
-from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
 from rejoin.protocol.messages.transactions.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicIdPartition, TopicPartition
 from rejoin.simulation.actors.core_timer import CoreTimer
-from rejoin.simulation.actors.node_requests import NodeRequest
+from rejoin.simulation.actors.node_requests import NodeRequest, group_configuration, topic_creation, topic_growth
 from rejoin.simulation.actors.transaction_log import transaction_log, transaction_topic
 from rejoin.simulation.disk import Disk
 from rejoin.simulation.kernel import Actor, Millis, Order, World
@@ -291,6 +289,8 @@ class Cluster:
         self.nodes = [NodeActor(world, self, index, settings) for index in range(nodes)]
         self.leaders: dict[TopicPartition, NodeActor] = {}
         self.topics: dict[str, TopicLog] = {}
+        self.group_settings: dict[str, dict[str, int]] = {}
+        """What groups have of their own."""
         self.topics_changed_at: Millis = 0
         """When metadata last changed."""
         self.partitions: list[TopicPartition] = []
@@ -408,18 +408,17 @@ class Cluster:
             return
         topic.grow(partitions, self.world.now)
         self.topics_changed_at = self.world.now
-        grown = CreatePartitionsTopic(name=name, count=partitions, assignments=None)
-        request = CreatePartitionsRequest(topics=(grown,), timeout_ms=1_000, validate_only=False)
         for node in self.nodes:
-            self._ask(node, request, 3)
+            self._ask(node, topic_growth(name, partitions), 3)
 
     def _send_topic(self, node: NodeActor, name: str, partitions: int) -> None:
-        # What a simulation reads and writes is its own; nodes need the partitions.
-        synthetic = () if name in self._written_topics else (CreatableTopicConfig(name=RATE_CONFIG, value="0"),)
-        topic = CreatableTopic(
-            name=name, num_partitions=partitions, replication_factor=-1, assignments=(), configs=synthetic
-        )
-        self._ask(node, CreateTopicsRequest(topics=(topic,)), 7)
+        self._ask(node, topic_creation(name, partitions, name in self._written_topics), 7)
+
+    def configure_group(self, group_id: str, settings: Mapping[str, int]) -> None:
+        """Give a group settings of its own, beside those that it has."""
+        self.group_settings.setdefault(group_id, {}).update(settings)
+        for node in self.nodes:
+            self._ask(node, group_configuration(group_id, settings), 1)
 
     def _ask(self, node: NodeActor, request: Request, version: int) -> None:
         if node.is_up:
@@ -456,6 +455,8 @@ class Cluster:
         self._start(node)
         for name, topic in self.topics.items():
             self._send_topic(node, name, len(topic.partitions))
+        for group_id, settings in self.group_settings.items():
+            self._ask(node, group_configuration(group_id, settings), 1)
         self.rejoin(node)
 
     def rejoin(self, node: NodeActor) -> None:

@@ -1,15 +1,26 @@
-"""Requests of one node to another.
+"""Requests that no client of a scenario sends: of one node to another, and of an operator to all nodes.
 
-They take a millisecond each way. One fails with a node that is down or crashes, or after as long as in a service.
+Those between nodes take a millisecond each way. One fails with a node that is down or crashes, or after as long as in a
+service.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from rejoin.coordinator.core.effects import SendRequest
 from rejoin.coordinator.core.inputs import Context, Received
+from rejoin.coordinator.core.topics.config_requests import AlterOperation, ResourceType
+from rejoin.coordinator.core.topics.configs import RATE_CONFIG
 from rejoin.protocol.message import Response
+from rejoin.protocol.messages.cluster.alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+    IncrementallyAlterableConfig,
+)
+from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.network import Requester
 
@@ -59,3 +70,31 @@ class NodeRequest(Requester):
 
     def _return(self, response: Response | None) -> None:
         self._sender.answered(self._incarnation, self._effect.send_id, response)
+
+
+# -- of an operator
+
+
+def topic_creation(name: str, partitions: int, is_written: bool) -> CreateTopicsRequest:
+    """Create a topic. What a simulation reads and writes is its own; of other topics nodes need the partitions."""
+    synthetic = () if is_written else (CreatableTopicConfig(name=RATE_CONFIG, value="0"),)
+    topic = CreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=-1, assignments=(), configs=synthetic
+    )
+    return CreateTopicsRequest(topics=(topic,))
+
+
+def topic_growth(name: str, partitions: int) -> CreatePartitionsRequest:
+    """Give a topic so many partitions."""
+    grown = CreatePartitionsTopic(name=name, count=partitions, assignments=None)
+    return CreatePartitionsRequest(topics=(grown,), timeout_ms=1_000, validate_only=False)
+
+
+def group_configuration(group_id: str, settings: Mapping[str, int]) -> IncrementalAlterConfigsRequest:
+    """Give a group settings of its own."""
+    configs = tuple(
+        IncrementallyAlterableConfig(name=name, config_operation=AlterOperation.SET, value=str(value))
+        for name, value in settings.items()
+    )
+    group = IncrementalAlterConfigsResource(resource_type=ResourceType.GROUP, resource_name=group_id, configs=configs)
+    return IncrementalAlterConfigsRequest(resources=(group,), validate_only=False)

@@ -166,6 +166,13 @@ class StoreOutage(Part):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
+class ConfigureGroup(Part):
+    """A group gets settings of its own, as an operator gives them (IncrementalAlterConfigs)."""
+
+    group: str
+    settings: dict[str, int] = Field(min_length=1)
+
+
 class GrowTopic(Part):
     """A topic gets more partitions."""
 
@@ -231,6 +238,7 @@ class ScheduledAction(Part):
     move: MoveLeaders | None = None
     restart: RestartNodes | None = None
     outage: StoreOutage | None = None
+    configure: ConfigureGroup | None = None
     grow: GrowTopic | None = None
     subscribe: ChangeSubscription | None = None
     flap: FlapConsumer | None = None

@@ -92,6 +92,8 @@ class GroupSpec(Part):
     """How long after a fatal error a process is started again."""
     start: StartSpec = StartSpec()
     reset: Literal["earliest", "latest"] = "earliest"
+    settings: dict[str, int] = Field(default={})
+    """Settings that the coordinator has for this group alone, under Kafka's names."""
 
 
 class NetworkSpec(Part):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.groups.consumer.regex_resolution import is_valid, matching
+from rejoin.coordinator.core.topics.configs import ConfigError
+from rejoin.coordinator.core.topics.group_configs import check_group, group_definitions
 
 if TYPE_CHECKING:
     from rejoin.simulation.scenario.model import GroupSpec, Scenario
@@ -16,7 +18,7 @@ Protocol: TypeAlias = Literal["classic", "consumer"]
 CLASSIC_KEYS: Final = ("assignor", "session_timeout", "heartbeat_interval")
 """Keys of a group that only members of the classic protocol have."""
 
-CONSUMER_KEYS: Final = ("remote_assignor", "regex")
+CONSUMER_KEYS: Final = ("remote_assignor", "regex", "settings")
 """Keys of a group that only members of the consumer protocol have."""
 
 
@@ -54,6 +56,7 @@ def protocol_mistakes(scenario: Scenario) -> Iterator[Mistake]:
         if "classic" in protocols_of(scenario, name) and group.regex is not None:
             problem = f"group {name} has members that use the classic protocol, which has no regular expressions"
             yield Mistake(("groups", name, "regex"), f"{problem}; say 'protocol: consumer', or name the topics")
+    yield from _settings_mistakes(scenario)
     for number, event in enumerate(scenario.events):
         change = event.subscribe
         if change is None or change.regex is None:
@@ -83,6 +86,29 @@ def _subscription_mistakes(name: str, group: GroupSpec) -> Iterator[Mistake]:
         yield Mistake(path, f"group {name} transforms, and must name the topics that it reads")
 
 
+def _settings_mistakes(scenario: Scenario) -> Iterator[Mistake]:
+    """Settings that no group can have of its own."""
+    has: dict[str, dict[str, int]] = {}
+    for name, group in scenario.groups.items():
+        has[name] = dict(group.settings)
+        yield from _refused(scenario, ("groups", name, "settings"), name, has[name])
+    for number, event in sorted(enumerate(scenario.events), key=lambda each: each[1].at):
+        change = event.configure
+        if change is not None and change.group in has:
+            has[change.group] |= change.settings
+            yield from _refused(scenario, ("events", number, "configure", "settings"), change.group, has[change.group])
+
+
+def _refused(
+    scenario: Scenario, path: tuple[str | int, ...], group_id: str, settings: Mapping[str, int]
+) -> Iterator[Mistake]:
+    definitions = group_definitions(Settings.model_validate(scenario.coordinator.settings))
+    try:
+        check_group({name: str(value) for name, value in settings.items()}, definitions)
+    except ConfigError as error:
+        yield Mistake(path, f"group {group_id}: {error}")
+
+
 def _assignor_mistakes(scenario: Scenario, name: str, group: GroupSpec) -> Iterator[Mistake]:
     settings = Settings.model_validate(scenario.coordinator.settings)
     there = [each.strip() for each in settings.group_consumer_assignors.split(",")]
@@ -99,8 +125,8 @@ def idle_keys(scenario: Scenario) -> Iterator[Mistake]:
             if key in CLASSIC_KEYS and "classic" not in used:
                 kept_by = {
                     "assignor": "the coordinator assigns; say remote_assignor",
-                    "session_timeout": "say group.consumer.session.timeout.ms in the coordinator's settings",
-                    "heartbeat_interval": "say group.consumer.heartbeat.interval.ms in the coordinator's settings",
+                    "session_timeout": "say consumer.session.timeout.ms in its settings",
+                    "heartbeat_interval": "say consumer.heartbeat.interval.ms in its settings",
                 }[key]
                 yield Mistake(("groups", name, key), f"group {name} uses the consumer protocol: {kept_by}")
             elif key in CONSUMER_KEYS and "consumer" not in used and getattr(group, key) is not None:

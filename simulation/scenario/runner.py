@@ -18,6 +18,7 @@ from rejoin.simulation.kernel import Millis
 from rejoin.simulation.scenario.actions import (
     Autoscale,
     ChangeSubscription,
+    ConfigureGroup,
     CrashConsumers,
     CutOff,
     DelayRequest,
@@ -72,6 +73,7 @@ class ActionRunner:
             StoreOutage: self.outage,
             MoveLeaders: self.move,
             RestartNodes: self.restart,
+            ConfigureGroup: self.configure,
             GrowTopic: self.grow,
             ChangeSubscription: self.subscribe,
             FlapConsumer: self.flap,
@@ -395,6 +397,12 @@ class ActionRunner:
         """The nodes of these names, once each; without names all nodes."""
         found = [self.simulation.node(name) for name in names] if names else list(self.simulation.cluster.nodes)
         return list(dict.fromkeys(node for node in found if node is not None))
+
+    def configure(self, what: ConfigureGroup) -> None:
+        self._catch_up_all()
+        named = ", ".join(f"{name}={value}" for name, value in what.settings.items())
+        self.simulation.announce(f"{what.group} gets {named}")
+        self.simulation.cluster.configure_group(what.group, what.settings)
 
     def grow(self, what: GrowTopic) -> None:
         self._catch_up_all()

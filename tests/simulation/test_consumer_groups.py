@@ -8,7 +8,7 @@ import pytest
 
 from rejoin.simulation.output.summary import GroupSummary, causes
 from rejoin.simulation.run import play
-from rejoin.simulation.scenario.reading import read_scenario
+from rejoin.simulation.scenario.reading import read_scenario, scenario_from
 from tests.paths import GALLERY, ROOT
 
 pytestmark = pytest.mark.xdist_group("consumer-groups")
@@ -87,6 +87,30 @@ def test_a_disabled_policy_keeps_classic_members_of_a_mixed_group_out() -> None:
     story = played("disabled_policy_leaves_a_group_mixed")[1]
     refused = [line for line in story.splitlines() if "INCONSISTENT_GROUP_PROTOCOL" in line]
     assert {line.split()[2] for line in refused} == {"orders-app-4", "orders-app-5", "orders-app-6"}
+
+
+def test_a_group_may_have_a_session_timeout_of_its_own() -> None:
+    story: list[str] = []
+    text = """
+horizon: 200s
+topics: {orders: {partitions: 4}}
+groups:
+  own: {topics: orders, consumers: 2, protocol: consumer, settings: {consumer.session.timeout.ms: 90000}}
+  later: {topics: orders, consumers: 2, protocol: consumer}
+  others: {topics: orders, consumers: 2, protocol: consumer}
+coordinator: {nodes: 2, settings: {group.consumer.max.session.timeout.ms: 90000}}
+events:
+  - {at: 30s, configure: {group: later, settings: {consumer.session.timeout.ms: 60000}}}
+  - {at: 45s, restart: {down: 2s}}
+  - {at: 70s, crash: {who: [own-1, later-1, others-1]}}
+"""
+    play(scenario_from(text), print_line=story.append)
+    removed = [line.split() for line in story if "removed (no heartbeat in time)" in line]
+    assert [(line[1], line[0][:6]) for line in removed] == [
+        ("others", "0:01:5"),
+        ("later", "0:02:0"),
+        ("own", "0:02:3"),
+    ], "each after its own session timeout, also where its node was started again since"
 
 
 @pytest.mark.parametrize(

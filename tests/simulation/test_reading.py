@@ -130,8 +130,19 @@ def test_what_can_happen_is_taken(events: str) -> None:
     [
         ("protocol: modern", "", "line 6: groups.app.protocol: expected one of classic or consumer, not 'modern'"),
         ("protocol: consumer, assignor: range", "", "line 6: group app uses the consumer protocol: the coordinator"),
-        ("protocol: consumer, session_timeout: 9s", "", "say group.consumer.session.timeout.ms in the coordinator's"),
-        ("protocol: consumer, heartbeat_interval: 1s", "", "say group.consumer.heartbeat.interval.ms"),
+        ("protocol: consumer, session_timeout: 9s", "", "say consumer.session.timeout.ms in its settings"),
+        ("protocol: consumer, heartbeat_interval: 1s", "", "say consumer.heartbeat.interval.ms in its settings"),
+        ("settings: {consumer.session.timeout.ms: 50000}", "", "uses the classic protocol, which has no settings"),
+        (
+            "protocol: consumer, settings: {session.timeout.ms: 9000}",
+            "",
+            "line 6: group app: 'session.timeout.ms' is not",
+        ),
+        (
+            "protocol: consumer, settings: {consumer.heartbeat.interval.ms: 9000}",
+            "configure: {group: app, settings: {consumer.heartbeat.interval.ms: 99}}",
+            "line 8: group app: consumer.heartbeat.interval.ms=99: expected at least 5000",
+        ),
         ("remote_assignor: uniform", "", "group app uses the classic protocol, which has no remote_assignor"),
         ("protocol: consumer, remote_assignor: sticky", "", "has no assignor 'sticky'; it has uniform, range"),
         ("protocol: consumer, regex: 'o.*'", "", "line 6: group app has both topics and regex"),
