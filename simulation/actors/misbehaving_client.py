@@ -108,6 +108,35 @@ class MisbehavingClient:
         )
 
 
+def send_stale_heartbeat(simulation: Simulation, consumer: ConsumerActor) -> None:
+    """Send a heartbeat with the id of a consumer's member and an epoch that it does not have."""
+    consumer.catch_up()
+    core = consumer.core
+    group_id = consumer.config.group_id or ""
+    node = simulation.cluster.leader_of(group_id)
+    if core is None or not core.generation.member_id or node is None or not node.is_up:
+        return
+    member_id, instance_id = core.generation.member_id, consumer.config.group_instance_id
+    epoch = core.generation.generation_id - 1 or 2
+    request: Request
+    if node.consumer_group(group_id) is not None:
+        request, version = (
+            ConsumerGroupHeartbeatRequest(
+                group_id=group_id, member_id=member_id, member_epoch=epoch, instance_id=instance_id
+            ),
+            1,
+        )
+    else:
+        request, version = (
+            HeartbeatRequest(
+                group_id=group_id, generation_id=epoch, member_id=member_id, group_instance_id=instance_id
+            ),
+            4,
+        )
+    exchange = voided(consumer, node.index, request, version, simulation.world.now)
+    node.hand_in(Received(exchange, request, Context(version, "misbehaving")))
+
+
 def voided(client: ConsumerActor, node: int, request: Request, version: int, now: Millis) -> Exchange:
     """A token whose response is dropped."""
     return Exchange(client.connection_to(node, 1), -1, -1, request, version, now, now)

@@ -203,6 +203,14 @@ class FlapConsumer(Part):
     times: int = Field(ge=1)
 
 
+class StaleHeartbeats(Part):
+    """Another process heartbeats with a member's id and an epoch (or generation) that the member does not have."""
+
+    who: Names
+    every: Length
+    times: int = Field(ge=1)
+
+
 class DuplicateInstance(Part):
     """A second process starts with the group instance id of a consumer that runs."""
 
@@ -243,6 +251,7 @@ class ScheduledAction(Part):
     subscribe: ChangeSubscription | None = None
     flap: FlapConsumer | None = None
     duplicate: DuplicateInstance | None = None
+    stale_heartbeats: StaleHeartbeats | None = None
 
     @model_validator(mode="after")
     def _one_action(self) -> Self:

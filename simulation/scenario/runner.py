@@ -14,6 +14,7 @@ from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.units import format_duration
 from rejoin.simulation.actors.consumers import ConsumerActor
 from rejoin.simulation.actors.leased_cluster import LeasedCluster
+from rejoin.simulation.actors.misbehaving_client import send_stale_heartbeat
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.scenario.actions import (
     Autoscale,
@@ -36,6 +37,7 @@ from rejoin.simulation.scenario.actions import (
     ScaleGroup,
     ScheduledAction,
     SlowLog,
+    StaleHeartbeats,
     StopConsumers,
     StoreOutage,
 )
@@ -78,6 +80,7 @@ class ActionRunner:
             ChangeSubscription: self.subscribe,
             FlapConsumer: self.flap,
             DuplicateInstance: self.duplicate,
+            StaleHeartbeats: self.stale_heartbeats,
         }
         self._scaled_at: dict[str, Millis] = {}
         self._random = Random(f"{simulation.seed}/any")
@@ -243,6 +246,14 @@ class ActionRunner:
         self._start_again(duplicate)
         if what.length:
             self._in(what.length, duplicate.stop)
+
+    def stale_heartbeats(self, what: StaleHeartbeats) -> None:
+        for consumer in self._each(what.who):
+            self.simulation.announce(
+                f"another process heartbeats {what.times} times with the member id of {consumer.name}"
+            )
+            for number in range(what.times):
+                self._in(number * what.every, partial(send_stale_heartbeat, self.simulation, consumer))
 
     def pause(self, what: PauseProcesses) -> None:
         until = self.world.now + what.length

@@ -83,7 +83,47 @@ events:
 """
 """A member reads another topic for a while."""
 
-OWN = {"lost": LOST, "uneven": UNEVEN, "thrash": THRASH, "idle": IDLE, "subscribed": SUBSCRIBED}
+MOVING = """
+topics:
+  orders: {partitions: 6, records_per_second: 0.2}
+groups:
+  brief: {topics: orders, consumers: 2, commit: after, session_timeout: 10s}
+  usual: {topics: orders, consumers: 2, commit: after}
+  fenced-often: {topics: orders, consumers: 2, protocol: consumer, commit: after}
+  fenced-twice: {topics: orders, consumers: 2, protocol: consumer, commit: after}
+  slow: {topics: orders, consumers: 2, protocol: consumer, commit: after}
+horizon: 4m
+events:
+  - {at: 60s, deploy: {group: brief, every: 20s, down: 2s, protocol: consumer}}
+  - {at: 60s, deploy: {group: usual, every: 20s, down: 2s, protocol: consumer}}
+  - {at: 60s, stale_heartbeats: {who: fenced-often-1, every: 5s, times: 6}}
+  - {at: 60s, stale_heartbeats: {who: fenced-twice-1, every: 5s, times: 2}}
+  - {at: 60s, stuck: {who: slow-1, for: 20s}}
+  - {at: 61s, scale: {group: slow, to: 3}}
+"""
+"""Groups that move to the consumer protocol, or are there, with and without trouble."""
+
+BLOCKED = """
+topics:
+  orders: {partitions: 6, records_per_second: 0.2}
+groups:
+  blocked: {topics: orders, consumers: 3, commit: after}
+coordinator: {settings: {group.consumer.migration.policy: disabled}}
+horizon: 3m
+events:
+  - {at: 60s, deploy: {group: blocked, every: 20s, down: 2s, protocol: consumer, count: 1}}
+"""
+"""The brokers do not let a group move."""
+
+OWN = {
+    "lost": LOST,
+    "uneven": UNEVEN,
+    "thrash": THRASH,
+    "idle": IDLE,
+    "subscribed": SUBSCRIBED,
+    "moving": MOVING,
+    "barred": BLOCKED,
+}
 
 
 def write_gallery(folder: Path) -> list[str]:

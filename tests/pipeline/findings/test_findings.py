@@ -43,6 +43,10 @@ HAS = [
     ("lost-records", "lost/before", "enable.auto.commit"),
     ("idle-members", "idle", None),
     ("died-without-leaving", "idle", "session.timeout.ms"),
+    ("stuck-reconciliation", "member_that_never_acknowledges_a_revocation", "max.poll.interval.ms"),
+    ("epoch-fencing-loop", "moving/fenced-often", None),
+    ("migration-blocked", "barred/blocked", "group.consumer.migration.policy"),
+    ("session-timeout-of-the-broker", "moving/brief", "group.consumer.session.timeout.ms"),
 ]
 
 HAS_NOT = [
@@ -70,6 +74,10 @@ HAS_NOT = [
     ("idle-members", "eager_scale_out"),
     ("died-without-leaving", "flapping_consumer"),
     ("died-without-leaving", "gc_pause_longer_than_the_session"),
+    ("stuck-reconciliation", "moving/slow"),
+    ("epoch-fencing-loop", "moving/fenced-twice"),
+    ("migration-blocked", "migration_with_a_downgrade_in_the_middle"),
+    ("session-timeout-of-the-broker", "moving/usual"),
 ]
 
 
@@ -96,17 +104,15 @@ def test_does_not_find_it_where_it_is_not(found: Found, finding: str, run: str) 
 
 ONLY_IN_LOGS = {"fell-silent"}
 """For sources that do not report every join; see test_findings_from_logs.py."""
-OF_CONSUMER_GROUPS = {
-    *("stuck-reconciliation", "epoch-fencing-loop", "migration-blocked", "session-timeout-of-the-broker", "could-move"),
-}
-"""For groups of the consumer protocol, and for those that could be; see test_consumer_groups.py."""
+FROM_REQUESTS = {"could-move"}
+"""For what only a request log has: the clients' versions; see test_findings_from_requests.py."""
 
 
 def test_every_rule_is_among_them() -> None:
     assert (
         {finding for finding, *_ in HAS}
         == {finding for finding, _ in HAS_NOT}
-        == set(NAMES) - ONLY_IN_LOGS - OF_CONSUMER_GROUPS
+        == set(NAMES) - ONLY_IN_LOGS - FROM_REQUESTS
     )
 
 
