@@ -274,6 +274,7 @@ MAY_IMPORT = {
         "protocol",
         "coordinator.config",
         "coordinator.core.groups.consumer.regex_resolution",
+        "coordinator.core.topics",
         "client.assignors.registry",
         "client.producer_config",
         "client.workload.processing_time",

@@ -399,7 +399,7 @@ class Cluster:
         self.topics[name] = TopicLog(name, partitions, records_per_second, self.world.now, until)
         self.topics_changed_at = self.world.now
         for node in self.nodes:
-            self._send_topic(node, name, partitions)
+            self._ask(node, topic_creation(name, partitions, name in self._written_topics), 7)
 
     def grow_topic(self, name: str, partitions: int) -> None:
         """Give a topic more partitions; does nothing where it has as many."""
@@ -410,9 +410,6 @@ class Cluster:
         self.topics_changed_at = self.world.now
         for node in self.nodes:
             self._ask(node, topic_growth(name, partitions), 3)
-
-    def _send_topic(self, node: NodeActor, name: str, partitions: int) -> None:
-        self._ask(node, topic_creation(name, partitions, name in self._written_topics), 7)
 
     def configure_group(self, group_id: str, settings: Mapping[str, int]) -> None:
         """Give a group settings of its own, beside those that it has."""
@@ -454,7 +451,7 @@ class Cluster:
             return
         self._start(node)
         for name, topic in self.topics.items():
-            self._send_topic(node, name, len(topic.partitions))
+            self._ask(node, topic_creation(name, len(topic.partitions), name in self._written_topics), 7)
         for group_id, settings in self.group_settings.items():
             self._ask(node, group_configuration(group_id, settings), 1)
         self.rejoin(node)
