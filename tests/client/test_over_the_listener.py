@@ -128,7 +128,7 @@ async def test_without_a_policy_a_missing_or_wrong_position_is_an_error(kafka: G
     async with reader(kafka, auto_offset_reset="none") as consumer:
         await consumer.assign([P0])
         with pytest.raises(NoOffsetForPartitionError):
-            await consumer.poll(1_000)
+            await consumer.poll(30_000)
         consumer.seek(P0, 1_000)
         with pytest.raises(OffsetOutOfRangeError, match="position 1000 is out of range for partition orders-0"):
             await consumer.poll(10_000)

@@ -9,6 +9,7 @@ import gc
 import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Final
 
 import pytest
@@ -88,8 +89,10 @@ def in_order(values: list[str]) -> bool:
 def close_refused_sockets() -> None:
     """kafka-python does not close the sockets of connections that were refused."""
     for each in gc.get_objects():
-        if type(each) is socket.socket and each.fileno() >= 0 and each.getsockname()[0] == "0.0.0.0":
-            each.close()
+        if type(each) is socket.socket and each.family == socket.AF_INET and each.fileno() >= 0:
+            with suppress(OSError):
+                if each.getsockname()[0] == "0.0.0.0":
+                    each.close()
 
 
 def play(client: Client, cluster: BlockingGroupCoordinator, failure: Callable[[BlockingGroupCoordinator], None]) -> str:

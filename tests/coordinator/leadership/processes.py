@@ -127,15 +127,19 @@ class Cluster:
                     found[partition["partition"]] = node.node_id
         return found
 
-    async def led_by(self, among: list[NodeProcess]) -> None:
-        """Wait until these nodes lead everything, each its part."""
+    async def led_by(self, among: list[NodeProcess]) -> dict[int, int]:
+        """Wait until these nodes lead everything, each its part; returns partition to node id."""
+        found: dict[int, int] = {}
 
         async def reached() -> bool:
-            leaders = list((await self.leaders(among)).values())
+            found.clear()
+            found.update(await self.leaders(among))
+            leaders = list(found.values())
             counts = [leaders.count(node.node_id) for node in among]
             return len(leaders) == PARTITIONS and max(counts) - min(counts) <= 1
 
         await self.until(reached, "the offsets partitions are not led")
+        return found
 
     async def coordinator(self, group: str, among: list[NodeProcess]) -> NodeProcess:
         """The one of these nodes that coordinates a group, as they say themselves."""
@@ -159,13 +163,20 @@ class Cluster:
             assert time.monotonic() < give_up_at, f"{group} has no coordinator: {answer}"
             await asyncio.sleep(0.01)
 
-    async def generation(self, group: str, among: list[NodeProcess] | None = None) -> int | None:
-        """The generation of a group that is Stable, as these nodes show it, or all."""
-        for node in self.nodes if among is None else among:
-            view = await self.look(node, f"/groups/{group}")
-            if isinstance(view, dict) and view.get("state") == "Stable":
-                return int(view["generation"])
-        return None
+    async def generation(self, group: str, among: list[NodeProcess] | None = None) -> int:
+        """The generation of a group as these nodes show it, or all, once it is Stable."""
+        found: list[int] = []
+
+        async def is_stable() -> bool:
+            for node in self.nodes if among is None else among:
+                view = await self.look(node, f"/groups/{group}")
+                if isinstance(view, dict) and view.get("state") == "Stable":
+                    found.append(int(view["generation"]))
+                    return True
+            return False
+
+        await self.until(is_stable, f"{group} is not Stable")
+        return found[0]
 
     async def joined(self, sizes: dict[str, int], among: list[NodeProcess]) -> None:
         """Wait until these groups are Stable and have so many members."""

@@ -276,7 +276,10 @@ def errors_in(value: Any) -> Iterator[Any]:
 
 
 def exchange(connection: Connection, sent: bytes) -> str:
-    """Send a frame and see what becomes of it: answered, not answered, parked, or the end of the connection."""
+    """Send a frame and see what becomes of it: answered, not answered, parked, or the end of the connection.
+
+    Where a busy machine holds up what comes behind an answer, that is slow, and says nothing about the connection.
+    """
     try:
         connection.sock.sendall(sent + PROBE)
     except OSError:
@@ -290,6 +293,8 @@ def exchange(connection: Connection, sent: bytes) -> str:
         return "unanswered"
     check_answer(sent, frame)
     following = connection.receive(PARKED_SECONDS)
+    if following is None:
+        return "slow"
     return "answered" if following and struct.unpack_from(">i", following)[0] == PROBE_ID else "closed"
 
 
@@ -308,7 +313,7 @@ def test_frames_at_random_break_nothing(node: Node) -> None:
         if end == "closed" and topics is not None:
             assert beside.topics() == topics, "what is refused changes nothing"
         seen[end] += 1
-        if end in ("closed", "parked"):
+        if end in ("closed", "parked", "slow"):
             connection.close()
             connection = Connection(node.port)
         if number % 20 == 0:
@@ -319,6 +324,6 @@ def test_frames_at_random_break_nothing(node: Node) -> None:
     grown = node.memory() - memory
     print(f"{dict(seen)}; {grown / 2**20:.1f} MiB more")
     assert node.logged() == "", "nothing failed inside"
-    assert seen["answered"] > EXAMPLES // 5
+    assert seen["answered"] + seen["slow"] > EXAMPLES // 5
     assert seen["closed"] > EXAMPLES // 10
     assert grown < MORE_BYTES

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import struct
 
@@ -129,9 +128,9 @@ async def test_faults_are_those_of_http() -> None:
         async with Peer(port) as peer:
             await coordinator.add_fault(keys="Heartbeat", error="COORDINATOR_LOAD_IN_PROGRESS", count=1)
             assert await peer.ask(heartbeat("g", "m")) == struct.pack(">h", 14)
-            await coordinator.add_fault(keys="Heartbeat", when="delay", latency_ms=500, count=1)
+            delay = await coordinator.add_fault(keys="Heartbeat", when="delay", latency_ms=500, count=1)
             peer.send(heartbeat("g", "m", correlation=2), api_versions(0, 3))
-            await asyncio.sleep(0.05)
+            await delay.wait()
             await coordinator.advance(500)
             assert await peer.receive() == (2, UNKNOWN_MEMBER_ID)
             assert (await peer.receive())[0] == 3
