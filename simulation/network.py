@@ -58,6 +58,28 @@ class Requester:
         raise NotImplementedError
 
 
+class NetworkObserver:
+    """Observes what becomes of each request; this one does nothing."""
+
+    def sent(self, exchange: Exchange) -> None:
+        """A client sends a request."""
+
+    def held(self, exchange: Exchange) -> None:
+        """A request or its response waits, because client and node cannot reach each other."""
+
+    def lost(self, exchange: Exchange) -> None:
+        """A request is lost; or its response, if the exchange has one. Neither side knows it yet."""
+
+    def arrived(self, exchange: Exchange) -> None:
+        """A request arrives at its node."""
+
+    def answered(self, exchange: Exchange) -> None:
+        """A node sends its response."""
+
+    def ended(self, exchange: Exchange, failure: Failure | None) -> None:
+        """The client has the response, or gives up: with a failure, or because it does not want the response."""
+
+
 class Client(Actor):
     """A process with connections to nodes."""
 
@@ -145,10 +167,17 @@ class ClientConnection:
         exchange = Exchange(self, self.serial, request_id, request, version, now, now + max(1, timeout_ms))
         self.waiting[request_id] = exchange
         self.watch(exchange.expires_at)
+        observer = network.observer
+        if observer is not None:
+            observer.sent(exchange)
         if self.is_breaking:
+            if observer is not None:
+                observer.lost(exchange)
             return
         if network.lossy and network.loses_request():
             self.is_breaking = True
+            if observer is not None:
+                observer.lost(exchange)
             network.world.at(self.next_arrival(), self.answer_lane, self.broken, exchange)
         else:
             self.carry(exchange)
@@ -157,13 +186,19 @@ class ClientConnection:
         """Deliver a request to the node."""
         network = self.network
         if network.blocked and network.is_blocked(*self.ends):
-            self.held.append((True, exchange))
+            self.hold(True, exchange)
             return
         late = network.take_delay(self.client, exchange.request) if network.delays else 0
         if late:
             network.world.at(network.world.now + late, self.request_lane, self.arrive_late, exchange)
             return
         network.world.at(self.next_arrival(), self.request_lane, self.arrive, exchange)
+
+    def hold(self, is_request: bool, exchange: Exchange) -> None:
+        """Keep a message until its client and its node can reach each other."""
+        self.held.append((is_request, exchange))
+        if self.network.observer is not None:
+            self.network.observer.held(exchange)
 
     def next_arrival(self) -> Millis:
         """When the next request arrives that is sent now; none overtakes another."""
@@ -211,12 +246,18 @@ class ClientConnection:
         if not self.node.is_up:
             self.broken(exchange)
         else:
-            self.node.receive(exchange)
+            self.hand_over(exchange)
+
+    def hand_over(self, exchange: Exchange) -> None:
+        """Give a request to the node."""
+        if self.network.observer is not None:
+            self.network.observer.arrived(exchange)
+        self.node.receive(exchange)
 
     def arrive_late(self, exchange: Exchange) -> None:
         """A request that was delayed arrives at the node, perhaps after its connection has been dropped."""
         if self.node.is_up:
-            self.node.receive(exchange)
+            self.hand_over(exchange)
 
     # -- responses
 
@@ -225,11 +266,17 @@ class ClientConnection:
         if exchange.serial != self.serial:
             return
         exchange.response = response
-        network = self.network
+        network, observer = self.network, self.network.observer
+        if observer is not None:
+            observer.answered(exchange)
         if self.is_breaking:
+            if observer is not None:
+                observer.lost(exchange)
             return
         if network.lossy and network.loses_answer():
             self.is_breaking = True
+            if observer is not None:
+                observer.lost(exchange)
             network.world.at(self.next_answer_arrival(), self.answer_lane, self.broken, exchange)
         else:
             self.carry_back(exchange)
@@ -238,7 +285,7 @@ class ClientConnection:
         """Deliver a response to the consumer."""
         network = self.network
         if network.blocked and network.is_blocked(*self.ends):
-            self.held.append((False, exchange))
+            self.hold(False, exchange)
             return
         network.world.at(self.next_answer_arrival(), self.answer_lane, self.arrive_back, exchange)
 
@@ -250,6 +297,8 @@ class ClientConnection:
         if client.later(self.arrive_back, exchange, self.answer_lane):
             return
         del self.waiting[exchange.request_id]
+        if self.network.observer is not None:
+            self.network.observer.ended(exchange, None)
         client.answered(exchange)
 
     # -- breaking
@@ -260,20 +309,25 @@ class ClientConnection:
 
     def cancel(self, request_id: int) -> None:
         """The consumer does not wait for this request any more."""
-        self.waiting.pop(request_id, None)
+        exchange = self.waiting.pop(request_id, None)
+        if exchange is not None and self.network.observer is not None:
+            self.network.observer.ended(exchange, None)
 
-    def drop(self) -> list[Exchange]:
+    def drop(self, failure: Failure | None = None) -> list[Exchange]:
         """Drop the connection and return the requests that waited; the next request connects anew."""
         self.serial += 1
         self.is_breaking = False
         self.held.clear()
         lost = list(self.waiting.values())
         self.waiting.clear()
+        if self.network.observer is not None:
+            for exchange in lost:
+                self.network.observer.ended(exchange, failure)
         return lost
 
     def fail_all(self, failure: Failure) -> None:
         """The connection is broken: each request that waited fails."""
-        for exchange in self.drop():
+        for exchange in self.drop(failure):
             self.client.failed(exchange, failure)
 
     def break_off(self) -> None:
@@ -312,6 +366,7 @@ class Network:
         self.blocked: dict[tuple[str, str], int] = {}
         self.delays: dict[tuple[str, str], Millis] = {}
         """By client and kind of request: how long the next one takes."""
+        self.observer: NetworkObserver | None = None
         self._connections: list[ClientConnection] = []
 
     def connect(self, client: Client, node: NodeActor, kind: int) -> ClientConnection:

@@ -43,6 +43,8 @@ STEP = (
 GROUP_STATES = ("coordinator.core.groups.classic.state", "coordinator.core.groups.consumer.model.state")
 OBSERVED = ("protocol", "journal.events", "simulation.simulation", "simulation.kernel")
 """What looks at a run from outside: its simulation, its kernel and its events."""
+PLAYED = ("simulation.actors", "simulation.disk", "simulation.network", "simulation.scenario")
+"""What a run is made of."""
 
 SERVICE = (
     "protocol",
@@ -284,30 +286,18 @@ MAY_IMPORT = {
         "simulation.kernel",
     ),
     "simulation.output": (
-        *OBSERVED,
-        "journal.formatting",
-        "pages",
-        "transcript",
-        "coordinator.core",
-        "simulation.actors",
-        "simulation.disk",
-        "simulation.network",
-        "simulation.output",
-        "simulation.run",
-        "simulation.scenario",
-        "simulation.search.observations",
+        *(*OBSERVED, *PLAYED, "journal.formatting", "pages", "transcript", "coordinator.core"),
+        *("simulation.output", "simulation.run", "simulation.search.observations"),
+    ),
+    # It shows what the cores say of themselves, and runs in a browser, too: no file, no socket, no thread.
+    "simulation.laboratory": (
+        *(*OBSERVED, *PLAYED, "journal.formatting", "coordinator.core", "client.core.group.describe"),
+        *("client.core.inputs", "simulation.laboratory", "simulation.output"),
     ),
     "simulation.commands": ("protocol.printable", "journal.segments", "simulation"),
     "simulation.search": (
-        *OBSERVED,
-        "transcript",
-        "coordinator.core",
-        "client.assignors.cooperative_sticky",
-        "simulation.actors",
-        "simulation.network",
-        "simulation.output",
-        "simulation.scenario",
-        "simulation.search",
+        *(*OBSERVED, *PLAYED, "transcript", "coordinator.core", "client.assignors.cooperative_sticky"),
+        *("simulation.output", "simulation.search"),
     ),
     # A check says the specification again: it knows states and events.
     "simulation.search.checks": (

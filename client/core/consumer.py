@@ -21,9 +21,10 @@ from rejoin.client.config import ConsumerConfig
 from rejoin.client.core import metadata, poll, quiescence
 from rejoin.client.core.effects import CallDone, CommitDone, Effect, OffsetsFound, PollFailed, PollReturned
 from rejoin.client.core.errors import DisconnectError, IllegalStateError, InvalidGroupIdError, KafkaError
-from rejoin.client.core.group import closing, heartbeats, join_attempt, listener, lookup, membership
+from rejoin.client.core.group import closing, describe, heartbeats, join_attempt, listener, lookup, membership
 from rejoin.client.core.group.consumer import rounds
 from rejoin.client.core.group.consumer.state import ConsumerMembership
+from rejoin.client.core.group.describe import MembershipView
 from rejoin.client.core.in_flight_requests import fail_lost_requests
 from rejoin.client.core.inputs import (
     Answered,
@@ -134,6 +135,10 @@ class ConsumerCore:
     @property
     def is_leader(self) -> bool:
         return self._state.is_leader
+
+    def describe(self) -> MembershipView:
+        """This member as it knows itself."""
+        return describe.of_member(self._state)
 
     @property
     def settled(self) -> bool:

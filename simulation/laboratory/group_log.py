@@ -1,0 +1,62 @@
+"""What was written to the offsets log about each group, and when."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any, Final
+
+from rejoin.coordinator.core.effects import Append
+from rejoin.protocol.records.consumer_offsets import GroupRecord, OffsetRecord
+from rejoin.protocol.records.keyed import KeyedRecord, Record
+from rejoin.simulation.disk import key_of
+from rejoin.simulation.kernel import Millis
+from rejoin.simulation.simulation import Simulation
+
+SHOWN: Final = 12
+
+
+class GroupLog:
+    """The records of a run, by group."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._world = simulation.world
+        self._times: dict[str, list[Millis]] = {}
+        self._records: dict[str, list[Record]] = {}
+        simulation.disk.on_append.append(self._on_append)
+
+    def _on_append(self, append: Append) -> None:
+        for record in append.records:
+            if isinstance(record, KeyedRecord):
+                group_id = str(key_of(record)[0])
+                self._times.setdefault(group_id, []).append(self._world.now)
+                self._records.setdefault(group_id, []).append(record)
+
+    def at(self, group_id: str, instant: Millis) -> dict[str, Any]:
+        """How many records of a group there were by an instant, and the last of them: when, which key, what value."""
+        times = self._times.get(group_id, [])
+        count = bisect_right(times, instant)
+        records = self._records.get(group_id, [])
+        first = max(0, count - SHOWN)
+        return {
+            "count": count,
+            "last": [[number, times[number], *_text(records[number])] for number in range(first, count)],
+        }
+
+
+def _text(record: Record) -> tuple[str, str]:
+    """Key and value of a record for people."""
+    assert isinstance(record, KeyedRecord), "markers have no key"
+    key, value = record.key.data, None if record.value is None else record.value.data
+    if isinstance(record, OffsetRecord):
+        name = f"offset {key.topic}-{key.partition}"
+        return name, "tombstone" if value is None else str(value.offset)
+    if isinstance(record, GroupRecord):
+        if value is None:
+            return "group", "tombstone"
+        members = f"{len(value.members)} member{'s' if len(value.members) != 1 else ''}"
+        return "group", f"generation {value.generation}, {value.protocol or 'no protocol'}, {members}"
+    name = type(key).__name__.removeprefix("ConsumerGroup").removesuffix("Key")
+    member = getattr(key, "member_id", "")
+    shown = {each: getattr(value, each) for each in ("epoch", "member_epoch", "state") if hasattr(value, each)}
+    said = ", ".join(f"{each.replace('_', ' ')} {at}" for each, at in shown.items())
+    return f"{name} {member}".strip(), "tombstone" if value is None else said or "stored"

@@ -1,0 +1,133 @@
+"""Turns the events of a run into the rows that its page draws. Rows are lists, and are only ever added."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.client import PartitionsAssigned, PartitionsLost, PartitionsRevoked
+from rejoin.journal.events.consumer_groups import GroupEpochBumped
+from rejoin.journal.events.coordinator import (
+    GroupEmptied,
+    GroupLoaded,
+    GroupStateChanged,
+    PartitionElected,
+    PartitionResigned,
+    RebalanceCompleted,
+    RebalanceStarted,
+)
+from rejoin.journal.events.simulation import (
+    ConsumerCrashed,
+    ConsumerFailed,
+    ConsumerStarted,
+    ConsumerStopped,
+    ScenarioAction,
+    TopicWritten,
+)
+from rejoin.journal.formatting import cause_text
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
+from rejoin.simulation.kernel import Actor, Millis
+from rejoin.simulation.output.timeline import line_of, short
+
+STREAMS: Final = ("actors", "members", "lives", "groups", "rebalances", "owners", "lines", "topics")
+"""The kinds of rows, beside requests. A row of ``rebalances`` replaces the one before with the same number."""
+
+
+class Recorder:
+    """Keeps the rows until they are taken.
+
+    - ``actors``: name, ``node`` or ``consumer`` or ``client``, group
+    - ``members``: instant, consumer, state, generation, as the consumer knows them
+    - ``lives``: instant, name, what began (``up``, ``down``, ``paused``, ``stuck``, ``cut``), until when, why
+    - ``groups``: instant, group, node, state, generation
+    - ``rebalances``: number, group, start, end or -1, cause, cause in words
+    - ``owners``: instant, group, topic, partition, consumer, 1 or -1
+    - ``lines``: instant, text, kind
+    - ``topics``: instant, topic, partitions
+    """
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[list[Any]]] = {name: [] for name in STREAMS}
+        self._rebalances: dict[str, list[Any]] = {}
+        self._count = 0
+        self._owned: dict[str, dict[tuple[str, str, int], None]] = {}
+
+    def take(self) -> dict[str, list[list[Any]]]:
+        """The rows since the last call, without the kinds that have none."""
+        taken = {name: rows for name, rows in self.rows.items() if rows}
+        self.rows = {name: [] for name in STREAMS}
+        return taken
+
+    def add(self, kind: str, *values: Any) -> None:
+        """Add a row."""
+        self.rows[kind].append(list(values))
+
+    def on_event(self, actor: Actor, event: Event, now: Millis) -> None:
+        """Take an event."""
+        line = line_of(event)
+        if line is not None:
+            self.add("lines", now, short(line), type(event).__name__)
+        match event:
+            case ScenarioAction() | TopicWritten():
+                if isinstance(event, TopicWritten):
+                    self.add("topics", now, event.topic, event.partition_count)
+            case RebalanceStarted() | RebalanceCompleted() | GroupEmptied() | GroupLoaded():
+                self._rebalance(actor.name, event, now)
+            case GroupStateChanged() | GroupEpochBumped():
+                self.add("groups", now, event.group_id, actor.name, event.state, event.generation)
+            case PartitionElected() | PartitionResigned() if event.topic == OFFSETS_TOPIC:
+                leads = "leads" if isinstance(event, PartitionElected) else "resigned"
+                self.add("lives", now, actor.name, leads, -1, f"{event.partition}")
+            case ConsumerStarted():
+                self.add("lives", now, event.client_id, "up", -1, "")
+            case ConsumerStopped() | ConsumerCrashed() | ConsumerFailed():
+                self._release(event.client_id, event.group_id, list(self._owned.get(event.client_id, ())), now)
+                self.add("lives", now, event.client_id, "down", -1, type(event).__name__.removeprefix("Consumer"))
+            case PartitionsAssigned() | PartitionsRevoked() | PartitionsLost():
+                self._own(event, now)
+            case _:
+                pass
+
+    def _rebalance(self, node: str, event: Event, now: Millis) -> None:
+        match event:
+            case RebalanceStarted():
+                self._end_rebalance(event.group_id, now)
+                self._count += 1
+                cause = event.cause.cause
+                row = [self._count, event.group_id, now, -1, cause, short(cause_text(event.cause))]
+                self._rebalances[event.group_id] = row
+                self.rows["rebalances"].append(list(row))
+            case RebalanceCompleted() | GroupEmptied():
+                self._end_rebalance(event.group_id, now)
+                if isinstance(event, RebalanceCompleted) and event.group_type == "classic":
+                    self.add("groups", now, event.group_id, node, "Stable", event.generation)
+            case GroupLoaded():
+                self._end_rebalance(event.group_id, now)
+                self.add("groups", now, event.group_id, node, event.state, event.generation)
+            case _:
+                pass
+
+    def _end_rebalance(self, group_id: str, now: Millis) -> None:
+        row = self._rebalances.pop(group_id, None)
+        if row is not None:
+            row[3] = now
+            self.rows["rebalances"].append(row)
+
+    def _own(self, event: PartitionsAssigned | PartitionsRevoked | PartitionsLost, now: Millis) -> None:
+        partitions = [
+            (event.group_id or "", topic, index) for topic, all_ in event.partitions.items() for index in all_
+        ]
+        owned = self._owned.setdefault(event.client_id, {})
+        if not isinstance(event, PartitionsAssigned):
+            self._release(event.client_id, event.group_id or "", [each for each in partitions if each in owned], now)
+            return
+        for each in partitions:
+            if each not in owned:
+                owned[each] = None
+                self.add("owners", now, *each, event.client_id, 1)
+
+    def _release(self, client: str, _: str, partitions: list[tuple[str, str, int]], now: Millis) -> None:
+        owned = self._owned.setdefault(client, {})
+        for each in partitions:
+            del owned[each]
+            self.add("owners", now, *each, client, -1)
