@@ -340,6 +340,7 @@ MAY_IMPORT = {
         "pipeline.reading",
         "pipeline.report",
         "pipeline.schemas",
+        "pipeline.tables",
         "protocol.printable",
     ),
     # The one room of the pipeline that plays: what it reads is what simulations return.

@@ -8,28 +8,33 @@ watermark would drop rows that are late. Rows of a batch come in any order and a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import astuple, fields
+from dataclasses import asdict
 from typing import Any, Final
 
+import orjson
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.types import ArrayType, IntegerType, LongType, Row, StringType, StructField, StructType
+from pyspark.sql.types import IntegerType, LongType, Row, StringType, StructField, StructType
 
-from rejoin.pipeline.live.group_rebalances import (
-    COLUMNS,
-    FOLLOWED,
-    READS,
-    FollowedGroup,
-    FollowedRebalance,
-    MembershipChanges,
-    as_row,
-)
 from rejoin.pipeline.schemas import REBALANCES
+from rejoin.pipeline.tables.group_rebalances import (
+    Completion,
+    GroupRebalances,
+    JoinPhase,
+    MembershipChanges,
+    Rebalance,
+)
+from rejoin.pipeline.tables.rebalance_events import FOLLOWED, READS, RebalanceEvent
 
 FINISHED: Final = "finished"
 STANDING: Final = "standing"
 KEY: Final = ("run_id", "group_id", "source", "node")
+
+_OF_ALL_COORDINATORS: Final = ("number", "episode", "chain", "chain_length")
+"""Columns of ``rebalances`` that take events of other coordinators, or later ones, to know."""
+COLUMNS: Final = tuple(name for name in REBALANCES.fieldNames() if name not in _OF_ALL_COORDINATORS)
+"""Columns of ``rebalances`` that are settled when a rebalance ends."""
 
 LIVE: Final = StructType(
     [
@@ -47,84 +52,30 @@ LIVE: Final = StructType(
 A standing also has the columns of the rebalance that goes on, if there is one.
 """
 
-_STRINGS: Final = ArrayType(StringType())
-_OPEN: Final = StructType([REBALANCES[each.name] for each in fields(FollowedRebalance)])
-_GROUP: Final = StructType(
-    [
-        StructField("state", StringType()),
-        StructField("generation", IntegerType()),
-        StructField("members", IntegerType()),
-        StructField("since_ms", LongType()),
-        StructField("at_ms", LongType()),
-        StructField("seen", LongType()),
-        StructField("attempt", IntegerType()),
-    ]
-)
-_COMINGS: Final = StructType(
-    [
-        StructField("joined", _STRINGS),
-        StructField("left", _STRINGS),
-        StructField("evicted", _STRINGS),
-        StructField("replaced", _STRINGS),
-        StructField("joins", IntegerType()),
-        StructField("joins_at_ms", LongType()),
-        StructField("slowest_at_ms", LongType()),
-        StructField("slowest_member_id", StringType()),
-    ]
-)
+_STATE: Final = StructType([StructField("group", StringType())])
+"""A :class:`GroupRebalances` as JSON: one value is one question to the state store, whatever is in it."""
 
 
 class GroupFollower(StatefulProcessor):
     """Keeps one group of one run at one coordinator."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._group = handle.getValueState("group", _GROUP)
-        self._open = handle.getValueState("open", _OPEN)
-        self._here = handle.getValueState("here", _COMINGS)
-        self._ahead = handle.getValueState("ahead", _COMINGS)
+        self._state = handle.getValueState("group", _STATE)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         """Rows for the finished rebalances of this batch, in order, and one for how the group stands then."""
-        events = list(rows)
-        where = tuple(events[0][name] for name in KEY)
-        followed = self._load()
-        done = list(followed.follow(events))
-        self._keep(followed)
-        for rebalance in done:
-            yield _live(FINISHED, as_row(where, rebalance))
-        standing = {
-            "state": followed.state,
-            "since_ms": followed.since_ms,
-            "at_ms": followed.at_ms,
-            "generation": followed.generation,
-            "members": followed.members,
-        }
-        shown = dict(zip(KEY, where, strict=True)) if followed.open is None else as_row(where, followed.open)
-        yield _live(STANDING, {**shown, **standing})
+        events = [RebalanceEvent._make(row[name] for name in READS) for row in rows]
+        where = {name: getattr(events[0], name) for name in KEY}
+        group = restored(self._state.get())
+        for rebalance in group.follow(events):
+            yield _live(FINISHED, where | rebalance.row())
+        self._state.update((orjson.dumps(asdict(group)).decode(),))
+        going_on = {} if group.open is None else group.open.row() | {"outcome": None}
+        standing = {name: getattr(group, name) for name in ("state", "since_ms", "at_ms", "generation", "members")}
+        yield _live(STANDING, where | going_on | standing)
 
     def close(self) -> None:
         """Nothing is held beyond the state."""
-
-    def _load(self) -> FollowedGroup:
-        known = self._group.get()
-        if known is None:
-            return FollowedGroup()
-        going_on = self._open.get()
-        return FollowedGroup(
-            **dict(zip(_GROUP.fieldNames(), known, strict=True)),
-            open=None if going_on is None else FollowedRebalance(*map(_plain, going_on)),
-            here=_membership_changes(self._here.get()),
-            ahead=_membership_changes(self._ahead.get()),
-        )
-
-    def _keep(self, followed: FollowedGroup) -> None:
-        self._group.update(tuple(getattr(followed, name) for name in _GROUP.fieldNames()))
-        self._here.update(astuple(followed.here))
-        self._ahead.update(astuple(followed.ahead))
-        if followed.open is not None:
-            self._open.update(astuple(followed.open))
-        else:
-            self._open.clear()
 
 
 def follow(events: DataFrame) -> DataFrame:
@@ -135,13 +86,17 @@ def follow(events: DataFrame) -> DataFrame:
     )
 
 
-def _membership_changes(known: Any) -> MembershipChanges:
-    return MembershipChanges() if known is None else MembershipChanges(*map(_plain, known))
-
-
-def _plain(value: Any) -> Any:
-    """A value of the state as it was put there: lists may come back as arrays."""
-    return value if value is None or isinstance(value, str | int | bool) else list(value)
+def restored(state: Any) -> GroupRebalances:
+    """A group as it was kept; a new one where nothing was."""
+    if state is None:
+        return GroupRebalances()
+    known = orjson.loads(state[0])
+    current = known["current"]
+    if current is not None:
+        for name, part in (("changes", MembershipChanges), ("target", JoinPhase), ("completion", Completion)):
+            current[name] = current[name] and part(**current[name])
+        known["current"] = Rebalance(**current)
+    return GroupRebalances(**known | {"ahead": MembershipChanges(**known["ahead"])})
 
 
 def _live(what: str, values: dict[str, Any]) -> Row:

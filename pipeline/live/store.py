@@ -30,9 +30,9 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from rejoin.journal.file_lock import FileLock, FileLocked
-from rejoin.pipeline.live.group_rebalances import FOLLOWED, READS
 from rejoin.pipeline.live.rebalances import LIVE
 from rejoin.pipeline.schemas import EVENTS
+from rejoin.pipeline.tables.rebalance_events import FOLLOWED, READS
 
 BATCH_ROWS: Final = StructType(
     [*EVENTS.fields, *(StructField(name, StringType()) for name in ("kind_", "reason_", "text_"))]
@@ -44,6 +44,11 @@ MOST_BATCHES: Final = 64
 
 _VERSION: Final = 2
 """Of the folder. Version 1 kept its batches in ``facts``."""
+_CHECKPOINTS: Final = {"live": "live-2"}
+"""Names of checkpoints that differ from their query's: what an earlier version kept there has another form.
+
+Such a query takes in all events of the folder once more.
+"""
 _BATCH_ID: Final = StructField("batch_id", IntegerType())
 _FOLLOWED_SCHEMA: Final = StructType([EVENTS[name] for name in READS])
 
@@ -66,7 +71,7 @@ class WatchStore:
 
     def checkpoint(self, query: str) -> Path:
         """Where Spark keeps how far a query is."""
-        return self.folder / "checkpoints" / query
+        return self.folder / "checkpoints" / _CHECKPOINTS.get(query, query)
 
     def committed(self, query: str) -> int:
         """The newest batch of a query that counts; -1 if there is none."""

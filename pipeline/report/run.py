@@ -85,11 +85,13 @@ def make_report(
     folder = out / TABLES
     small = is_small(found) if small is None else small
     keep: Keep = in_process if small else on_disk
+    rows = None
     if small:
-        rows = rows_of_events(spark, found, timezone, ahead)
-        names_groups = any(rows.events.column(each).null_count < rows.events.num_rows for each in _SUBJECTS)
-        events = rows_in_process(spark, rows.events, schemas.EVENTS, folder / "events", ("day",))
-        quarantine = rows_in_process(spark, rows.quarantine, schemas.QUARANTINE, folder / "quarantine", ())
+        read = rows_of_events(spark, found, timezone, ahead)
+        names_groups = any(read.events.column(each).null_count < read.events.num_rows for each in _SUBJECTS)
+        rows = read.events
+        events = rows_in_process(spark, read.events, schemas.EVENTS, folder / "events", ("day",))
+        quarantine = rows_in_process(spark, read.quarantine, schemas.QUARANTINE, folder / "quarantine", ())
     else:
         bronze = read_events(spark, found, timezone)
         events = keep(in_one_run(bronze.events), schemas.EVENTS, folder / "events", ("day",))
@@ -97,7 +99,7 @@ def make_report(
         names_groups = not events.where(" OR ".join(f"{each} IS NOT NULL" for each in _SUBJECTS)).isEmpty()
     if not names_groups:
         raise NoInput(_nothing(found, quarantine))
-    tables = make_tables(events, keep, folder, here=small, on_step=on_step)
+    tables = make_tables(events, keep, folder, rows=rows, on_step=on_step)
     report = collect(tables, quarantine, title=title, groups=groups, most_groups=most_groups, on_step=on_step)
     report.files = len(found)
     report.made = f"Made by rejoin report; the tables are in {folder}."

@@ -8,26 +8,27 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
-from pyspark.sql import DataFrame
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from rejoin.pipeline import schemas
 from rejoin.pipeline.audits import violations
 from rejoin.pipeline.findings import findings
 from rejoin.pipeline.findings.in_process import findings_in_process
-from rejoin.pipeline.report.parquet_tables import Keep, OnStep, local
+from rejoin.pipeline.report.parquet_tables import Keep, OnStep, local, rows_in_process
 from rejoin.pipeline.tables.balance import balance
 from rejoin.pipeline.tables.commits import commits
 from rejoin.pipeline.tables.member_sessions import member_sessions
 from rejoin.pipeline.tables.ownership import ownership
 from rejoin.pipeline.tables.pauses import pauses
-from rejoin.pipeline.tables.rebalances import rebalances
+from rejoin.pipeline.tables.rebalances import rebalances, rebalances_in_process
 from rejoin.pipeline.tables.records import progress, ranges_by_partition, records
 from rejoin.pipeline.tables.requests import requests
-from rejoin.pipeline.tables.streams import streams
+from rejoin.pipeline.tables.streams import streams, streams_in_process
 from rejoin.pipeline.transactions.tables import TransactionTables
 
-MakeTable = Callable[[DataFrame, Mapping[str, DataFrame]], DataFrame]
-"""A table from the events and the tables before it."""
+MakeTable = Callable[[DataFrame, Mapping[str, DataFrame]], DataFrame | pa.Table]
+"""A table from the events and the tables before it; where rows are in this process, perhaps as such."""
 
 AT_ONCE: Final = 2
 """While one query is planned, another runs."""
@@ -35,16 +36,17 @@ _BY: Final = ("day", "group_id")
 """Columns by which tables lie in folders, as far as they have them."""
 
 
-def all_tables(*, here: bool = False) -> Iterable[tuple[str, MakeTable]]:
+def all_tables(rows: pa.Table | None = None) -> Iterable[tuple[str, MakeTable]]:
     """Names of tables with how each is made of the events and the tables before it.
 
-    ``here``: what is written in Python runs in this process.
+    ``rows``: the events, if they are in this process; what is written in Python then runs here.
     """
+    here = rows is not None
     of_transactions = TransactionTables(here=here)
     ranges = _Ranges(here=here)
     return (
-        ("streams", lambda events, _: streams(events)),
-        ("rebalances", lambda events, _: rebalances(events)),
+        ("streams", lambda events, _: streams(events) if rows is None else streams_in_process(rows)),
+        ("rebalances", lambda events, _: rebalances(events) if rows is None else rebalances_in_process(rows)),
         ("member_sessions", lambda events, tables: member_sessions(events, tables["rebalances"])),
         ("pauses", lambda events, tables: pauses(events, tables["rebalances"])),
         ("ownership", lambda events, _: ownership(events)),
@@ -78,18 +80,21 @@ def folders_of(name: str) -> list[str]:
 
 
 def make_tables(
-    events: DataFrame, keep: Keep, folder: Path, *, here: bool, on_step: OnStep = lambda _: None
+    events: DataFrame, keep: Keep, folder: Path, *, rows: pa.Table | None = None, on_step: OnStep = lambda _: None
 ) -> Mapping[str, DataFrame]:
-    """Every table, kept below a folder. Whatever ends this early ends what still runs on Spark."""
+    """Every table, kept below a folder. Whatever ends this early ends what still runs on Spark.
+
+    ``rows``: the events, if they are in this process.
+    """
     pool = ThreadPoolExecutor(AT_ONCE, "tables")
     tables = _Tables()
 
     def made(name: str, make: MakeTable) -> DataFrame:
         on_step(f"making {name.replace('_', ' ')}")
-        return keep(make(events, tables), schemas.TABLES[name], folder / name, folders_of(name))
+        return keep_table(name, make(events, tables), keep, folder, events.sparkSession)
 
     try:
-        for name, make in all_tables(here=here):
+        for name, make in all_tables(rows):
             tables.add(name, pool.submit(made, name, make))
         return {name: tables[name] for name in tables}
     except BaseException:
@@ -98,6 +103,14 @@ def make_tables(
         raise
     finally:
         pool.shutdown()
+
+
+def keep_table(name: str, table: DataFrame | pa.Table, keep: Keep, folder: Path, spark: SparkSession) -> DataFrame:
+    """Write one table below a folder, and give it back as it was written."""
+    schema, by = schemas.TABLES[name], folders_of(name)
+    if isinstance(table, pa.Table):
+        return rows_in_process(spark, table, schema, folder / name, by)
+    return keep(table, schema, folder / name, by)
 
 
 class _Ranges:

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as fn
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline.schemas import STREAMS
 from rejoin.pipeline.tables.common import conform
+
+_STREAM: Final = ("run_id", "source", "node")
+_ORDER: Final = (*_STREAM, "file", "line")
+_READS: Final = (*_ORDER, "seq", "at_ms")
+
+Key = tuple[Any, ...]
+Ints = npt.NDArray[np.int64]
 
 
 def streams(events: DataFrame) -> DataFrame:
@@ -14,28 +28,53 @@ def streams(events: DataFrame) -> DataFrame:
 
     ``missing`` counts from the first row of the stream: its journal may have been cut off at the beginning on purpose.
     """
-    stream = ["run_id", "source", "node"]
-    in_file = Window.partitionBy(*stream).orderBy("file", "line")
-    placed = events.select(*stream, "seq", "at_ms", "file", "line")
-    seen = placed.select(
-        *stream,
-        "seq",
-        "at_ms",
-        fn.lag("seq").over(in_file).alias("seq_before"),
-        fn.lag("at_ms").over(in_file).alias("at_before"),
-    )
-    later = fn.col("seq") > fn.col("seq_before")
-    return conform(
-        seen.groupBy(*stream)
-        .agg(
-            fn.count("*").alias("rows"),
-            fn.min("seq").alias("first_seq"),
-            fn.max("seq").alias("last_seq"),
-            fn.count(fn.when(~later, 1)).alias("out_of_order"),
-            fn.min("at_ms").alias("first_at_ms"),
-            fn.max("at_ms").alias("last_at_ms"),
-            fn.count(fn.when(later & (fn.col("at_ms") < fn.col("at_before")), 1)).alias("clock_steps"),
-        )
-        .select("*", (fn.col("last_seq") - fn.col("first_seq") + 1 - fn.col("rows")).alias("missing")),
-        STREAMS,
-    )
+    rows = events.select(*_READS).repartition(*_STREAM).sortWithinPartitions(*_ORDER)
+    return conform(rows.mapInArrow(_made, STREAMS), STREAMS)
+
+
+def streams_in_process(events: pa.Table) -> pa.Table:
+    """The same of events that are rows of this process."""
+    rows = events.select(_READS)
+    order = pc.sort_indices(rows, [(name, "ascending", "at_start") for name in _ORDER])
+    return pa.Table.from_batches(_made(rows.take(order).to_batches()), to_arrow_schema(STREAMS))
+
+
+def _made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of the table from the rows of whole streams, in order."""
+    found: dict[Key, dict[str, Any]] = {}
+    for batch in batches:
+        seqs, instants = (batch[name].to_numpy() for name in ("seq", "at_ms"))
+        bounds = _bounds(batch)
+        for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+            key = tuple(batch[name][begin].as_py() for name in _STREAM)
+            _count(found.setdefault(key, {}), seqs[begin:end], instants[begin:end])
+    rows = [
+        dict(zip(_STREAM, key, strict=True)) | row | {"missing": row["last_seq"] - row["first_seq"] + 1 - row["rows"]}
+        for key, row in found.items()
+    ]
+    yield pa.RecordBatch.from_pylist(rows, to_arrow_schema(STREAMS))
+
+
+def _bounds(batch: pa.RecordBatch) -> list[int]:
+    """Where each stream begins among the rows, and where the last one ends."""
+    changes = np.zeros(max(0, batch.num_rows - 1), dtype=bool)
+    for name in _STREAM:
+        codes = batch[name].dictionary_encode(null_encoding="encode").indices.to_numpy()
+        changes |= codes[1:] != codes[:-1]
+    return [0, *(np.flatnonzero(changes) + 1).tolist(), batch.num_rows] if batch.num_rows else [0]
+
+
+def _count(row: dict[str, Any], seqs: Ints, instants: Ints) -> None:
+    """Add the next rows of a stream; ``row`` has the columns of the table, and the last row before as ``before``."""
+    if not row:
+        row |= {"rows": 0, "out_of_order": 0, "clock_steps": 0, "first_seq": seqs[0], "last_seq": seqs[0]}
+        row |= {"first_at_ms": instants[0], "last_at_ms": instants[0], "before": (seqs[0] - 1, instants[0])}
+    seq_before, at_before = row["before"]
+    later = np.diff(seqs, prepend=seq_before) > 0
+    row["rows"] += len(seqs)
+    row["out_of_order"] += int((~later).sum())
+    row["clock_steps"] += int((later & (np.diff(instants, prepend=at_before) < 0)).sum())
+    row["first_seq"], row["last_seq"] = min(row["first_seq"], int(seqs.min())), max(row["last_seq"], int(seqs.max()))
+    row["first_at_ms"] = min(row["first_at_ms"], int(instants.min()))
+    row["last_at_ms"] = max(row["last_at_ms"], int(instants.max()))
+    row["before"] = (seqs[-1], instants[-1])

@@ -20,7 +20,7 @@ from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import ConsumerEvent
 from rejoin.pipeline.commands.parser import watch
 from rejoin.pipeline.live.event_stream import drain, lines_of_journals
-from rejoin.pipeline.live.group_rebalances import COLUMNS
+from rejoin.pipeline.live.rebalances import COLUMNS
 from rejoin.pipeline.live.store import StoreTrouble, WatchStore
 from rejoin.pipeline.live.tables import read_table
 from rejoin.pipeline.report.parquet_tables import local

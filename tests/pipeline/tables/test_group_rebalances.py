@@ -1,0 +1,94 @@
+"""One definition of a rebalance: a stream that is cut anywhere gives the rows of a batch. No JVM is needed for it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from itertools import groupby
+from random import Random
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from rejoin.pipeline.live.rebalances import COLUMNS, KEY, restored
+from rejoin.pipeline.reading.inputs import find
+from rejoin.pipeline.report.events import plain_rows
+from rejoin.pipeline.tables.rebalance_events import FOLLOWED, READS, RebalanceEvent
+from rejoin.pipeline.tables.rebalances import rebalances_in_process, rebalances_of_group
+from rejoin.simulation.run import play
+from rejoin.simulation.scenario.reading import scenario_from
+from tests.pipeline.live.streams import SCENARIO
+from tests.pipeline.simulated import play_one
+
+SEEDS = (3, 126)
+
+
+def event(name: str, at_ms: int, node: str = "1", **fields: Any) -> RebalanceEvent:
+    return RebalanceEvent("run", "g", "coordinator", node, fields.pop("seq", at_ms), at_ms, name, **fields)
+
+
+@pytest.fixture(scope="module")
+def events(tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
+    folder = tmp_path_factory.mktemp("seeds")
+    for seed in SEEDS:
+        play_one(folder, seed)
+        play(scenario_from(SCENARIO), seed, journal=folder / f"two-{seed}.jsonl", run_id=f"two-{seed}")
+    return plain_rows(find([folder]))[0]
+
+
+def test_a_stream_that_is_cut_anywhere_gives_the_rows_of_a_batch(events: pa.Table) -> None:
+    random, came = Random(1), list[dict[str, Any]]()
+    followed = events.filter(pc.is_in(events["event"], pa.array(FOLLOWED))).select(READS).to_pylist()
+    followed.sort(key=lambda row: (*(row[name] for name in KEY), row["seq"]))
+    for key, rows in groupby(followed, key=lambda row: tuple(row[name] for name in KEY)):
+        left, state = list(rows), None
+        while left:
+            batch, left = left[: (cut := random.randint(1, 9))], left[cut:]
+            random.shuffle(batch)
+            group = restored(state)
+            finished = group.follow(RebalanceEvent(**row) for row in batch)
+            came += [dict(zip(KEY, key, strict=True)) | rebalance.row() for rebalance in finished]
+            state = (orjson.dumps(asdict(group)),)
+    batch_rows = {row["rebalance_id"]: row for row in rebalances_in_process(events).to_pylist()}
+    assert len({row["rebalance_id"] for row in came}) == len(came) > 20
+    assert came == [{name: batch_rows[row["rebalance_id"]][name] for name in row} for row in came]
+    assert set(came[0]) == set(COLUMNS)
+    unfinished = {row["outcome"] for key, row in batch_rows.items() if key not in {row["rebalance_id"] for row in came}}
+    assert unfinished <= {"open", "aborted"}
+
+
+def test_another_coordinator_that_loads_the_group_aborts_what_the_one_before_had_open() -> None:
+    rows = rebalances_of_group(
+        [
+            event("rebalance_started", 10, cause="join-new", members=["m"], previous_state="Empty"),
+            event("group_loaded", 40, node="2"),
+            event("group_loaded", 90, node="3"),
+            event("rebalance_started", 95, node="3", cause="join-new", members=["m"], previous_state="Empty"),
+        ]
+    )
+    assert [(row["outcome"], row["ended_at_ms"], row["number"]) for row in rows] == [
+        ("aborted", 40, 1),
+        ("open", None, 2),
+    ]
+
+
+def test_rebalances_that_follow_each_other_closely_are_a_storm_over_all_coordinators() -> None:
+    def completed(at_ms: int, node: str) -> list[RebalanceEvent]:
+        started = event("rebalance_started", at_ms, node, previous_state="Stable")
+        return [started, event("rebalance_completed", at_ms + 5, node, generation=1)]
+
+    rows = rebalances_of_group([*completed(0, "1"), *completed(200, "1"), *completed(80, "2")], chain_gap_ms=100)
+    assert [(row["number"], row["chain"], row["chain_length"]) for row in rows] == [(1, 1, 2), (3, 3, 1), (2, 1, 2)]
+
+
+def test_the_first_target_of_a_rebalance_counts() -> None:
+    [row] = rebalances_of_group(
+        [
+            event("rebalance_started", 0, group_type="consumer", generation=1, previous_state="Stable"),
+            event("target_assignment_computed", 5, generation=2, protocol="uniform"),
+            event("target_assignment_computed", 9, generation=3, protocol="range"),
+        ]
+    )
+    assert (row["joined_at_ms"], row["generation_to"], row["protocol"], row["outcome"]) == (5, 2, "uniform", "open")
