@@ -7,6 +7,8 @@ partitions together with its successor; the first audit shows that.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+from functools import reduce
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
@@ -25,19 +27,31 @@ _PARTITION: Final = ("run_id", "group_id", "topic", "partition")
 _EVIDENCE: Final = ("source", "node", "seq", "at_ms", "event", "file", "line")
 
 
-def violations(events: DataFrame, rebalances: DataFrame, ownership: DataFrame, member_sessions: DataFrame) -> DataFrame:
-    """All audits together."""
-    found = [
-        two_owners(ownership),
-        unexplained_gaps(ownership, rebalances, member_sessions),
-        generations_that_went_back(events),
-        commits_not_seen(events),
-        static_members_that_rebalanced(rebalances, member_sessions),
-    ]
-    together = found[0]
-    for each in found[1:]:
-        together = together.unionByName(each)
-    return together
+TWO_OWNERS: Final = "two-owners"
+UNEXPLAINED_GAPS: Final = "unexplained-gap"
+GENERATIONS_BACK: Final = "generation-went-back"
+COMMITS_NOT_SEEN: Final = "commit-not-seen"
+STATIC_MEMBERS: Final = "static-member-rebalanced"
+KINDS: Final = (TWO_OWNERS, UNEXPLAINED_GAPS, GENERATIONS_BACK, COMMITS_NOT_SEEN, STATIC_MEMBERS)
+
+
+def violations(
+    events: DataFrame,
+    rebalances: DataFrame,
+    ownership: DataFrame,
+    member_sessions: DataFrame,
+    kinds: Collection[str] = KINDS,
+) -> DataFrame:
+    """The audits of these kinds together."""
+    audits: dict[str, Callable[[], DataFrame]] = {
+        TWO_OWNERS: lambda: two_owners(ownership),
+        UNEXPLAINED_GAPS: lambda: unexplained_gaps(ownership, rebalances, member_sessions),
+        GENERATIONS_BACK: lambda: generations_that_went_back(events),
+        COMMITS_NOT_SEEN: lambda: commits_not_seen(events),
+        STATIC_MEMBERS: lambda: static_members_that_rebalanced(rebalances, member_sessions),
+    }
+    found = [audits[kind]() for kind in KINDS if kind in kinds]
+    return reduce(DataFrame.unionByName, found) if found else events.sparkSession.createDataFrame([], VIOLATIONS)
 
 
 def two_owners(ownership: DataFrame) -> DataFrame:
@@ -67,7 +81,7 @@ def two_owners(ownership: DataFrame) -> DataFrame:
             fn.array(_interval("a"), _interval("b")).alias("evidence"),
             fn.greatest("a.confidence", "b.confidence").alias("confidence"),
         ),
-        "two-owners",
+        TWO_OWNERS,
     )
 
 
@@ -121,7 +135,7 @@ def unexplained_gaps(
             fn.array("last.before").alias("evidence"),
             "confidence",
         ),
-        "unexplained-gap",
+        UNEXPLAINED_GAPS,
     )
 
 
@@ -154,7 +168,7 @@ _OF_GENERATIONS: Final = (
     *("rebalance_completed", "join_phase_ended", "group_epoch_bumped"),
     *("group_created", "group_loaded", "group_deleted"),
 )
-_OF_MEMBER_EPOCHS: Final = ("member_reconciled", "partitions_awaited")
+MEMBER_EPOCHS: Final = ("member_reconciled", "partitions_awaited")
 
 
 def generations_that_went_back(events: DataFrame) -> DataFrame:
@@ -167,9 +181,9 @@ def generations_that_went_back(events: DataFrame) -> DataFrame:
     All epochs of a consumer group are stored: new ones must rise over all coordinators, and those of a member may not
     fall.
     """
-    of_member = fn.when(is_one_of(*_OF_MEMBER_EPOCHS), fn.col("member_epoch"))
+    of_member = fn.when(is_one_of(*MEMBER_EPOCHS), fn.col("member_epoch"))
     rows = (
-        of(events, *_OF_GENERATIONS, *_OF_MEMBER_EPOCHS)
+        of(events, *_OF_GENERATIONS, *MEMBER_EPOCHS)
         .withColumn("generation", fn.coalesce(of_member, "generation"))
         .select("run_id", "group_id", "member_id", "generation", "confidence", *_EVIDENCE)
         .hint("repartition", "run_id", "group_id")
@@ -188,7 +202,7 @@ def generations_that_went_back(events: DataFrame) -> DataFrame:
     in_one = Window.partitionBy("run_id", "group_id", "source", "node", "load").orderBy("seq")
     in_member = Window.partitionBy("run_id", "group_id", "life", "member_id").orderBy("at_ms", "source", "node", "seq")
     bumped = lived.where("event = 'group_epoch_bumped'")
-    reached = lived.where(is_one_of(*_OF_MEMBER_EPOCHS))
+    reached = lived.where(is_one_of(*MEMBER_EPOCHS))
     return (
         _fell(stored, over_all, "became Stable")
         .unionByName(_fell(joined, in_one, "began"))
@@ -222,7 +236,7 @@ def _fell(rows: DataFrame, order: WindowSpec, what: str, may_stay: int = 0) -> D
             ),
             "confidence",
         ),
-        "generation-went-back",
+        GENERATIONS_BACK,
     )
 
 
@@ -270,7 +284,7 @@ def commits_not_seen(events: DataFrame, slack_ms: int = SLACK_MS) -> DataFrame:
             ),
             "confidence",
         ),
-        "commit-not-seen",
+        COMMITS_NOT_SEEN,
     )
 
 
@@ -362,7 +376,7 @@ def static_members_that_rebalanced(rebalances: DataFrame, member_sessions: DataF
             fn.array(_rebalance_started()).alias("evidence"),
             "confidence",
         ),
-        "static-member-rebalanced",
+        STATIC_MEMBERS,
     )
 
 

@@ -318,6 +318,7 @@ MAY_IMPORT = {
     "pipeline.findings": ("pipeline.findings", "pipeline.schemas", "pipeline.tables"),
     "pipeline.report": (
         "pages",
+        "pipeline.audit_candidates",
         "pipeline.audits",
         "pipeline.findings",
         "pipeline.reading",

@@ -19,11 +19,11 @@ from pyspark.sql.types import IntegerType, LongType, Row, StringType, StructFiel
 
 from rejoin.pipeline.schemas import REBALANCES
 from rejoin.pipeline.tables.group_rebalances import (
-    Completion,
     GroupRebalances,
     JoinPhase,
     MembershipChanges,
     Rebalance,
+    RebalanceEnd,
 )
 from rejoin.pipeline.tables.rebalance_events import FOLLOWED, READS, RebalanceEvent
 
@@ -93,7 +93,7 @@ def restored(state: Any) -> GroupRebalances:
     known = orjson.loads(state[0])
     current = known["current"]
     if current is not None:
-        for name, part in (("changes", MembershipChanges), ("target", JoinPhase), ("completion", Completion)):
+        for name, part in (("changes", MembershipChanges), ("target", JoinPhase), ("completion", RebalanceEnd)):
             current[name] = current[name] and part(**current[name])
         known["current"] = Rebalance(**current)
     return GroupRebalances(**known | {"ahead": MembershipChanges(**known["ahead"])})

@@ -18,7 +18,7 @@ from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.live.store import WatchStore, write_json
 from rejoin.pipeline.reading.journals import sort_out
 from rejoin.pipeline.report.parquet_tables import MOST_ROWS, Keep, in_process, on_disk
-from rejoin.pipeline.report.tables import all_tables, keep_table
+from rejoin.pipeline.report.tables import Tables, all_tables, keep_table
 
 WANTED: Final = (*findings.READS, *schemas.TRANSACTION_TABLES, "findings")
 """Tables that are kept up to date."""
@@ -60,11 +60,11 @@ def _make(parsed: DataFrame, folder: Path, on_table: Callable[[str], None]) -> N
     events = keep(bronze.events, schemas.EVENTS, folder / "events", ("day",))
     keep(bronze.quarantine, schemas.QUARANTINE, folder / "quarantine", ())
     rows = events.toArrow() if small else None
-    tables: dict[str, DataFrame] = {}
+    tables = Tables()
     for name, make in all_tables(rows):
         if name in WANTED:
             on_table(name)
-            tables[name] = keep_table(name, make(events, tables), keep, folder, events.sparkSession)
+            tables.put(name, keep_table(name, make(events, tables), folder, events.sparkSession, here=small))
 
 
 def read_table(spark: SparkSession, folder: Path) -> DataFrame:

@@ -99,7 +99,7 @@ def make_report(
         names_groups = not events.where(" OR ".join(f"{each} IS NOT NULL" for each in _SUBJECTS)).isEmpty()
     if not names_groups:
         raise NoInput(_nothing(found, quarantine))
-    tables = make_tables(events, keep, folder, rows=rows, on_step=on_step)
+    tables = make_tables(events, folder, rows=rows, on_step=on_step)
     report = collect(tables, quarantine, title=title, groups=groups, most_groups=most_groups, on_step=on_step)
     report.files = len(found)
     report.made = f"Made by rejoin report; the tables are in {folder}."

@@ -6,16 +6,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from rejoin.pipeline import schemas
+from rejoin.pipeline.audit_candidates import audits_to_run
 from rejoin.pipeline.audits import violations
 from rejoin.pipeline.findings import findings
 from rejoin.pipeline.findings.in_process import findings_in_process
-from rejoin.pipeline.report.parquet_tables import Keep, OnStep, local, rows_in_process
+from rejoin.pipeline.report.parquet_tables import OnStep, local, on_disk, rows_in_process
 from rejoin.pipeline.tables.balance import balance
 from rejoin.pipeline.tables.commits import commits
 from rejoin.pipeline.tables.member_sessions import member_sessions
@@ -61,9 +62,7 @@ def all_tables(rows: pa.Table | None = None) -> Iterable[tuple[str, MakeTable]]:
         ("readers", lambda events, tables: of_transactions.make("readers", events, tables)),
         (
             "violations",
-            lambda events, tables: of_transactions.with_violations(
-                violations(events, tables["rebalances"], tables["ownership"], tables["member_sessions"]), tables
-            ),
+            lambda events, tables: of_transactions.with_violations(_violations(events, tables, rows), tables),
         ),
         (
             "findings",
@@ -80,23 +79,25 @@ def folders_of(name: str) -> list[str]:
 
 
 def make_tables(
-    events: DataFrame, keep: Keep, folder: Path, *, rows: pa.Table | None = None, on_step: OnStep = lambda _: None
-) -> Mapping[str, DataFrame]:
+    events: DataFrame, folder: Path, *, rows: pa.Table | None = None, on_step: OnStep = lambda _: None
+) -> Tables:
     """Every table, kept below a folder. Whatever ends this early ends what still runs on Spark.
 
     ``rows``: the events, if they are in this process.
     """
     pool = ThreadPoolExecutor(AT_ONCE, "tables")
-    tables = _Tables()
+    tables = Tables()
 
-    def made(name: str, make: MakeTable) -> DataFrame:
+    def made(name: str, make: MakeTable) -> KeptTable:
         on_step(f"making {name.replace('_', ' ')}")
-        return keep_table(name, make(events, tables), keep, folder, events.sparkSession)
+        return keep_table(name, make(events, tables), folder, events.sparkSession, here=rows is not None)
 
     try:
         for name, make in all_tables(rows):
             tables.add(name, pool.submit(made, name, make))
-        return {name: tables[name] for name in tables}
+        for name in tables:
+            assert tables[name] is not None
+        return tables
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         events.sparkSession.sparkContext.cancelAllJobs()
@@ -105,12 +106,13 @@ def make_tables(
         pool.shutdown()
 
 
-def keep_table(name: str, table: DataFrame | pa.Table, keep: Keep, folder: Path, spark: SparkSession) -> DataFrame:
-    """Write one table below a folder, and give it back as it was written."""
+def keep_table(name: str, table: DataFrame | pa.Table, folder: Path, spark: SparkSession, *, here: bool) -> KeptTable:
+    """Write one table below a folder. ``here``: its rows stay in this process as well."""
     schema, by = schemas.TABLES[name], folders_of(name)
-    if isinstance(table, pa.Table):
-        return rows_in_process(spark, table, schema, folder / name, by)
-    return keep(table, schema, folder / name, by)
+    if isinstance(table, DataFrame) and not here:
+        return KeptTable(on_disk(table, schema, folder / name, by), None)
+    rows = table.toArrow() if isinstance(table, DataFrame) else table
+    return KeptTable(rows_in_process(spark, rows, schema, folder / name, by), rows)
 
 
 class _Ranges:
@@ -130,20 +132,47 @@ class _Ranges:
             return self._ranges
 
 
-class _Tables(Mapping[str, DataFrame]):
+class KeptTable(NamedTuple):
+    """A table that is written: how Spark reads it and, of little data, its rows."""
+
+    frame: DataFrame
+    rows: pa.Table | None
+
+
+class Tables(Mapping[str, DataFrame]):
     """Tables by name, some of them still being made. Each is made of earlier ones, so that none waits forever."""
 
     def __init__(self) -> None:
-        self._futures: dict[str, Future[DataFrame]] = {}
+        self._futures: dict[str, Future[KeptTable]] = {}
 
-    def add(self, name: str, table: Future[DataFrame]) -> None:
+    def add(self, name: str, table: Future[KeptTable]) -> None:
         self._futures[name] = table
 
+    def put(self, name: str, table: KeptTable) -> None:
+        """Add one that is made."""
+        self._futures[name] = Future()
+        self._futures[name].set_result(table)
+
+    def rows(self, name: str) -> pa.Table:
+        """Its rows, which must be in this process."""
+        rows = self._futures[name].result().rows
+        assert rows is not None, f"the rows of {name} are with Spark"
+        return rows
+
     def __getitem__(self, name: str) -> DataFrame:
-        return self._futures[name].result()
+        return self._futures[name].result().frame
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._futures)
 
     def __len__(self) -> int:
         return len(self._futures)
+
+
+def _violations(events: DataFrame, tables: Mapping[str, DataFrame], rows: pa.Table | None) -> DataFrame:
+    rebalanced, owned, sessions = (tables[name] for name in ("rebalances", "ownership", "member_sessions"))
+    if rows is None:
+        return violations(events, rebalanced, owned, sessions)
+    assert isinstance(tables, Tables)
+    kinds = audits_to_run(rows, tables.rows("rebalances"), tables.rows("ownership"))
+    return violations(events, rebalanced, owned, sessions, kinds)

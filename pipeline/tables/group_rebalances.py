@@ -57,7 +57,7 @@ class JoinPhase:
 
 
 @dataclass(slots=True)
-class Completion:
+class RebalanceEnd:
     """How a rebalance was completed."""
 
     at_ms: int | None
@@ -139,7 +139,7 @@ class Rebalance:
     target: JoinPhase | None = None
     assigned_at_ms: int | None = None
     assigned_by: str | None = None
-    completion: Completion | None = None
+    completion: RebalanceEnd | None = None
     outcome: str | None = None
     ended_at_ms: int | None = None
     next_at_ms: int | None = None
@@ -150,7 +150,7 @@ class Rebalance:
     @property
     def leader(self) -> str | None:
         """Who leads it, as far as is known."""
-        done, target = self.completion or _NO_COMPLETION, self.target or _NO_TARGET
+        done, target = self.completion or _NO_END, self.target or _NO_TARGET
         return _first(done.leader, target.leader, self.assigned_by)
 
     def row(self) -> dict[str, Any]:
@@ -188,7 +188,7 @@ class Rebalance:
 
     def _result(self) -> dict[str, Any]:
         """What it led to."""
-        target, done, leader = self.target or _NO_TARGET, self.completion or _NO_COMPLETION, self.leader
+        target, done, leader = self.target or _NO_TARGET, self.completion or _NO_END, self.leader
         previous = done.previous_leader
         if previous is None and self.changes.inferred:
             previous = self.leader_before
@@ -214,7 +214,7 @@ class Rebalance:
     def _lengths(self) -> dict[str, Any]:
         """How long its parts took, and who took longest to join."""
         changes, prepared = self.changes, self.prepared_at_ms
-        target, done = self.target or _NO_TARGET, self.completion or _NO_COMPLETION
+        target, done = self.target or _NO_TARGET, self.completion or _NO_END
         joined_at, stable_at = target.at_ms, done.at_ms
         slowest = changes.slowest_at_ms
         came = slowest is not None and slowest >= prepared
@@ -238,7 +238,7 @@ class Rebalance:
 
 
 _NO_TARGET: Final = JoinPhase(*[None] * 7)
-_NO_COMPLETION: Final = Completion(*[None] * 13)
+_NO_END: Final = RebalanceEnd(*[None] * 13)
 
 
 @dataclass(slots=True)
@@ -396,7 +396,7 @@ def _move_on(current: Rebalance, event: RebalanceEvent) -> Rebalance | None:
     return current
 
 
-def _completion(current: Rebalance, event: RebalanceEvent) -> Completion:
+def _completion(current: Rebalance, event: RebalanceEvent) -> RebalanceEnd:
     before, after = event.owned_before, event.owned_after
     members = event.members
     if members is None and current.target is not None:
@@ -405,7 +405,7 @@ def _completion(current: Rebalance, event: RebalanceEvent) -> Completion:
     if before is not None and after is not None and (moved is None or regained is None):
         changed = changed_hands(before, after, members or ())
         moved, regained = (changed[0] if moved is None else moved, changed[1] if regained is None else regained)
-    return Completion(
+    return RebalanceEnd(
         event.at_ms,
         event.generation,
         event.leader,
@@ -444,7 +444,7 @@ def _note_confidence(changes: MembershipChanges, event: RebalanceEvent) -> None:
         changes.inferred = True
 
 
-def _stickiness(done: Completion) -> float | None:
+def _stickiness(done: RebalanceEnd) -> float | None:
     if done.owned_after is None or done.moved is None or done.regained is None:
         return None
     could = done.owned_after - done.regained

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -45,7 +46,7 @@ def _made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         seqs, instants = (batch[name].to_numpy() for name in ("seq", "at_ms"))
         bounds = _bounds(batch)
-        for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+        for begin, end in pairwise(bounds):
             key = tuple(batch[name][begin].as_py() for name in _STREAM)
             _count(found.setdefault(key, {}), seqs[begin:end], instants[begin:end])
     rows = [

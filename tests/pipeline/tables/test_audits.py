@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow.compute as pc
 from pyspark.sql import Row, SparkSession
 
 from rejoin.pipeline import audits
+from rejoin.pipeline.audit_candidates import audits_to_run
 from rejoin.pipeline.schemas import VIOLATIONS
 from rejoin.pipeline.tables.member_sessions import member_sessions
 from rejoin.pipeline.tables.ownership import ownership
@@ -161,7 +163,8 @@ def test_every_fault_is_found_with_its_proof_and_nothing_else(spark: SparkSessio
     bronze = events_table(spark, of_scenes).persist()
     rebalanced = rebalances(bronze).persist()
     sessions = member_sessions(bronze, rebalanced)
-    found = audits.violations(bronze, rebalanced, ownership(bronze).persist(), sessions)
+    owned = ownership(bronze).persist()
+    found = audits.violations(bronze, rebalanced, owned, sessions)
     assert found.columns == VIOLATIONS.fieldNames()
     rows = found.collect()
     assert {row.run_id: (row.kind, row.expected, row.found) for row in rows} == KINDS
@@ -171,3 +174,11 @@ def test_every_fault_is_found_with_its_proof_and_nothing_else(spark: SparkSessio
         assert row.text
         assert row.evidence
         assert all((row.run_id, proof.seq) in written and proof.file == "events" for proof in row.evidence)
+    in_process = [table.toArrow() for table in (bronze, rebalanced, owned)]
+    asked = {
+        scene: audits_to_run(*(table.filter(pc.equal(table["run_id"], scene)) for table in in_process))
+        for scene in {**FAULTS, **NO_FAULTS}
+    }
+    assert all(kind in asked[scene] for scene, (kind, _, _) in KINDS.items())
+    assert {scene for scene in NO_FAULTS if not asked[scene]} >= {"members one by one", "read meanwhile", "wound back"}
+    assert audits.violations(bronze, rebalanced, owned, sessions, ()).collect() == []
