@@ -319,7 +319,8 @@ class Settings(TopicDefaults, ConsumerGroupSettings):
         default=2,
         ge=0,
         le=2,
-        description="Level of Kafka's feature transaction.version: 0, 1, or 2 (KIP-890: each end raises the epoch).",
+        description="First level of Kafka's feature transaction.version: 0, 1, or 2 (KIP-890: each end raises the "
+        "epoch). UpdateFeatures changes it.",
     )
     emulator_transaction_marker_delay_ms: int = Field(
         default=0,

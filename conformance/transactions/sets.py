@@ -11,6 +11,7 @@ from typing import Any, Final
 from conformance.consumer_groups.scripts import sequences as member_sequences
 from conformance.consumer_groups.scripts import table as group_table
 from conformance.transactions.play import Script
+from conformance.transactions.scripts.features import features
 from conformance.transactions.scripts.groups import groups
 from conformance.transactions.scripts.interleaving import deletions, orders, sessions
 from conformance.transactions.scripts.lives import SECRET, denials, exhausted, restarts, topics
@@ -166,6 +167,7 @@ SETS: Final = (
     ScriptSet("three-brokers", three_brokers, TIMEOUTS | SESSIONS, brokers=3, at_once=1, is_fresh=False),
     ScriptSet("unusual", unusual, at_once=1),
     ScriptSet("forgotten", forgotten, FORGETFUL),
+    ScriptSet("features", features, at_once=1),
     ScriptSet("tv1", _version_1, features={"transaction.version": 1}),
     ScriptSet("tv0", _version_0, features={"transaction.version": 0}),
     *(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.cluster.features import GROUP_VERSION
 from rejoin.coordinator.core.groups.consumer.admission import check_consumer_heartbeat, consumer_protocol_is_off
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.request_handlers import RequestHandlers
@@ -93,11 +94,23 @@ SERVED: Final[dict[api.Api, ServedApi]] = {
     ),
     api.CONSUMER_GROUP_HEARTBEAT: ServedApi(
         lambda of: of.groups.consumer_heartbeat,
-        Rule(group=_READ, topic=_DESCRIBE, malformed=consumer_protocol_is_off, valid=check_consumer_heartbeat),
+        Rule(
+            group=_READ,
+            topic=_DESCRIBE,
+            malformed=consumer_protocol_is_off,
+            feature=GROUP_VERSION,
+            valid=check_consumer_heartbeat,
+        ),
     ),
     api.CONSUMER_GROUP_DESCRIBE: ServedApi(
         lambda of: of.consumer_descriptions.describe,
-        Rule(group=_DESCRIBE, topic=_DESCRIBE, malformed=consumer_protocol_is_off, needs_key=True),
+        Rule(
+            group=_DESCRIBE,
+            topic=_DESCRIBE,
+            malformed=consumer_protocol_is_off,
+            feature=GROUP_VERSION,
+            needs_key=True,
+        ),
     ),
     api.OFFSET_FETCH: ServedApi(lambda of: of.offsets.fetch, Rule(group=_DESCRIBE, topic=_DESCRIBE)),
     api.OFFSET_DELETE: ServedApi(lambda of: of.offsets.delete, Rule(group=_DELETE, topic=_READ, needs_key=True)),
@@ -116,6 +129,7 @@ SERVED: Final[dict[api.Api, ServedApi]] = {
     ),
     api.CREATE_PARTITIONS: ServedApi(lambda of: of.topics.create_partitions, Rule(topic=Operation.ALTER)),
     api.DESCRIBE_CLUSTER: ServedApi(lambda of: of.descriptions.describe_cluster, Rule(cluster=_DESCRIBE)),
+    api.UPDATE_FEATURES: ServedApi(lambda of: of.features.update_features, Rule(cluster=Operation.ALTER)),
     api.DESCRIBE_TOPIC_PARTITIONS: ServedApi(
         lambda of: of.descriptions.describe_topic_partitions, Rule(topic=_DESCRIBE)
     ),

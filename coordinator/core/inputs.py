@@ -9,13 +9,7 @@ from typing import Any, Final, TypeAlias
 from rejoin.protocol.brokers.listener_address import HTTP, ListenerAddress
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
-from rejoin.protocol.records.topics import (
-    ConfigRecord,
-    PartitionRecord,
-    ProducerIdsRecord,
-    RemoveTopicRecord,
-    TopicRecord,
-)
+from rejoin.protocol.records.topics import AnyTopicsRecord
 from rejoin.protocol.types import LogPartition, TopicIdPartition, TopicPartition
 
 Millis: TypeAlias = int
@@ -27,9 +21,7 @@ Token: TypeAlias = object
 LogEntries: TypeAlias = tuple[Any, ...]
 """Entries of one partition's log: ``Record`` for an internal topic, ``DataEntry`` for a data partition."""
 
-TopicsRecords: TypeAlias = tuple[
-    TopicRecord | PartitionRecord | ConfigRecord | RemoveTopicRecord | ProducerIdsRecord, ...
-]
+TopicsRecords: TypeAlias = tuple[AnyTopicsRecord, ...]
 """What one change of the topics consists of; it is stored whole or not at all."""
 
 

@@ -86,7 +86,7 @@ class Node:
         self._topics = Topics(settings, new_id, self._ctx.emit, self._partitions)
         self._groups = GroupShards(self._ctx, self._topics)
         self._shards: dict[str, Shards[Any]] = {OFFSETS_TOPIC: self._groups}
-        admission = Admission(RulesByRequest(), settings, self._cluster, Authorizer(settings.emulator_deny))
+        admission = Admission(RulesByRequest(), self._ctx, self._cluster, Authorizer(settings.emulator_deny))
         self._changes = TopicChanges(self._ctx, self._topics, self._groups, self._partitions, logged=topics_logged)
         offsets_topic = self._groups.observer = OffsetsTopic(self._ctx, self._groups)
         logs = self._logs = ReadableLogs(self._ctx, self._cluster, self._topics, self._partitions, offsets_topic)
@@ -348,7 +348,7 @@ class Node:
 
     def topics_records(self) -> TopicsRecords:
         """All topics as they are, as the topics log could keep them."""
-        return self._topics.records()
+        return (*self._ctx.features.records(), *self._topics.records())
 
     # --- for simulations
 

@@ -27,6 +27,7 @@ from rejoin.protocol.records.consumer_offsets import offsets_partition
 
 if TYPE_CHECKING:
     from rejoin.coordinator.core.cluster.descriptions import DescriptionRequests
+    from rejoin.coordinator.core.cluster.feature_requests import FeatureRequests
     from rejoin.coordinator.core.cluster.metadata import MetadataRequests
     from rejoin.coordinator.core.cluster.requests import ClusterRequests
     from rejoin.coordinator.core.cluster.sasl import SaslRequests
@@ -97,7 +98,15 @@ class RequestHandlers:
     def cluster(self) -> ClusterRequests:
         from rejoin.coordinator.core.cluster.requests import ClusterRequests
 
-        return ClusterRequests(self.ctx, self.shards, self.admission, lambda: self.transactions.coordinator)
+        return ClusterRequests(
+            self.ctx, self.shards, self.changes, self.admission, lambda: self.transactions.coordinator
+        )
+
+    @cached_property
+    def features(self) -> FeatureRequests:
+        from rejoin.coordinator.core.cluster.feature_requests import FeatureRequests
+
+        return FeatureRequests(self.ctx, self.changes, self.admission)
 
     @cached_property
     def sasl(self) -> SaslRequests:

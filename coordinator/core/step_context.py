@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.cluster.features import ClusterFeatures
 from rejoin.coordinator.core.effects import Effect, Reply
 from rejoin.coordinator.core.inputs import Millis, Token
 from rejoin.coordinator.core.runtime.timers import Deadlines
@@ -24,10 +25,11 @@ class OwnToken:
 class StepContext:
     """The node's hands: everything that decides takes the time from here and leaves its effects here."""
 
-    __slots__ = ("deadlines", "effects", "new_id", "now", "settings")
+    __slots__ = ("deadlines", "effects", "features", "new_id", "now", "settings")
 
     def __init__(self, settings: Settings, new_id: Callable[[], str]) -> None:
         self.settings = settings
+        self.features = ClusterFeatures(settings)
         self.new_id = new_id
         self.deadlines = Deadlines()
         self.now: Millis = 0

@@ -1,7 +1,7 @@
 """The records of the topics log: Kafka's metadata records, as far as there is something here for them to say.
 
-Source: Kafka's ``TopicRecord``, ``PartitionRecord``, ``ConfigRecord``, ``RemoveTopicRecord`` and
-``ProducerIdsRecord``, in the JSON that its log dump prints.
+Source: Kafka's ``TopicRecord``, ``PartitionRecord``, ``ConfigRecord``, ``RemoveTopicRecord``,
+``ProducerIdsRecord`` and ``FeatureLevelRecord``, in the JSON that its log dump prints.
 A partition is the instant from which its synthetic log grows and the records that were there then; one record may
 stand for many partitions in a row. The last record of a partition wins. Replicas are there where a controller decides
 on each partition.
@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, TypeAdapter, model_serializer
 
 from rejoin.protocol.message import Struct
-from rejoin.protocol.types import Int32, Int64
+from rejoin.protocol.types import Int16, Int32, Int64
 
 
 class TopicData(Struct):
@@ -76,6 +76,13 @@ class ProducerIdsData(Struct):
     next_producer_id: Int64
 
 
+class FeatureLevelData(Struct):
+    """The level of a feature, on which all nodes agree."""
+
+    name: str
+    feature_level: Int16
+
+
 class TopicRecord(Struct):
     """A topic is there, still without partitions."""
 
@@ -116,12 +123,22 @@ class ProducerIdsRecord(Struct):
     data: ProducerIdsData
 
 
-TopicsRecord = Annotated[
-    TopicRecord | PartitionRecord | ConfigRecord | RemoveTopicRecord | ProducerIdsRecord, Field(discriminator="type")
-]
+class FeatureLevelRecord(Struct):
+    """A feature has another level."""
+
+    type: Literal["FEATURE_LEVEL_RECORD"] = "FEATURE_LEVEL_RECORD"
+    version: Literal[0] = 0
+    data: FeatureLevelData
+
+
+AnyTopicsRecord: TypeAlias = (
+    TopicRecord | PartitionRecord | ConfigRecord | RemoveTopicRecord | ProducerIdsRecord | FeatureLevelRecord
+)
+
+TopicsRecord = Annotated[AnyTopicsRecord, Field(discriminator="type")]
 """One entry of the topics log."""
 
-TOPICS_RECORDS: Final[
-    TypeAdapter[tuple[TopicRecord | PartitionRecord | ConfigRecord | RemoveTopicRecord | ProducerIdsRecord, ...]]
-] = TypeAdapter(tuple[TopicsRecord, ...], config=ConfigDict(defer_build=True))
+TOPICS_RECORDS: Final[TypeAdapter[tuple[AnyTopicsRecord, ...]]] = TypeAdapter(
+    tuple[TopicsRecord, ...], config=ConfigDict(defer_build=True)
+)
 """Reads and writes what one change wrote, as a JSON array."""

@@ -16,6 +16,7 @@ from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.shards import CLUSTER_ID
 from rejoin.coordinator.core.step_context import StepContext
+from rejoin.coordinator.core.topics.changes import TopicChanges
 from rejoin.protocol.brokers.offered_versions import ADVERTISED_FROM, offered
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.api_versions import (
@@ -36,9 +37,6 @@ from rejoin.protocol.unvalidated import unvalidated
 if TYPE_CHECKING:
     from rejoin.coordinator.core.transactions.coordinator import TransactionCoordinator
 
-TRANSACTION_VERSION: Final = "transaction.version"
-NEWEST_TRANSACTION_VERSION: Final = 2
-FEATURES_EPOCH: Final = 0
 FIRST_API_VERSIONS_WITH_LEVEL_0: Final = 4
 KEY_TYPES: Final = {0: Resource.GROUP, 1: Resource.TRANSACTIONAL_ID}
 FIRST_BATCHED_LOOKUP: Final = 4
@@ -56,11 +54,13 @@ class ClusterRequests:
         self,
         ctx: StepContext,
         shards: GroupShards,
+        changes: TopicChanges,
         admission: Admission,
         transactions: Callable[[], TransactionCoordinator],
     ) -> None:
         self._ctx = ctx
         self._shards = shards
+        self._changes = changes
         self._admission = admission
         self._transactions = transactions
 
@@ -128,15 +128,22 @@ class ClusterRequests:
             ApiVersion(api_key=key, min_version=ADVERTISED_FROM.get(key, first), max_version=last)
             for key, (first, last) in versions.items()
         )
-        level = self._ctx.settings.transaction_version
-        supported = SupportedFeatureKey(name=TRANSACTION_VERSION, min_version=0, max_version=NEWEST_TRANSACTION_VERSION)
-        finalized = FinalizedFeatureKey(name=TRANSACTION_VERSION, max_version_level=level, min_version_level=level)
+        features = self._ctx.features
+        supported = [
+            SupportedFeatureKey(name=name, min_version=0, max_version=newest)
+            for name, newest in features.supported.items()
+        ]
+        finalized = [
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name in features.supported
+            if (level := features.level(name))
+        ]
         response = ApiVersionsResponse(
             api_keys=keys,
             # Kafka: older clients cannot read a feature that begins with level 0 (KAFKA-17011).
-            supported_features=(supported,) if context.api_version >= FIRST_API_VERSIONS_WITH_LEVEL_0 else (),
-            finalized_features_epoch=FEATURES_EPOCH,
-            finalized_features=(finalized,) if level else (),
+            supported_features=tuple(supported) if context.api_version >= FIRST_API_VERSIONS_WITH_LEVEL_0 else (),
+            finalized_features_epoch=self._changes.features_epoch,
+            finalized_features=tuple(finalized),
         )
         self._ctx.reply(token, response)
 

@@ -99,7 +99,7 @@ class GroupRequests:
         self._ctx.effects.insert(at, self._ctx.effects.pop())
 
     def consumer_heartbeat(self, token: Token, request: ConsumerGroupHeartbeatRequest, context: Context) -> None:
-        if self._admission.allows_everything:
+        if self._admission.allows_everything and self._ctx.features.group_version:
             led = self._shards.shard_of(request.group_id)
             is_active = led is not None and led.state is ShardState.ACTIVE
             if led is not None and is_active and led.machine.consumer.answer_unchanged(token, request, context):

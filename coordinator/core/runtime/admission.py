@@ -17,6 +17,7 @@ from rejoin.coordinator.core.inputs import Broker, Context
 from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Authorizer, Operation, Resource
 from rejoin.coordinator.core.runtime.shard import M, ShardState
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata, Shards
+from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
 
@@ -40,7 +41,8 @@ class Rule:
     """How the requests of one API are admitted.
 
     The first four are the operations that must be allowed on each group, topic, transactional id or the cluster that a
-    request is about. ``malformed`` is checked before all else. ``needs_key``: the key must not be empty.
+    request is about. ``malformed`` is checked before all else, together with the ``feature`` that must have a level.
+    ``needs_key``: the key must not be empty.
     """
 
     group: Operation | None = None
@@ -48,6 +50,7 @@ class Rule:
     transactional_id: Operation | None = None
     cluster: Operation | None = None
     malformed: Check | None = None
+    feature: str | None = None
     needs_key: bool = False
     valid: Check | None = None
     while_loading: Check = _loading
@@ -69,10 +72,11 @@ class Admission:
     """Applies the rules: to a whole request, or to one of the groups or topics that it is about."""
 
     def __init__(
-        self, rules: Mapping[type[Request], Rule], settings: Settings, cluster: ClusterMetadata, authorizer: Authorizer
+        self, rules: Mapping[type[Request], Rule], ctx: StepContext, cluster: ClusterMetadata, authorizer: Authorizer
     ) -> None:
         self._rules = rules
-        self._settings = settings
+        self._settings = ctx.settings
+        self._features = ctx.features
         self._cluster = cluster
         self._authorizer = authorizer
         self.allows_everything = authorizer.allows_everything
@@ -84,6 +88,8 @@ class Admission:
             error = rule.malformed(request, context, self._settings)
             if error is not ErrorCode.NONE:
                 return error
+        if rule.feature is not None and not self._features.level(rule.feature):
+            return ErrorCode.UNSUPPORTED_VERSION
         if not self._authorizer.allows_everything:
             error = self.authorize(request, context, Resource.GROUP, key)
             if error is not ErrorCode.NONE:

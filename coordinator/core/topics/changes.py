@@ -22,6 +22,7 @@ from rejoin.protocol.records.topics import (
     GROUP_RESOURCE,
     ConfigData,
     ConfigRecord,
+    FeatureLevelRecord,
     PartitionRecord,
     ProducerIdsRecord,
     RemoveTopicRecord,
@@ -66,6 +67,11 @@ class TopicChanges:
     def settled(self) -> bool:
         """Whether nothing waits to be stored."""
         return not self._waiting
+
+    @property
+    def features_epoch(self) -> int:
+        """Grows with every change of the cluster's features."""
+        return max(self.version, self._ctx.features.changes)
 
     def make(self, change: TopicChange) -> None:
         """Decide on a change, and see it through."""
@@ -112,6 +118,7 @@ class TopicChanges:
                 for record in records
                 if isinstance(record, TopicRecord)
             }
+            self._ctx.features.forget_changes()
             for group_id in list(self._topics.group_configs):
                 del self._topics.group_configs[group_id]
                 self._shards.group_configured(group_id)
@@ -149,6 +156,8 @@ class TopicChanges:
                     self._topics.set_config(record.data)
                 case ProducerIdsRecord():
                     self._topics.take_producer_ids(record.data.next_producer_id)
+                case FeatureLevelRecord():
+                    self._ctx.features.set_level(record.data)
                 case RemoveTopicRecord():
                     name = self._topics.named(record.data.topic_id)
                     if name is not None:

@@ -212,7 +212,7 @@ class TransactionsShard:
             on_end(error)
         elif metadata.state is TransactionState.ONGOING and all(each in metadata.partitions for each in wanted):
             on_end(ErrorCode.NONE)
-        elif by_broker and self._ctx.settings.transaction_version == 0:
+        elif by_broker and self._ctx.features.transaction_version == 0:
             # Kafka: the record of version 0 cannot say it. There the transactional id is stuck from then on.
             on_end(ErrorCode.UNSUPPORTED_VERSION)
         else:
@@ -256,7 +256,7 @@ class TransactionsShard:
 
     def abort(self, metadata: TransactionMetadata, ended_by: EndedBy, on_end: OnProducer) -> None:
         """Abort an open transaction that its producer has not ended; the producer is fenced by that."""
-        version = self._ctx.settings.transaction_version
+        version = self._ctx.features.transaction_version
         metadata.ended_by = ended_by
         if version < FIRST_WITH_EPOCH_BUMPS:
             metadata.fence()
@@ -297,7 +297,7 @@ class TransactionsShard:
 
     def _append(self, transactional_id: str, value: TransactionLogValue | None, completion: AppendCompletion) -> None:
         partition = self._partition
-        version = 1 if self._ctx.settings.transaction_version else 0
+        version = 1 if self._ctx.features.transaction_version else 0
         end = partition.log.end_offset
         batch = transaction_batch(transactional_id, value, version, end, partition.epoch, self._ctx.now)
         partition.append(batch, parse_header(batch))

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from conformance.transactions.clients import transaction_of
 from conformance.transactions.described_records import HEADER, batch_of, described_batches
+from rejoin.coordinator.core.cluster.features import NEWEST_LEVELS
 from rejoin.coordinator.core.fetch.sessions import NO_SESSION
 from rejoin.coordinator.core.inputs import (
     Broker,
@@ -388,7 +389,7 @@ def create_topics(driven: Any, topic: CreatableTopic) -> CreateTopicsResponse:
     return response
 
 
-OF_TRANSACTIONS: Final = {0, 1, 10, 21, 22, 24, 25, 26, 27, 28, 61, 65, 66}
+OF_TRANSACTIONS: Final = {0, 1, 10, 21, 22, 24, 25, 26, 27, 28, 57, 61, 65, 66}
 """The APIs whose versions are those of the recorded broker, but for the oldest that it has given up."""
 
 
@@ -398,8 +399,8 @@ def version_differences(recorded: dict[str, Any], ours: dict[str, Any]) -> list[
     offered = {entry["apiKey"]: entry["maxVersion"] for entry in ours["apiKeys"]}
     found = [f"API {key}: {newest[key]} was recorded" for key in OF_TRANSACTIONS if newest[key] != offered.get(key)]
     for features in ("supportedFeatures", "finalizedFeatures"):
-        known = [each for each in recorded.get(features, ()) if each["name"] == "transaction.version"]
-        if ours.get(features, []) != known:
+        known = sorted((each for each in recorded.get(features, ()) if each["name"] in NEWEST_LEVELS), key=str)
+        if sorted(ours.get(features, []), key=str) != known:
             found.append(f"{features}: {known} was recorded")
     return found
 

@@ -59,6 +59,7 @@ ABOUT_TOPICS: dict[str, Any] = {
     "IncrementalAlterConfigs": {"resources": [{**RESOURCE, "configs": []}], "validateOnly": False},
     "DescribeLogDirs": {"topics": [{"topic": "orders", "partitions": [0]}]},
     "DescribeCluster": {"includeClusterAuthorizedOperations": False, "includeFencedBrokers": False},
+    "UpdateFeatures": {"featureUpdates": [{"feature": "transaction.version", "maxVersionLevel": 1}]},
     "DescribeTopicPartitions": {"topics": [{"name": "orders"}]},
     "Produce": {
         "acks": -1,

@@ -169,7 +169,7 @@ class TransactionRequests:
         shard = self._coordinator.find(request.transactional_id) if error is ErrorCode.NONE else error
         if isinstance(shard, ErrorCode):
             answer(shard, TxnProducer())
-        elif version and not self._ctx.settings.transaction_version:
+        elif version and not self._ctx.features.transaction_version:
             # Differs: Kafka answers the same, but then the transactional id is stuck.
             answer(ErrorCode.UNSUPPORTED_VERSION, TxnProducer())
         elif shard.needs_producer_id(request.transactional_id) and version and not self._ids.has_any:

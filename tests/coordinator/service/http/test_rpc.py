@@ -40,6 +40,7 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "IncrementalAlterConfigs": {"resources": [], "validateOnly": False},
     "DescribeLogDirs": {"topics": None},
     "DescribeCluster": {"includeClusterAuthorizedOperations": False, "includeFencedBrokers": False},
+    "UpdateFeatures": {"featureUpdates": []},
     "DescribeTopicPartitions": {"topics": []},
     "ListOffsets": {"replicaId": -1, "isolationLevel": 0, "topics": [], "timeoutMs": 0},
     "Metadata": {"topics": [], "includeTopicAuthorizedOperations": False},

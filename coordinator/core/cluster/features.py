@@ -1,0 +1,70 @@
+"""Features of the cluster: each has a level that all nodes have agreed on (KIP-584).
+
+A level that was never changed is the one of the settings; UpdateFeatures changes it by a record of the topics log.
+
+Kafka: FeatureControlManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from rejoin.coordinator.config import END_TXN_KEY, FIRST_END_WITH_EPOCH_BUMP, Settings
+from rejoin.protocol.brokers.offered_versions import offered
+from rejoin.protocol.records.topics import FeatureLevelData, FeatureLevelRecord
+
+TRANSACTION_VERSION: Final = "transaction.version"
+GROUP_VERSION: Final = "group.version"
+NEWEST_LEVELS: Final = {TRANSACTION_VERSION: 2, GROUP_VERSION: 1}
+CONSUMER_GROUP_HEARTBEAT_KEY: Final = 68
+
+
+class ClusterFeatures:
+    """The features that this node supports, and the level of each."""
+
+    def __init__(self, settings: Settings) -> None:
+        served = offered(settings.emulator_as_kafka)
+        self.supported: dict[str, int] = {}
+        """The highest level of each."""
+        if served[END_TXN_KEY][1] >= FIRST_END_WITH_EPOCH_BUMP:
+            self.supported[TRANSACTION_VERSION] = NEWEST_LEVELS[TRANSACTION_VERSION]
+        if CONSUMER_GROUP_HEARTBEAT_KEY in served:
+            self.supported[GROUP_VERSION] = NEWEST_LEVELS[GROUP_VERSION]
+        self._settings = settings
+        self._changed: dict[str, int] = {}
+        self.changes = 0
+        """How often a level was changed."""
+        self.transaction_version = 0
+        self.group_version = 0
+        self._derive()
+
+    def _derive(self) -> None:
+        self.transaction_version = self.level(TRANSACTION_VERSION)
+        self.group_version = self.level(GROUP_VERSION)
+
+    def level(self, feature: str) -> int:
+        """The level of a feature; 0 is that of one that is not there."""
+        newest = self.supported.get(feature, 0)
+        first = self._settings.transaction_version if feature == TRANSACTION_VERSION else newest
+        return min(self._changed.get(feature, first), newest)
+
+    def set_level(self, data: FeatureLevelData) -> None:
+        """A level is changed."""
+        self._changed[data.name] = data.feature_level
+        self.changes += 1
+        self._derive()
+
+    def forget_changes(self) -> None:
+        """Levels are as they were at first."""
+        self._changed.clear()
+        self._derive()
+
+    def records(self) -> tuple[FeatureLevelRecord, ...]:
+        """What it takes for the levels to be as they are."""
+        return feature_records(self._changed.items())
+
+
+def feature_records(levels: Iterable[tuple[str, int]]) -> tuple[FeatureLevelRecord, ...]:
+    """A record for each level."""
+    return tuple([FeatureLevelRecord(data=FeatureLevelData(name=name, feature_level=level)) for name, level in levels])
