@@ -1,4 +1,4 @@
-"""Our modules as they are parsed: once in a process, for all tests that look at the source."""
+"""Our modules as they are parsed, once in a process, for all tests that look at the source."""
 
 from __future__ import annotations
 
@@ -9,6 +9,40 @@ from pathlib import Path
 from tests.paths import ROOT
 
 PACKAGES = ("protocol", "journal", "pages", "transcript", "coordinator", "client", "simulation", "pipeline")
+
+NEVER_IN_A_CORE = (
+    "aiohttp",
+    "asyncio",
+    "os",
+    "random",
+    "secrets",
+    "socket",
+    "structlog",
+    "subprocess",
+    "threading",
+    "time",
+    "uuid",
+)
+"""What a state machine must not touch: the world, its clock and its dice."""
+
+CORES = (
+    "coordinator.core",
+    "coordinator.leadership.leases",
+    "client.core",
+    "client.assignors",
+    "protocol",
+    "journal.events",
+)
+
+ONLY_HERE = {
+    "asyncpg": ("coordinator.storage.postgres.database",),
+    "sqlite3": ("coordinator.storage", "coordinator.commands.log"),
+    "aiohttp": ("coordinator.service", "client"),
+    "pytest": ("coordinator.testing.pytest_plugin",),
+    "jinja2": ("pages",),
+    "pyspark": ("pipeline",),
+    "uvloop": ("coordinator", "client"),
+}
 
 
 @cache

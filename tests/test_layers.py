@@ -9,7 +9,18 @@ from pathlib import Path
 import pytest
 
 from tests.paths import ROOT
-from tests.sources import PACKAGES, imports, is_own, is_private, modules, private_names, tree_of
+from tests.sources import (
+    CORES,
+    NEVER_IN_A_CORE,
+    ONLY_HERE,
+    PACKAGES,
+    imports,
+    is_own,
+    is_private,
+    modules,
+    private_names,
+    tree_of,
+)
 
 BESIDE = ("benchmarks", "examples", "conformance", "tests")
 CLIENT_CONFIGS = ("client.config", "client.producer_config")
@@ -344,45 +355,39 @@ MAY_IMPORT = {
         "pipeline.tables",
         "protocol.printable",
     ),
+    # The one room of the pipeline that speaks Kafka's protocol: it looks at clusters as an admin client.
+    "pipeline.cluster.polling": (
+        "protocol.types",
+        "client.admin",
+        "client.commands.setting_options",
+        "client.core.errors",
+        "client.core.inputs",
+        "client.transports.addresses",
+        "pipeline.cluster",
+    ),
+    "pipeline.cluster": (
+        "protocol.types",
+        "pipeline.cluster",
+        "pipeline.findings",
+        "pipeline.schemas",
+        "pipeline.why.story",
+    ),
+    "pipeline.why": (
+        "protocol.printable",
+        "pipeline.cluster",
+        "pipeline.findings",
+        "pipeline.live.service",
+        "pipeline.reading.plain_rows",
+        "pipeline.schemas",
+        "pipeline.tables.rebalance_events",
+        "pipeline.tables.rebalances",
+        "pipeline.why",
+    ),
     # The one room of the pipeline that plays: what it reads is what simulations return.
     "pipeline.sweep": ("journal", "pages", "simulation", "pipeline.spark", "pipeline.sweep"),
     "pipeline.commands": ("simulation.scenario.reading", "pipeline"),
 }
 """Package to packages of ours that it may import, all below ``rejoin``. The longest name that fits a module counts."""
-
-NEVER_IN_A_CORE = (
-    "aiohttp",
-    "asyncio",
-    "os",
-    "random",
-    "secrets",
-    "socket",
-    "structlog",
-    "subprocess",
-    "threading",
-    "time",
-    "uuid",
-)
-"""What a state machine must not touch: the world, its clock and its dice."""
-
-CORES = (
-    "coordinator.core",
-    "coordinator.leadership.leases",
-    "client.core",
-    "client.assignors",
-    "protocol",
-    "journal.events",
-)
-
-ONLY_HERE = {
-    "asyncpg": ("coordinator.storage.postgres.database",),
-    "sqlite3": ("coordinator.storage", "coordinator.commands.log"),
-    "aiohttp": ("coordinator.service", "client"),
-    "pytest": ("coordinator.testing.pytest_plugin",),
-    "jinja2": ("pages",),
-    "pyspark": ("pipeline",),
-    "uvloop": ("coordinator", "client"),
-}
 
 
 def within(name: str, package: str) -> bool:

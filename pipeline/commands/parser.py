@@ -1,4 +1,4 @@
-"""The command lines of ``rejoin report``, ``watch`` and ``sweep``. Showing their help must not import Spark."""
+"""The command lines of ``rejoin report``, ``watch``, ``why`` and ``sweep``. Their help must not import Spark."""
 
 from __future__ import annotations
 
@@ -87,6 +87,51 @@ def watch(
     from rejoin.pipeline.commands.watch import run  # noqa: PLC0415
 
     return run(from_=from_, journal=journal, out=out, once=once, every=every, lost=lost, master=master)
+
+
+def why(
+    group: str,
+    folder: Path | None = None,
+    /,
+    *,
+    bootstrap_server: Annotated[str | None, Parameter(name=("--bootstrap-server", "--bootstrap"))] = None,
+    at: str | None = None,
+    command_config: Path | None = None,
+    seconds: Annotated[float, Parameter(name="--for")] = 2.0,
+    json: Annotated[bool, Parameter(negative=())] = False,
+) -> int:
+    """Say in ten lines why a group rebalances, and what to change.
+
+    Parameters
+    ----------
+    group
+        The group's id.
+    folder
+        The folder that was --out of rejoin report or rejoin watch.
+    bootstrap_server
+        Instead of a folder: http://HOST:PORT is a running coordinator, whose events are read; HOST:PORT is any Kafka
+        cluster, which shows how the group stands now. Several with commas. The default is http://127.0.0.1:9095.
+    at
+        Explain what went on at this instant, such as 2026-03-01T14:02:00Z, or 14:02 of the last day; UTC without a
+        zone. In a simulation: 0:10:00 since its start.
+    command_config
+        Properties file with security.protocol, sasl.mechanism and so on, for HOST:PORT.
+    seconds
+        How long to look at a cluster.
+    json
+        Print what the answer is made of: status, rebalances, findings.
+    """
+    from rejoin.pipeline.commands.why import run  # noqa: PLC0415
+
+    return run(
+        group=group,
+        folder=folder,
+        bootstrap_server=bootstrap_server,
+        at=at,
+        command_config=command_config,
+        seconds=seconds,
+        as_json=json,
+    )
 
 
 def sweep(

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from rejoin.pipeline.findings.absences import Absence, ClientKey, absences_of, sharing_clients
 from rejoin.pipeline.findings.observed_rows import (
+    ALL_ROWS,
     COOPERATIVE,
     EAGER,
     METADATA_CHANGED,
-    ROWS,
     SUBSCRIPTION_CHANGED,
     Balance,
     FirstOwnership,
@@ -22,6 +22,7 @@ from rejoin.pipeline.findings.observed_rows import (
     ObservedEvent,
     ObservedLoss,
     ObservedRebalance,
+    OwnedPartition,
     RunContext,
     short,
 )
@@ -49,13 +50,14 @@ class GroupHistory:
     owned: list[FirstOwnership] = field(default_factory=list)
     losses: list[ObservedLoss] = field(default_factory=list)
     events: list[ObservedEvent] = field(default_factory=list)
+    progress: list[OwnedPartition] = field(default_factory=list)
 
     @classmethod
     def of(cls, run: RunContext, group_id: str, rows: Mapping[str, Iterable[Mapping[str, Any]]]) -> GroupHistory:
-        """From rows by kind, see :data:`ROWS`, in any order."""
+        """From rows by kind, see :data:`ALL_ROWS`, in any order."""
 
         def read(kind: str, order: Callable[[Any], Any]) -> list[Any]:
-            made = ROWS[kind]
+            made = ALL_ROWS[kind]
             names = [each.name for each in fields(made)]
             return sorted((made(*(row.get(name) for name in names)) for row in rows.get(kind, ())), key=order)
 
@@ -69,6 +71,7 @@ class GroupHistory:
             read("owned", lambda row: (row.topic, row.partition)),
             read("loss", lambda row: (row.topic, row.partition)),
             read("event", lambda row: (row.at_ms, row.source, row.node or "", row.seq or 0)),
+            read("progress", lambda row: (row.topic, row.partition)),
         )
 
     @property

@@ -187,6 +187,28 @@ class ObservedEvent:
         return {name: getattr(self, name) for name in ("source", "node", "seq", "at_ms", "event", "file", "line")}
 
 
+@dataclass(frozen=True, slots=True)
+class OwnedPartition:
+    """From looks at a group's offsets: since when the committed offset of a partition stands, with the same owner."""
+
+    topic: str
+    partition: int
+    member_id: str
+    owner: str
+    since_ms: int
+    at_ms: int
+    looks: int
+    """Looks since then."""
+    committed: int | None
+    lag: int | None
+    lag_then: int | None
+    written: int | None
+    """Records that were written since then."""
+    moves: int
+    longest_move_ms: int
+    """The longest time between two moves of the offset."""
+
+
 READ_ONE_BY_ONE: Final = (
     "poll_timeout_exceeded",
     "member_fenced",
@@ -215,7 +237,10 @@ ROWS: Final[dict[str, type[Any]]] = {
     "loss": ObservedLoss,
     "event": ObservedEvent,
 }
-"""Kind of row to its class; the names of the fields are the columns."""
+"""Kind of row of a table to its class; the names of the fields are the columns."""
+
+ALL_ROWS: Final = {**ROWS, "progress": OwnedPartition}
+"""The same with what is not in tables: looks at a cluster's offsets."""
 
 
 def short(member_id: str | None) -> str:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final, NamedTuple, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import orjson
 
@@ -82,6 +82,16 @@ class ServiceClient:
             got = f"gave {rows[0].get('seq')} to {rows[-1].get('seq')}" if rows else "gave none"
             raise EventsGone(f"{self.url} was asked for its events {after + 1} to {after + limit} and {got}")
         return rows
+
+    def view(self, path: str) -> dict[str, Any]:
+        """One of the views, such as ``/groups``. Raises ServiceDown and NotAService."""
+        return self._get(path)
+
+    def events(self, after: int, limit: int, group_id: str | None) -> tuple[list[dict[str, Any]], int]:
+        """Up to ``limit`` rows behind ``after``, of one group or of all; and behind which row to go on."""
+        group = "" if group_id is None else f"&group={quote(group_id, safe='')}"
+        answer = self._get(f"/events?after={after}&limit={limit}{group}")
+        return answer.get("events", []), int(answer["next"])
 
     def close(self) -> None:
         """Let go of the connection."""

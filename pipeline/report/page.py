@@ -11,57 +11,12 @@ from typing import Any, Final
 
 from rejoin import pages
 from rejoin.pages import Markup
+from rejoin.pipeline.findings.cause_texts import CAUSES, SHORT_CAUSES
 from rejoin.pipeline.findings.formatting import clock, count, is_simulated, period, seconds, span
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.report import readers
 from rejoin.pipeline.report.data import GroupReport, Report, Row, naming
 from rejoin.pipeline.report.transactions import section
-
-CAUSES: Final = {
-    "join-new": "a member joined",
-    "rejoin-metadata": "a member rejoined with changed metadata",
-    "rejoin-leader": "the leader rejoined",
-    "static-metadata": "a static member restarted during a rebalance",
-    "static-protocol": "a static member restarted with other assignors",
-    "leave": "a member left",
-    "session-expiry": "a member's session expired",
-    "sync-expiry": "a member sent no SyncGroup in time",
-    "store-failure": "the assignment could not be stored",
-    "over-capacity": "the group was too large",
-    "downgrade": "the last member of the consumer protocol left",
-    "upgrade": "the first member of the consumer protocol joined",
-    "rebalance-expiry": "a member did not give up its partitions in time",
-    "did-not-rejoin": "a member did not rejoin in time",
-    "topic-metadata": "the subscribed topics changed",
-    "regex-resolved": "a regular expression matches other topics",
-    "assignor-changed": "most members ask for another assignor",
-    "failover": "another coordinator went on with it",
-    "unknown": "cause unknown",
-}
-"""The text of each cause; ``a member`` or ``a static member`` is replaced by its name where known."""
-
-SHORT_CAUSES: Final = {
-    "join-new": "joined",
-    "rejoin-metadata": "changed metadata",
-    "rejoin-leader": "leader rejoined",
-    "static-metadata": "static restart",
-    "static-protocol": "other assignors",
-    "leave": "left",
-    "session-expiry": "session expired",
-    "sync-expiry": "no SyncGroup",
-    "store-failure": "not stored",
-    "over-capacity": "over capacity",
-    "downgrade": "downgrade",
-    "upgrade": "upgrade",
-    "rebalance-expiry": "not given up",
-    "did-not-rejoin": "did not rejoin",
-    "topic-metadata": "topics changed",
-    "regex-resolved": "expression",
-    "assignor-changed": "assignor",
-    "failover": "failover",
-    "unknown": "unknown",
-}
-"""The same for a legend."""
 
 VIOLATIONS: Final = {
     "two-owners": "two owners at the same time",

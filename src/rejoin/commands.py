@@ -169,6 +169,19 @@ COMMANDS: Final = {
         },
         "pipeline",
     ),
+    "why": Command(
+        "pipeline.commands.parser:why",
+        "Say in ten lines why a group rebalances.",
+        "Explain",
+        (
+            "rejoin why orders-app out/why",
+            "rejoin why orders-app out/why --at 14:02",
+            "rejoin why orders-app --bootstrap-server http://127.0.0.1:9095",
+            "rejoin why orders-app --bootstrap-server localhost:9092",
+        ),
+        {0: "explained", 2: "an option is wrong, there is no such group, or the source cannot be read"},
+        "pipeline",
+    ),
     "sweep": Command(
         "pipeline.commands.parser:sweep",
         "Simulate a grid of settings and seeds, and rank the settings.",

@@ -13,7 +13,7 @@ from jinja2 import UndefinedError
 from rejoin import pages
 from rejoin.journal.events.coordinator import CauseClass
 from rejoin.pages import Markup
-from rejoin.pipeline.report.page import CAUSES, SHORT_CAUSES
+from rejoin.pipeline.findings.cause_texts import CAUSES, SHORT_CAUSES
 
 HOSTILE = "</script><script>alert(1)</script>&\"'"
 SWEEP = dict.fromkeys(("size", "criterion", "not_beaten", "spread", "settings", "pairs", "charts", "failed"), "")

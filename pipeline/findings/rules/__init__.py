@@ -21,6 +21,7 @@ from rejoin.pipeline.findings.rules.consumer_groups import (
 )
 from rejoin.pipeline.findings.rules.groups import lost_records, membership_changed, subscription_changed, topic_growth
 from rejoin.pipeline.findings.rules.polls import join_held_up, max_poll_exceeded
+from rejoin.pipeline.findings.rules.progress import owned_not_moving
 from rejoin.pipeline.findings.rules.restarts import duplicate_instance_id, flapping_member, rolling_restart
 from rejoin.pipeline.findings.rules.silence import died_without_leaving, fell_silent, session_too_short
 from rejoin.pipeline.findings.rules.storms import storm
@@ -29,6 +30,7 @@ Rule = Callable[[Causes], Iterator[Finding]]
 
 RULES: Final[tuple[Rule, ...]] = (
     lost_records,
+    owned_not_moving,
     duplicate_instance_id,
     rolling_restart,
     session_too_short,

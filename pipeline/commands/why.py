@@ -1,0 +1,62 @@
+"""``rejoin why``: one group's rebalances explained in ten lines."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from rejoin.pipeline.why.answer import answer
+from rejoin.pipeline.why.instants import instant
+from rejoin.pipeline.why.sources import open_source
+from rejoin.pipeline.why.story import GroupStory, SourceProblem
+
+_WIDEST: Final = 120
+
+
+def run(
+    *,
+    group: str,
+    folder: Path | None,
+    bootstrap_server: str | None,
+    at: str | None,
+    command_config: Path | None,
+    seconds: float,
+    as_json: bool,
+) -> int:
+    """Print the answer. Options as in ``parser``; returns the exit code."""
+    try:
+        if seconds < 0:
+            raise ValueError(f"--for {seconds}: expected a number of seconds from 0 on")
+        config = None if command_config is None else str(command_config)
+        story = open_source(folder, bootstrap_server, config, seconds).story(group)
+        at_ms = None if at is None else instant(at, _last_ms(story))
+    except (SourceProblem, ValueError) as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    if as_json:
+        print(json.dumps(story_as_json(story), ensure_ascii=False, default=str))
+        return 0
+    width = min(shutil.get_terminal_size((100, 24)).columns, _WIDEST)
+    print("\n".join(answer(story, max(40, width), at_ms)))
+    return 0
+
+
+def story_as_json(story: GroupStory) -> dict[str, Any]:
+    """Everything that the answer is made of."""
+    return {
+        "status": story.status.as_json(),
+        "rebalances": list(story.rebalances),
+        "findings": list(story.findings),
+        "notes": list(story.notes),
+    }
+
+
+def _last_ms(story: GroupStory) -> int:
+    """The newest instant that the source has."""
+    known = [row["ended_at_ms"] or row["prepared_at_ms"] for row in story.rebalances]
+    return int(max([*known, story.status.since_ms or 0]))

@@ -1,0 +1,38 @@
+"""Which source an argument names: a folder, ``http://HOST:PORT``, or ``HOST:PORT``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from rejoin.pipeline.why.story import SourceProblem, StorySource
+
+DEFAULT_SERVER: Final = "http://127.0.0.1:9095"
+
+
+def open_source(
+    folder: Path | None = None, servers: str | None = None, config: str | None = None, seconds: float = 2.0
+) -> StorySource:
+    """A folder that report or watch wrote, or else the coordinators or the cluster at an address."""
+    if folder is not None and servers is not None:
+        raise SourceProblem(f"give the folder {folder} or --bootstrap-server {servers}, and not both")
+    if folder is not None:
+        if not folder.is_dir():
+            hint = f"; for a cluster say --bootstrap-server {folder}" if ":" in str(folder) else ""
+            raise SourceProblem(
+                f"{folder}: no such folder; expected one that rejoin report or rejoin watch wrote{hint}"
+            )
+        from rejoin.pipeline.why.tables import TablesSource  # noqa: PLC0415
+
+        return TablesSource(folder)
+    named = [part.strip() for part in (servers or DEFAULT_SERVER).split(",") if part.strip()]
+    if named and all("//" in each for each in named):
+        from rejoin.pipeline.why.service import ServiceSource  # noqa: PLC0415
+
+        try:
+            return ServiceSource(named)
+        except ValueError as problem:
+            raise SourceProblem(str(problem)) from None
+    from rejoin.pipeline.why.cluster import ClusterSource  # noqa: PLC0415
+
+    return ClusterSource(servers or "", config, seconds)

@@ -1,0 +1,71 @@
+"""What is known of one group, wherever it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+Row = dict[str, Any]
+
+
+class SourceProblem(Exception):
+    """A source cannot be read, or does not know the group; the text says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStatus:
+    """A group at one instant. What the source does not say is none."""
+
+    group_id: str
+    state: str | None = None
+    since_ms: int | None = None
+    generation: int | None = None
+    members: int | None = None
+    protocol: str | None = None
+    lag: int | None = None
+    lag_ms: int | None = None
+    rebalances: int | None = None
+
+    def as_json(self) -> Row:
+        """Only what is known."""
+        named = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {name: value for name, value in named.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStory:
+    """Rebalances (rows of ``rebalances``) in the order in which they began, and findings, the worst first."""
+
+    status: GroupStatus
+    rebalances: Sequence[Row]
+    findings: Sequence[Row]
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Member id to what people call it."""
+    notes: Sequence[str] = ()
+    """What the reader has to know about the source."""
+
+
+class StorySource(Protocol):
+    """Where stories come from. Each method raises :class:`SourceProblem`."""
+
+    def groups(self) -> list[GroupStatus]:
+        """All groups, by id."""
+        ...
+
+    def story(self, group_id: str) -> GroupStory:
+        """All about one group."""
+        ...
+
+    def findings(self) -> list[Row]:
+        """Those of all groups, the worst first."""
+        ...
+
+
+def unknown_group(group_id: str, known: Sequence[str], where: str) -> SourceProblem:
+    """There is no such group."""
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    near = get_close_matches(group_id, known[:1_000], n=1)
+    has = f"is it {near[0]!r}?" if near else f"it has {', '.join(known[:8]) or 'none'}"
+    return SourceProblem(f"{where}: there is no group {group_id!r}; {has}")

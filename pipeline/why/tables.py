@@ -1,0 +1,123 @@
+"""A folder that ``rejoin report`` or ``rejoin watch`` wrote, read without Spark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from rejoin.pipeline.findings.observed_rows import short
+from rejoin.pipeline.findings.rules import order
+from rejoin.pipeline.why.story import GroupStatus, GroupStory, Row, SourceProblem, unknown_group
+
+_FOLDERS: Final = ds.partitioning(pa.schema([("day", pa.string()), ("group_id", pa.string())]), flavor="hive")
+_OF_REBALANCES: Final = (
+    *("run_id", "rebalance_id", "prepared_at_ms", "ended_at_ms", "outcome", "cause", "cause_member_id"),
+    *("cause_group_instance_id", "cause_client_id", "client_reason", "generation_to", "members_after", "protocol"),
+    *("unavailable_ms", "moved", "initial"),
+)
+_STATES: Final = {"completed": "Stable", "emptied": "Empty", "open": "rebalancing"}
+
+
+class TablesSource:
+    """The tables below a folder. Raises SourceProblem where there are none."""
+
+    def __init__(self, folder: Path) -> None:
+        self._tables = folder / "tables"
+        self._where = str(folder)
+        if not (self._tables / "rebalances").is_dir() or not (self._tables / "findings").is_dir():
+            raise SourceProblem(
+                f"{folder}: no report in there; expected the folder that was --out of rejoin report or rejoin watch"
+            )
+
+    def groups(self) -> list[GroupStatus]:
+        """All groups that have rebalances."""
+        newest: dict[str, Row] = {}
+        numbers: Counter[str] = Counter()
+        for row in self._rebalances(None):
+            numbers[row["group_id"]] += 1
+            newest[row["group_id"]] = row
+        return [_status(group_id, newest[group_id], numbers[group_id]) for group_id in sorted(newest)]
+
+    def story(self, group_id: str) -> GroupStory:
+        """All about one group: of the run that began last, where there are several."""
+        rows = self._rebalances(group_id)
+        if not rows:
+            known = [each.group_id for each in self.groups()]
+            raise unknown_group(group_id, known, self._where)
+        runs = list(dict.fromkeys(row["run_id"] for row in rows))
+        rows = [row for row in rows if row["run_id"] == runs[-1]]
+        notes = [f"the newest of {len(runs)} runs, {runs[-1]}"] if len(runs) > 1 else []
+        findings = [
+            row
+            for row in self._findings
+            if row["run_id"] == runs[-1] and group_id in {row["group_id"], *(row["groups"] or ())}
+        ]
+        names = self._names(group_id)
+        return GroupStory(_status(group_id, rows[-1], len(rows)), rows, findings, names, notes)
+
+    def findings(self) -> list[Row]:
+        """Those of all groups, the worst first."""
+        return list(self._findings)
+
+    @cached_property
+    def _findings(self) -> list[Row]:
+        rows = self._read("findings", None)
+        return sorted(({**row, "numbers": dict(row["numbers"] or ())} for row in rows), key=order)
+
+    def _rebalances(self, group_id: str | None) -> list[Row]:
+        wanted = None if group_id is None else pc.field("group_id") == group_id
+        rows = self._read("rebalances", wanted, [*_OF_REBALANCES, "group_id"])
+        return sorted(
+            (row for row in rows if row["group_id"] is not None),
+            key=lambda row: (row["prepared_at_ms"], row["rebalance_id"]),
+        )
+
+    def _names(self, group_id: str) -> dict[str, str]:
+        columns = ["member_id", "group_instance_id", "client_id"]
+        rows = self._read("member_sessions", pc.field("group_id") == group_id, columns)
+        return names_of(rows)
+
+    def _read(self, name: str, wanted: Any, columns: list[str] | None = None) -> list[Row]:
+        try:
+            table = ds.dataset(self._tables / name, format="parquet", partitioning=_FOLDERS)
+            if table.schema.names == []:
+                return []
+            rows: list[Row] = table.to_table(columns=columns, filter=wanted).to_pylist()
+        except (pa.ArrowException, OSError) as problem:
+            raise SourceProblem(f"{self._tables / name} cannot be read: {problem}; make the report again") from None
+        return rows
+
+
+def names_of(sessions: Iterable[Row]) -> dict[str, str]:
+    """Member id to its instance id or client id; those that share a client id get the beginning of their UUID."""
+    rows = list(sessions)
+    shared = Counter(row["client_id"] for row in {row["member_id"]: row for row in rows}.values())
+    found = {}
+    for row in rows:
+        member, client = row["member_id"], row["client_id"]
+        name = short(member)
+        if shared[client] > 1 and name != member:
+            client = member[: len(name) + 5]
+        found[member] = row["group_instance_id"] or client or name
+    return found
+
+
+def _status(group_id: str, row: Row, rebalances: int) -> GroupStatus:
+    """How the group was left by its newest rebalance."""
+    members = row["members_after"]
+    return GroupStatus(
+        group_id,
+        state=_STATES.get(row["outcome"] or "open"),
+        since_ms=row["ended_at_ms"] if row["outcome"] in ("completed", "emptied") else row["prepared_at_ms"],
+        generation=row["generation_to"],
+        members=0 if row["outcome"] == "emptied" else None if members is None else len(members),
+        protocol=row["protocol"],
+        rebalances=rebalances,
+    )

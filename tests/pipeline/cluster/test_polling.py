@@ -1,0 +1,77 @@
+"""Looks at a cluster over Kafka's protocol: our own listener, with our own consumers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from rejoin.client import Consumer, TopicPartition
+from rejoin.coordinator.testing import GroupCoordinator, running
+from rejoin.pipeline.cluster.polling import ClusterProblem, Look, polling
+from rejoin.pipeline.cluster.snapshots import PartitionOffsets
+from rejoin.pipeline.why.cluster import ClusterSource
+from rejoin.pipeline.why.story import SourceProblem
+
+QUICK: dict[str, Any] = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "fetch_max_wait_ms": 20}
+
+
+async def look_at(kafka: GroupCoordinator, *groups: str) -> Look:
+    async with polling(kafka.bootstrap_servers, wanted=groups) as poller:
+        return await poller.look()
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+async def test_a_group_with_its_members_and_offsets(protocol: str) -> None:
+    settings = {"group.initial.rebalance.delay.ms": 0}
+    async with running(topics={"orders": 2}, settings=settings) as kafka:
+        await kafka.produce("orders", 0, [str(number) for number in range(10)])
+        async with (
+            asyncio.timeout(60),
+            Consumer(
+                "orders",
+                bootstrap_servers=kafka.bootstrap_servers,
+                group_id="orders-app",
+                client_id="worker",
+                group_protocol=protocol,
+                **QUICK,
+            ) as consumer,
+        ):
+            read = 0
+            while read < 10:
+                read += len(await consumer.poll(100))
+            await consumer.commit({TopicPartition("orders", 0): 4})
+            look = await look_at(kafka)
+            while look.groups["orders-app"].state != "Stable":
+                await consumer.poll(100)
+                look = await look_at(kafka)
+            group = look.groups["orders-app"]
+            assert look.problems == []
+            assert group.group_type == protocol
+            assert (group.epoch is None) == (protocol == "classic")
+            assert [member.client_id for member in group.members] == ["worker"]
+            assert set(group.owners) == {TopicPartition("orders", 0), TopicPartition("orders", 1)}
+            assert group.offsets[TopicPartition("orders", 0)] == PartitionOffsets(4, 10)
+            assert group.offsets[TopicPartition("orders", 1)].end == 0
+            assert group.lag == 6
+            assert (await look_at(kafka, "another")).groups == {}
+
+            source = ClusterSource(kafka.bootstrap_servers, seconds=0)
+            story = await asyncio.to_thread(source.story, "orders-app")
+            assert (story.status.state, story.status.members, story.status.lag) == ("Stable", 1, 6)
+            with pytest.raises(SourceProblem, match="there is no group 'orders'; is it 'orders-app'"):
+                await asyncio.to_thread(source.story, "orders")
+
+
+async def test_a_cluster_that_is_not_there(unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rejoin.pipeline.cluster.polling.TIMEOUT_MS", 50)
+    async with polling(f"127.0.0.1:{unused_tcp_port}") as poller:
+        with pytest.raises(ClusterProblem, match="is a cluster there"):
+            await poller.look()
+
+
+async def test_an_address_that_is_none() -> None:
+    with pytest.raises(ClusterProblem, match="expected"):
+        async with polling("http://127.0.0.1:1,127.0.0.1:2"):
+            raise AssertionError
