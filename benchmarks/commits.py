@@ -290,7 +290,7 @@ async def rate(commit: Commit) -> Rate:
     end = loop.time() + SECONDS
 
     async def run(committer: int) -> None:
-        while loop.time() < end:
+        while not counts[committer] or loop.time() < end:
             counts[committer] += 1
             await commit(committer, counts[committer])
 

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 from tests.coordinator.ports import free_port
 from tests.postgres import postgres as postgres
@@ -26,6 +28,9 @@ os.environ.setdefault("REJOIN_SPARK_MEMORY", "3g")
 # Each JVM starts with the classes that `make test` has archived, if it has.
 os.environ.setdefault("REJOIN_SPARK_CLASSES", os.path.join(sys.prefix, "spark-classes"))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+if settings.get_current_profile_name() == "repeatable":
+    # Hypothesis draws constants of those of our modules that are loaded by then, which depends on the tests before.
+    providers._get_local_constants = Constants
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

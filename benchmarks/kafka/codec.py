@@ -130,7 +130,7 @@ def microseconds(work: Callable[[], object]) -> float:
     work()
     calls, began = 0, time.process_time()
     deadline = time.perf_counter() + SECONDS
-    while time.perf_counter() < deadline:
+    while not calls or time.perf_counter() < deadline:
         for _ in range(10):
             work()
         calls += 10

@@ -78,7 +78,7 @@ async def rate(transact: Callable[[int, int], Awaitable[None]]) -> Rate:
     end = loop.time() + SECONDS
 
     async def run(producer: int) -> None:
-        while loop.time() < end:
+        while not counts[producer] or loop.time() < end:
             counts[producer] += 1
             await transact(producer, counts[producer])
 

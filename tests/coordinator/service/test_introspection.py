@@ -124,6 +124,13 @@ class Element {
   replaceChildren(...given) { this.children = given; }
 }
 const elements = {}, asked = [];
+// What is shown is printed once no timer is left.
+const wait = setTimeout;
+let timers = 0;
+globalThis.setTimeout = (call, ms) => {
+  timers += 1;
+  wait(() => { call(); timers -= 1; setImmediate(() => timers || print()); }, ms);
+};
 globalThis.document = {
   getElementById: id => elements[id] ??= new Element(), createElement: () => new Element(),
 };
@@ -138,11 +145,11 @@ globalThis.EventSource = class {
   }
 };
 globalThis.setInterval = () => {};
-setTimeout(() => {
+function print() {
   console.log(JSON.stringify({ asked, events: elements.events.children.map(each => each.children[1].textContent),
     groups: elements.groups.children.map(each => each.textContent) }));
   process.exit(0);
-}, 500);
+}
 """
 
 
