@@ -17,6 +17,7 @@ from rejoin.coordinator.core.peers import PeerRequests
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
+from rejoin.coordinator.core.transactions.marker_writer import MarkerWriter, TxnMarker
 from rejoin.coordinator.core.transactions.metadata import TransactionMetadata, TransactionState
 from rejoin.coordinator.core.transactions.shard import TransactionsShard
 from rejoin.coordinator.core.transactions.timers import TransactionTimer
@@ -63,8 +64,16 @@ class _Ending:
 class TransactionMarkers:
     """Writes the markers of the transactions that this node coordinates."""
 
-    def __init__(self, ctx: StepContext, cluster: ClusterMetadata, partitions: Partitions, peers: PeerRequests) -> None:
+    def __init__(
+        self,
+        ctx: StepContext,
+        cluster: ClusterMetadata,
+        partitions: Partitions,
+        peers: PeerRequests,
+        writer: MarkerWriter,
+    ) -> None:
         self._ctx = ctx
+        self._writer = writer
         self._cluster = cluster
         self._partitions = partitions
         self._peers = peers
@@ -94,7 +103,7 @@ class TransactionMarkers:
         self._ctx.deadlines.set(ending.timer, self._ctx.now + delay_ms)
 
     def _send(self, ending: _Ending) -> None:
-        """Send what is left to the leaders, each of which gets one request."""
+        """Send what is left to the leaders, each of which gets one request; this node writes its own at once."""
         by_node: dict[int, list[TopicPartition]] = {}
         for partition in list(ending.left):
             if not self._exists(partition):
@@ -105,8 +114,31 @@ class TransactionMarkers:
         if not by_node:
             self._go_on(ending)
         for node_id, partitions in by_node.items():
-            request = _request(ending, partitions)
-            self._peers.ask(node_id, request, MARKERS_VERSION, partial(self._answered, ending))
+            if self._peers.is_own(node_id):
+                self._write_own(ending, partitions)
+            else:
+                request = _request(_marker(ending), partitions)
+                self._peers.ask(node_id, request, MARKERS_VERSION, partial(self._answered, ending))
+
+    def _write_own(self, ending: _Ending, partitions: list[TopicPartition]) -> None:
+        marker = _marker(ending)
+        results: dict[TopicPartition, ErrorCode] = {}
+        for partition in partitions:
+            on_end = partial(self._written, ending, partition, results, len(partitions))
+            self._writer.write(partition, marker, on_end)
+
+    def _written(
+        self,
+        ending: _Ending,
+        partition: TopicPartition,
+        results: dict[TopicPartition, ErrorCode],
+        wanted: int,
+        error: ErrorCode,
+    ) -> None:
+        """One of this node's partitions has its marker, or not. They count together, as in one response."""
+        results[partition] = error
+        if len(results) == wanted:
+            self._take_in(ending, results)
 
     def _exists(self, partition: TopicPartition) -> bool:
         # Kafka: the markers of a topic that is gone count as written. A synthetic log takes none.
@@ -126,14 +158,21 @@ class TransactionMarkers:
         return None if identity is None else self._partitions.leader_of(identity)[0]
 
     def _answered(self, ending: _Ending, response: Response | None) -> None:
-        ending.in_flight -= 1
+        results: dict[TopicPartition, ErrorCode] = {}
         if isinstance(response, WriteTxnMarkersResponse):
             for marker in response.markers:
                 for topic in marker.topics:
                     for result in topic.partitions:
-                        if result.error_code in WRITTEN:
-                            ending.done(TopicPartition(topic.name, result.partition_index))
-                        ending.is_fenced |= result.error_code in FENCED
+                        results[TopicPartition(topic.name, result.partition_index)] = result.error_code
+        self._take_in(ending, results)
+
+    def _take_in(self, ending: _Ending, results: dict[TopicPartition, ErrorCode]) -> None:
+        """What one node has written. With the last of them, go on."""
+        ending.in_flight -= 1
+        for partition, error in results.items():
+            if error in WRITTEN:
+                ending.done(partition)
+            ending.is_fenced |= error in FENCED
         if not ending.in_flight:
             self._go_on(ending)
 
@@ -146,23 +185,29 @@ class TransactionMarkers:
             ending.shard.markers_written(ending.metadata)
 
 
-def _request(ending: _Ending, partitions: list[TopicPartition]) -> WriteTxnMarkersRequest:
+def _marker(ending: _Ending) -> TxnMarker:
     metadata = ending.metadata
+    commits = metadata.state is TransactionState.PREPARE_COMMIT
+    epoch, coordinator_epoch = metadata.producer_epoch, ending.shard.coordinator_epoch
+    return TxnMarker(metadata.producer_id, epoch, commits, coordinator_epoch, metadata.client_version)
+
+
+def _request(marker: TxnMarker, partitions: list[TopicPartition]) -> WriteTxnMarkersRequest:
     topics: dict[str, list[int]] = {}
     for topic, partition in partitions:
         topics.setdefault(topic, []).append(partition)
-    marker = unvalidated(
+    wanted = unvalidated(
         WritableTxnMarker,
-        producer_id=metadata.producer_id,
-        producer_epoch=metadata.producer_epoch,
-        transaction_result=metadata.state is TransactionState.PREPARE_COMMIT,
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+        transaction_result=marker.commits,
         topics=tuple(
             [
                 unvalidated(WritableTxnMarkerTopic, name=topic, partition_indexes=tuple(indexes))
                 for topic, indexes in topics.items()
             ]
         ),
-        coordinator_epoch=ending.shard.coordinator_epoch,
-        transaction_version=metadata.client_version,
+        coordinator_epoch=marker.coordinator_epoch,
+        transaction_version=marker.transaction_version,
     )
-    return unvalidated(WriteTxnMarkersRequest, markers=(marker,))
+    return unvalidated(WriteTxnMarkersRequest, markers=(wanted,))

@@ -22,12 +22,12 @@ from rejoin.coordinator.core.transactions.apis.txn_offset_commits import TxnOffs
 from rejoin.coordinator.core.transactions.apis.txn_produce import TxnProduce
 from rejoin.coordinator.core.transactions.apis.write_markers import WriteTxnMarkersRequests
 from rejoin.coordinator.core.transactions.coordinator import TransactionCoordinator
+from rejoin.coordinator.core.transactions.marker_writer import MarkerWriter
 from rejoin.coordinator.core.transactions.markers import TransactionMarkers
 from rejoin.coordinator.core.transactions.producer_ids import ProducerIds
 from rejoin.coordinator.core.transactions.timers import TransactionTimer
 from rejoin.coordinator.core.transactions.verification import TransactionVerification
 from rejoin.protocol.messages.transactions.add_partitions_to_txn import AddPartitionsToTxnRequest
-from rejoin.protocol.messages.transactions.write_txn_markers import WriteTxnMarkersRequest
 
 
 class Transactions:
@@ -47,18 +47,18 @@ class Transactions:
         placement: Callable[[], Placement],
     ) -> None:
         ids = ProducerIds(topics, changes, ctx.settings.broker_id)
-        markers = TransactionMarkers(ctx, cluster, partitions, peers)
+        writer = MarkerWriter(ctx, groups, topics, partitions)
+        markers = TransactionMarkers(ctx, cluster, partitions, peers, writer)
         self.coordinator = TransactionCoordinator(ctx, cluster, topics, changes, partitions, ids, markers, placement)
         self.initialisation = InitProducerIdRequests(ctx, self.coordinator, ids, admission)
         self.requests = TransactionRequests(ctx, self.coordinator, ids, groups, topics, admission)
         self.descriptions = TransactionDescriptions(ctx, cluster, self.coordinator, admission)
-        self.marker_requests = WriteTxnMarkersRequests(ctx, groups, topics, partitions, admission)
+        self.marker_requests = WriteTxnMarkersRequests(ctx, writer, admission)
         verification = TransactionVerification(self.coordinator, peers)
         self.offset_commits = TxnOffsetCommits(ctx, groups, topics, offsets, verification, admission)
         self.produce = TxnProduce(ctx, verification)
         self.coordinator.on_complete = self.produce.transaction_completed
         peers.serve(AddPartitionsToTxnRequest, self.requests.add_for_brokers)
-        peers.serve(WriteTxnMarkersRequest, self.marker_requests.write_for_broker)
 
     def fire(self, key: TimerKey) -> None:
         """A timer is due."""

@@ -106,6 +106,8 @@ class SqliteDatabase:
         self._identity: tuple[int, int] | None = None
         self._jobs: SimpleQueue[list[_Job] | None] = SimpleQueue()
         self._waiting: list[_Job] = []
+        self._is_writing = False
+        """Whether the writer has work whose ends are not reported yet."""
         self._reads: SimpleQueue[_Job | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._connections: list[sqlite3.Connection] = []
@@ -135,6 +137,7 @@ class SqliteDatabase:
         """Write what was submitted, report its ends, and leave one whole file behind."""
         if not self._threads:
             return
+        self._is_writing = False
         self._hand_over()
         self._jobs.put(None)
         self._reads.put(None)
@@ -168,15 +171,24 @@ class SqliteDatabase:
         self._reads.put(_Job(work, done))
 
     def _submit(self, job: _Job) -> None:
-        if not self._waiting:
+        if not self._waiting and not self._is_writing:
             assert self._loop is not None, "the database was started"
             self._loop.call_soon(self._hand_over)
         self._waiting.append(job)
 
     def _hand_over(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        if waiting:
+        """Give the writer all that waits. While it writes, more of that comes together: a sync for all of it."""
+        if self._waiting and not self._is_writing:
+            self._is_writing = True
+            waiting, self._waiting = self._waiting, []
             self._jobs.put(waiting)
+
+    def _wrote(self) -> None:
+        """The writer has nothing to do: whatever waits by the end of this turn of the loop goes to it."""
+        self._is_writing = False
+        if self._waiting:
+            assert self._loop is not None, "the database was started"
+            self._loop.call_soon(self._hand_over)
 
     # --- opening and closing
 
@@ -254,7 +266,7 @@ class SqliteDatabase:
                 began = time.perf_counter()
                 ends = self._commit(connection, jobs)
                 took = (time.perf_counter() - began) * 1_000
-                self._report(ends, sum(job.size for job in jobs if job.work), took)
+                self._report(ends, sum(job.size for job in jobs if job.work), took, has_written=True)
 
     def _commit(self, connection: sqlite3.Connection, jobs: list[_Job]) -> list[tuple[Done, Any]]:
         """Do the work of all in one transaction; where one spoils it for the others, each in one of its own."""
@@ -306,7 +318,9 @@ class SqliteDatabase:
                 result = problem
             self._report([(job.done, result)])
 
-    def _report(self, ends: list[tuple[Done, Any]], written: int = 0, took: float = 0.0) -> None:
+    def _report(
+        self, ends: list[tuple[Done, Any]], written: int = 0, took: float = 0.0, *, has_written: bool = False
+    ) -> None:
         def report() -> None:
             if written:
                 self.on_batch(written, took)
@@ -318,6 +332,8 @@ class SqliteDatabase:
             finally:
                 if left:
                     self._report(list(left))
+                if has_written:
+                    self._wrote()
 
         assert self._loop is not None, "the database was started"
         with suppress(RuntimeError):  # the loop is closed
