@@ -167,7 +167,7 @@ def stop_all(processes: list[subprocess.Popen[bytes]]) -> None:
             process.send_signal(signal.SIGTERM)
     for process in processes:
         try:
-            process.wait(20)
+            process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
