@@ -175,6 +175,12 @@ incident: $(CONFORMANCE)/.installed
 conformance-others: $(CONFORMANCE)/.installed
 	PYTHONPATH=src $(CONFORMANCE)/bin/python -m conformance.emulators
 
+# The Grafana dashboard, read with Grafana's own models (grafana-foundation-sdk from PyPI, in a folder of its own).
+.PHONY: dashboard
+dashboard: setup
+	$(PIP) install --no-deps --target out/grafana --upgrade grafana-foundation-sdk
+	PYTHONPATH=out/grafana $(RUN) -m conformance.grafana
+
 # Clients in other languages and Kafka's own tools through a life with topics, records and groups; writes docs/clients.md.
 # It wants Java, Maven, Go and Node.js. CLIENTS='franz-go KafkaJS' for some; NODE=data, postgres or 2.8 for other nodes.
 NODE ?= memory

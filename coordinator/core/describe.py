@@ -13,6 +13,7 @@ from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.groups.statistics import GroupStatistics, owned_partitions
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.offsets.store import GroupOffsets
+from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.runtime.timers import Deadlines, TimerKey
 from rejoin.coordinator.core.topics.topics import Topics
@@ -178,12 +179,16 @@ def _of_consumer_member(
     )
 
 
-def of_offsets(offsets: GroupOffsets, topics: Topics, now: Millis) -> list[OffsetView]:
+def of_offsets(offsets: GroupOffsets, topics: Topics, partitions: Partitions, now: Millis) -> list[OffsetView]:
     """Committed offsets with their lag, by topic and partition; pending ones of open transactions are marked."""
     views = []
     for partition, value in sorted(offsets.stored.items()):
         topic, index = partition
         end = topics.end_offset(topic, index, now) if topics.has_partition(topic, index) else None
+        lag = None if end is None else end - value.offset
+        written_at = (
+            _written_at(topic, index, value.offset, topics, partitions) if lag is not None and lag > 0 else None
+        )
         views.append(
             OffsetView(
                 topic=topic,
@@ -193,8 +198,17 @@ def of_offsets(offsets: GroupOffsets, topics: Topics, now: Millis) -> list[Offse
                 metadata=value.metadata,
                 committed_at=value.commit_timestamp,
                 log_end_offset=end,
-                lag=None if end is None else end - value.offset,
+                lag=lag,
+                lag_ms=0 if lag == 0 else None if written_at is None else max(0, now - written_at),
                 transactional_pending=offsets.is_pending(partition),
             )
         )
     return views
+
+
+def _written_at(topic: str, partition: int, offset: int, topics: Topics, partitions: Partitions) -> Millis | None:
+    """When the record at an offset was written: its batch, where the log has batches."""
+    found = topics.by_name[topic]
+    if found.is_real:
+        return partitions.written_at(topic, partition, offset)
+    return found.partitions[partition].timestamp_of(offset, found.rate)

@@ -303,7 +303,7 @@ class Node:
     def describe_offsets(self, group_id: str, now: Millis) -> list[OffsetView]:
         """The committed offsets of a group, by topic and partition."""
         offsets = self._groups.offsets(group_id)
-        return [] if offsets is None else describe.of_offsets(offsets, self._topics, now)
+        return [] if offsets is None else describe.of_offsets(offsets, self._topics, self._partitions, now)
 
     def describe_topics(self, now: Millis) -> list[TopicView]:
         """Every topic, by name."""

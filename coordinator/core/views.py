@@ -48,7 +48,10 @@ class ConsumerMemberView(MemberView):
 
 
 class OffsetView(View):
-    """A committed offset; ``log_end_offset`` and ``lag`` are none when the partition does not exist."""
+    """A committed offset; ``log_end_offset`` and ``lag`` are none when the partition does not exist.
+
+    ``lag_ms`` is the age of the next record to read, 0 without lag; none where the log does not say it.
+    """
 
     topic: str
     partition: int
@@ -58,6 +61,7 @@ class OffsetView(View):
     committed_at: int
     log_end_offset: int | None
     lag: int | None
+    lag_ms: int | None
     transactional_pending: bool
 
 

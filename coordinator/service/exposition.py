@@ -60,10 +60,11 @@ class NodeCollector(Collector):
         yield _gauge("rejoin_event_listeners", "Listeners that wait for the next event.", self.listeners)
 
 
-def page(metrics: Metrics, node: NodeView, listeners: int, head: int, core_failures: int) -> bytes:
+def page(metrics: Metrics, node: NodeView, listeners: int, head: int, core_failures: int, groups: Collector) -> bytes:
     """Everything in Prometheus' text format."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(NodeCollector(metrics, node, listeners, head, core_failures))
+    registry.register(groups)
     return generate_latest(registry)
 
 

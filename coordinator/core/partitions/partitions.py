@@ -8,7 +8,7 @@ partitions. Requests take leader and epoch from here only.
 from __future__ import annotations
 
 from rejoin.coordinator.core.effects import DeleteLog
-from rejoin.coordinator.core.inputs import Broker, FollowersFetched
+from rejoin.coordinator.core.inputs import Broker, FollowersFetched, Millis
 from rejoin.coordinator.core.partitions.partition import Partition, PartitionObserver, PartitionTimer
 from rejoin.coordinator.core.partitions.topic_config import DEFAULT, TopicConfig
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
@@ -82,6 +82,13 @@ class Partitions:
         identity = self.identify(topic, partition)
         found = None if identity is None else self.get(identity)
         return None if found is None else found.log.high_watermark
+
+    def written_at(self, topic: str, partition: int, offset: int) -> Millis | None:
+        """The newest timestamp of the batch with an offset; none where this node does not have it."""
+        identity = self.identify(topic, partition)
+        found = None if identity is None else self.get(identity)
+        batch = None if found is None else next(found.log.batches_from(offset), None)
+        return None if batch is None or batch.max_timestamp < 0 else batch.max_timestamp
 
     def leader_of(self, partition: TopicIdPartition) -> tuple[Broker | None, int]:
         """The live node that leads a partition, or none, and its leader epoch, or -1 where only that node knows it."""

@@ -13,6 +13,7 @@ import pytest
 from rejoin.coordinator.service import exposition
 from rejoin.coordinator.service.app import App, InitialTopic, Options
 from rejoin.coordinator.service.disk import LEAST_FREE_BYTES, disk_problem
+from rejoin.coordinator.service.http.group_metrics import GroupGauges
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
 from rejoin.protocol.errors import ErrorCode
 from tests.coordinator.durability.members import NONE, SETTINGS, Member
@@ -47,7 +48,7 @@ async def test_a_full_disk_stops_commits_and_nothing_else(tmp_path: Path) -> Non
             assert await member.committed() == acknowledged, "and reads, which show what is stored"
         assert refused > 30
         assert disk_problem([], store, app.publisher) == "the offsets log cannot be written: the last append failed"
-        page = exposition.page(app.metrics, app.runtime.node.describe(), 0, 0, 0).decode()
+        page = exposition.page(app.metrics, app.runtime.node.describe(), 0, 0, 0, GroupGauges()).decode()
         assert f'rejoin_store_appends_failed_total{{error="KAFKA_STORAGE_ERROR"}} {refused}.0' in page
         await room_for(app, 1_000_000)
         assert await member.commit(100) is NONE

@@ -199,3 +199,14 @@ def test_the_lag_of_a_group_is_that_to_the_high_watermark() -> None:
     driven.ask(commit(), 9)
     (view,) = driven.node.describe_offsets(GROUP, driven.now)
     assert (view.log_end_offset, view.lag) == (3, 3 - view.offset)
+
+
+def test_the_lag_of_a_group_in_time_is_the_age_of_the_next_batch() -> None:
+    driven = RealTopic()
+    driven.produce(batch(*"abcdefg"))
+    driven.ask(commit(), 9)
+    (view,) = driven.node.describe_offsets(GROUP, driven.now + 10_000)
+    (later,) = driven.node.describe_offsets(GROUP, driven.now + 15_000)
+    assert view.lag_ms is not None
+    assert view.lag_ms > 9_000
+    assert later.lag_ms == view.lag_ms + 5_000
