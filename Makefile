@@ -12,7 +12,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@echo "Installing into $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) install --constraint constraints.txt pip setuptools
-	@$(PIP) install --constraint constraints.txt --no-build-isolation --group dev --editable ".[fast,postgres,pipeline,security]" \
+	@$(PIP) install --constraint constraints.txt --no-build-isolation --group dev --editable ".[fast,mcp,postgres,pipeline,security]" \
 	  2> $(VENV)/install.log || (cat $(VENV)/install.log; exit 1)
 	@touch $@
 

@@ -134,6 +134,29 @@ def why(
     )
 
 
+def mcp(
+    folder: Path | None = None,
+    /,
+    *,
+    bootstrap_server: Annotated[str | None, Parameter(name=("--bootstrap-server", "--bootstrap"))] = None,
+    command_config: Path | None = None,
+) -> int:
+    """Answer the Model Context Protocol on standard input and output: groups, why, rebalances, findings. It only reads.
+
+    Parameters
+    ----------
+    folder
+        The folder that was --out of rejoin report or rejoin watch.
+    bootstrap_server
+        Instead of a folder: a running coordinator (http://HOST:PORT) or a Kafka cluster (HOST:PORT), as for rejoin why.
+    command_config
+        Properties file with security.protocol, sasl.mechanism and so on, for HOST:PORT.
+    """
+    from rejoin.pipeline.commands.mcp import run  # noqa: PLC0415
+
+    return run(folder=folder, bootstrap_server=bootstrap_server, command_config=command_config)
+
+
 def sweep(
     grid: Path,
     *,

@@ -32,7 +32,7 @@ def run(
             raise ValueError(f"--for {seconds}: expected a number of seconds from 0 on")
         config = None if command_config is None else str(command_config)
         story = open_source(folder, bootstrap_server, config, seconds).story(group)
-        at_ms = None if at is None else instant(at, _last_ms(story))
+        at_ms = None if at is None else instant(at, story.last_ms)
     except (SourceProblem, ValueError) as problem:
         print(problem, file=sys.stderr)
         return 2
@@ -54,9 +54,3 @@ def story_as_json(story: GroupStory) -> dict[str, Any]:
         "findings": list(story.findings),
         "notes": list(story.notes),
     }
-
-
-def _last_ms(story: GroupStory) -> int:
-    """The newest instant that the source has."""
-    known = [row["ended_at_ms"] or row["prepared_at_ms"] for row in story.rebalances]
-    return int(max([*known, story.status.since_ms or 0]))

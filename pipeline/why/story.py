@@ -45,6 +45,12 @@ class GroupStory:
     notes: Sequence[str] = ()
     """What the reader has to know about the source."""
 
+    @property
+    def last_ms(self) -> int:
+        """The newest instant that the source has of the group."""
+        known = [row["ended_at_ms"] or row["prepared_at_ms"] for row in self.rebalances]
+        return int(max([0, *known, self.status.since_ms or 0]))
+
 
 class StorySource(Protocol):
     """Where stories come from. Each method raises :class:`SourceProblem`."""

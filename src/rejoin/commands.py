@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.panel import Panel
 
 EXTRAS: Final = {
+    "mcp": ("mcp",),
     "pipeline": ("pyspark", "py4j", "numpy", "pandas", "pyarrow"),
     "postgres": ("asyncpg",),
     "security": ("cryptography", "jwt"),
@@ -181,6 +182,14 @@ COMMANDS: Final = {
         ),
         {0: "explained", 2: "an option is wrong, there is no such group, or the source cannot be read"},
         "pipeline",
+    ),
+    "mcp": Command(
+        "pipeline.commands.parser:mcp",
+        "Answer the Model Context Protocol about groups.",
+        "Explain",
+        ("rejoin mcp out/why", "rejoin mcp --bootstrap-server localhost:9092"),
+        {0: "the client has gone", 2: "an option is wrong, or the source cannot be read", **_STOPPED},
+        "mcp",
     ),
     "sweep": Command(
         "pipeline.commands.parser:sweep",
