@@ -1,16 +1,22 @@
-"""What a target assignment costs: the server-side assignors beside the floor of building its lists.
+"""What a target assignment costs: the server-side assignors beside the floor of building its lists, and Kafka's own.
 
 The floor is the time to build the answer's lists by member and topic and nothing else, taken between the runs that it
-is compared with. CPU seconds, the best of some rounds.
+is compared with. CPU seconds, the best of some rounds. Kafka's are asked the same in the same run, where Java and Maven
+are there: wall time without the collector, the best of up to 30.
 """
 
 from __future__ import annotations
 
+import asyncio
 import gc
-from collections.abc import Callable
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from time import process_time
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from rich.console import Console
 from rich.table import Table
@@ -26,6 +32,8 @@ PARTITIONS = 100_000
 MEMBERS = 1_000
 TOPICS = (1, 100, 1_000)
 ROUNDS = 7
+JAVA = True
+"""Whether Kafka's own are measured, where Java is there."""
 AIM: Final = 3.0
 """The most floors that the uniform assignor may take where all subscribe alike."""
 
@@ -33,22 +41,57 @@ _WISHES: Final = ("equal", "one wants less", "each half")
 """All want all topics; the last member wants one only; each member wants half of them, beginning one further on."""
 
 
-def main() -> None:
-    """Print a row for each number of topics, wish, assignor and event."""
+Ask: TypeAlias = Callable[[str], float]
+"""Milliseconds that Kafka's assignor takes for a problem."""
+
+_SOURCE: Final = Path(__file__).parent / "assignors" / "java" / "ServerAssignorBenchmark.java"
+
+
+def main() -> int:
+    """Print a row for each number of topics, wish, assignor and event. Returns 1 where the aim is missed."""
     table = Table(box=None, pad_edge=False)
-    for heading in ("topics", "who wants what", "assignor", "event", "ms", "floor, ms", "× floor"):
+    for heading in ("topics", "who wants what", "assignor", "event", "ms", "floor, ms", "× floor", "Kafka, ms"):
         table.add_column(heading, justify="left" if heading in ("who wants what", "assignor", "event") else "right")
     worst = 0.0
-    for topics in TOPICS:
-        for wish in _WISHES if topics > 1 else _WISHES[:1]:
-            for name in ("uniform", "range"):
-                for event, ms, floor in _measured(topics, wish, name):
-                    table.add_row(str(topics), wish, name, event, f"{ms:.2f}", f"{floor:.2f}", f"{ms / floor:.2f}")
-                    if name == "uniform" and wish == "equal":
-                        worst = max(worst, ms / floor)
+    with _kafka() as ask:
+        for topics in TOPICS:
+            for wish in _WISHES if topics > 1 else _WISHES[:1]:
+                for name in ("uniform", "range"):
+                    for event, ms, floor in _measured(topics, wish, name):
+                        problem = f"{topics},{PARTITIONS // topics},{MEMBERS},{wish},{name},{event}"
+                        kafka = "" if ask is None else f"{ask(problem):.2f}"
+                        row = (f"{ms:.2f}", f"{floor:.2f}", f"{ms / floor:.2f}", kafka)
+                        table.add_row(str(topics), wish, name, event, *row)
+                        if name == "uniform" and wish == "equal":
+                            worst = max(worst, ms / floor)
     console = Console()
     console.print(f"{PARTITIONS:,} partitions, {MEMBERS:,} members", table, sep="\n")
     console.print(f"uniform, equal subscriptions: {worst:.2f} × floor, aim ≤ {AIM:g}")
+    if ask is None:
+        console.print("Kafka's own are left out: they want Java and Maven")
+    return int(worst > AIM)
+
+
+@contextmanager
+def _kafka() -> Iterator[Ask | None]:
+    """Kafka's assignors in one Java, if it is there."""
+    if not JAVA or not shutil.which("java") or not shutil.which("mvn"):
+        yield None
+        return
+    from conformance.kafka.broker import class_path  # noqa: PLC0415
+
+    command = ("java", "-Xmx4g", "-cp", asyncio.run(class_path()), str(_SOURCE))
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as java:
+        yield partial(_asked, java)
+        assert java.stdin is not None, "it is a pipe"
+        java.stdin.close()
+
+
+def _asked(java: subprocess.Popen[str], problem: str) -> float:
+    assert java.stdin is not None, "it is a pipe"
+    assert java.stdout is not None, "it is a pipe"
+    print(problem, file=java.stdin, flush=True)
+    return float(java.stdout.readline())
 
 
 def _measured(topics: int, wish: str, name: str) -> list[tuple[str, float, float]]:

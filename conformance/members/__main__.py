@@ -87,6 +87,9 @@ class ProcessPlayer(LifePlayer):
         self._processes[name].kill()
         await self._processes[name].wait()
 
+    async def failed(self, name: str) -> None:
+        await asyncio.wait_for(self._processes[name].wait(), 40)
+
     def hang(self, name: str, ms: int) -> None:
         self._send(name, f"hang {ms}")
 

@@ -74,6 +74,24 @@ CONSUMER_LIVES: Final = (
         (*_many("ab"), "close b", "sleep 8", "settle", "close a", "sleep 8"),
         settings={"internal.leave.group.on.close": "false"},
     ),
+    _life(
+        "consumer-static-kill",
+        (
+            "start a group.instance.id=ia", "settle", "start b group.instance.id=ib", "settle",
+            "kill b", "start b group.instance.id=ib", "fails b", "sleep 8", "settle",
+            "start b group.instance.id=ib", "settle", "close b", "settle", "close a",
+        ),
+    ),
+    _life(
+        "consumer-broker-restart",
+        (*_many("ab"), "restart", "sleep 8", "settle", "close b", "settle", "close a"),
+        settings={"metadata.max.age.ms": "300000"},
+    ),
+    _life(
+        "consumer-coordinator-moves",
+        (*_many("ab"), "move 2", "sleep 4", "settle", "move 1", "sleep 4", "settle", "close b", "settle", "close a"),
+        brokers=2,
+    ),
     _life("consumer-commit-auto", _COMMITS),
     _life("consumer-commit-sync", _COMMITS, commit="sync", settings={"enable.auto.commit": "false"}),
     _life("consumer-commit-async", _COMMITS, commit="async", settings={"enable.auto.commit": "false"}),

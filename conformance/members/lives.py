@@ -1,8 +1,9 @@
 """The lives of classic groups: what is done to which member, and when. Each client plays each once, in its own group.
 
-A step is a verb with its arguments: ``start NAME [setting=value ...]``, ``close NAME``, ``kill NAME``, ``hang NAME
-MS``, ``settle`` (until no member has joined or left for a while), ``sleep SECONDS``, ``topic NAME PARTITIONS``, ``grow
-NAME PARTITIONS``, ``restart`` (the broker), ``move BROKER`` (the group's coordinator).
+A step is a verb with its arguments: ``start NAME [setting=value ...]``, ``close NAME``, ``kill NAME``, ``fails NAME``
+(the member ends by itself), ``hang NAME MS``, ``settle`` (until no member has joined or left for a while), ``sleep
+SECONDS``, ``topic NAME PARTITIONS``, ``grow NAME PARTITIONS``, ``restart`` (the broker), ``move BROKER`` (the group's
+coordinator).
 """
 
 from __future__ import annotations

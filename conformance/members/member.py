@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rejoin.client import Consumer, KafkaError, RebalanceListener, TopicPartition
+from rejoin.client.core.errors import CodedError
+from rejoin.protocol.errors import ErrorCode
 
 
 class SayingListener(RebalanceListener):
@@ -58,6 +60,9 @@ async def _poll(consumer: Consumer, mode: str, commands: deque[str]) -> None:
             records = await consumer.poll(100)
         except KafkaError as problem:
             print("poll raised", problem, file=sys.stderr, flush=True)
+            if isinstance(problem, CodedError) and problem.error is ErrorCode.UNRELEASED_INSTANCE_ID:
+                # It is fatal, and ends the program of the Java client.
+                break
             continue
         if records and mode == "sync":
             await consumer.commit()

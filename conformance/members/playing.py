@@ -40,6 +40,9 @@ class LifePlayer(ABC):
             case ["kill", name]:
                 del self._running[name]
                 await self.kill(name)
+            case ["fails", name]:
+                del self._running[name]
+                await self.failed(name)
             case ["hang", name, ms]:
                 self.hang(name, int(ms))
             case ["settle"]:
@@ -89,6 +92,10 @@ class LifePlayer(ABC):
     @abstractmethod
     async def kill(self, name: str) -> None:
         """End a member as by kill -9."""
+
+    @abstractmethod
+    async def failed(self, name: str) -> None:
+        """Wait until a member has ended by itself."""
 
     @abstractmethod
     def hang(self, name: str, ms: int) -> None:

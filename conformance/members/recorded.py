@@ -49,7 +49,7 @@ def intervals(exchanges: Sequence[Exchange]) -> dict[str, int]:
     """Milliseconds between requests that a member repeats by a timer: the median of each kind."""
     gaps: dict[str, list[float]] = {}
     for name in {each.client_id for each in exchanges}:
-        for api in ("Heartbeat", "Metadata", "OffsetCommit"):
+        for api in ("Heartbeat", "ConsumerGroupHeartbeat", "Metadata", "OffsetCommit"):
             asked = [each.at for each in exchanges if (each.client_id, each.api) == (name, api)]
             gaps.setdefault(api, []).extend(later - earlier for earlier, later in pairwise(asked))
     return {api: round(1_000 * median(each)) for api, each in sorted(gaps.items()) if len(each) >= LEAST_INTERVALS}

@@ -187,14 +187,15 @@ class Difference(NamedTuple):
     why: str
 
 
-DIFFERENCES: Final = (
+DIFFERENCES: Final = tuple(
     Difference(
-        "broker-restart",
+        life,
         "java",
         {"metadata.recovery.strategy": "none"},
         "KIP-899: without any node to ask, the Java client forgets all topics and starts from its bootstrap servers, "
         "so its leader may find the metadata changed and join again. Ours keeps the topics and asks the same nodes.",
-    ),
+    )
+    for life in ("broker-restart", "consumer-broker-restart")
 )
 
 

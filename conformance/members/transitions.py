@@ -23,10 +23,18 @@ _NAMES: Final = {
     "no_rebalance": "no rebalance",
     "did_not_join": "members did not join",
     "nobody_joined": "no member joined",
+    "modern_joined": "member joined",
+    "modern_replaced": "static member replaced",
+    "modern_away": "static member away",
+    "modern_left": "member left",
+    "modern_fenced": "member fenced",
+    "modern_stuck": "member fenced in its epoch",
+    "modern_bumped": "group",
+    "modern_assigned": "target",
 }
 """How a kind of line is written here."""
 
-_SHOWN: Final = ("state", "generation", "members", "static_members")
+_SHOWN: Final = ("state", "generation", "members", "static_members", "epoch", "assignor", "why")
 _PATTERNS: Final = [(each.kind, re.compile(each.pattern)) for each in LINES if each.kind in _NAMES]
 
 

@@ -41,7 +41,7 @@ TINY: dict[str, dict[str, Any]] = {
     "report.page": {"PARTITIONS": 8, "REBALANCES": 5, "CONSUMERS": 2, "ROUNDS": 1, "BROWSERS": ()},
     "report.time": {"SIZES": (60,), "ROUNDS": 1, "APART": False},
     "assignors": {"REPEATS": 1, "ONLY": "small range fresh"},
-    "server_assignors": {"PARTITIONS": 40, "MEMBERS": 4, "TOPICS": (4,), "ROUNDS": 1},
+    "server_assignors": {"PARTITIONS": 40, "MEMBERS": 4, "TOPICS": (4,), "ROUNDS": 1, "JAVA": False, "AIM": 1_000.0},
     "heartbeats.consumer": {"GROUPS": (1, 2), "BEATS": 20, "ROUNDS": 1, "SIZES": (3, 5), "JOINS": 2, "AIM": 1_000.0}
     | {"GROWTH": 1_000.0},
     "sweep": {"ROUNDS": 1, "WARM_UP": 1, "CASES": {}},
@@ -76,7 +76,11 @@ SHOWN: dict[str, list[str]] = {
     "report.time": [r"a report on 60 rows +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+"],
     "assignors": [r"small .*range .*fresh .*rejoin"],
     "heartbeats.consumer": [r"2 +[\d.]+ +[\d.]+ +[\d.]+", r"× a classic one, aim ≤ 1000", r"5 +\d+ +\d+ +[\d.]+"],
-    "server_assignors": [r"4 +equal +uniform +one leaves +[\d.]+", r"uniform, equal subscriptions: [\d.]+ × floor"],
+    "server_assignors": [
+        r"4 +equal +uniform +one leaves +[\d.]+",
+        r"uniform, equal subscriptions: [\d.]+ × floor",
+        r"Kafka's own are left out",
+    ],
     "sweep": [r"pool / sweep", r"until Spark and the pool were up"],
     "recovered_from_logs": [r"\d+ rebalances, \d+ completed"],
     "load": [rf"{store} +│ +{rounds} +│" for store in ("SQLite", "PostgreSQL") for rounds in ("once", "compacted")],

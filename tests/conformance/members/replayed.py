@@ -51,6 +51,9 @@ class InProcessPlayer(LifePlayer):
         task.cancel()
         await asyncio.wait([task])
 
+    async def failed(self, name: str) -> None:
+        await self._tasks.pop(name)
+
     def hang(self, name: str, ms: int) -> None:
         self._commands[name].append(f"hang {ms}")
 
