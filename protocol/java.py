@@ -27,6 +27,8 @@ LONGEST_CACHED = 256
 _LONGEST_ORDER = 65_536
 """The same for all keys of an order together."""
 
+_FIBONACCI = -7046029254386353131
+
 _NATIVE_UTF16 = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
 
 
@@ -143,6 +145,15 @@ def computed_map_order(lookups: Sequence[str]) -> list[str]:
     if keys and lookups.index(keys[-1]) < len(lookups) - 1:
         capacity = table_capacity(len(keys), capacity)
     return [keys[index] for index in sorted(range(len(keys)), key=lambda index: (codes[index] & capacity - 1, -index))]
+
+
+def timeline_slot(text: str, capacity: int) -> int:
+    """The slot of a string key in a table of this size of Kafka's own hash maps, which keep snapshots.
+
+    Kafka: BaseHashTable.findSlot. They iterate by slot, and inside of a slot from the newest key to the oldest.
+    """
+    mixed = string_hash(text) * _FIBONACCI & 0xFFFF_FFFF_FFFF_FFFF
+    return mixed >> 65 - capacity.bit_length()
 
 
 def hash_position(text: str, capacity: int) -> int:

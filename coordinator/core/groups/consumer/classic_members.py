@@ -134,6 +134,7 @@ class ClassicMembers:
     ) -> ErrorCode:
         epoch = group.epoch
         downgrades = self._takes_last_modern_place(group, request.group_instance_id)
+        known = group.member_order.known(group.members, member_id)
         lacked_target = lacks_target(group, request.group_instance_id)
         before = self._find(group, request, member_id, changes)
         if isinstance(before, ErrorCode):
@@ -150,6 +151,7 @@ class ClassicMembers:
             metadata,
             self._owned(subscription),
             context.principal,
+            known,
             lacked_target,
             rejoins=True,
             reason=request.reason,

@@ -159,6 +159,7 @@ class ConsumerHeartbeats:
             return error
         member_id = request.member_id or self._ctx.new_id()
         owned = owned_by(request)
+        known = group.member_order.known(group.members, member_id)
         lacked_target = lacks_target(group, request.instance_id)
         before = find_member(group, member_id, request.instance_id, request.member_epoch, owned, changes)
         if isinstance(before, ErrorCode):
@@ -167,7 +168,9 @@ class ConsumerHeartbeats:
             return before
         metadata = described(before[0], request, context)
         rejoins = request.member_epoch == JOIN_EPOCH
-        update = Update(member_id, before, metadata, owned, context.principal, lacked_target, is_new_group, rejoins)
+        update = Update(
+            member_id, before, metadata, owned, context.principal, known, lacked_target, is_new_group, rejoins
+        )
         member = self._updates.apply(group, update, changes)
         return member if isinstance(member, ErrorCode) else (member, before)
 

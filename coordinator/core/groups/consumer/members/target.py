@@ -21,6 +21,7 @@ from rejoin.coordinator.core.groups.consumer.assignors.uniform import UniformAss
 from rejoin.coordinator.core.groups.consumer.model.changes import Changes
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMemberMetadata, Partitions
+from rejoin.coordinator.core.groups.consumer.model.member_order import Known, assignor_order
 from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata, ids_of
 from rejoin.coordinator.core.groups.consumer.model.records import target_epoch_record, target_record
 from rejoin.coordinator.core.groups.consumer.model.subscriptions import add
@@ -83,35 +84,35 @@ class TargetAssignments:
         assignor: str,
         kind: SubscriptionKind,
         now: Millis,
-        newcomer: str | None = None,
+        known: Known,
+        returned: str | None = None,
     ) -> None:
         """Compute the target for the group's epoch, and write what differs from the old one.
 
-        That of the newcomer is written in any case: its record so far says that it has none.
+        That of a member that has returned is written in any case: its record so far says that it has none.
         """
         targets = group.targets
-        index = group.target_index = self._index(group, assignor, kind)
-        computed = self._all(group, assignor, kind) if index is None else _changed(index, newcomer)
+        index = group.target_index = self._index(group, assignor, kind, known)
+        computed = self._all(group, assignor, kind, known) if index is None else _changed(index, returned)
         for member_id, given in computed.items():
             before = targets.get(member_id)
-            if given == before and member_id != newcomer:
+            if given == before and member_id != returned:
                 continue
             target: Partitions = {
                 topic_id: frozenset(partitions) for topic_id, partitions in given.items() if partitions
             }
-            if member_id == newcomer or before != target:
+            if member_id == returned or before != target:
                 changes.write(target_record(group.group_id, member_id, target))
         changes.assignor = assignor
         changes.write(target_epoch_record(group.group_id, group.epoch, now))
 
-    def _all(self, group: ConsumerGroup, assignor: str, kind: SubscriptionKind) -> Assignments:
+    def _all(self, group: ConsumerGroup, assignor: str, kind: SubscriptionKind, known: Known) -> Assignments:
         """The new targets of all members."""
         topics, targets = self._topics, group.targets
         ids: dict[frozenset[str], tuple[str, ...]] = {}
         subscriptions = group.subscriptions
         members: dict[str, AssignorMember] = {}
-        # Kafka: TargetAssignmentBuilder gives the assignor a hash map of the members.
-        for member_id in hash_map_order(list(group.members)):
+        for member_id in assignor_order(group.members, known):
             metadata = group.members[member_id].metadata
             names = frozenset(subscriptions.topics_of(metadata))
             topic_ids = ids.get(names)
@@ -119,11 +120,11 @@ class TargetAssignments:
                 topic_ids = ids[names] = tuple(ids_of(sorted(names), topics))
             target_before = targets.get(member_id, _NOTHING)
             members[member_id] = AssignorMember(metadata.instance_id, metadata.rack_id, topic_ids, target_before)
-        known = dict.fromkeys(topic_id for topic_ids in ids.values() for topic_id in topic_ids)
-        computed = self.assignors[assignor].assign(members, self._counts(known), kind)
+        subscribed = dict.fromkeys(topic_id for topic_ids in ids.values() for topic_id in topic_ids)
+        computed = self.assignors[assignor].assign(members, self._counts(subscribed), kind)
         return {member_id: computed.get(member_id, _NOTHING) for member_id in members}
 
-    def _index(self, group: ConsumerGroup, assignor: str, kind: SubscriptionKind) -> TargetIndex | None:
+    def _index(self, group: ConsumerGroup, assignor: str, kind: SubscriptionKind, known: Known) -> TargetIndex | None:
         """The index of the group's targets as they are now, where one pays: in a large group that changes a little."""
         members, targets, subscriptions = group.members, group.targets, group.subscriptions
         if (
@@ -137,17 +138,18 @@ class TargetAssignments:
         metadata = next(iter(members.values())).metadata
         counts = self._counts(ids_of(sorted(subscriptions.topics_of(metadata)), self._topics))
         index = group.target_index
-        if index is not None and index.topics == counts and index.refresh(members, targets):
+        if index is not None and index.topics == counts and index.refresh(members, targets, known):
             return index
-        return TargetIndex.of({topic_id: counts[topic_id] for topic_id in topic_order(tuple(counts))}, members, targets)
+        topics = {topic_id: counts[topic_id] for topic_id in topic_order(tuple(counts))}
+        return TargetIndex.of(topics, members, targets, known)
 
     def _counts(self, topic_ids: Iterable[str]) -> dict[str, int]:
         """How many partitions each topic has."""
         return {topic_id: self._topics.partition_count(self._topics.named(topic_id) or "") for topic_id in topic_ids}
 
 
-def _changed(index: TargetIndex, newcomer: str | None) -> Assignments:
+def _changed(index: TargetIndex, returned: str | None) -> Assignments:
     """The new targets of the members whose targets change, and of those that have no record of one."""
     changed = reassign(index)
-    named = index.in_order({**changed, **index.without_target, **({} if newcomer is None else {newcomer: None})})
+    named = index.in_order({**changed, **index.without_target, **({} if returned is None else {returned: None})})
     return {member_id: changed.get(member_id, index.target_of(member_id)) for member_id in named}

@@ -23,6 +23,7 @@ from rejoin.coordinator.core.groups.consumer.model.member import (
     ConsumerMemberMetadata,
     CurrentAssignment,
 )
+from rejoin.coordinator.core.groups.consumer.model.member_order import Known
 from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata, ids_of, metadata_hash
 from rejoin.coordinator.core.groups.consumer.model.records import current_record, epoch_record, metadata_record
 from rejoin.coordinator.core.groups.consumer.model.state import ConsumerMemberState
@@ -42,6 +43,7 @@ class Update:
     metadata: ConsumerMemberMetadata
     owned: Owned
     principal: str
+    known: Known
     lacked_target: bool = False
     """Whether it is a static member that comes back, and had no target before it left."""
     is_new_group: bool = False
@@ -116,8 +118,8 @@ class Updates:
             return group.members[member_id]
         if self._targets.is_due(group, self._settings.assignment_interval_ms(group_id), self._ctx.now):
             kind = group.subscriptions.type_for(len(group.members), regex.dropped) if is_evaluated else stored_type
-            newcomer = member_id if update.lacked_target else None
-            self._targets.compute(group, changes, choice, kind, self._ctx.now, newcomer)
+            returned = member_id if update.lacked_target else None
+            self._targets.compute(group, changes, choice, kind, self._ctx.now, update.known, returned)
         return self._reconcile(group, update, changes, names_changed or regex.changed)
 
     def _update_epoch(

@@ -20,6 +20,7 @@ from rejoin.coordinator.core.groups.consumer.model.member import (
     HeldPartitions,
     Partitions,
 )
+from rejoin.coordinator.core.groups.consumer.model.member_order import MemberOrder
 from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
 from rejoin.coordinator.core.groups.consumer.model.state import (
     CONSUMER,
@@ -95,7 +96,7 @@ class ConsumerGroup:
     """Made for the uniform assignor where the group is large; all that changes targets or members notes it there."""
     _stable_at: dict[int, int] = field(default_factory=dict)
     """How many members are STABLE at each epoch."""
-    _members_numbered: int = field(default=0, repr=False, compare=False)
+    member_order: MemberOrder = field(default_factory=MemberOrder, repr=False, compare=False)
 
     # --- what every group answers
 
@@ -216,6 +217,7 @@ class ConsumerGroup:
             if member is not None:
                 self._remove(member)
             return
+        self.member_order.grow(len(self.members))
         if member is None:
             member = self._add(member_id)
         before, member.metadata = member.metadata, metadata
@@ -229,6 +231,7 @@ class ConsumerGroup:
     def set_current(self, member_id: str, current: CurrentAssignment | None) -> None:
         """What a member has; it is made where it is not there yet, as a compacted log may have this record first."""
         member = self.members.get(member_id)
+        self.member_order.grow(len(self.members))
         if member is None:
             member = self._add(member_id)
         current = current or NEW_ASSIGNMENT
@@ -247,8 +250,7 @@ class ConsumerGroup:
 
     def _add(self, member_id: str) -> ConsumerMember:
         key = member_session_timer(self.partition, self.group_id, member_id)
-        self._members_numbered += 1
-        member = self.members[member_id] = ConsumerMember(member_id, key, self._members_numbered)
+        member = self.members[member_id] = ConsumerMember(member_id, key, self.member_order.next_number())
         if self.target_index is not None:
             self.target_index.touch(member_id)
         self._count_stable(member.current, 1)

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from rejoin.coordinator.core.groups.consumer.assignors.base import unassigned
 from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember, Partitions
+from rejoin.coordinator.core.groups.consumer.model.member_order import Known, slot_rank
 from rejoin.protocol.java import hash_position, table_capacity
 
 SMALLEST_INDEXED: Final = 64
@@ -21,15 +22,14 @@ _STALE_ALLOWED: Final = 64
 
 _NO_TARGET: Final[Partitions] = {}
 
-Rank: TypeAlias = tuple[int, int]
-"""Where a member comes in the order of Java's hash map: its bucket, and its number there."""
+Rank: TypeAlias = tuple[int, ...]
+"""Where a member comes in the order of Java's hash map: its bucket, and its place there."""
 
 
 class _Entry(NamedTuple):
     """A member as it was when it was looked at last."""
 
     rank: Rank
-    number: int
     target: Partitions | None
     size: int
 
@@ -41,28 +41,32 @@ class _SizeClass:
 
     def __init__(self) -> None:
         self.members: dict[str, Rank] = {}
-        self._last_first: list[tuple[int, int, str]] = []
+        self._last_first: list[tuple[Rank, str]] = []
         """A heap of members by falling rank. Those that have left the class go when they come up."""
 
     def add(self, member_id: str, rank: Rank) -> None:
         self.members[member_id] = rank
-        heappush(self._last_first, (-rank[0], -rank[1], member_id))
+        heappush(self._last_first, (_reversed(rank), member_id))
         if len(self._last_first) > 2 * len(self.members) + _STALE_ALLOWED:
-            self._last_first = [(-first, -second, each) for each, (first, second) in self.members.items()]
+            self._last_first = [(_reversed(rank), each) for each, rank in self.members.items()]
             heapify(self._last_first)
 
     def last(self, count: int) -> list[str]:
         """Those that come last in the order, so many of them."""
-        heap, found = self._last_first, list[tuple[int, int, str]]()
+        heap, found = self._last_first, list[tuple[Rank, str]]()
         while heap and len(found) < count:
             entry = heappop(heap)
-            first, second, member_id = entry
+            rank, member_id = entry
             is_duplicate = bool(found) and found[-1] == entry
-            if not is_duplicate and self.members.get(member_id) == (-first, -second):
+            if not is_duplicate and self.members.get(member_id) == _reversed(rank):
                 found.append(entry)
         for entry in found:
             heappush(heap, entry)
-        return [member_id for _, _, member_id in found]
+        return [member_id for _, member_id in found]
+
+
+def _reversed(rank: Rank) -> Rank:
+    return tuple(-each for each in rank)
 
 
 class TargetIndex:
@@ -78,6 +82,7 @@ class TargetIndex:
         """Members that no record gives a target, not even an empty one."""
         self._entries: dict[str, _Entry] = {}
         self._capacity = 0
+        self._known = Known()
         self._touched: dict[str, None] = {}
 
     def __len__(self) -> int:
@@ -85,7 +90,11 @@ class TargetIndex:
 
     @classmethod
     def of(
-        cls, topics: Mapping[str, int], members: Mapping[str, ConsumerMember], targets: Mapping[str, Partitions]
+        cls,
+        topics: Mapping[str, int],
+        members: Mapping[str, ConsumerMember],
+        targets: Mapping[str, Partitions],
+        known: Known,
     ) -> TargetIndex | None:
         """The index of a group; none where targets overlap, or have topics that no member is subscribed to."""
         held: dict[str, list[Collection[int]]] = {topic_id: [] for topic_id in topics}
@@ -101,31 +110,40 @@ class TargetIndex:
                 return None
             if free:
                 index.free[topic_id] = set(free)
-        index._capacity = table_capacity(len(members))
+        index._see(len(members), known)
         for member_id, member in members.items():
-            index._enter(member_id, member.number, targets.get(member_id))
+            index._enter(member, targets.get(member_id))
         return index
 
     def touch(self, member_id: str) -> None:
         """A member has come or gone, or has another target."""
         self._touched[member_id] = None
 
-    def refresh(self, members: Mapping[str, ConsumerMember], targets: Mapping[str, Partitions]) -> bool:
+    def refresh(self, members: Mapping[str, ConsumerMember], targets: Mapping[str, Partitions], known: Known) -> bool:
         """Look at what was touched. False where the index is of no use any more; ``of`` says when."""
         touched, self._touched = self._touched, {}
         for member_id in touched:
             self._release(member_id)
-        capacity = table_capacity(len(members))
-        if capacity != self._capacity:
-            self._reorder(capacity)
+        if self._see(len(members), known):
+            self._reorder(members)
         for member_id in touched:
             member, target = members.get(member_id), targets.get(member_id)
             if member is None:
                 continue
             if not self._take(target or _NO_TARGET):
                 return False
-            self._enter(member_id, member.number, target)
+            self._enter(member, target)
         return True
+
+    def _see(self, members: int, known: Known) -> bool:
+        """How large the maps are now; returns whether all members come in another order."""
+        capacity = table_capacity(members)
+        is_other = (capacity, known.capacity) != (self._capacity, self._known.capacity)
+        self._capacity, self._known = capacity, known
+        if known.newcomer is not None:
+            # From the next time on it comes in the order of the others.
+            self.touch(known.newcomer)
+        return is_other
 
     def _release(self, member_id: str) -> None:
         entry = self._entries.pop(member_id, None)
@@ -156,20 +174,20 @@ class TargetIndex:
                 del self.free[topic_id]
         return True
 
-    def _enter(self, member_id: str, number: int, target: Partitions | None) -> None:
-        rank = (hash_position(member_id, self._capacity), number)
+    def _enter(self, member: ConsumerMember, target: Partitions | None) -> None:
+        member_id = member.member_id
+        rank = (hash_position(member_id, self._capacity), *slot_rank(member, self._known))
         size = 0 if target is None else sum(map(len, target.values()))
-        self._entries[member_id] = _Entry(rank, number, target, size)
+        self._entries[member_id] = _Entry(rank, target, size)
         self.by_size.setdefault(size, _SizeClass()).add(member_id, rank)
         if target is None:
             self.without_target[member_id] = None
 
-    def _reorder(self, capacity: int) -> None:
-        """Java's map has grown, or is a smaller one: all members come in another order."""
-        self._capacity = capacity
+    def _reorder(self, members: Mapping[str, ConsumerMember]) -> None:
+        """A map of Java's has another size: all members come in another order."""
         entries, self._entries, self.by_size = self._entries, {}, {}
         for member_id, entry in entries.items():
-            self._enter(member_id, entry.number, entry.target)
+            self._enter(members[member_id], entry.target)
 
     # --- questions
 

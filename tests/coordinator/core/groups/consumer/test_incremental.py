@@ -17,10 +17,10 @@ from rejoin.coordinator.core.groups.consumer.assignors.incremental import reassi
 from rejoin.coordinator.core.groups.consumer.assignors.uniform import assign_homogeneous
 from rejoin.coordinator.core.groups.consumer.members import target as targets_module
 from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember, Partitions
+from rejoin.coordinator.core.groups.consumer.model.member_order import Known, MemberOrder, assignor_order
 from rejoin.coordinator.core.groups.consumer.model.target_index import TargetIndex
 from rejoin.coordinator.core.groups.timers import member_session_timer
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.java import hash_map_order
 from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
 from rejoin.protocol.types import TopicPartition
 from tests.coordinator.core.driver import topic
@@ -38,11 +38,14 @@ class Group:
         self.members: dict[str, ConsumerMember] = {}
         self.targets: dict[str, Partitions] = {}
         self.index: TargetIndex | None = None
-        self._numbers = count(1)
+        self.order = MemberOrder()
+        self.known = Known()
 
     def join(self, member_id: str) -> None:
         key = member_session_timer(OFFSETS, "g", member_id)
-        self.members[member_id] = ConsumerMember(member_id, key, next(self._numbers))
+        self.order.grow(len(self.members))
+        self.known = self.order.known(self.members, member_id)
+        self.members[member_id] = ConsumerMember(member_id, key, self.order.next_number())
         self._touch(member_id)
 
     def leave(self, member_id: str) -> None:
@@ -59,12 +62,13 @@ class Group:
             self.index.touch(member_id)
 
     def by_walk(self) -> dict[str, Partitions]:
-        members = {each: AssignorMember(target=self.targets.get(each, {})) for each in hash_map_order([*self.members])}
+        order = assignor_order(self.members, self.known)
+        members = {each: AssignorMember(target=self.targets.get(each, {})) for each in order}
         return {member_id: sets(given) for member_id, given in assign_homogeneous(members, self.counts).items()}
 
     def by_index(self) -> dict[str, Partitions]:
-        if self.index is None or not self.index.refresh(self.members, self.targets):
-            self.index = TargetIndex.of(self.counts, self.members, self.targets)
+        if self.index is None or not self.index.refresh(self.members, self.targets, self.known):
+            self.index = TargetIndex.of(self.counts, self.members, self.targets, self.known)
         assert self.index is not None
         return {member_id: sets(given) for member_id, given in reassign(self.index).items()}
 
@@ -115,14 +119,14 @@ def test_targets_that_overlap_or_are_of_other_topics_have_no_index() -> None:
     for number in range(70):
         group.join(f"m-{number}")
     group.give("m-1", {TOPICS[0]: frozenset({0, 1})})
-    index = TargetIndex.of(group.counts, group.members, group.targets)
+    index = TargetIndex.of(group.counts, group.members, group.targets, Known())
     assert index is not None
     group.index = index
     group.give("m-2", {TOPICS[0]: frozenset({1})})
-    assert not index.refresh(group.members, group.targets)
-    assert TargetIndex.of(group.counts, group.members, group.targets) is None
+    assert not index.refresh(group.members, group.targets, Known())
+    assert TargetIndex.of(group.counts, group.members, group.targets, Known()) is None
     group.give("m-2", {TOPICS[1]: frozenset({1})})
-    assert TargetIndex.of(group.counts, group.members, group.targets) is None
+    assert TargetIndex.of(group.counts, group.members, group.targets, Known()) is None
 
 
 # --- in a node

@@ -1,0 +1,61 @@
+"""The order in which Kafka's assignors get the members of a group: that of a hash map, filled from another one.
+
+The group's own map keeps snapshots. Its order decides between members that share a bucket of the map that the assignor
+is given. A member that joins is not in it yet, and comes last. Kafka: TargetAssignmentBuilder, OverlayMap,
+TimelineHashMap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember
+from rejoin.protocol.java import hash_map_order, timeline_slot
+
+_SMALLEST_TABLE = 2
+
+
+class Known(NamedTuple):
+    """The group's map as it is when a request comes: the size of its table, and whether the member is in it."""
+
+    capacity: int = _SMALLEST_TABLE
+    newcomer: str | None = None
+
+
+@dataclass(slots=True)
+class MemberOrder:
+    """Numbers members as they come, and follows the size of the table that Kafka keeps them in."""
+
+    capacity: int = _SMALLEST_TABLE
+    _numbered: int = 0
+
+    def next_number(self) -> int:
+        self._numbered += 1
+        return self._numbered
+
+    def grow(self, members: int) -> None:
+        """A member is put into the table, again or for the first time, beside so many that are in it."""
+        if (members + 1) * 3 > self.capacity * 4:
+            self.capacity *= 2
+
+    def known(self, members: Mapping[str, ConsumerMember], member_id: str) -> Known:
+        """The map before the request of a member."""
+        return Known(self.capacity, None if member_id in members else member_id)
+
+
+def assignor_order(members: Mapping[str, ConsumerMember], known: Known) -> list[str]:
+    """The ids of all members as an assignor gets them."""
+    return hash_map_order(_timeline_order(members.values(), known))
+
+
+def _timeline_order(members: Iterable[ConsumerMember], known: Known) -> list[str]:
+    ranked = [(slot_rank(each, known), each.member_id) for each in members]
+    return [member_id for _, member_id in sorted(ranked)]
+
+
+def slot_rank(member: ConsumerMember, known: Known) -> tuple[bool, int, int]:
+    """Where a member comes among those of its bucket."""
+    member_id = member.member_id
+    return member_id == known.newcomer, timeline_slot(member_id, known.capacity), -member.number
