@@ -79,11 +79,13 @@ class ConsumerGroupLog:
         if template is not None:
             yield template, {"protocol": CONSUMER, **values}
 
-    def unloading(self, group_ids: Iterable[str]) -> Lines:
-        """The broker no longer leads the partition of these groups."""
+    def unloading(self, group_ids: Iterable[str], partition: int) -> Lines:
+        """The broker no longer leads the offsets partition of these groups."""
         for group_id in group_ids:
             if self.has(group_id):
-                yield from self._line("unloading_modern", group=group_id, epoch=self._epochs[group_id])
+                yield from self._line(
+                    "unloading_modern", group=group_id, partition=partition, epoch=self._epochs[group_id]
+                )
 
     def _lines(self, event: events.GroupEvent) -> Lines:
         match event:

@@ -354,7 +354,7 @@ class BrokerLog:
                 continue
             generation = self._generations.get(group_id, 0)
             yield from self._line("unloading", group=group_id, partition=event.partition, generation=generation)
-        yield from self._consumer_groups.unloading(groups)
+        yield from self._consumer_groups.unloading(groups, event.partition)
         yield from self._line("unload_ends", **values, offsets=0, groups=len(groups))
 
     # --- transactions

@@ -103,3 +103,12 @@ def test_a_group_that_may_not_change() -> None:
     refused = "Cannot upgrade classic group g to consumer group because online upgrade is disabled."
     assert log_of(node, (4, 4))[-1] == refused
     node.ask(LeaveGroupRequest(group_id=GROUP, members=(MemberIdentity(member_id=member),)), 5)
+
+
+def test_a_broker_that_no_longer_leads_the_partition() -> None:
+    node = ConsumerNode()
+    node.heartbeat("a", 0)
+    node.resign()
+    log = BrokerLog((4, 4), 1, 1)
+    lines = [line for event in node.events for line in log.lines(event, 0)]
+    assert any("[GroupId=g] Unloaded group metadata for group epoch 2." in line for line in lines)
