@@ -140,6 +140,12 @@ class Cluster:
         except TimeoutError:
             raise BrokerFailed(f"broker {number} did not start: {self.server_log(number)[-2000:]}") from None
 
+    def change_settings(self, settings: Mapping[str, str]) -> None:
+        """Give all brokers other settings, with which they start from now on."""
+        self._settings = {**self._settings, **settings}
+        for number in self.ports:
+            self._write_settings(number)
+
     async def stop(self, number: int, how: signal.Signals = signal.SIGTERM) -> None:
         """Stop a broker, and kill it when it does not."""
         process = self._processes.pop(number, None)

@@ -49,6 +49,7 @@ CONSUMER_LIVES: Final = (
             "start a group.instance.id=ia", "settle", "start b group.instance.id=ib", "settle",
             "close b", "start b group.instance.id=ib", "settle",
             "close b", "sleep 8", "settle", "start b group.instance.id=ib", "settle", "close b", "settle", "close a",
+            "sleep 8",
         ),
     ),
     _life(
@@ -79,7 +80,7 @@ CONSUMER_LIVES: Final = (
         (
             "start a group.instance.id=ia", "settle", "start b group.instance.id=ib", "settle",
             "kill b", "start b group.instance.id=ib", "fails b", "sleep 8", "settle",
-            "start b group.instance.id=ib", "settle", "close b", "settle", "close a",
+            "start b group.instance.id=ib", "settle", "close b", "settle", "close a", "sleep 8",
         ),
     ),
     _life(

@@ -51,5 +51,6 @@ def _transition(line: str, group: str) -> str | None:
         found = match.groupdict()
         if found.get("group", group) != group and f"[Group {group}]" not in line and f"[GroupId {group}]" not in line:
             continue
+        found["epoch"] = found.get("epoch") or found.get("plain_epoch")
         return " ".join([_NAMES[kind], *(f"{name}={found[name]}" for name in _SHOWN if found.get(name))])
     return None

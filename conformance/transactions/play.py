@@ -12,7 +12,7 @@ import itertools
 import signal
 import struct
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -132,7 +132,9 @@ class Play:
         self.lines.append(line)
         answer = await self._exchange(client, broker, api, version, body, is_answered)
         line |= {"answered": self.elapsed(), "answer": answer}
-        if api in LEARNED_FROM and isinstance(answer, dict):
+        # The id that a member has chosen itself is no name.
+        is_chosen = api == "JoinGroup" and bool(body["memberId"])
+        if api in LEARNED_FROM and isinstance(answer, dict) and not is_chosen:
             self._learn(answer)
         if api == "CreateTopics":
             self._names |= {made["topicId"]: f"id:{made['name']}" for made in answer["topics"]}
@@ -254,12 +256,17 @@ class Play:
 
         await self._until(is_so)
 
-    async def restart(self, how: str) -> None:
-        """Stop or kill the one broker, start it again, and wait until it serves what it has."""
+    async def restart(self, how: str, settings: Mapping[str, str] | None = None) -> None:
+        """Stop or kill the one broker, start it again, and wait until it serves what it has.
+
+        It may come back with some other settings.
+        """
         began = self.elapsed()
         self.close()
         self._free.clear()
         await self.cluster.stop(1, signal.SIGKILL if how == "killed" else signal.SIGTERM)
+        if settings:
+            self.cluster.change_settings(settings)
         await self.cluster.start(1)
         for partition in range(self.script.partitions):
             await self._until_error(self.topic, partition, ErrorCode.NONE)
@@ -274,7 +281,7 @@ class Play:
 
         await self._until(is_loaded)
         await asyncio.sleep(SETTLE_MS / 1000)
-        self.note(f"the broker is {how} and started", began)
+        self.note(f"the broker is {how} and started", began, **({"settings": settings} if settings else {}))
 
     async def until_closed(self, partition: int = 0, topic: str | None = None, *, broker: int = 1) -> None:
         """Wait until a partition has no open transaction."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
+from conformance.consumer_groups.mixed import mixed
 from conformance.consumer_groups.scripts import sequences as member_sequences
 from conformance.consumer_groups.scripts import table as group_table
 from conformance.transactions.play import Script
@@ -159,6 +160,7 @@ SETS: Final = (
     ScriptSet("restarts", restarts, at_once=1, is_fresh=False),
     ScriptSet("epochs", exhausted, is_fresh=False),
     ScriptSet("groups", _consumer_groups, CONSUMER_GROUPS, folder="consumer-groups"),
+    ScriptSet("mixed-groups", mixed, CONSUMER_GROUPS, folder="consumer-groups", at_once=1, is_fresh=False),
     *(
         ScriptSet(f"{name}-tv{version}", partial(scripts, version), features={"transaction.version": version}, **more)
         for version in (1, 0)

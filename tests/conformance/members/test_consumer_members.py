@@ -8,20 +8,31 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from conformance.members.consumer_lives import CONSUMER_LIVES, DIFFERENCES
 from conformance.members.lives import Life
 from tests.conformance.members.replayed import replayed
+from tests.conformance.replaying.waits import assert_as_late
 from tests.paths import GOLDEN
 
+SILENT_ENDS: Final = {"consumer-close-without-leaving"}
+"""Lives in which ours ends without a word to the coordinator, so that its session ends where Java's member leaves."""
+RESTARTS: Final = "restart"
 EVERY_LIFE = pytest.mark.parametrize("life", CONSUMER_LIVES, ids=lambda life: str(life.name))
 
 
 def recorded(life: Life, client: str) -> dict[str, Any]:
-    return counted(json.loads((GOLDEN / "members" / f"{life.name}.json").read_text())[client])
+    found: dict[str, Any] = json.loads((GOLDEN / "members" / f"{life.name}.json").read_text())[client]
+    return found
+
+
+def intervals(life: Life, found: dict[str, Any]) -> dict[str, int]:
+    """What members repeat by a timer. While a broker is away, metadata is asked for as often as nodes are tried."""
+    given: dict[str, int] = found["intervals"]
+    return {api: each for api, each in given.items() if api != "Metadata" or RESTARTS not in life.steps}
 
 
 def counted(found: dict[str, Any]) -> dict[str, Any]:
@@ -43,13 +54,29 @@ def _counted(line: str) -> str:
 
 @EVERY_LIFE
 def test_both_clients_ask_the_same(life: Life) -> None:
-    ours, java = recorded(life, "ours"), recorded(life, "java")
+    ours, java = counted(recorded(life, "ours")), counted(recorded(life, "java"))
     assert (ours == java) is (life.name not in DIFFERENCES)
 
 
 @EVERY_LIFE
+def test_both_groups_go_through_the_same_states(life: Life) -> None:
+    """Who came and went, each epoch of the group, and each target."""
+    ours, java = recorded(life, "ours")["transitions"], recorded(life, "java")["transitions"]
+    assert java
+    assert (ours == java) is (life.name not in SILENT_ENDS)
+
+
+@EVERY_LIFE
+def test_both_clients_wait_as_long(life: Life) -> None:
+    ours, java = (intervals(life, recorded(life, client)) for client in ("ours", "java"))
+    assert "ConsumerGroupHeartbeat" in ours
+    assert_as_late(ours, java)
+
+
+@EVERY_LIFE
 def test_our_client_lives_as_well_on_our_coordinator(life: Life) -> None:
-    found, kafka = counted(replayed(life)), recorded(life, "ours")
+    replay, recording = replayed(life), recorded(life, "ours")
+    found, kafka = counted(replay), counted(recording)
     if life.topics.startswith("^"):
         # Whether the topics of an expression are known to the second heartbeat or to the third is a matter of time.
         late, soon = ["Heartbeat 1 owns=0 -> 1", "Heartbeat 1 -> 2 with 12"], ["Heartbeat 1 owns=0 -> 2 with 12"]
@@ -57,3 +84,5 @@ def test_our_client_lives_as_well_on_our_coordinator(life: Life) -> None:
             at = kinds["membership"].index(soon[0] if soon[0] in kinds["membership"] else late[0])
             kinds["membership"][at : at + 1 + (late[0] in kinds["membership"])] = soon
     assert found == kafka
+    assert replay["transitions"] == recording["transitions"]
+    assert_as_late(intervals(life, replay), intervals(life, recording))

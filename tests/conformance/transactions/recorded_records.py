@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, Final
 
@@ -45,7 +45,7 @@ from rejoin.protocol.records.topics import ProducerIdsData, ProducerIdsRecord
 from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC, TRANSACTION_STATE_TOPIC_ID
 from rejoin.protocol.registry import BY_NAME
 from rejoin.protocol.types import LogPartition, TopicIdPartition
-from tests.conformance.transactions.recorded_scripts import Action, Script, Step
+from tests.conformance.transactions.recorded_scripts import Action, Script, Step, known_settings
 from tests.conformance.wire import WireExchange
 from tests.coordinator.core.driver import DrivenNode
 
@@ -71,23 +71,32 @@ TEXTS: Final = {"errorMessage", "batchIndexErrorMessage"}
 
 
 class TimedNode(DrivenNode):
-    """Remembers when each request was answered. It ``leads`` everything, or nothing."""
+    """Remembers when each request was answered. It ``leads`` everything, or nothing.
 
-    def __init__(self, *, leads: bool, **settings: Any) -> None:
+    ``drawn`` has the first digit of each id that it draws; it is 0 where nothing is given.
+    """
+
+    def __init__(self, *, leads: bool, drawn: str = "", **settings: Any) -> None:
         self.answered_at: dict[Token, Millis] = {}
+        self._drawn = drawn
         super().__init__(leads=False, **settings)
         if leads:
             self.lead()
+
+    def _new_id(self) -> str:
+        drawn = super()._new_id()
+        digit = self._drawn[self.ids - 1 : self.ids]
+        return drawn if digit in ("", "0") else digit + drawn[1:]
 
     def lead(self) -> None:
         """Lead every offsets partition, in a new epoch."""
         for index in range(self.node.settings.offsets_topic_num_partitions):
             self.elect(offsets_partition(index))
 
-    def restart(self) -> None:
-        """Begin again with what is in the logs and the topics."""
+    def restart(self, settings: Mapping[str, Any]) -> None:
+        """Begin again with what is in the logs and the topics, and with some other settings."""
         records = self.node.topics_records()
-        self.node = Node(self.node.settings, self._new_id)
+        self.node = Node(self.node.settings.model_copy(update=dict(settings)), self._new_id)
         self.see_cluster()
         self.step(TopicsChanged(((1, records),), 1))
         self.lead()
@@ -110,9 +119,10 @@ class RecordedPlay:
     late_ms = 300
     """How much earlier and later than here a broker may answer a request that waits."""
 
-    def __init__(self, script: Script, *, over_wire: bool = False) -> None:
+    def __init__(self, script: Script, *, over_wire: bool = False, drawn: str = "") -> None:
         """With ``over_wire`` each request and response goes over a connection of Kafka's protocol."""
         self._script = script
+        self._drawn = drawn
         self._over_wire = over_wire
         self._on_wire: dict[int, WireExchange] = {}
         self._was_restarted = False
@@ -131,7 +141,7 @@ class RecordedPlay:
         script = self._script
         usual = {"emulator_records_per_second": None, "transaction_partition_verification_enable": True}
         return [
-            TimedNode(leads=script.brokers == 1, broker_id=number, **(usual | script.settings))
+            TimedNode(leads=script.brokers == 1, drawn=self._drawn, broker_id=number, **(usual | script.settings))
             for number in range(1, script.brokers + 1)
         ]
 
@@ -198,7 +208,7 @@ class RecordedPlay:
                 self._wait_while(lambda: self._is_open(fields["topic"], fields["partition"]))
             case what if "the broker is" in what:
                 driven.elapse(max(0, self.start + round(fields["ended"]) - driven.now))
-                driven.restart()
+                driven.restart(known_settings(fields.get("settings", {})))
                 self._was_restarted = True
             case what:
                 raise AssertionError(f"nothing here can do this: {what}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -121,11 +121,16 @@ def _line(line: dict[str, Any]) -> Step | Action:
 
 def settings_of(header: dict[str, Any]) -> dict[str, Any]:
     """The settings of the broker that a node has, too."""
-    known = {info.alias: name for name, info in Settings.model_fields.items()}
-    found = {known[name]: _setting(value) for name, value in header.get("settings", {}).items() if name in known}
+    found = known_settings(header.get("settings", {}))
     found["emulator_deny"] = tuple(f"User:*:ALL:{each}" for each in header.get("deny", ()))
     level = header.get("features", {}).get("transaction.version")
     return found if level is None else found | {"emulator_transaction_version": int(level)}
+
+
+def known_settings(given: Mapping[str, str]) -> dict[str, Any]:
+    """Those of a broker's settings that a node has, too."""
+    known = {info.alias: name for name, info in Settings.model_fields.items()}
+    return {known[name]: _setting(value) for name, value in given.items() if name in known}
 
 
 def _setting(value: str) -> Any:
