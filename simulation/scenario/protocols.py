@@ -91,6 +91,8 @@ def _settings_mistakes(scenario: Scenario) -> Iterator[Mistake]:
     has: dict[str, dict[str, int]] = {}
     for name, group in scenario.groups.items():
         has[name] = dict(group.settings)
+        if not group.settings:
+            continue  # the coordinator's own defaults may lie outside of what a group may have
         yield from _refused(scenario, ("groups", name, "settings"), name, has[name])
     for number, event in sorted(enumerate(scenario.events), key=lambda each: each[1].at):
         change = event.configure
