@@ -37,7 +37,7 @@ CORES = (
 ONLY_HERE = {
     "asyncpg": ("coordinator.storage.postgres.database",),
     "sqlite3": ("coordinator.storage", "coordinator.commands.log"),
-    "aiohttp": ("coordinator.service", "client"),
+    "aiohttp": ("coordinator.service", "client", "simulation.web"),
     "pytest": ("coordinator.testing.pytest_plugin",),
     "jinja2": ("pages",),
     "pyspark": ("pipeline",),

@@ -157,6 +157,30 @@ def answer(name: str) -> int:
     return 0
 
 
+def lab(file: Path, seed: int | None, port: int, *, browser: bool) -> int:
+    """Serve the laboratory's page until Ctrl-C."""
+    import asyncio  # noqa: PLC0415
+    import webbrowser  # noqa: PLC0415
+
+    from rejoin.simulation.web.server import FirstScenario, serve  # noqa: PLC0415
+
+    def ready(address: str) -> None:
+        print(f"the laboratory is at {address} (Ctrl-C ends it)", flush=True)
+        if browser:
+            webbrowser.open(address)
+
+    try:
+        found = _found(file)
+        read_scenario(found)
+        asyncio.run(serve(FirstScenario(found.stem, text_of(found), seed), GALLERY, port, ready))
+    except KeyboardInterrupt:
+        return 0
+    except (BadScenario, OSError) as problem:
+        print(printable_lines(str(problem)), file=sys.stderr)
+        return 2
+    return 0
+
+
 def _found(file: Path) -> Path:
     """The file, or the scenario of the gallery that is called so. Raises :class:`BadScenario` if there is neither."""
     in_gallery = GALLERY / f"{file.name}.yaml"

@@ -48,6 +48,31 @@ def run(
     return actions.run(file, seed, html, journal, compare, quiet=quiet, plain=plain)
 
 
+def lab(
+    file: Path = Path("stuck_handler_holds_up_a_rebalance"),
+    *,
+    seed: int | None = None,
+    port: int = 0,
+    browser: bool = True,
+) -> int:
+    """Open the laboratory in the browser: play a scenario, step through it, and change it while it runs.
+
+    Parameters
+    ----------
+    file
+        A scenario, or the name of one in the gallery.
+    seed
+        Seed to use instead of the scenario's.
+    port
+        Port on 127.0.0.1; 0 takes a free one.
+    browser
+        Open the page in the browser.
+    """
+    from rejoin.simulation.commands import actions  # noqa: PLC0415
+
+    return actions.lab(file, seed, port, browser=browser)
+
+
 def search(
     *,
     seeds: str = "0:200",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from typing import Any, Final
 
 from rejoin.coordinator.core.effects import Append
@@ -12,7 +12,8 @@ from rejoin.simulation.disk import key_of
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.simulation import Simulation
 
-SHOWN: Final = 12
+SHOWN: Final = 6
+"""So many offsets, and so many records of other kinds, are shown; there are far more offsets."""
 
 
 class GroupLog:
@@ -22,25 +23,33 @@ class GroupLog:
         self._world = simulation.world
         self._times: dict[str, list[Millis]] = {}
         self._records: dict[str, list[Record]] = {}
+        self._offsets: dict[str, list[int]] = {}
+        self._others: dict[str, list[int]] = {}
         simulation.disk.on_append.append(self._on_append)
 
     def _on_append(self, append: Append) -> None:
         for record in append.records:
             if isinstance(record, KeyedRecord):
                 group_id = str(key_of(record)[0])
-                self._times.setdefault(group_id, []).append(self._world.now)
+                times = self._times.setdefault(group_id, [])
+                kind = self._offsets if isinstance(record, OffsetRecord) else self._others
+                kind.setdefault(group_id, []).append(len(times))
+                times.append(self._world.now)
                 self._records.setdefault(group_id, []).append(record)
 
     def at(self, group_id: str, instant: Millis) -> dict[str, Any]:
         """How many records of a group there were by an instant, and the last of them: when, which key, what value."""
-        times = self._times.get(group_id, [])
+        times, records = self._times.get(group_id, []), self._records.get(group_id, [])
+        offsets, others = self._offsets.get(group_id, []), self._others.get(group_id, [])
         count = bisect_right(times, instant)
-        records = self._records.get(group_id, [])
-        first = max(0, count - SHOWN)
-        return {
-            "count": count,
-            "last": [[number, times[number], *_text(records[number])] for number in range(first, count)],
-        }
+        last = sorted(each for kind in (offsets, others) for each in _last(kind, count))
+        return {"count": count, "last": [[number, times[number], *_text(records[number])] for number in last]}
+
+
+def _last(numbers: list[int], count: int) -> list[int]:
+    """The last of some records that are among the first ``count`` of all."""
+    there = bisect_left(numbers, count)
+    return numbers[max(0, there - SHOWN) : there]
 
 
 def _text(record: Record) -> tuple[str, str]:

@@ -73,7 +73,7 @@ class _Speaker:
             )
             return
         yield (
-            f"{self.group_id} rebalances: no member gets partitions until all of them have sent JoinGroup. "
+            f"{self.group_id} rebalances: there is no new assignment until every member has sent JoinGroup. "
             f"{len(waiting)} of {len(members)} wait at this barrier."
         )
         for member in missing[:MOST_NAMED]:
@@ -84,7 +84,7 @@ class _Speaker:
             longest = max((each["rebalanceTimeoutMs"] for each in members), default=0)
             yield (
                 f"The coordinator waits until {clock(ends)}, {span(ends - self.at)} more (the longest rebalance "
-                f"timeout, which is max.poll.interval.ms: {span(longest)}). Then it goes on without those that miss."
+                f"timeout, which is max.poll.interval.ms: {span(longest)}). Then it goes on without the missing."
             )
 
     def _why_missing(self, member: dict[str, Any]) -> str:

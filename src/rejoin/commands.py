@@ -118,6 +118,13 @@ COMMANDS: Final = {
         ),
         {0: "played to its end", 1: "a coordinator or a consumer raised an exception", 2: _WRONG_INPUT},
     ),
+    "lab": Command(
+        "simulation.commands.parser:lab",
+        "Open the laboratory in the browser.",
+        "Simulate",
+        ("rejoin lab", "rejoin lab flapping_consumer", "rejoin lab scenario.yaml --seed 7 --port 8080 --no-browser"),
+        {0: "stopped by Ctrl-C", 2: "the scenario cannot be read, or the port cannot be used"},
+    ),
     "gallery": Command(
         "simulation.commands.parser:gallery_app",
         "Show the scenarios that come with Rejoin.",

@@ -1,0 +1,1 @@
+"""The laboratory's page: its markup, its style and its modules, which need no build."""

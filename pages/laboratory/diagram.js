@@ -1,0 +1,55 @@
+// The states of a group and the moves between them, with the one it is in. Drawn from the table that the coordinator runs on.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+const CLASSIC = {
+  states: { Empty: [52, 24], PreparingRebalance: [214, 24], CompletingRebalance: [214, 92], Stable: [52, 92] },
+  moves: [["Empty", "PreparingRebalance"], ["PreparingRebalance", "CompletingRebalance"], ["CompletingRebalance", "Stable"],
+    ["Stable", "PreparingRebalance"], ["CompletingRebalance", "PreparingRebalance"], ["PreparingRebalance", "Empty"]],
+};
+const CONSUMER = {
+  states: { Empty: [52, 24], Assigning: [214, 24], Reconciling: [214, 92], Stable: [52, 92] },
+  moves: [["Empty", "Assigning"], ["Assigning", "Reconciling"], ["Reconciling", "Stable"], ["Stable", "Assigning"],
+    ["Reconciling", "Assigning"], ["Stable", "Empty"]],
+};
+
+const make = (name, attributes, text) => {
+  const element = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  if (text !== undefined) element.textContent = text;
+  return element;
+};
+
+const widthOf = state => (state.length > 12 ? 138 : 88);
+
+function edge([x1, y1], [x2, y2], from, to, isBoth) {
+  const dx = x2 - x1, dy = y2 - y1, length = Math.hypot(dx, dy);
+  const shift = isBoth ? 7 : 0, ox = -dy / length * shift, oy = dx / length * shift;
+  const clip = (w, state) => Math.min(Math.abs(dx) < 1 ? Infinity : (widthOf(state) / 2 + 3) / Math.abs(dx / length), Math.abs(dy) < 1 ? Infinity : w / Math.abs(dy / length));
+  const a = clip(16, from), b = clip(16, to);
+  return { x1: x1 + dx / length * a + ox, y1: y1 + dy / length * a + oy, x2: x2 - dx / length * b + ox, y2: y2 - dy / length * b + oy };
+}
+
+/** The diagram for a group. */
+export function stateDiagram(state, previous, isConsumer) {
+  const { states, moves } = isConsumer ? CONSUMER : CLASSIC;
+  const svg = make("svg", { viewBox: "0 0 290 116", class: "diagram", role: "img", "aria-label": `State of the group: ${state}` });
+  const defs = make("defs", {});
+  const marker = make("marker", { id: "tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" });
+  marker.append(make("path", { d: "M0 0L8 4L0 8z" }));
+  defs.append(marker);
+  svg.append(defs);
+  for (const [from, to] of moves) {
+    const isBoth = moves.some(each => each[0] === to && each[1] === from);
+    const taken = from === previous && to === state;
+    svg.append(make("line", { ...edge(states[from], states[to], from, to, isBoth), class: taken ? "move taken" : "move", "marker-end": "url(#tip)" }));
+  }
+  for (const [name, [x, y]] of Object.entries(states)) {
+    const width = widthOf(name);
+    const group = make("g", { class: `node ${name}${name === state ? " now" : ""}` });
+    group.append(make("rect", { x: x - width / 2, y: y - 14, width, height: 28, rx: 14 }));
+    group.append(make("text", { x, y: y + 4, "text-anchor": "middle" }, name));
+    svg.append(group);
+  }
+  return svg;
+}

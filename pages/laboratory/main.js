@@ -1,0 +1,347 @@
+// The laboratory's page: one instant, drawn everywhere.
+
+import * as lanes from "./lanes.js";
+import { drawGroup, drawLines, drawWords, make } from "./panel.js";
+import * as partitions from "./partitions.js";
+import { Player, SPEEDS } from "./player.js";
+import { drawPokes } from "./pokes.js";
+import { after, Recording } from "./recording.js";
+import { pack, save, unpack } from "./share.js";
+import * as source from "./source.js";
+import { refresh } from "./theme.js";
+import { clock, span, TimeView } from "./time.js";
+
+const $ = id => document.getElementById(id);
+const OVERVIEW = 34;
+const view = new TimeView(), player = new Player();
+let recording = new Recording(), scenario = null, text = "", seed = null, run = null, playing = null;
+let plan = null, rows = null, dirty = false, wanted = null, asking = false, shown = null, ends = 0;
+
+const canvases = { overview: $("overview"), lanes: $("lanes"), partitions: $("partitions") };
+const contexts = Object.fromEntries(Object.entries(canvases).map(([name, canvas]) => [name, canvas.getContext("2d")]));
+
+// -- drawing
+
+/** Draw with the next frame. */
+function redraw() {
+  if (dirty) return;
+  dirty = true;
+  requestAnimationFrame(drawAll);
+}
+
+function size(canvas, context, height) {
+  const ratio = window.devicePixelRatio || 1, width = view.width;
+  if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
+    canvas.style.height = `${height}px`;
+  }
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+}
+
+function drawAll() {
+  dirty = false;
+  const width = $("stage").clientWidth;
+  if (!width) return;
+  view.width = width;
+  view.left = width < 560 ? 92 : 150;
+  plan = lanes.layout(recording);
+  rows = partitions.layout(recording);
+  size(canvases.overview, contexts.overview, OVERVIEW);
+  size(canvases.lanes, contexts.lanes, plan.height);
+  size(canvases.partitions, contexts.partitions, rows.height);
+  partitions.drawOverview(contexts.overview, recording, view, OVERVIEW);
+  lanes.draw(contexts.lanes, recording, view, plan, { minor: $("minor").checked });
+  partitions.draw(contexts.partitions, recording, view, rows);
+  cursor();
+}
+
+/** Where the instant is: lines over the drawings, which are not drawn anew for it. */
+function cursor() {
+  const x = view.x(player.at), inside = x >= view.left - 1 && x <= view.width - 9;
+  $("head").style.transform = `translateX(${x}px)`;
+  $("head").hidden = !inside;
+  $("overhead").style.transform = `translateX(${view.left + player.at / view.horizon * (view.width - 10 - view.left)}px)`;
+  $("clock").textContent = clock(player.at, true);
+  const slider = $("slider");
+  slider.max = Math.max(1, recording.until);
+  slider.value = player.at;
+  slider.setAttribute("aria-valuetext", clock(player.at, true));
+}
+
+// -- the instant
+
+player.limit = () => recording.until;
+player.onMove = at => {
+  if (player.playing) view.follow(at);
+  cursor();
+  drawEvents(at);
+  wanted = at;
+  ask();
+};
+player.onToggle = isPlaying => {
+  $("play").textContent = isPlaying ? "Pause" : "Play";
+  $("play").setAttribute("aria-pressed", isPlaying);
+  $("speed").value = player.speed;
+};
+view.onChange = redraw;
+
+let line = -2;
+function drawEvents(at) {
+  const index = after(recording.lines, at, each => each.at) - 1;
+  if (index === line) return;
+  line = index;
+  drawLines($("lines"), recording.lines, index, goTo);
+}
+
+function goTo(at) {
+  player.toggle(false);
+  player.go(at);
+  view.follow(at);
+}
+
+/** Ask for the state of the instant; of many that are wanted in between only the last. */
+async function ask() {
+  if (asking || wanted === null || run === null) return;
+  asking = true;
+  const at = wanted, of = run;
+  wanted = null;
+  try {
+    const state = await source.stateAt(of, at);
+    if (of === run) { shown = state; drawState(); }
+  } catch (problem) {
+    if (of === run) say(problem.message);
+  } finally {
+    asking = false;
+    if (wanted !== null) ask();
+  }
+}
+
+function drawState() {
+  if (!shown) return;
+  const group = $("group").value;
+  drawWords($("words"), shown.at, (shown.words && shown.words[group]) || [], atTheEnd(group));
+  drawGroup($("now"), shown, group);
+  document.body.dataset.at = shown.at;
+}
+
+/** At the end of the run: what it says in numbers, and the answer to its question. */
+function atTheEnd(group) {
+  if (!recording.done || shown.at < recording.until || !recording.summary[group]) return null;
+  const table = make("table", "summary");
+  for (const [name, value] of recording.summary[group]) {
+    if (value === "0" || value === "0.0" || value === "none") continue;
+    table.append(make("tr", "", make("th", "", name), make("td", "", value)));
+  }
+  return make("div", "", make("p", "answer", scenario.answer), table);
+}
+
+// -- runs
+
+function say(problem, where = null) {
+  $("problem").textContent = problem;
+  $("problem").hidden = !problem;
+  if (where) markLine(where);
+}
+
+/** Play a scenario. `at`: the instant to show; without it the first thing that happens to the group. */
+async function start(newText, newSeed, at = null) {
+  if (playing) playing.abort();
+  playing = new AbortController();
+  const { signal } = playing;
+  let isNew = true;
+  player.toggle(false);
+  say("");
+  $("status").textContent = "playing…";
+  document.body.dataset.done = "no";
+  try {
+    await source.play(newText, newSeed, head => {
+      isNew = scenario === null || at === null;
+      text = newText; seed = head.seed; run = head.run; scenario = head;
+      recording = new Recording();
+      shown = null; line = -2; ends = 0;
+      describe(isNew);
+    }, piece => add(piece, at, isNew), signal);
+    finished(at);
+  } catch (problem) {
+    if (problem.name === "AbortError") return;
+    $("status").textContent = "";
+    say(problem.message, problem.line);
+  }
+}
+
+function add(piece, at, isNew) {
+  recording.add(piece);
+  const target = at === null ? firstInstant() : at;
+  if (!ends && target !== null && piece.until >= target) {
+    ends = 1;
+    player.go(target);
+    if (!isNew) view.follow(target);
+  }
+  $("status").textContent = piece.done ? `${span(piece.until)} played, ${recording.requests.length.toLocaleString("en")} requests` : `playing… ${clock(piece.until)}`;
+  const group = $("group").value;
+  if (![...$("group").options].length && scenario) fillGroups(group);
+  redraw();
+}
+
+function firstInstant() {
+  const action = recording.lines.find(each => each.kind === "ScenarioAction");
+  return action ? action.at : recording.done ? (recording.rebalances[0] || { start: 0 }).start : null;
+}
+
+function finished(at) {
+  recording.done = true;
+  if (!ends) player.go(at === null ? (recording.rebalances[0] || { start: 0 }).start : at);
+  redraw();
+  line = -2;
+  drawEvents(player.at);
+  wanted = player.at;
+  ask();
+  drawPokes($("pokes"), about(), poke);
+  document.body.dataset.done = "yes";
+}
+
+function about() {
+  return {
+    members: recording.actors.filter(each => each.kind === "consumer").map(each => each.name),
+    groups: scenario.groups,
+    topics: scenario.topics,
+    count: group => recording.actors.filter(each => each.group === group && (each.up.at(player.at) || {}).isUp).length,
+  };
+}
+
+function describe(isNew) {
+  view.horizon = scenario.horizon;
+  if (isNew) { view.from = 0; view.to = scenario.horizon; }
+  $("question").textContent = scenario.question || scenario.title;
+  $("answer").hidden = !scenario.answer;
+  $("answer").open = false;
+  $("answer").querySelector("p").textContent = scenario.answer;
+  $("seed").value = seed;
+  $("yaml").value = text;
+  fillGroups();
+}
+
+function fillGroups() {
+  const before = $("group").value;
+  $("group").replaceChildren(...scenario.groups.map(name => make("option", "", name)));
+  if (scenario.groups.includes(before)) $("group").value = before;
+  $("group").parentElement.hidden = scenario.groups.length < 2;
+}
+
+async function poke(action) {
+  try {
+    const at = player.at, changed = await source.poke(text, at, action);
+    const said = changed.text.split("\n").find(each => each.includes(action)) || action;
+    await start(changed.text, seed, at);
+    $("poked").textContent = `Added to the scenario: ${said.trim()}`;
+  } catch (problem) {
+    say(problem.message, problem.line);
+  }
+}
+
+function markLine(number) {
+  const lines = $("yaml").value.split("\n"), before = lines.slice(0, number - 1).join("\n").length + (number > 1 ? 1 : 0);
+  $("yaml").setSelectionRange(before, before + (lines[number - 1] || "").length);
+  $("yaml").scrollTop = (number - 4) * parseFloat(getComputedStyle($("yaml")).lineHeight);
+}
+
+// -- controls
+
+function jump(direction) { goTo(recording.nextRebalance(player.at, direction)); }
+function step(direction) { goTo(recording.nextMoment(player.at, direction)); }
+
+const KEYS = {
+  " ": () => player.toggle(), ArrowRight: () => step(1), ArrowLeft: () => step(-1),
+  ".": () => goTo(player.at + 1), ",": () => goTo(player.at - 1), n: () => jump(1), p: () => jump(-1),
+  Home: () => goTo(0), End: () => goTo(recording.until),
+  "+": () => view.zoom(0.5, player.at), "=": () => view.zoom(0.5, player.at), "-": () => view.zoom(2, player.at), 0: () => view.fit(),
+  "]": () => player.faster(1), "[": () => player.faster(-1), a: () => view.pan((view.from - view.to) / 4), d: () => view.pan((view.to - view.from) / 4),
+  "?": () => $("keys").showModal(),
+};
+
+document.addEventListener("keydown", event => {
+  const inText = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) && event.target.id !== "slider";
+  if (inText || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (event.key === " " && /^(BUTTON|SUMMARY|A)$/.test(event.target.tagName)) return;
+  const act = KEYS[event.key];
+  if (act) { event.preventDefault(); act(); }
+});
+
+const BUTTONS = {
+  play: KEYS[" "], next: KEYS.ArrowRight, back: KEYS.ArrowLeft, first: KEYS.Home, last: KEYS.End, "next-rebalance": KEYS.n,
+  "last-rebalance": KEYS.p, closer: KEYS["+"], wider: KEYS["-"], all: KEYS[0], help: KEYS["?"],
+  again: () => start($("yaml").value, $("seed").value === "" ? null : Number($("seed").value), player.at),
+};
+for (const [id, act] of Object.entries(BUTTONS)) $(id).addEventListener("click", act);
+
+$("speed").append(...SPEEDS.map(speed => { const option = make("option", "", `${speed}×`); option.value = speed; return option; }));
+$("speed").value = player.speed;
+$("speed").addEventListener("change", () => { player.speed = Number($("speed").value); });
+$("slider").addEventListener("input", () => goTo(Number($("slider").value)));
+$("group").addEventListener("change", drawState);
+$("minor").addEventListener("change", redraw);
+$("gallery").addEventListener("change", async () => {
+  const found = await source.galleryText($("gallery").value);
+  scenario = null;
+  await start(found.text, null);
+});
+$("share").addEventListener("click", async () => {
+  history.replaceState(null, "", "#" + await pack({ text, seed, at: player.at }));
+  try { await navigator.clipboard.writeText(location.href); $("poked").textContent = "The address is copied."; } catch { $("poked").textContent = "The address has the scenario."; }
+});
+$("save-yaml").addEventListener("click", () => save("scenario.yaml", $("yaml").value, "application/yaml"));
+$("save-picture").addEventListener("click", () => picture());
+
+/** The drawings as they are, as one picture. */
+function picture() {
+  const all = [canvases.lanes, canvases.partitions], sheet = document.createElement("canvas");
+  sheet.width = all[0].width;
+  sheet.height = all.reduce((sum, each) => sum + each.height, 0);
+  const c = sheet.getContext("2d");
+  c.fillStyle = getComputedStyle(document.body).backgroundColor;
+  c.fillRect(0, 0, sheet.width, sheet.height);
+  let y = 0;
+  for (const each of all) { c.drawImage(each, 0, y); y += each.height; }
+  sheet.toBlob(blob => save("group.png", blob));
+}
+
+// -- the pointer
+
+/** Drag to scrub; with a wheel, zoom. */
+function pointer(element, timeOf, canZoom) {
+  let down = false;
+  const move = event => goTo(timeOf(event.clientX - element.getBoundingClientRect().left));
+  element.addEventListener("pointerdown", event => { down = true; element.setPointerCapture(event.pointerId); move(event); });
+  element.addEventListener("pointermove", event => { if (down) move(event); });
+  element.addEventListener("pointerup", () => { down = false; });
+  element.addEventListener("pointercancel", () => { down = false; });
+  if (!canZoom) return;
+  element.addEventListener("wheel", event => {
+    if (!(event.ctrlKey || event.metaKey || event.shiftKey || event.deltaX)) return;
+    event.preventDefault();
+    if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) view.pan(event.deltaX * view.pixel);
+    else view.zoom(Math.exp(event.deltaY / 300), view.time(event.clientX - element.getBoundingClientRect().left));
+  }, { passive: false });
+}
+pointer(canvases.lanes, x => view.time(x), true);
+pointer(canvases.partitions, x => view.time(x), true);
+pointer(canvases.overview, x => (x - view.left) / (view.width - 10 - view.left) * view.horizon, true);
+new ResizeObserver(redraw).observe($("stage"));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { refresh(); redraw(); drawState(); });
+
+// -- the beginning
+
+async function begin() {
+  const shared = await unpack(location.hash);
+  const [first, all] = await Promise.all([source.start(), source.gallery()]);
+  $("gallery").replaceChildren(...all.map(each => { const option = make("option", "", each.title); option.value = each.name; option.title = each.question; return option; }));
+  $("gallery").selectedIndex = -1;
+  if (!shared && all.some(each => each.name === first.name)) $("gallery").value = first.name;
+  if (shared) await start(shared.text, shared.seed ?? null, shared.at ?? null);
+  else await start(first.text, first.seed);
+}
+
+// For tests, and for whoever opens the console.
+window.laboratory = { player, view, get recording() { return recording; }, span };
+begin().catch(problem => say(problem.message));

@@ -1,0 +1,128 @@
+// The group in this instant: its state, its members with their timers, what is parked, and the log.
+
+import { stateDiagram } from "./diagram.js";
+import { ofGeneration } from "./theme.js";
+import { clock, span } from "./time.js";
+
+export const make = (tag, className, ...children) => {
+  const element = document.createElement(tag);
+  if (className) element.className = className;
+  // Names come from scenarios and stay text.
+  for (const child of children) if (child !== null && child !== undefined) element.append(child);
+  return element;
+};
+
+const partitionsOf = topics => Object.entries(topics || {}).map(([topic, indexes]) => `${topic} ${indexes.join(" ")}`).join(", ");
+
+/** A timer that counts down: what is left of its whole length. */
+function timer(name, due, at, whole) {
+  if (due === null || due === undefined) return null;
+  const left = Math.max(0, due - at);
+  const fill = make("i");
+  fill.style.width = `${Math.min(100, left / Math.max(1, whole) * 100)}%`;
+  const row = make("div", `timer${left < whole * 0.25 ? " low" : ""}`, make("span", "", name), make("b", "", fill), make("em", "", span(left)));
+  row.title = `${name}: fires at ${clock(due, true)}`;
+  return row;
+}
+
+function swatch(generation) {
+  const mark = make("i", "swatch");
+  mark.style.background = ofGeneration(generation);
+  return mark;
+}
+
+function memberCard(name, process, view, at, names) {
+  const member = process.member, known = view && member && view.memberId === member.member_id;
+  const generation = member ? member.generation : -1;
+  const head = make("div", "head", swatch(generation), make("strong", "", name));
+  if (view && view.isLeader) head.append(make("span", "chip leader", "leader"));
+  if (view && view.groupInstanceId) head.append(make("span", "chip", "static"));
+  const parked = known && view.awaitingJoin ? "JoinGroup parked" : known && view.awaitingSync ? "SyncGroup parked" : "";
+  if (parked) head.append(make("span", "chip busy", parked));
+  const state = !process.isUp ? "process is down" : member.state.toLowerCase().replaceAll("_", " ") + (process.isClosing ? ", closing" : "");
+  head.append(make("span", "soft", state));
+  const card = make("li", process.isUp ? "" : "down", head);
+  if (member && generation > 0) card.append(make("div", "soft", `${names.generation} ${generation}${partitionsOf(process.owned) ? ` · owns ${partitionsOf(process.owned)}` : " · owns nothing"}`));
+  if (view && !known) card.append(make("div", "bad", process.isUp ? "The coordinator still has an earlier member of this process." : "The coordinator does not know that it is down."));
+  if (view) card.append(timer("session", view.sessionExpiresAt, at, view.sessionTimeoutMs) || "");
+  if (member) {
+    if (view) card.append(timer("max.poll", member.poll_expires_at, at, view.rebalanceTimeoutMs) || "");
+    card.append(timer("heartbeat", member.heartbeat_at, at, view ? Math.max(1000, view.sessionTimeoutMs / 9) : 5000) || "");
+  }
+  return card;
+}
+
+const SHOWN_MEMBERS = 40;
+
+/** Draw the state of a group into an element. */
+export function drawGroup(element, state, group) {
+  const found = state.groups[group];
+  if (!found) return;
+  const first = found.led[0], view = first && first.group, at = state.at;
+  const isConsumer = !!view && "groupEpoch" in view;
+  const names = { generation: isConsumer ? "epoch" : "generation" };
+  const parts = [];
+  const current = view ? view.state : "Empty";
+  parts.push(stateDiagram(current, view ? view.previousState : "", isConsumer));
+  const facts = make("dl", "facts");
+  const fact = (name, value) => { if (value !== null && value !== undefined && value !== "") facts.append(make("dt", "", name), make("dd", "", value)); };
+  fact("coordinator", first ? `${first.node}, leader epoch ${first.epoch}${first.isLoading ? ", loading" : ""}` : "none");
+  for (const other of found.led.slice(1)) fact("zombie", `${other.node}, leader epoch ${other.epoch}`);
+  if (view) {
+    fact(isConsumer ? "group epoch" : "generation", make("span", "", swatch(view.generation), `${view.generation}`));
+    fact("assignor", view.protocol);
+    const clients = new Map(view.members.map(each => [each.memberId, each.clientId]));
+    fact("leader", clients.get(view.leader));
+    fact("in this state", span(at - view.stateSince));
+    fact("awaited", view.pendingMembers.length ? `${view.pendingMembers.length} that were given a member id` : "");
+    for (const [name, due] of Object.entries(view.deadlines)) {
+      if (/^(join|sync|initial)/.test(name)) fact(`${name.split(" ")[0]} timer`, `${span(due - at)}, fires at ${clock(due)}`);
+    }
+  }
+  parts.push(facts, make("h3", "", "Members"), memberList(state, view, group, at, names));
+  parts.push(make("h3", "", `Log of the group: ${found.log.count} records`), logList(found.log));
+  element.replaceChildren(...parts);
+}
+
+function memberList(state, view, group, at, names) {
+  const byClient = new Map((view ? view.members : []).map(each => [each.clientId, each]));
+  const list = make("ul", "members");
+  const processes = Object.entries(state.processes).filter(([, each]) => each.group === group);
+  for (const [name, process] of processes.slice(0, SHOWN_MEMBERS)) list.append(memberCard(name, process, byClient.get(name), at, names));
+  if (processes.length > SHOWN_MEMBERS) list.append(make("li", "soft", `and ${processes.length - SHOWN_MEMBERS} more`));
+  if (!processes.length) list.append(make("li", "soft", "No consumer has started yet."));
+  return list;
+}
+
+function logList(log) {
+  const list = make("ol", "log");
+  for (const [number, at, key, value] of [...log.last].reverse()) {
+    list.append(make("li", key.startsWith("offset") ? "soft" : "", make("time", "", clock(at)), make("span", "", key), make("span", "", value)));
+    list.lastChild.title = `record ${number} at ${clock(at, true)}`;
+  }
+  return list;
+}
+
+/** The sentences for an instant. */
+export function drawWords(element, at, sentences, done) {
+  const texts = sentences.map(text => make("p", "", text));
+  element.replaceChildren(...texts);
+  element.dataset.at = at;
+  if (done) element.append(done);
+}
+
+/** The lines of the run around an instant; the last one that has happened is marked. */
+export function drawLines(element, lines, index, go) {
+  const from = Math.max(0, Math.min(index - 12, lines.length - 60));
+  const items = lines.slice(from, from + 60).map((line, offset) => {
+    const button = make("button", "", make("time", "", clock(line.at, true)), make("span", "", line.text));
+    button.type = "button";
+    button.addEventListener("click", () => go(line.at));
+    const item = make("li", `${line.kind === "ScenarioAction" || line.text.startsWith("*") ? "action" : ""}${from + offset > index ? " later" : ""}`, button);
+    if (from + offset === index) { item.classList.add("current"); item.setAttribute("aria-current", "true"); }
+    return item;
+  });
+  element.replaceChildren(...items);
+  const current = element.querySelector(".current");
+  if (current) element.scrollTop = current.offsetTop - element.clientHeight / 2;
+}

@@ -1,0 +1,185 @@
+"""The laboratory's page in a real browser: one browser for all tests."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from rejoin.simulation.commands.actions import GALLERY
+from rejoin.simulation.web.server import FirstScenario, running
+from tests.simulation.web.browser import CHROMIUM, Page, browser
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"),
+    pytest.mark.xdist_group("laboratory-page"),
+]
+
+GROUP: Final = "<img src=x onerror=document.title='broken'>"
+SCENARIO: Final = f"""\
+question: What does <b>this</b> do?
+horizon: 60s
+topics:
+  orders: {{partitions: 4, records_per_second: 1}}
+groups:
+  "{GROUP}": {{topics: orders, consumers: 2, session_timeout: 10s, max_poll_interval: 20s}}
+events:
+  - {{at: 10s, stuck: {{who: "{GROUP}-2", for: 40s}}}}
+  - {{at: 15s, scale: {{group: "{GROUP}", to: 3}}}}
+"""
+
+
+class Opened:
+    """The browser with the page, and the loop in which both run."""
+
+    def __init__(self, runner: asyncio.Runner, page: Page, address: str) -> None:
+        self._runner = runner
+        self.page = page
+        self.address = address
+
+    def run(self, what: Any) -> Any:
+        return self._runner.run(what)
+
+    def value(self, expression: str) -> Any:
+        return self.run(self.page.evaluate(expression))
+
+    def wait_for(self, condition: str) -> None:
+        self.run(self.page.wait_for(condition))
+
+    def open(self, fragment: str = "") -> None:
+        self.run(self.page.open(self.address + fragment))
+        self.wait_for("document.body && document.body.dataset.done === 'yes' && document.body.dataset.at")
+
+    def press(self, key: str) -> None:
+        self.run(self.page.press(key))
+
+    def go(self, at: int) -> None:
+        self.value(f"laboratory.player.go({at})")
+        self.wait_for(f"document.body.dataset.at === '{at}'")
+
+    @property
+    def at(self) -> int:
+        return int(self.value("laboratory.player.at"))
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
+    folder: Path = tmp_path_factory.mktemp("browser")
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        try:
+            address = runner.run(stack.enter_async_context(running(FirstScenario("mine", SCENARIO, None), GALLERY)))
+            page = runner.run(stack.enter_async_context(browser(folder)))
+            yield Opened(runner, page, address)
+        finally:
+            runner.run(stack.aclose())
+
+
+def test_the_page_says_why_the_group_stands_still(opened: Opened) -> None:
+    opened.open()
+    assert opened.at == 10_000
+    opened.go(20_000)
+    words = opened.value("document.getElementById('words').innerText")
+    assert "2 of 3 wait at this barrier" in words
+    assert f"Missing is {GROUP}-2: its handler hangs until 0:00:50.000" in words
+    now = opened.value("document.getElementById('now').innerText")
+    assert "PreparingRebalance" in opened.value("document.querySelector('.diagram .now').textContent")
+    assert now.count("JoinGroup parked") == 2
+    assert opened.page.problems == []
+    assert [each for each in opened.page.addresses if not each.startswith((opened.address, "about:", "data:"))] == []
+
+
+def test_names_that_contain_markup_stay_text(opened: Opened) -> None:
+    opened.open()
+    assert opened.value("document.querySelectorAll('main img, #intro b').length") == 0
+    assert opened.value("document.getElementById('question').textContent") == "What does <b>this</b> do?"
+    assert opened.value("document.title") == "Rejoin: laboratory"
+
+
+def test_the_keyboard_moves_through_time(opened: Opened) -> None:
+    opened.open()
+    opened.press("n")
+    assert opened.at >= 15_000
+    rebalance = opened.at
+    opened.press("ArrowRight")
+    assert opened.at > rebalance
+    opened.press("ArrowLeft")
+    assert opened.at == rebalance
+    opened.press("End")
+    assert opened.at == 60_000
+    opened.wait_for("document.querySelector('#words .summary')")
+    opened.press("Home")
+    assert opened.at == 0
+    opened.press("0")
+    assert opened.value("[laboratory.view.from, laboratory.view.to]") == [0, 60_000]
+    opened.press("+")
+    assert opened.value("laboratory.view.to - laboratory.view.from") == 30_000
+    opened.press(" ")
+    opened.wait_for("laboratory.player.at > 0")
+    opened.press(" ")
+    assert opened.value("laboratory.player.playing") is False
+
+
+def test_every_control_has_a_name(opened: Opened) -> None:
+    opened.open()
+    named = (
+        "each.labels && each.labels.length && each.labels[0].textContent.trim() || each.ariaLabel || each.textContent"
+    )
+    script = (
+        f"[...document.querySelectorAll('button, input, select, textarea')].filter(each => !({named}).trim()).length"
+    )
+    assert opened.value(script) == 0
+
+
+def test_a_poke_is_a_line_of_the_scenario_and_keeps_the_instant(opened: Opened) -> None:
+    opened.open()
+    opened.go(12_000)
+    before = opened.value("laboratory.recording.lines.filter(each => each.at < 12000)")
+    opened.value("[...document.querySelectorAll('#pokes button')].find(each => each.textContent === 'Kill -9').click()")
+    opened.wait_for("document.getElementById('poked').textContent && document.body.dataset.done === 'yes'")
+    assert "- {at: 12s, crash: {who: " in opened.value("document.getElementById('yaml').value")
+    assert opened.at == 12_000
+    assert opened.value("laboratory.recording.lines.filter(each => each.at < 12000)") == before
+    assert "is killed" in opened.value("laboratory.recording.lines.find(each => each.at === 12000).text")
+
+
+def test_a_mistake_in_the_yaml_is_shown_with_its_line(opened: Opened) -> None:
+    opened.open()
+    opened.value("document.getElementById('yaml').value += '  - {at: 5s, crsh: {who: x}}\\n'")
+    opened.value("document.getElementById('again').click()")
+    opened.wait_for("!document.getElementById('problem').hidden")
+    assert "line 10" in opened.value("document.getElementById('problem').textContent")
+    assert "is it crash?" in opened.value("document.getElementById('problem').textContent")
+    area = "document.getElementById('yaml')"
+    assert "crsh" in opened.value(f"{area}.value.slice({area}.selectionStart, {area}.selectionEnd)")
+
+
+def test_the_address_has_scenario_and_instant(opened: Opened) -> None:
+    opened.open()
+    opened.go(17_000)
+    opened.value("document.getElementById('share').click()")
+    opened.wait_for("location.hash.startsWith('#s=')")
+    fragment = opened.value("location.hash")
+    opened.open(fragment)
+    assert opened.at == 17_000
+    assert opened.value("document.getElementById('yaml').value") == SCENARIO
+
+
+@pytest.mark.parametrize(("width", "height"), [(360, 740), (1_920, 1_080)], ids=["phone", "wide"])
+def test_nothing_is_cut_off(opened: Opened, width: int, height: int) -> None:
+    opened.run(opened.page.resize(width, height, dark=width < 1_000))
+    opened.open()
+    opened.wait_for("document.getElementById('lanes').height > 100")
+    assert opened.value("document.documentElement.scrollWidth") <= width
+    drawn = opened.value(
+        "(() => { const c = document.getElementById('lanes'); const data = c.getContext('2d')"
+        ".getImageData(0, 0, c.width, c.height).data; const seen = new Set(); for (let i = 0; i < data.length;"
+        " i += 400) seen.add(data[i] << 16 | data[i + 1] << 8 | data[i + 2]); return seen.size; })()"
+    )
+    assert drawn > 5
+    assert json.loads(opened.value("JSON.stringify(laboratory.recording.done)"))
