@@ -84,7 +84,8 @@ function names(c, view, plan) {
     c.fillText(node.name, view.left - 10, plan.top.get(node.name) + 13, view.left - 14);
     c.font = FONT;
     c.fillStyle = colour("soft");
-    c.fillText("coordinator", view.left - 10, plan.top.get(node.name) + 28, view.left - 14);
+    const leads = plan.groups.some(group => group.byNode.has(node.name));
+    c.fillText(leads ? "coordinator" : "node", view.left - 10, plan.top.get(node.name) + 28, view.left - 14);
   }
   c.fillStyle = colour("ink");
   c.font = "12px system-ui, sans-serif";
@@ -136,7 +137,7 @@ function drawNode(c, recording, view, plan, node) {
       if (part.generation > 0) c.fillRect(x, top + 11, width, 3);
       const name = plan.groups.length > 1 ? `${group.name} ` : "";
       const lasts = part.end === Infinity || part.state === "Stable" ? "" : `, ${span(part.end - part.start)}`;
-      const texts = [`${name}${part.state}${lasts} · generation ${part.generation}`, `${name}${part.state}${lasts}`, part.state];
+      const texts = [`${name}${part.state}${lasts} · ${group.isConsumer ? "epoch" : "generation"} ${part.generation}`, `${name}${part.state}${lasts}`, part.state];
       const text = texts.find(each => c.measureText(each).width < width - 8);
       if (text) label(c, text, x, width, top + 6, colour("ink"));
     }
@@ -290,7 +291,7 @@ function arrow(c, row, view, how) {
   const { from, to } = how, ink = inkOf(row);
   const sent = view.x(row.sent), arrived = row.arrived < 0 ? null : view.x(row.arrived);
   c.strokeStyle = c.fillStyle = ink;
-  c.globalAlpha = row.minor ? 0.35 : row.error === "REBALANCE_IN_PROGRESS" && !how.closeUp ? 0.3 : 0.8;
+  c.globalAlpha = row.minor || row.api === "FindCoordinator" ? 0.35 : row.error === "REBALANCE_IN_PROGRESS" && !how.closeUp ? 0.3 : 0.8;
   c.setLineDash(row.held ? [2, 3] : []);
   if (arrived === null) {
     const isLost = row.fate === FATE.LOST_REQUEST || row.fate === FATE.DISCONNECTED || row.fate === FATE.TIMEOUT;

@@ -120,9 +120,15 @@ async function ask() {
 function drawState() {
   if (!shown) return;
   const group = $("group").value;
-  drawWords($("words"), shown.at, (shown.words && shown.words[group]) || [], atTheEnd(group));
+  drawWords($("words"), shown.at, (shown.words && shown.words[group]) || [], justBefore(shown.at), atTheEnd(group));
   drawGroup($("now"), shown, group);
   document.body.dataset.at = shown.at;
+}
+
+/** The last lines before an instant, if they are not long ago. */
+function justBefore(at) {
+  const end = after(recording.lines, at, each => each.at);
+  return recording.lines.slice(Math.max(0, end - 3), end).filter(each => at - each.at <= 3000).reverse();
 }
 
 /** At the end of the run: what it says in numbers, and the answer to its question. */

@@ -104,8 +104,11 @@ function logList(log) {
 }
 
 /** The sentences for an instant. */
-export function drawWords(element, at, sentences, done) {
+export function drawWords(element, at, sentences, just, done) {
   const texts = sentences.map(text => make("p", "", text));
+  for (const line of just) {
+    texts.push(make("p", "just", make("time", "", at === line.at ? "now" : `${span(at - line.at)} ago`), line.text.replace(/^\* /, "")));
+  }
   element.replaceChildren(...texts);
   element.dataset.at = at;
   if (done) element.append(done);

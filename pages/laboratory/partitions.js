@@ -13,8 +13,6 @@ export function layout(recording) {
   return { rows, rowHeight, top: TOP, height: TOP + rows.length * rowHeight + AXIS };
 }
 
-const number = client => client.slice(client.lastIndexOf("-") + 1);
-
 export function draw(c, recording, view, plan) {
   c.clearRect(0, 0, view.width, plan.height);
   c.font = "11px system-ui, sans-serif";
@@ -94,7 +92,8 @@ function owned(c, recording, view, part, end, y, high) {
   if (x > view.left) c.fillRect(x - 0.5, y, 1, high);
   if (high >= 10 && to - x > 12) {
     c.fillStyle = "#fff";
-    c.fillText(to - x > 90 ? part.client : number(part.client), x + 4, y + high / 2 + 0.5, to - x - 6);
+    const text = [part.client, part.client.slice(member ? member.group.length + 1 : 0)].find(each => c.measureText(each).width < to - x - 6);
+    if (text) c.fillText(text, x + 4, y + high / 2 + 0.5);
   }
 }
 

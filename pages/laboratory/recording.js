@@ -88,6 +88,7 @@ export class Recording {
       actor.up.add(at, { isUp: what === "up", why });
       if (what === "down") {
         actor.members.add(at, { state: "DOWN", generation: -1 });
+        for (const group of this.groups.values()) if (group.byNode.has(name)) group.byNode.get(name).add(at, { state: "Dead", generation: -1 });
         for (const each of actor.spells) each.end = Math.min(each.end, at);
       }
     } else if (what === "healed") {
@@ -100,6 +101,7 @@ export class Recording {
 
   group(at, group, node, state, generation) {
     if (!this.groups.has(group)) this.groups.set(group, { name: group, byNode: new Map() });
+    if (state === "Assigning" || state === "Reconciling") this.groups.get(group).isConsumer = true;
     const nodes = this.groups.get(group).byNode;
     if (!nodes.has(node)) nodes.set(node, new Parts());
     nodes.get(node).add(at, { state, generation });

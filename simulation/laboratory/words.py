@@ -166,7 +166,7 @@ class _Speaker:
 
     def _because(self, member: dict[str, Any]) -> str:
         trouble = self._trouble(member["clientId"])
-        return f", and does not: {trouble}" if trouble else ", and says so with a heartbeat"
+        return f", and does not: {trouble}" if trouble else ", and confirms it with its next heartbeat"
 
     def _unnoticed(self, member: dict[str, Any]) -> str:
         """What is wrong with a member of which the coordinator has seen nothing."""
