@@ -54,7 +54,9 @@ function outside(c, recording, view) {
     c.moveTo(x - 4, OUTSIDE - 8); c.lineTo(x + 4, OUTSIDE - 8); c.lineTo(x, OUTSIDE - 2);
     c.fill();
     const room = (next ? view.x(next.at) : view.width) - x - 14, text = line.text.replace(/^\* /, "");
-    const fitting = c.measureText(text).width <= room ? text : shortened(c, text, room);
+    const wide = c.measureText(text).width, isLeft = wide > room && x - 14 - wide > free && x - 14 - wide > view.left;
+    if (isLeft) { c.fillText(text, x - 7 - wide, OUTSIDE - 6); free = x + 6; return; }
+    const fitting = wide <= room ? text : shortened(c, text, room);
     if (x > free && fitting) {
       c.fillText(fitting, x + 7, OUTSIDE - 6);
       free = x + 7 + c.measureText(fitting).width;

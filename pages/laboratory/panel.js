@@ -20,7 +20,7 @@ function timer(name, due, at, whole) {
   const left = Math.max(0, due - at);
   const fill = make("i");
   fill.style.width = `${Math.min(100, left / Math.max(1, whole) * 100)}%`;
-  const row = make("div", `timer${left < whole * 0.25 ? " low" : ""}`, make("span", "", name), make("b", "", fill), make("em", "", span(left)));
+  const row = make("div", `timer ${name === "heartbeat" ? name : left < whole * 0.25 ? "low" : ""}`, make("span", "", name), make("b", "", fill), make("em", "", span(left)));
   row.title = `${name}: fires at ${clock(due, true)}`;
   return row;
 }

@@ -9,7 +9,7 @@ const TOP = 16;
 
 export function layout(recording) {
   const rows = recording.sortedPartitions();
-  const rowHeight = Math.max(2, Math.min(20, Math.floor(260 / Math.max(1, rows.length))));
+  const rowHeight = Math.max(2, Math.min(20, Math.floor(380 / Math.max(1, rows.length))));
   return { rows, rowHeight, top: TOP, height: TOP + rows.length * rowHeight + AXIS };
 }
 
@@ -87,17 +87,23 @@ function owned(c, recording, view, part, end, y, high) {
     const a = Math.max(x, view.x(state.start)), b = Math.min(to, view.x(Math.min(state.end, end)));
     c.fillStyle = ofGeneration(known || 0);
     c.fillRect(a, y, Math.max(1, b - a), high);
+    if (high >= 8) name(c, part.client, member, a, b - a, y + high / 2 + 0.5, high);
   }
   c.fillStyle = colour("card");
   if (x > view.left) c.fillRect(x - 0.5, y, 1, high);
-  if (high >= 10 && to - x > 12) {
-    c.fillStyle = "#fff";
-    const text = [part.client, part.client.slice(member ? member.group.length + 1 : 0)].find(each => c.measureText(each).width < to - x - 6);
-    if (text) c.fillText(text, x + 4, y + high / 2 + 0.5);
-  }
+}
+
+/** The owner's name, or its number within the group, where there is room for it. */
+function name(c, client, member, x, room, y, high) {
+  if (room < 12) return;
+  c.font = high < 11 ? "9px system-ui, sans-serif" : "11px system-ui, sans-serif";
+  const text = [client, client.slice(member.group.length + 1)].find(each => c.measureText(each).width < room - 8);
+  c.fillStyle = "#fff";
+  if (text) c.fillText(text, x + 4, y);
 }
 
 function axis(c, view, bottom) {
+  c.font = "11px system-ui, sans-serif";
   const { every, found } = view.ticks();
   c.fillStyle = colour("soft");
   for (const at of found) {
