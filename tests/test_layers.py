@@ -305,10 +305,7 @@ MAY_IMPORT = {
         *(*OBSERVED, *PLAYED, "journal.formatting", "coordinator.core", "client.core.group.describe"),
         *("client.core.inputs", "simulation.laboratory", "simulation.output"),
     ),
-    "simulation.web": (
-        *("pages", "coordinator.service.http.access", "coordinator.service.http.problems"),
-        *("simulation.laboratory", "simulation.scenario.reading"),
-    ),
+    "simulation.web": ("pages", "coordinator.service.http", "simulation.laboratory", "simulation.scenario.reading"),
     "simulation.commands": ("protocol.printable", "journal.segments", "simulation"),
     "simulation.search": (
         *(*OBSERVED, *PLAYED, "transcript", "coordinator.core", "client.assignors.cooperative_sticky"),
