@@ -8,25 +8,22 @@ and prints a line of JSON as its life does. The table is written to docs/clients
 
 from __future__ import annotations
 
-import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import jwt
 
 from conformance.clients.node import Node, running
-from conformance.clients.programs import CLIENTS, HERE, JAVA, PYTHON, class_path, go_life, javascript_life
-from conformance.clients.results import DOCUMENT, ROOT
+from conformance.clients.programs import HERE, JAVA, PYTHON, class_path, go_life, javascript_life
+from conformance.clients.step_table import StepTable, play
 from tests.certificates import Authority, KeyPair
 
 LOGINS: Final = (
@@ -43,9 +40,7 @@ LOGINS: Final = (
     "refused: mechanism that is not enabled",
     "refused: expired certificate of the broker",
 )
-RESULTS: Final = HERE / "logins.jsonl"
-BEGIN: Final = "<!-- written by make client-logins -->\n"
-END: Final = "<!-- end of what make client-logins writes -->\n"
+TABLE: Final = StepTable("client-logins", "login", LOGINS, HERE / "logins.jsonl")
 SECONDS: Final = 600.0
 
 _REFUSED: Final = "refused: "
@@ -149,60 +144,14 @@ def run_client(name: str, version: str) -> bool:
     """Let a client log in by each way, print how it went, and keep the results."""
     command = PROGRAMS[name]()
     with logins() as file:
-        done = subprocess.run(
-            [*command, str(file)], cwd=ROOT, capture_output=True, text=True, check=False, timeout=SECONDS
-        )
-    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    if not lines:
-        raise RuntimeError(f"{name} printed no login: {(done.stdout + done.stderr)[-2000:]}")
+        lines = play([*command, str(file)], SECONDS)
     problems = {line["step"]: judged(line["step"], line["problem"]) for line in lines}
     for line in lines:
         said = f" ({line['problem'][:150]})" if line["step"].startswith(_REFUSED) else ""
         print(f"{name} {version}  {line['step']}: {problems[line['step']] or 'passed'}{said}", flush=True)
-    day = datetime.now(UTC).date().isoformat()
-    kept = [each for each in read_results() if each["client"] != name]
-    kept.append({"client": name, "version": version, "day": day, "problems": problems})
-    kept.sort(key=lambda each: each["client"].lower())
-    RESULTS.write_text("".join(f"{json.dumps(each)}\n" for each in kept))
+    TABLE.keep(name, version, problems)
     return not any(problems.values())
 
 
-def read_results() -> list[dict[str, Any]]:
-    """The results of each client, which are by the names of the logins."""
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
-
-
-def table() -> str:
-    """The logins of all clients beside each other, and what did not pass."""
-    kept = read_results()
-    rows = [["login", *(each["client"] for each in kept)], ["---"] * (len(kept) + 1)]
-    rows += [[title, *(each[title] for each in kept)] for title in ("version", "day")]
-    rows += [[name, *(_cell(each["problems"].get(name)) for each in kept)] for name in LOGINS]
-    text = "".join(f"| {' | '.join(row)} |\n" for row in rows)
-    failed = [(each["client"], *pair) for each in kept for pair in each["problems"].items() if pair[1]]
-    if failed:
-        text += "\n" + "".join(f"- {client}, {name}: {problem}\n" for client, name, problem in failed)
-    return text
-
-
-def write_table() -> None:
-    """Put the table into the document."""
-    before, rest = DOCUMENT.read_text().split(BEGIN)
-    DOCUMENT.write_text(f"{before}{BEGIN}\n{table()}\n{END}{rest.split(END)[1]}")
-
-
-def _cell(problem: str | None) -> str:
-    return "–" if problem is None else "**failed**" if problem else "passed"
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m conformance.clients.logins")
-    parser.add_argument("client", nargs="*", choices=[*PROGRAMS, []], metavar="CLIENT", help="all without any")
-    wanted = parser.parse_args().client or list(PROGRAMS)
-    good = [run_client(client.name, client.version) for client in CLIENTS if client.name in wanted]
-    write_table()
-    return 0 if all(good) else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(TABLE.run("conformance.clients.logins", PROGRAMS, run_client))

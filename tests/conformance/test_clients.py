@@ -25,18 +25,18 @@ def test_the_tables_are_those_of_the_results() -> None:
 
 
 def test_the_table_of_logins_is_that_of_its_results() -> None:
-    written = TEXTS["docs/clients.md"].split(logins.BEGIN)[1].split(logins.END)[0]
-    assert written == f"\n{logins.table()}\n"
+    written = TEXTS["docs/clients.md"].split(logins.TABLE.begin)[1].split(logins.TABLE.end)[0]
+    assert written == f"\n{logins.TABLE.text()}\n"
 
 
 def test_the_table_of_consumer_groups_is_that_of_its_results() -> None:
-    written = TEXTS["docs/clients.md"].split(consumer_groups.BEGIN)[1].split(consumer_groups.END)[0]
-    assert written == f"\n{consumer_groups.table()}\n"
+    written = TEXTS["docs/clients.md"].split(consumer_groups.TABLE.begin)[1].split(consumer_groups.TABLE.end)[0]
+    assert written == f"\n{consumer_groups.TABLE.text()}\n"
 
 
 @pytest.mark.parametrize("client", list(consumer_groups.PROGRAMS))
 def test_each_client_of_the_consumer_protocol_went_through_its_steps(client: str) -> None:
-    (found,) = (each for each in consumer_groups.read_results() if each["client"] == client)
+    (found,) = (each for each in consumer_groups.TABLE.read() if each["client"] == client)
     (version_now,) = (each.version for each in CLIENTS if each.name == client)
     assert found["version"] == version_now
     lacks = consumer_groups.LACKS.get(client, ())
@@ -45,7 +45,7 @@ def test_each_client_of_the_consumer_protocol_went_through_its_steps(client: str
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda each: str(each.name))
 def test_each_client_logged_in_by_each_mechanism(client: Client) -> None:
-    (found,) = (each for each in logins.read_results() if each["client"] == client.name)
+    (found,) = (each for each in logins.TABLE.read() if each["client"] == client.name)
     assert found["version"] == client.version
     assert found["problems"] == dict.fromkeys(logins.LOGINS, "")
 
