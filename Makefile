@@ -175,6 +175,11 @@ incident: $(CONFORMANCE)/.installed
 conformance-others: $(CONFORMANCE)/.installed
 	PYTHONPATH=src $(CONFORMANCE)/bin/python -m conformance.emulators
 
+# A real Kafka under the eyes of rejoin watch --bootstrap-server; it wants Maven and Java.
+.PHONY: watch-kafka
+watch-kafka: setup
+	$(RUN) -m conformance.watched_kafka
+
 # The Grafana dashboard, read with Grafana's own models (grafana-foundation-sdk from PyPI, in a folder of its own).
 .PHONY: dashboard
 dashboard: setup

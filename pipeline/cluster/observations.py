@@ -26,6 +26,8 @@ LIVE_CLUSTER: Final = "cluster"
 """The source of what was seen from outside."""
 REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 MOST_REBALANCES: Final = 2_000
+LONGEST_GAP_MS: Final = 120_000
+"""Looks that lie further apart have a pause of the watch between them."""
 _CHAIN_GAP_MS: Final = 60_000
 
 
@@ -113,8 +115,9 @@ class ObservedGroup:
             changed = came or gone or moved or (before.epoch is not None and before.epoch != look.epoch)
             if not changed or look.state not in ("Stable", "Empty"):
                 return None
-            # It began and ended between two looks.
-            self.open = self._begun(before.at_ms, before, look, came, gone)
+            # It began and ended between two looks; after a pause of the watch it is not known when.
+            began_at_ms = before.at_ms if look.at_ms - before.at_ms <= LONGEST_GAP_MS else look.at_ms
+            self.open = self._begun(began_at_ms, before, look, came, gone)
         else:
             _name_cause(self.open, came, gone)
         return self._ended(look, moved)
@@ -235,6 +238,11 @@ class ObservedGroup:
             rows.append({name: value for name, value in self.open.items() if name != "owners_before"})
         return GroupStory(self.status(), rows, self.findings(), self.names(), list(notes))
 
+    def progress_rows(self) -> list[Row]:
+        """How the offsets of partitions with an owner move."""
+        rows = (each.as_row(partition) for partition, each in sorted(self.progress.items()))
+        return [row for row in rows if row is not None]
+
     def findings(self) -> list[Row]:
         """What the rules find, the worst first."""
         if self.last is None:
@@ -246,11 +254,7 @@ class ObservedGroup:
             "rebalance": [{**row, "chain_length": lengths[row["chain"]]} for row in self.rebalances],
             "session": [*self.ended, *self.sessions.values()],
             "balance": list(self.balances),
-            "progress": [
-                owned
-                for partition, each in sorted(self.progress.items())
-                if (owned := each.as_row(partition)) is not None
-            ],
+            "progress": self.progress_rows(),
         }
         run = RunContext(run_id=self.run_id, end_ms=self.last.at_ms)
         return list(rows_of(GroupHistory.of(run, self.group_id, rows)))

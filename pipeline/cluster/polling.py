@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
-from rejoin.client.admin import Admin, GroupDescription
+from rejoin.client.admin import MOVED, Admin, GroupDescription
 from rejoin.client.commands.setting_options import WrongOption, security_from
 from rejoin.client.core.errors import CodedError, KafkaError
 from rejoin.client.core.inputs import OffsetReset
@@ -49,11 +49,18 @@ class ClusterPoller:
         self._wanted = wanted
         self._now = now
 
+    @property
+    def is_restricted(self) -> bool:
+        """Whether only some groups are looked at."""
+        return bool(self._wanted)
+
     async def group_ids(self) -> tuple[list[str], list[str]]:
         """The groups there are, and what nodes that did not answer say. Raises ClusterProblem."""
         try:
             listing = await self._admin.list_reachable_groups()
         except KafkaError as problem:
+            if isinstance(problem, CodedError) and problem.error in MOVED:
+                return [], [f"{self._servers}: {_text(problem)}"]
             raise self._problem(problem) from None
         found = [group.group_id for group in listing.groups]
         return [each for each in found if not self._wanted or each in self._wanted], list(listing.unanswered)

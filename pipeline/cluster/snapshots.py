@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from rejoin.protocol.types import TopicPartition
@@ -64,6 +64,10 @@ class ClusterGroup:
         """Of all partitions; none where no partition has one."""
         lags = [each.lag for each in self.offsets.values() if each.lag is not None]
         return sum(lags) if lags else None
+
+    def looks_like(self, other: ClusterGroup) -> bool:
+        """Whether only offsets differ."""
+        return replace(self, at_ms=0, offsets={}) == replace(other, at_ms=0, offsets={})
 
     def as_row(self) -> Row:
         """As JSON."""

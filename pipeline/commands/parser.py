@@ -56,9 +56,14 @@ def watch(
     *,
     from_: Annotated[tuple[str, ...], Parameter(name="--from", negative="", show_default=False)] = (),
     journal: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
+    bootstrap_server: Annotated[str | None, Parameter(name=("--bootstrap-server", "--bootstrap"))] = None,
+    command_config: Path | None = None,
+    group: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    log: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
+    timezone: str = "UTC",
     out: Path | None = None,
     once: Annotated[bool, Parameter(negative=())] = False,
-    every: float = 1.0,
+    every: float | None = None,
     lost: Literal["skip", "fail"] = "skip",
     master: str | None = None,
 ) -> int:
@@ -72,21 +77,33 @@ def watch(
         A coordinator to follow, http://HOST:PORT. May be given several times, for all nodes of a cluster.
     journal
         A folder of journals to follow instead. Segments are read once they are closed.
+    bootstrap_server
+        Any Kafka cluster to follow instead, HOST:PORT, several with commas: its groups are looked at again and again
+        over Kafka's protocol, which changes nothing there.
+    command_config
+        With --bootstrap-server: properties file with security.protocol, sasl.mechanism and so on.
+    group
+        With --bootstrap-server: look at this group alone; may be given several times.
+    log
+        With --bootstrap-server: a broker's server.log, which is read on as it grows; may be given several times.
+    timezone
+        Time zone of the logs, such as Europe/Berlin.
     out
         Folder for the tables and the progress. Without it nothing is kept.
     once
         Read what there is now, write the tables, and exit.
     every
-        Seconds between polls.
+        Seconds between polls; the default is 1, and 5 for --bootstrap-server.
     lost
         What to do when a service has lost events that were not read yet, as after a restart without a journal: skip
         says so in the quarantine and goes on, fail ends with an error.
     master
         Spark master: local[N] or spark://HOST:PORT; all cores of this machine without it.
     """
-    from rejoin.pipeline.commands.watch import run  # noqa: PLC0415
+    from rejoin.pipeline.commands.watch_options import WatchOptions, run  # noqa: PLC0415
 
-    return run(from_=from_, journal=journal, out=out, once=once, every=every, lost=lost, master=master)
+    of_cluster = (bootstrap_server, command_config, group, log, timezone)
+    return run(WatchOptions(from_, journal, *of_cluster, out, once, every, lost, master))
 
 
 def why(

@@ -114,7 +114,7 @@ def _checked(
     """The services to follow, each once; none where folders are followed. Raises BadOption and ValueError."""
     found = list(dict.fromkeys(normal(url) for url in urls))
     if bool(found) == bool(folders):
-        raise ValueError("give --from http://HOST:PORT, or --journal FOLDER, and not both")
+        raise ValueError("give --from http://HOST:PORT, --journal FOLDER or --bootstrap-server HOST:PORT, and only one")
     missing = [str(folder) for folder in folders if not folder.is_dir()]
     if missing:
         raise ValueError(f"{missing[0]}: no such folder; expected one in which journals are written")

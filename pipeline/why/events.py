@@ -6,6 +6,7 @@ The rules are those of a report. Costs are upper bounds, since only the journals
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Final
 
 import pyarrow as pa
@@ -44,8 +45,10 @@ def events_of(lines: Sequence[str]) -> tuple[list[Row], int]:
     return sorted(rows, key=lambda row: (row["at_ms"], row["node"], row["seq"])), others.num_rows
 
 
-def findings_of(group_id: str, events: Sequence[Row], rebalances: Sequence[Row], end_ms: int) -> list[Row]:
-    """What the rules find in a group's events, the worst first."""
+def findings_of(
+    group_id: str, events: Sequence[Row], rebalances: Sequence[Row], end_ms: int, progress: Sequence[Row] = ()
+) -> list[Row]:
+    """What the rules find in a group's events, and in how its offsets move, the worst first."""
     if not events:
         return []
     nodes = {row["node"] for row in events}
@@ -55,6 +58,7 @@ def findings_of(group_id: str, events: Sequence[Row], rebalances: Sequence[Row],
         "session": sessions_of(group_id, events),
         "balance": list(_balances(group_id, events)),
         "owned": _first_owners(group_id, events),
+        "progress": progress,
         "event": [row for row in events if row["event"] in READ_ONE_BY_ONE and row["group_id"] in (group_id, None)],
     }
     return list(rows_of(GroupHistory.of(run, group_id, rows)))
@@ -130,7 +134,7 @@ def _balances(group_id: str, events: Sequence[Row]) -> Iterator[Row]:
         for row in events
         if row["event"] == "rebalance_completed" and row["group_id"] == group_id and row["owned_after"] is not None
     ]
-    for row, following in zip(done, [*done[1:], None], strict=True):
+    for row, following in zip_longest(done, done[1:]):
         counts = dict.fromkeys(row["members"] or (), 0)
         for owned in row["owned_after"]:
             counts[owned["member_id"]] = counts.get(owned["member_id"], 0) + 1

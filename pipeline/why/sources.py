@@ -22,6 +22,12 @@ def open_source(
             raise SourceProblem(
                 f"{folder}: no such folder; expected one that rejoin report or rejoin watch wrote{hint}"
             )
+        from rejoin.pipeline.cluster.store import is_watched  # noqa: PLC0415
+
+        if is_watched(folder):
+            from rejoin.pipeline.why.watched import WatchedSource  # noqa: PLC0415
+
+            return WatchedSource(folder)
         from rejoin.pipeline.why.tables import TablesSource  # noqa: PLC0415
 
         return TablesSource(folder)

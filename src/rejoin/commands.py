@@ -169,6 +169,7 @@ COMMANDS: Final = {
             "rejoin watch --from http://127.0.0.1:9095",
             "rejoin watch --from http://127.0.0.1:9095 --out out/watch --once",
             "rejoin watch --journal out/journal --out out/watch",
+            "rejoin watch --bootstrap-server localhost:9092 --out out/watch",
         ),
         {
             0: "stopped by Ctrl-C, or done with --once",

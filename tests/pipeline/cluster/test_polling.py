@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from rejoin.client import Consumer, TopicPartition
+from rejoin.client.admin import Admin, GroupListing
+from rejoin.client.core.errors import CodedError
 from rejoin.coordinator.testing import GroupCoordinator, running
-from rejoin.pipeline.cluster.polling import ClusterProblem, Look, polling
+from rejoin.pipeline.cluster.polling import ClusterPoller, ClusterProblem, Look, polling
 from rejoin.pipeline.cluster.snapshots import PartitionOffsets
 from rejoin.pipeline.why.cluster import ClusterSource
 from rejoin.pipeline.why.story import SourceProblem
+from rejoin.protocol.errors import ErrorCode
 
 QUICK: dict[str, Any] = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "fetch_max_wait_ms": 20}
 
@@ -75,3 +79,18 @@ async def test_an_address_that_is_none() -> None:
     with pytest.raises(ClusterProblem, match="expected"):
         async with polling("http://127.0.0.1:1,127.0.0.1:2"):
             raise AssertionError
+
+
+class LoadingAdmin(Admin):
+    """Of a cluster whose coordinators are loading."""
+
+    def __init__(self) -> None:
+        pass
+
+    async def list_reachable_groups(self, states: Sequence[str] = (), types: Sequence[str] = ()) -> GroupListing:
+        raise CodedError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+
+async def test_a_coordinator_that_loads_is_said_and_asked_again() -> None:
+    look = await ClusterPoller(LoadingAdmin(), "h:1").look()
+    assert (look.groups, look.problems) == ({}, ["h:1: COORDINATOR_LOAD_IN_PROGRESS"])

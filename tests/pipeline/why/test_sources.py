@@ -138,3 +138,11 @@ def test_a_running_coordinator(gallery_report: Path, capsys: pytest.CaptureFixtu
 def test_a_coordinator_that_is_not_there(unused_tcp_port: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert why("orders", bootstrap_server=f"http://127.0.0.1:{unused_tcp_port}") == 2
     assert "does not answer: connection refused" in capsys.readouterr().err
+
+
+def test_a_group_whose_first_rebalance_goes_on(gallery_report: Path) -> None:
+    events = events_from(gallery_report, "flapping_consumer")
+    until = next(number for number, row in enumerate(events) if row["event"] == "rebalance_completed")
+    rows = rebalances_of("orders-app", events[:until])
+    assert [row["outcome"] for row in rows] == ["open"]
+    assert findings_of("orders-app", events[:until], rows, events[until]["at_ms"]) == []

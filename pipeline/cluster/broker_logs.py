@@ -1,0 +1,88 @@
+"""Brokers' logs beside the looks at a cluster: they are read on as they grow, and say why groups rebalance."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from rejoin.pipeline.reading.broker_logs.reconstruction import reconstruct_group
+from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
+from rejoin.pipeline.reading.broker_logs.tables import node_of
+from rejoin.pipeline.schemas import BROKER_LOG, EVENTS
+
+MOST_STATEMENTS: Final = 20_000
+"""Of a group; older ones are forgotten."""
+_AT_ONCE_BYTES: Final = 16 * 2**20
+
+Row = dict[str, Any]
+
+
+class LogTail:
+    """One log. It is read from its beginning, and from there again when it is rotated."""
+
+    def __init__(self, path: Path, zone: ZoneInfo) -> None:
+        self._path = path
+        self._zone = zone
+        self._file = LogFile(str(path), node_of(str(path)), zone)
+        self._position = 0
+        self._inode: int | None = None
+
+    def read_on(self) -> list[Statement]:
+        """The statements of the whole lines that have come since. Raises OSError."""
+        with self._path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            if self._inode not in (None, status.st_ino) or status.st_size < self._position:
+                self._position = 0
+            self._inode = status.st_ino
+            file.seek(self._position)
+            data = file.read(_AT_ONCE_BYTES)
+        whole = data[: data.rfind(b"\n") + 1]
+        if not whole and len(data) == _AT_ONCE_BYTES:
+            whole = data
+        self._position += len(whole)
+        found = self._file.statements(whole.splitlines(keepends=True))
+        return [each for each in found if isinstance(each, Statement)]
+
+
+class LogTails:
+    """Several logs, of all brokers of a cluster."""
+
+    def __init__(self, paths: Sequence[Path], timezone: str = "UTC") -> None:
+        zone = ZoneInfo(timezone)
+        self._tails = [LogTail(path, zone) for path in paths]
+        self._statements: dict[str, list[Statement]] = defaultdict(list)
+        self._events: dict[str, list[Row]] = {}
+
+    def read_on(self) -> list[str]:
+        """Take in what has come; what is wrong with a log."""
+        problems = []
+        for tail in self._tails:
+            try:
+                found = tail.read_on()
+            except OSError as problem:
+                problems.append(f"{problem.filename}: {problem.strerror}; it is read again")
+                continue
+            for statement in found:
+                if statement.group is not None:
+                    mine = self._statements[statement.group]
+                    mine.append(statement)
+                    del mine[:-MOST_STATEMENTS]
+                    self._events.pop(statement.group, None)
+        return problems
+
+    def events(self, group_id: str) -> list[Row]:
+        """Rows of the table ``events`` about a group, in the order of time."""
+        if group_id not in self._statements:
+            return []
+        if group_id not in self._events:
+            in_order = sorted(self._statements[group_id], key=lambda each: each.order_ms)
+            none = dict.fromkeys(EVENTS.fieldNames())
+            self._events[group_id] = [
+                {**none, "run_id": "logs", "source": BROKER_LOG, "seq": number, **row}
+                for number, row in enumerate(reconstruct_group(group_id, in_order), 1)
+            ]
+        return self._events[group_id]

@@ -1,0 +1,130 @@
+"""What a watch of a cluster keeps on disk: looks at its groups, one JSON line each, by day.
+
+A look is kept when anything but offsets has changed, with the one before it, and else once in :data:`KEPT_EVERY_MS`.
+So the same conclusions are drawn from what is kept as while it was watched, and a day of a quiet group is small.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from rejoin.journal.file_lock import FileLock, FileLocked
+from rejoin.pipeline.cluster.observations import ObservedGroup
+from rejoin.pipeline.cluster.snapshots import ClusterGroup
+
+KEPT_EVERY_MS: Final = 60_000
+ABOUT: Final = "cluster.json"
+_VERSION: Final = 1
+_LOOKS: Final = "looks"
+
+
+class WatchFolderProblem(Exception):
+    """The folder cannot be used as it is; the text says why and what to do."""
+
+
+class ClusterStore:
+    """A folder of one watch."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._kept: dict[str, ClusterGroup] = {}
+        self._last: dict[str, ClusterGroup] = {}
+
+    @contextmanager
+    def held(self, servers: str) -> Iterator[None]:
+        """Be the only writer here. Raises WatchFolderProblem."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.folder / ".lock")
+        except FileLocked:
+            raise WatchFolderProblem(f"{self.folder} is being written by another process; give another one") from None
+        except OSError as problem:
+            raise WatchFolderProblem(f"{self.folder} cannot be written: {problem.strerror}; give another one") from None
+        try:
+            self._check(servers)
+            yield
+        finally:
+            lock.release()
+
+    def _check(self, servers: str) -> None:
+        path = self.folder / ABOUT
+        if path.exists():
+            version = about(self.folder).get("version")
+            if version != _VERSION:
+                raise WatchFolderProblem(f"{path} is of version {version}, expected {_VERSION}; give another folder")
+        elif any(each.name != ".lock" for each in self.folder.iterdir()):
+            raise WatchFolderProblem(f"{self.folder} holds something else already; give an empty folder")
+        path.write_text(json.dumps({"version": _VERSION, "servers": servers}) + "\n", encoding="utf-8")
+
+    def observed(self) -> dict[str, ObservedGroup]:
+        """The groups as they were left; what is kept from now on goes on from there."""
+        groups: dict[str, ObservedGroup] = {}
+        for look in read_looks(self.folder):
+            groups.setdefault(look.group_id, ObservedGroup(look.group_id, str(self.folder))).follow(look)
+            self._kept[look.group_id] = self._last[look.group_id] = look
+        return groups
+
+    def keep(self, looks: list[ClusterGroup]) -> None:
+        """Write down what is worth it. Raises OSError."""
+        lines: dict[str, list[str]] = {}
+        for look in looks:
+            before = self._last.get(look.group_id)
+            kept = self._kept.get(look.group_id)
+            self._last[look.group_id] = look
+            changed = before is None or not look.looks_like(before)
+            if not changed and kept is not None and look.at_ms - kept.at_ms < KEPT_EVERY_MS:
+                continue
+            for each in (before, look) if changed and before is not None and before is not kept else (look,):
+                day = f"{datetime.fromtimestamp(each.at_ms / 1_000, UTC):%Y-%m-%d}"
+                lines.setdefault(day, []).append(json.dumps(each.as_row(), ensure_ascii=False, separators=(",", ":")))
+            self._kept[look.group_id] = look
+        for day, rows in lines.items():
+            path = self.folder / f"{_LOOKS}-{day}.jsonl"
+            # A line that a kill cut short is ended, so that the next one is whole.
+            begin = "\n" if _is_cut(path) else ""
+            with path.open("a", encoding="utf-8") as file:
+                file.write(begin + "\n".join(rows) + "\n")
+
+
+def is_watched(folder: Path) -> bool:
+    """Whether a folder was written by the watch of a cluster."""
+    return (folder / ABOUT).is_file()
+
+
+def about(folder: Path) -> dict[str, Any]:
+    """What the folder says of itself. Raises WatchFolderProblem."""
+    try:
+        found = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise WatchFolderProblem(f"{folder / ABOUT} cannot be read; the folder is damaged, give another one") from None
+    return found if isinstance(found, dict) else {}
+
+
+def read_looks(folder: Path, group_id: str | None = None) -> Iterator[ClusterGroup]:
+    """The looks that were kept, of one group or of all, in the order of time. Lines that are none are left out."""
+    for path in sorted(folder.glob(f"{_LOOKS}-*.jsonl")):
+        with path.open(encoding="utf-8", errors="replace") as file:
+            for line in file:
+                try:
+                    look = ClusterGroup.of_row(json.loads(line))
+                except (ValueError, KeyError, TypeError, AttributeError):
+                    continue
+                if group_id is None or look.group_id == group_id:
+                    yield look
+
+
+def _is_cut(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            if file.seek(0, os.SEEK_END) == 0:
+                return False
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) != b"\n"
+    except FileNotFoundError:
+        return False

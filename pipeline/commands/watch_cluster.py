@@ -1,0 +1,99 @@
+"""``rejoin watch --bootstrap-server``: follow a real cluster over Kafka's protocol, without Spark."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from rich.console import Console
+
+from rejoin.pipeline.cluster.broker_logs import LogTails
+from rejoin.pipeline.cluster.polling import ClusterProblem, polling
+from rejoin.pipeline.cluster.screen import Screen
+from rejoin.pipeline.cluster.store import ClusterStore, WatchFolderProblem
+from rejoin.pipeline.cluster.watching import ClusterWatch
+from rejoin.pipeline.commands.interrupts import interrupts
+from rejoin.pipeline.commands.options import BadOption, check_out
+
+EVERY_SECONDS: Final = 5.0
+
+
+def run(
+    *,
+    servers: str,
+    config: Path | None,
+    groups: Sequence[str],
+    logs: Sequence[Path],
+    timezone: str,
+    out: Path | None,
+    once: bool,
+    every: float | None,
+) -> int:
+    """Follow until stopped, or look once. Options as in ``parser``; returns the exit code."""
+    console, errors = Console(highlight=False), Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+    try:
+        seconds = EVERY_SECONDS if every is None else every
+        tails = _checked(logs, timezone, out, seconds)
+        with interrupts(), ExitStack() as closing:
+            store = None
+            if out is not None:
+                store = ClusterStore(out)
+                closing.enter_context(store.held(servers))
+            shown = Screen(console, errors, f"watching {servers}")
+            where = None if config is None else str(config)
+            asyncio.run(_follow(servers, where, groups, store, tails, shown, None if once else seconds))
+    except KeyboardInterrupt:
+        kept = f"the same command goes on from here: {out}" if out else "with --out DIR it would go on from here"
+        errors.print(f"stopped; {kept}")
+        return 0
+    except (BadOption, ClusterProblem, WatchFolderProblem, OSError, ValueError) as problem:
+        errors.print(str(problem), style="red")
+        return 2
+    return 0
+
+
+def _checked(logs: Sequence[Path], timezone: str, out: Path | None, seconds: float) -> LogTails | None:
+    """The logs to follow. Raises BadOption and ValueError."""
+    if not seconds > 0:
+        raise ValueError(f"--every {seconds}: expected a number of seconds above 0")
+    missing = [str(path) for path in logs if not path.is_file()]
+    if missing:
+        raise ValueError(f"--log {missing[0]}: no such file; expected a broker's server.log")
+    try:
+        ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise BadOption(f"--timezone {timezone}: there is no such zone; expected one such as Europe/Berlin") from None
+    if out is not None:
+        check_out(out)
+    return LogTails(logs, timezone) if logs else None
+
+
+async def _follow(
+    servers: str,
+    config: str | None,
+    groups: Sequence[str],
+    store: ClusterStore | None,
+    logs: LogTails | None,
+    shown: Screen,
+    every: float | None,
+) -> None:
+    async with polling(servers, config, groups) as poller:
+        watch = ClusterWatch(poller, store, logs)
+        if every is None:
+            shown.once(watch, await watch.look())
+            return
+        with shown:
+            is_first = not watch.groups
+            while True:
+                try:
+                    shown.update(watch, await watch.look())
+                except ClusterProblem as problem:
+                    if is_first:
+                        raise
+                    shown.note(watch, str(problem))
+                is_first = False
+                await asyncio.sleep(every)
