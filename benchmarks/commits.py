@@ -104,8 +104,12 @@ class _BareSqlite:
 
     async def commit(self, committer: int, number: int) -> None:
         entry = encode(records(committer, number)[0])
+        await self.write((*_PLACE, entry.key, entry.value))
+
+    async def write(self, row: tuple[Any, ...]) -> None:
+        """Partition, epoch, producer id, checksum, key and value."""
         done = self._loop.create_future()
-        self._waiting.put(((*_PLACE, entry.key, entry.value), done))
+        self._waiting.put((row, done))
         await done
 
     def _run(self) -> None:
@@ -136,12 +140,25 @@ def _set_all(futures: list[asyncio.Future[None]]) -> None:
 
 
 @asynccontextmanager
-async def bare_sqlite(folder: Path) -> AsyncIterator[Commit]:
+async def _running(folder: Path) -> AsyncIterator[_BareSqlite]:
     bare = _BareSqlite(folder / "bare.db")
     try:
-        yield bare.commit
+        yield bare
     finally:
         await asyncio.to_thread(bare.stop)
+
+
+@asynccontextmanager
+async def bare_sqlite(folder: Path) -> AsyncIterator[Commit]:
+    async with _running(folder) as bare:
+        yield bare.commit
+
+
+@asynccontextmanager
+async def bare_sqlite_rows(folder: Path) -> AsyncIterator[Callable[[tuple[Any, ...]], Awaitable[None]]]:
+    """Writes one row, and comes back when it is durable."""
+    async with _running(folder) as bare:
+        yield bare.write
 
 
 @asynccontextmanager

@@ -6,7 +6,11 @@ Produce, TxnOffsetCommit, EndTxn. Its writes, each of which waits for the one be
 1. the transaction is open, with the partition; 2. the record; 3. the group's offsets partition is part of it; 4. the
 pending offset; 5. the end is decided; 6. the marker behind the record; 7. that behind the offset; 8. it is complete.
 
-Bare: as many rows, one after the other, each by a group commit of SQLite that does nothing else, as in ``commits``.
+Bare: the same rows, made as the node makes them, in the same order: each waits for the group commit of the one before,
+which does nothing else. No rule is checked, nothing is kept in memory, indexed or told. The two markers go together, so
+a transaction of either side waits for seven commits. Its rows are those that a node stores: six batches with their
+checksums, and two records of the offsets log.
+
 CPU is that of this process with all its threads; a service in memory writes nothing, and has the same to compare with.
 """
 
@@ -26,8 +30,9 @@ import structlog
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.commits import Rate, bare_sqlite
+from benchmarks.commits import Rate
 from benchmarks.server_load import loop_factory
+from benchmarks.transactions.bare import bare_transactions
 from benchmarks.transactions.producers import TransactionalProducer, make_topic
 from rejoin.coordinator.commands.serve import calm_collector
 from rejoin.coordinator.service.app import App, Options
@@ -37,17 +42,6 @@ WRITES: Final = 8
 SECONDS: Final = 2.0
 ROUNDS: Final = 5
 AT_LEAST: Final = 0.5
-
-
-@asynccontextmanager
-async def bare(folder: Path) -> AsyncIterator[Callable[[int, int], Awaitable[None]]]:
-    async with bare_sqlite(folder) as commit:
-
-        async def transact(producer: int, number: int) -> None:
-            for write in range(WRITES):
-                await commit(producer, number * WRITES + write)
-
-        yield transact
 
 
 @asynccontextmanager
@@ -96,7 +90,7 @@ async def measure() -> dict[str, list[Rate]]:
             folder = Path(name) / str(number)
             folder.mkdir()
             makers: dict[str, Any] = {
-                "bare writes": bare(folder),
+                "bare writes": bare_transactions(folder, PRODUCERS),
                 "memory": node(Options(listen=False)),
                 "SQLite": node(Options(data=folder / "node", listen=False)),
             }
