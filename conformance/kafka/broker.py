@@ -173,6 +173,13 @@ class Cluster:
         """The requests that a broker has logged, where its logging does that."""
         return self._file(number, "requests").read_text(errors="replace")
 
+    def cleaned_up_to(self, number: int, topic: str, partition: int) -> int:
+        """The offset below which a broker has compacted a partition."""
+        checkpoint = self._file(number, "data") / "cleaner-offset-checkpoint"
+        lines = checkpoint.read_text().splitlines() if checkpoint.exists() else []
+        found = [line.split() for line in lines if line.startswith(f"{topic} {partition} ")]
+        return int(found[0][2]) if found else 0
+
     def _file(self, number: int, name: str) -> Path:
         return self._folder / f"{number}.{name}"
 

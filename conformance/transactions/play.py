@@ -295,6 +295,17 @@ class Play:
         await self._until(is_closed)
         self.note("wait until no transaction is open", began, topic=name, partition=partition)
 
+    async def until_cleaned(self, offset: int) -> None:
+        """Wait until the first partition is compacted up to an offset."""
+        began = self.elapsed()
+
+        async def is_cleaned() -> bool:
+            return self.cluster.cleaned_up_to(1, self.topic, 0) >= offset
+
+        await self._until(is_cleaned)
+        await asyncio.sleep(SETTLE_MS / 1000)
+        self.note("wait", began)
+
     async def _until(self, is_so: Callable[[], Awaitable[bool]]) -> None:
         try:
             async with asyncio.timeout(ANSWER_SECONDS):

@@ -12,6 +12,7 @@ from conformance.consumer_groups.mixed import mixed
 from conformance.consumer_groups.scripts import sequences as member_sequences
 from conformance.consumer_groups.scripts import table as group_table
 from conformance.transactions.play import Script
+from conformance.transactions.scripts.compaction import compaction
 from conformance.transactions.scripts.features import features
 from conformance.transactions.scripts.groups import groups
 from conformance.transactions.scripts.interleaving import deletions, orders, sessions
@@ -146,6 +147,7 @@ OF_OLDER_VERSIONS: Final[tuple[tuple[str, Callable[[int], Iterable[Script]], dic
 )
 """Sets for clusters of transaction versions 1 and 0."""
 
+CLEANING: Final = {"log.cleaner.backoff.ms": "100", "log.retention.check.interval.ms": "100"}
 UNVERIFIED: Final = {"transaction.partition.verification.enable": "false"}
 UNVERIFIED_SEEDS: Final = {2: 414, 1: 316, 0: 416}
 """The first seed for each transaction version: batches that begin transactions of which no coordinator knows."""
@@ -170,6 +172,7 @@ SETS: Final = (
     ScriptSet("unusual", unusual, at_once=1),
     ScriptSet("forgotten", forgotten, FORGETFUL),
     ScriptSet("features", features, at_once=1),
+    ScriptSet("compaction", compaction, CLEANING, at_once=1),
     ScriptSet("tv1", _version_1, features={"transaction.version": 1}),
     ScriptSet("tv0", _version_0, features={"transaction.version": 0}),
     *(

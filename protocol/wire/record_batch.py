@@ -79,6 +79,11 @@ class BatchHeader(NamedTuple):
         return bool(self.attributes & LOG_APPEND_TIME_BIT)
 
     @property
+    def delete_horizon(self) -> int | None:
+        """From when on compaction drops the tombstones or the marker of this batch, or none where that is not set."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
+
+    @property
     def is_transactional(self) -> bool:
         return bool(self.attributes & TRANSACTIONAL_BIT)
 

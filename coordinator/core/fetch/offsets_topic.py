@@ -133,9 +133,10 @@ class _OffsetsLog:
 
     def _compact(self, now: Millis) -> None:
         """Remove what newer records of the same keys replace, and old tombstones."""
-        compacted = compaction(self.log, COMPACTED, now)
+        compacted = compaction(self.log, {}, COMPACTED, now)
         if compacted is not None:
-            self.log.replace(compacted.end_offset, compacted.batches)
+            self.log.compacted(compacted.entry.end_offset, compacted.aborted)
+            self.log.replace(compacted.entry.end_offset, compacted.entry.batches)
         self.compact_at = max(LEAST_TO_COMPACT, 2 * self.log.size)
 
 

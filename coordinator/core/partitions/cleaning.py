@@ -1,23 +1,43 @@
-"""What a log keeps: records that are not too old and not too many, and the last of each key.
+"""What a log keeps: records that are not too old and not too many; when it is compacted, the last record of each key.
+
+Of a transaction the marker stays while any of its records does, and then for as long as a tombstone: both go in the
+first cleaning after ``delete.retention.ms``, counted from the first one that could have dropped them (KIP-534). Of a
+producer the last batch stays, if need be without records, so that its sequence is known.
 
 Differs: Kafka deletes and compacts whole segments, and leaves the newest alone. Here each batch but the last counts as
-one. A tombstone goes when it is old enough by its own time, and not by that of the first cleaning that saw it.
+one.
 
-Kafka: UnifiedLog.deleteOldSegments, Cleaner.
+Kafka: UnifiedLog.deleteOldSegments, Cleaner.cleanInto, CleanedTransactionMetadata, MemoryRecords.filterTo.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import NamedTuple
 
 from rejoin.coordinator.core.inputs import Millis
-from rejoin.coordinator.core.partitions.log import LogBatch, PartitionLog
+from rejoin.coordinator.core.partitions.log import AbortedTxn, LogBatch, PartitionLog
+from rejoin.coordinator.core.partitions.producer_state import ProducerStateEntry
 from rejoin.coordinator.core.partitions.topic_config import UNLIMITED, TopicConfig
 from rejoin.protocol.records.batches import BatchEntry, CompactionEntry
 from rejoin.protocol.wire.compression import compress
 from rejoin.protocol.wire.errors import RecordsError
-from rejoin.protocol.wire.record_batch import sealed
-from rejoin.protocol.wire.records import DefaultRecord, read_batch, write_records
+from rejoin.protocol.wire.record_batch import (
+    CODEC_MASK,
+    DELETE_HORIZON_BIT,
+    NO_TIMESTAMP,
+    BatchHeader,
+    sealed,
+)
+from rejoin.protocol.wire.records import (
+    ControlRecordType,
+    DefaultRecord,
+    EndTransactionMarker,
+    read_batch,
+    write_records,
+)
 
 
 def retained_from(log: PartitionLog, config: TopicConfig, now: Millis) -> int:
@@ -37,86 +57,177 @@ def retained_from(log: PartitionLog, config: TopicConfig, now: Millis) -> int:
     return start
 
 
-def compaction(log: PartitionLog, config: TopicConfig, now: Millis) -> CompactionEntry | None:
-    """What stands for all batches but the last when they are compacted, or none where nothing would change."""
+class Compaction(NamedTuple):
+    """The batches that stand for all below an offset, and the aborted transactions that are left there."""
+
+    entry: CompactionEntry
+    aborted: list[AbortedTxn]
+    has_changed: bool
+
+
+def compaction(
+    log: PartitionLog, producers: Mapping[int, ProducerStateEntry], config: TopicConfig, now: Millis
+) -> Compaction | None:
+    """The log without what does not count any more, or none where nothing has come since it was compacted."""
     # Kafka: LogCleanerManager.cleanableOffsets. What an open transaction has may be dropped, and replaces nothing yet.
-    last_stored = [batch for batch in log.batches if batch.last_offset < log.last_stable_offset]
-    dirty = [batch for batch in last_stored[:-1] if batch.max_timestamp <= now - config.min_compaction_lag_ms]
-    if not dirty:
+    end, latest = log.last_stable_offset, now - config.min_compaction_lag_ms
+    cleaned = list(takewhile(lambda b: b.last_offset < end and b.max_timestamp <= latest, log.batches[:-1]))
+    if not cleaned or cleaned[-1].last_offset < log.compacted_up_to:
         return None
-    aborted = _aborted(log)
-    newest = _newest_by_key(last_stored, aborted)
-    kept: list[BatchEntry] = []
-    has_changed = False
-    for batch in dirty:
-        data = _compacted(batch, newest, config, now, is_aborted=batch.base_offset in aborted)
-        has_changed = has_changed or data != batch.data
+    transactions = _Transactions(log)
+    found = [_Cleaned(batch, batch.header, transactions.may_discard(batch)) for batch in cleaned]
+    newest = _newest_by_key(found)
+    kept = []
+    for each in found:
+        is_last = each is found[-1] or _is_last_of_producer(each, producers)
+        data = each.compacted(newest, config.delete_retention_ms, now, is_last=is_last)
         if data is not None:
-            kept.append(BatchEntry(batch.base_offset, data))
-    return CompactionEntry(dirty[-1].last_offset + 1, tuple(kept)) if has_changed else None
+            kept.append(BatchEntry(each.batch.base_offset, data))
+    end_offset = cleaned[-1].last_offset + 1
+    has_changed = [entry.data for entry in kept] != [batch.data for batch in cleaned]
+    later = [each for each in log.aborted if each.last_offset >= end_offset]
+    return Compaction(CompactionEntry(end_offset, tuple(kept)), [*transactions.left, *later], has_changed)
 
 
-def _aborted(log: PartitionLog) -> set[int]:
-    """The first offsets of the batches whose transactions were aborted. Kafka: CleanedTransactionMetadata."""
-    ends: dict[int, list[tuple[int, int]]] = {}
-    for aborted in log.aborted:
-        ends.setdefault(aborted.producer_id, []).append((aborted.first_offset, aborted.last_offset))
-    if not ends:
-        return set()
-    found = set()
-    for batch in log.batches:
+def _records(batch: LogBatch) -> list[DefaultRecord] | None:
+    """The records of a batch, or none where they cannot be read."""
+    try:
+        return list(read_batch(batch.data))
+    except RecordsError:
+        return None
+
+
+@dataclass(slots=True)
+class _OngoingAbort:
+    """An aborted transaction whose marker is still to come, and whether any batch of it is left."""
+
+    aborted: AbortedTxn
+    has_batches: bool = False
+
+
+class _Transactions:
+    """The transactions of a log while it is read from its beginning. Kafka: CleanedTransactionMetadata."""
+
+    def __init__(self, log: PartitionLog) -> None:
+        self._waiting = sorted(log.aborted, key=lambda aborted: aborted.first_offset, reverse=True)
+        self._aborted: dict[int, _OngoingAbort] = {}
+        self._committed: set[int] = set()
+        self.left: list[AbortedTxn] = []
+        """Aborted transactions of which there still was a batch."""
+
+    def may_discard(self, batch: LogBatch) -> bool:
+        """Whether the records of a batch are aborted, or a marker has nothing left that it could end."""
         header = batch.header
-        if header.is_transactional and not header.is_control:
-            within = ends.get(header.producer_id, ())
-            if any(first <= batch.base_offset < last for first, last in within):
-                found.add(batch.base_offset)
-    return found
+        while self._waiting and self._waiting[-1].first_offset <= batch.last_offset:
+            aborted = self._waiting.pop()
+            self._aborted[aborted.producer_id] = _OngoingAbort(aborted)
+        if header.is_control:
+            return self._ends_nothing(batch, header.producer_id)
+        if not header.is_transactional:
+            return False
+        ongoing = self._aborted.get(header.producer_id)
+        if ongoing is None:
+            self._committed.add(header.producer_id)
+            return False
+        ongoing.has_batches = True
+        return True
+
+    def _ends_nothing(self, batch: LogBatch, producer_id: int) -> bool:
+        records = _records(batch)
+        marker = EndTransactionMarker.of(records[0]) if records else None
+        if not records:
+            return True
+        if marker is None:
+            return False
+        if marker.control_type is ControlRecordType.ABORT:
+            ongoing = self._aborted.pop(producer_id, None)
+            if ongoing is None or not ongoing.has_batches:
+                return True
+            self.left.append(ongoing.aborted)
+            return False
+        ends = producer_id in self._committed
+        self._committed.discard(producer_id)
+        return not ends
 
 
-def _newest_by_key(batches: list[LogBatch], aborted: set[int]) -> dict[bytes, int]:
+@dataclass(slots=True)
+class _Cleaned:
+    """A batch that is looked at."""
+
+    batch: LogBatch
+    header: BatchHeader
+    may_discard: bool
+
+    def compacted(
+        self, newest: Mapping[bytes, int], retention_ms: Millis, now: Millis, *, is_last: bool
+    ) -> bytes | None:
+        """The batch with the records that still count; none where it goes. Its offsets stay."""
+        header, records = self.header, _records(self.batch)
+        if records is None:
+            return self.batch.data
+        horizon = header.delete_horizon
+        is_over = horizon is not None and horizon <= now
+        if header.is_control:
+            kept = [] if self.may_discard and is_over else records
+        elif self.may_discard:
+            kept = []
+        else:
+            base_offset = self.batch.base_offset
+            kept = [
+                record
+                for record in records
+                if record.key is not None
+                and newest.get(record.key, -1) <= base_offset + record.offset_delta
+                and not (record.value is None and is_over)
+            ]
+        if not kept:
+            return self._emptied() if is_last else None
+        may_go_later = self.may_discard if header.is_control else any(record.value is None for record in kept)
+        if may_go_later and horizon is None:
+            return _with_records(header, kept, now + retention_ms, has_horizon=True)
+        if len(kept) == len(records):
+            return self.batch.data
+        first = header.base_timestamp + kept[0].timestamp_delta
+        base = first if horizon is None and not header.has_log_append_time else header.base_timestamp
+        return _with_records(header, kept, base, has_horizon=horizon is not None)
+
+    def _emptied(self) -> bytes:
+        """The header alone. Kafka: DefaultRecordBatch.writeEmptyHeader."""
+        header = self.header
+        attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT)
+        return sealed(header.with_fields(attributes=attributes, base_timestamp=NO_TIMESTAMP, records_count=0), b"")
+
+
+def _newest_by_key(found: list[_Cleaned]) -> dict[bytes, int]:
     """The offset of the last record of each key, but for those of aborted transactions."""
     return {
-        record.key: batch.base_offset + record.offset_delta
-        for batch in batches
-        if batch.base_offset not in aborted
-        for record in _records(batch)
+        record.key: each.batch.base_offset + record.offset_delta
+        for each in found
+        if not each.header.is_control and not each.may_discard
+        for record in _records(each.batch) or ()
         if record.key is not None
     }
 
 
-def _records(batch: LogBatch) -> Iterator[DefaultRecord]:
-    """The records of a batch; none of one whose records mean nothing, or cannot be read."""
-    if not batch.header.is_control:
-        try:
-            yield from read_batch(batch.data)
-        except RecordsError:
-            return
+def _is_last_of_producer(each: _Cleaned, producers: Mapping[int, ProducerStateEntry]) -> bool:
+    """Whether all that is known of an active producer comes from this batch. Kafka: isBatchLastRecordOfProducer."""
+    header = each.header
+    entry = producers.get(header.producer_id) if header.has_producer_id else None
+    if entry is None:
+        return False
+    if entry.batches:
+        return entry.batches[-1].last_offset == header.last_offset
+    return header.is_control and header.producer_epoch == entry.epoch
 
 
-def _compacted(
-    batch: LogBatch, newest: dict[bytes, int], config: TopicConfig, now: Millis, *, is_aborted: bool
-) -> bytes | None:
-    """A batch with the records that still count; none where it has none. Its offsets stay."""
-    header = batch.header
-    records = list(_records(batch))
-    if not records:
-        return batch.data
-    drops_tombstones = batch.max_timestamp + config.delete_retention_ms <= now
-    counting = [
-        record
-        for record in records
-        if not is_aborted
-        and record.key is not None
-        and newest[record.key] == batch.base_offset + record.offset_delta
-        and not (record.value is None and drops_tombstones)
-    ]
-    if len(counting) == len(records):
-        return batch.data
-    if not counting and not header.has_producer_id:
-        return None
-    # Kafka: of a producer an empty batch is kept, so that its sequence is known.
-    newest_at = batch.max_timestamp
-    if counting and not header.has_log_append_time:
-        newest_at = max(header.base_timestamp + record.timestamp_delta for record in counting)
-    changed = header.with_fields(records_count=len(counting), max_timestamp=newest_at)
-    return sealed(changed, bytes(compress(header.codec, write_records(counting))) if counting else b"")
+def _with_records(header: BatchHeader, records: list[DefaultRecord], base: Millis, *, has_horizon: bool) -> bytes:
+    """A batch with some of its records, whose timestamps count from another one."""
+    times = [header.base_timestamp + record.timestamp_delta for record in records]
+    moved = [record._replace(timestamp_delta=at - base) for record, at in zip(records, times, strict=True)]
+    changed = header.with_fields(
+        attributes=header.attributes | (DELETE_HORIZON_BIT if has_horizon else 0),
+        base_timestamp=base,
+        max_timestamp=header.max_timestamp if header.has_log_append_time else max(times),
+        records_count=len(records),
+    )
+    return sealed(changed, bytes(compress(header.codec, write_records(moved))))

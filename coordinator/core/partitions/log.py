@@ -133,10 +133,13 @@ class AbortedTxns:
         """Forget those that ended below an offset."""
         gone = bisect_left(self._txns, offset, key=_last_offset)
         if gone:
-            left = self._txns[gone:]
-            self._txns, self._of_64, self._of_4096 = [], [], []
-            for aborted in left:
-                self.append(aborted)
+            self.keep(self._txns[gone:])
+
+    def keep(self, left: list[AbortedTxn]) -> None:
+        """Forget all others."""
+        self._txns, self._of_64, self._of_4096 = [], [], []
+        for aborted in left:
+            self.append(aborted)
 
     def between(self, offset: int, upper_bound: int) -> list[AbortedTxn]:
         """Those that ended at an offset or behind it, and began below a bound, in order.
@@ -174,6 +177,7 @@ class PartitionLog:
     __slots__ = (
         "aborted",
         "batches",
+        "compacted_up_to",
         "end_offset",
         "epochs",
         "first_unstable_offset",
@@ -187,6 +191,8 @@ class PartitionLog:
     def __init__(self) -> None:
         self.batches: list[LogBatch] = []
         self.log_start_offset = 0
+        self.compacted_up_to = 0
+        """Compaction has nothing to do below this offset, until something comes behind it."""
         self.end_offset = 0
         """Kafka's LEO: the offset of the next record."""
         self.high_watermark = 0
@@ -261,6 +267,11 @@ class PartitionLog:
         below = bisect_right(self.epochs, offset, key=attrgetter("start_offset"))
         if below:
             self.epochs[:below] = [EpochEntry(self.epochs[below - 1].epoch, offset)]
+
+    def compacted(self, end_offset: int, aborted: list[AbortedTxn]) -> None:
+        """All below an offset was compacted, and these aborted transactions are left."""
+        self.compacted_up_to = end_offset
+        self.aborted.keep(aborted)
 
     def replace(self, end_offset: int, batches: tuple[BatchEntry, ...]) -> None:
         """Put compacted batches where all those stand that begin below an offset."""

@@ -172,10 +172,12 @@ class Partition:
         if start > log.log_start_offset:
             self.start_at(start)
             log.newest_deleted = None
-        compacted = compaction(log, self.config, now) if self.config.is_compacted else None
+        compacted = compaction(log, self.producers.entries, self.config, now) if self.config.is_compacted else None
         if compacted is not None:
-            log.replace(compacted.end_offset, compacted.batches)
-            self._want(compacted)
+            log.compacted(compacted.entry.end_offset, compacted.aborted)
+            if compacted.has_changed:
+                log.replace(compacted.entry.end_offset, compacted.entry.batches)
+                self._want(compacted.entry)
 
     def expire_producers(self) -> None:
         """Forget producers that are silent."""
@@ -209,7 +211,9 @@ class Partition:
         if not header.has_producer_id:
             return
         if header.is_control:
-            marker = marker or EndTransactionMarker.of(read_batch(data)[0])
+            if marker is None and (records := read_batch(data)):
+                # Kafka: of a transaction whose records are all compacted away, the marker may be empty.
+                marker = EndTransactionMarker.of(records[0])
             if marker is not None:
                 self._end_transaction(header, marker)
         else:

@@ -136,6 +136,27 @@ def test_compaction_keeps_what_was_committed() -> None:
     assert values == [b"newest", b"last"]
 
 
+def test_a_marker_of_which_compaction_left_nothing_is_read_again() -> None:
+    driven = node(log_retention_check_interval_ms=1_000)
+    topic_id = driven.node._topics.by_name[TOPIC].topic_id
+    driven.node._partitions.configure(topic_id, TopicConfig(cleanup_policy=("compact",), delete_retention_ms=2_000))
+    aborting, other = Producer(driven), Producer(driven, "other")
+    for producer in (aborting, other):
+        producer.init()
+    aborting.produce(key=b"key")
+    assert aborting.end(commits=False) is ErrorCode.NONE
+    for _ in range(4):
+        other.produce(key=b"other")
+        assert other.end() is ErrorCode.NONE
+        driven.elapse(3_000)
+    first = parse_header(bytes(fetch(driven).records))
+    assert (first.base_offset, first.is_control, first.records_count) == (1, True, 0)
+    driven.elect()
+    again = fetch(driven)
+    assert parse_header(bytes(again.records)) == first
+    assert again.last_stable_offset == again.high_watermark
+
+
 def test_an_open_transaction_goes_on_after_a_restart() -> None:
     driven = node()
     producer = Producer(driven)
