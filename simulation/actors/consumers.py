@@ -46,6 +46,7 @@ from rejoin.client.core.inputs import (
     Input,
     Polled,
     Processed,
+    RebalanceEnforced,
     RecordRange,
     Sought,
     Subscribed,
@@ -236,10 +237,17 @@ class ConsumerActor(Client):
 
     def subscribe(self, topics: tuple[str, ...], regex: str | None = None) -> None:
         """Subscribe to other topics from the next poll on."""
+        self.subscribed = Subscribed(topics, regex=regex)
+        self._ask_core(self.subscribed)
+
+    def enforce_rebalance(self, reason: str) -> None:
+        """Join again with the next poll, as the application wants it."""
+        self._ask_core(RebalanceEnforced(reason))
+
+    def _ask_core(self, what: Input) -> None:
         self.catch_up()
-        subscribed = self.subscribed = Subscribed(topics, regex=regex)
         if self.core is not None and not self.stopping:
-            self._when_running(lambda: self.step(subscribed))
+            self._user(self.world.now, lambda _: self.step(what), None)
 
     def get_stuck(self, until: Millis) -> None:
         """Make the user's code hang in its next step."""
@@ -267,9 +275,6 @@ class ConsumerActor(Client):
     def process_resumed(self, incarnation: int, taken: RecordRange) -> None:
         """Records of a resumed hand are processed now."""
         self._run_user((incarnation, self._processed, taken))
-
-    def _when_running(self, act: Callable[[], None]) -> None:
-        self._user(self.world.now, lambda _: act(), None)
 
     # -- the core
 
@@ -460,14 +465,12 @@ class ConsumerActor(Client):
         self._hand = []
 
     def _finished(self) -> None:
-        match self.user_code.commit:
-            case "after":
-                self.step(CommitAsked(self._committed))
-            case "after-async":
-                self.step(CommitAsked(None, sync=False))
-                self._poll()
-            case _:
-                self._poll()
+        if self.user_code.commit == "after":
+            self.step(CommitAsked(self._committed))
+            return
+        if self.user_code.commit == "after-async":
+            self.step(CommitAsked(None, sync=False))
+        self._poll()
 
     def _committed(self, error: KafkaError | None) -> None:
         if self.core is None:

@@ -26,6 +26,8 @@ class RollingDeploy(Part):
     """Their ``group.protocol`` from then on; none: as before."""
     count: int | None = Field(default=None, ge=1)
     """Only so many of them; none: all."""
+    rename: bool = False
+    """Static members come back with another ``group.instance.id``, as pods of a Deployment do."""
 
 
 class ScaleGroup(Part):
@@ -194,6 +196,15 @@ class ChangeSubscription(Part):
         return self
 
 
+class EnforceRebalance(Part):
+    """The application calls enforceRebalance: the consumer joins again with its next poll."""
+
+    who: Names
+    every: Length = 1_000
+    times: int = Field(default=1, ge=1)
+    reason: str = ""
+
+
 class FlapConsumer(Part):
     """A consumer is killed and started again, over and over."""
 
@@ -249,6 +260,7 @@ class ScheduledAction(Part):
     configure: ConfigureGroup | None = None
     grow: GrowTopic | None = None
     subscribe: ChangeSubscription | None = None
+    enforce: EnforceRebalance | None = None
     flap: FlapConsumer | None = None
     duplicate: DuplicateInstance | None = None
     stale_heartbeats: StaleHeartbeats | None = None

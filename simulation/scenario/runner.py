@@ -24,6 +24,7 @@ from rejoin.simulation.scenario.actions import (
     CutOff,
     DelayRequest,
     DuplicateInstance,
+    EnforceRebalance,
     Failover,
     FlapConsumer,
     GrowTopic,
@@ -78,6 +79,7 @@ class ActionRunner:
             ConfigureGroup: self.configure,
             GrowTopic: self.grow,
             ChangeSubscription: self.subscribe,
+            EnforceRebalance: self.enforce,
             FlapConsumer: self.flap,
             DuplicateInstance: self.duplicate,
             StaleHeartbeats: self.stale_heartbeats,
@@ -145,11 +147,19 @@ class ActionRunner:
             self.simulation.protocols[what.group] = what.protocol
         for number, consumer in enumerate(members):
             at = number // what.batch * what.every
-            self._in(at, partial(self._bounce, consumer, what.down, what.crash, what.protocol))
+            self._in(at, partial(self._bounce, consumer, what.down, what.crash, what.protocol, rename=what.rename))
         if what.repeat:
             self._in(what.repeat, lambda: self.deploy(what))
 
-    def _bounce(self, consumer: ConsumerActor, down: Millis, crash: bool, protocol: Protocol | None = None) -> None:
+    def _bounce(
+        self,
+        consumer: ConsumerActor,
+        down: Millis,
+        crash: bool,
+        protocol: Protocol | None = None,
+        *,
+        rename: bool = False,
+    ) -> None:
         """Restart a process; ``down`` counts from the moment at which it begins to stop."""
         if crash:
             consumer.crash()
@@ -158,6 +168,10 @@ class ActionRunner:
         consumer.wanted = True
         if protocol is not None:
             consumer.next_config = self.simulation.config_of(consumer, protocol)
+        if rename and consumer.config.group_instance_id is not None:
+            new_id = f"{consumer.name}-{self._random.getrandbits(32):08x}"
+            config = consumer.next_config or consumer.config
+            consumer.next_config = config.model_copy(update={"group_instance_id": new_id})
         self._in(down, lambda: self._start(consumer))
 
     def _start(self, consumer: ConsumerActor) -> None:
@@ -277,6 +291,12 @@ class ActionRunner:
         for consumer in self._each(what.who):
             self.simulation.announce(f"{consumer.name} subscribes to {what.regex or ', '.join(what.topics)}")
             consumer.subscribe(what.topics, what.regex)
+
+    def enforce(self, what: EnforceRebalance) -> None:
+        for consumer in self._each(what.who):
+            self.simulation.announce(f"the application of {consumer.name} enforces {what.times} rebalances")
+            for number in range(what.times):
+                self._in(number * what.every, partial(consumer.enforce_rebalance, what.reason))
 
     # -- the network and the cluster
 
