@@ -228,6 +228,14 @@ LINES: Final[tuple[Template, ...]] = (
         "{scheduler_ms}ms was spent in the scheduler. Loaded {records} records which total to {bytes} bytes.",
         JAVA_RUNTIME,
     ),
+    Template("load_failed", "Error loading offsets from {topic}-{partition}", OLDEST, JAVA_SINCE, MANAGER, "ERROR"),
+    Template(
+        "load_failed",
+        r"Failed to load metadata from {topic}-{partition} with epoch {epoch} due to {why?}~\.?~.",
+        JAVA_SINCE,
+        logger=JAVA_RUNTIME,
+        level="ERROR",
+    ),
     _scala("unload_begins", "Scheduling unloading of offsets and group metadata from {topic}-{partition}", MANAGER),
     _java(
         "remark",

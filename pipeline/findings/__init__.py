@@ -21,7 +21,8 @@ from rejoin.pipeline import schemas
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import READ_ONE_BY_ONE, ROWS, RunContext
 from rejoin.pipeline.findings.rules import judge
-from rejoin.pipeline.findings.rules.brokers import OF_BROKERS, one_for_each_event
+from rejoin.pipeline.findings.rules.brokers import SHARED, one_for_each_event
+from rejoin.pipeline.findings.rules.offsets_log import SLOW_LOAD_MS
 from rejoin.pipeline.tables.common import ends_of_runs
 
 READS: Final = ("rebalances", "member_sessions", "pauses", "balance", "ownership", "records")
@@ -36,7 +37,7 @@ def findings(tables: Mapping[str, DataFrame], events: DataFrame) -> DataFrame:
     rows = rows_of_groups(tables, events)
     judged = rows.groupBy("run_id", "group_id").applyInArrow(_judge_group, schema=schemas.FINDINGS)
     # Those of one event of a broker come to one place, all others stay in the places of their groups.
-    of_brokers = F.col("finding").isin(*OF_BROKERS)
+    of_brokers = F.col("finding").isin(*SHARED)
     key = F.when(of_brokers, F.lit(None)).otherwise(F.col("group_id"))
     return judged.withColumn("key", key).groupBy("run_id", "key").applyInArrow(_join_groups, schema=schemas.FINDINGS)
 
@@ -116,9 +117,11 @@ def _losses(records: DataFrame) -> DataFrame:
 
 def _events(events: DataFrame, sessions: DataFrame) -> DataFrame:
     names = [each.name for each in fields(ROWS["event"])]
-    wanted = events.where(F.col("event").isin(*READ_ONE_BY_ONE))
+    not_stored = (F.col("event") == "rebalance_started") & (F.col("cause") == "store-failure")
+    wanted = events.where(F.col("event").isin(*READ_ONE_BY_ONE) | not_stored)
     of_groups = wanted.where(F.col("group_id").isNotNull()).select("run_id", "group_id", *names)
-    return of_groups.unionByName(_of_topics(wanted, sessions, names)).unionByName(_of_brokers(wanted, sessions, names))
+    of_all = _of_brokers(events, sessions, names)
+    return of_groups.unionByName(_of_topics(wanted, sessions, names)).unionByName(of_all)
 
 
 def _of_topics(wanted: DataFrame, sessions: DataFrame, names: list[str]) -> DataFrame:
@@ -130,11 +133,13 @@ def _of_topics(wanted: DataFrame, sessions: DataFrame, names: list[str]) -> Data
     return of_topics.join(known, "run_id", "inner").where(concerns).select("run_id", "group_id", *names)
 
 
-def _of_brokers(wanted: DataFrame, sessions: DataFrame, names: list[str]) -> DataFrame:
-    """The stop of a broker may concern every group."""
+def _of_brokers(events: DataFrame, sessions: DataFrame, names: list[str]) -> DataFrame:
+    """The stop of a broker, and a load that was slow or failed, may concern every group."""
     groups = sessions.select("run_id", "group_id").distinct()
-    of_brokers = wanted.where(F.col("group_id").isNull() & F.col("event").isin("broker_stopped", "broker_started"))
-    return of_brokers.drop("group_id").join(groups, "run_id", "inner").select("run_id", "group_id", *names)
+    slow = (F.col("event") == "partition_loaded") & (F.col("load_ms") >= SLOW_LOAD_MS)
+    concerns_all = F.col("event").isin("broker_stopped", "broker_started", "partition_load_failed") | slow
+    of_brokers = events.where(F.col("group_id").isNull() & concerns_all).drop("group_id")
+    return of_brokers.join(groups, "run_id", "inner").select("run_id", "group_id", *names)
 
 
 def _judge_group(table: pa.Table) -> pa.Table:

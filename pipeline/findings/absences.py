@@ -13,6 +13,8 @@ from rejoin.pipeline.schemas import EXACT
 
 PAIRED_WITHIN_MS: Final = 10 * 60_000
 """The longest absence that counts as a restart."""
+STARTING_MS: Final = 45_000
+"""Members that join within this of the first one are those that the group started with."""
 UNKNOWN_SESSION_MS: Final = 45_000
 """Kafka's default of session.timeout.ms: for so long a member may have been silent where the source does not say it."""
 SILENT_ENDS: Final = ("session-expiry", "did-not-rejoin", "sync-expiry")
@@ -71,6 +73,32 @@ class Absence:
 def silent_ms(session: MemberSession) -> int:
     """For how long a member sent nothing before it was removed, as far as that is known."""
     return (session.session_timeout_ms or 0) if session.end == "session-expiry" else 0
+
+
+def went_at_ms(session: MemberSession) -> int:
+    """When a member that is gone was last active."""
+    return (session.ended_at_ms or 0) - silent_ms(session)
+
+
+def renamed(sessions: Iterable[MemberSession]) -> list[tuple[MemberSession, MemberSession]]:
+    """Static members that went for good, each with one of a new instance id that came in its stead."""
+    by_id: dict[str, list[MemberSession]] = defaultdict(list)
+    for session in sessions:
+        if session.group_instance_id:
+            by_id[session.group_instance_id].append(session)
+    joins = [each.joined_at_ms for own in by_id.values() for each in own if each.joined_at_ms is not None]
+    started = min(joins, default=0) + STARTING_MS
+    came = [own[0] for own in by_id.values() if (own[0].joined_at_ms or 0) > started]
+    gone = [own[-1] for own in by_id.values() if own[-1].ended_at_ms is not None and own[-1].end != "replaced"]
+    pairs = []
+    for before in sorted(gone, key=lambda each: (went_at_ms(each), each.member_id)):
+        latest = (before.ended_at_ms or 0) + PAIRED_WITHIN_MS
+        near = (each for each in came if went_at_ms(before) <= (each.joined_at_ms or 0) <= latest and each != before)
+        after = next(near, None)
+        if after is not None:
+            came.remove(after)
+            pairs.append((before, after))
+    return pairs
 
 
 def sharing_clients(sessions: Iterable[MemberSession], end_ms: int) -> set[ClientKey]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Final
 
-from rejoin.pipeline.findings.absences import Absence, ClientKey, absences_of, sharing_clients
+from rejoin.pipeline.findings.absences import Absence, ClientKey, absences_of, renamed, sharing_clients
 from rejoin.pipeline.findings.observed_rows import (
     ALL_ROWS,
     COOPERATIVE,
@@ -111,6 +111,11 @@ class GroupHistory:
     def absences(self) -> list[Absence]:
         """Clients that left and came back, by the time of coming back."""
         return absences_of(self.sessions, self._shared, self.name_of)
+
+    @cached_property
+    def renamed(self) -> list[tuple[MemberSession, MemberSession]]:
+        """Static members that went for good, each with one of a new instance id that came in its stead."""
+        return renamed(self.sessions)
 
     @cached_property
     def all_joins_are_reported(self) -> bool:

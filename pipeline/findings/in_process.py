@@ -18,7 +18,7 @@ from rejoin.pipeline import schemas
 from rejoin.pipeline.findings import rows_of, rows_of_groups
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import ROWS, RunContext
-from rejoin.pipeline.findings.rules.brokers import OF_BROKERS, one_for_each_event
+from rejoin.pipeline.findings.rules.brokers import SHARED, one_for_each_event
 
 
 def findings_in_process(tables: Mapping[str, DataFrame], events: DataFrame) -> DataFrame:
@@ -37,7 +37,7 @@ def findings_in_process(tables: Mapping[str, DataFrame], events: DataFrame) -> D
     joined: dict[tuple[str, str | None], list[dict[str, Any]]] = defaultdict(list)
     for key, found in groups.items():
         for finding in rows_of(GroupHistory.of(runs[key], key[1], found)):
-            joined[key[0], None if finding["finding"] in OF_BROKERS else key[1]].append(finding)
+            joined[key[0], None if finding["finding"] in SHARED else key[1]].append(finding)
     judged = [row for found_together in joined.values() for row in one_for_each_event(found_together)]
     made = pa.Table.from_pylist(judged, schema=to_arrow_schema(schemas.FINDINGS))
     return rows.sparkSession.createDataFrame(made, schemas.FINDINGS)

@@ -14,6 +14,8 @@ METADATA_CHANGED: Final = "cached metadata has changed"
 """How the reason begins that a leader gives when it rejoins because the group's topics changed."""
 SUBSCRIPTION_CHANGED: Final = "subscription has changed"
 """How the reason begins that a consumer gives when the application subscribed to other topics."""
+ENFORCED: Final = "rebalance enforced by user"
+"""How the reason begins that a consumer gives when the application called enforceRebalance without one of its own."""
 EAGER: Final = ("range", "roundrobin", "sticky")
 """Kafka's assignors that speak the eager protocol only (KIP-429)."""
 COOPERATIVE: Final = "cooperative-sticky"
@@ -70,6 +72,8 @@ class ObservedRebalance:
     chain_length: int | None
     confidence: str | None
     group_type: str | None = None
+    assigned_at_ms: int | None = None
+    leader: str | None = None
 
     @property
     def until_ms(self) -> int:
@@ -181,6 +185,10 @@ class ObservedEvent:
     current_epoch: int | None = None
     rebalance_timeout_ms: int | None = None
     partitions: list[dict[str, Any]] | None = None
+    error: str | None = None
+    partition: int | None = None
+    offsets_partition: int | None = None
+    load_ms: int | None = None
 
     def as_evidence(self) -> dict[str, Any]:
         """Where to find the event."""
@@ -217,6 +225,7 @@ READ_ONE_BY_ONE: Final = (
     "broker_stopped",
     "broker_started",
     "commit_refused",
+    "assignment_store_failed",
     "conversion_refused",
     "group_converted",
     "member_epoch_fenced",

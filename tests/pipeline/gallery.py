@@ -115,7 +115,72 @@ events:
 """
 """The brokers do not let a group move."""
 
+PHASES = """
+topics:
+  orders: {partitions: 6, records_per_second: 0.2}
+groups:
+  loop: {topics: orders, consumers: 3, assignor: range, commit: after}
+  now-and-then: {topics: orders, consumers: 3, assignor: range, commit: after}
+  slow-leader: {topics: orders, consumers: 3, assignor: range, commit: after}
+  dead-leader: {topics: orders, consumers: 3, assignor: range, commit: after, session_timeout: 20s}
+  brisk: {topics: orders, consumers: 3, assignor: range, commit: after}
+  stuck: {topics: orders, consumers: 3, assignor: range, commit: after}
+  begins: {topics: orders, consumers: 3, assignor: range, commit: after}
+horizon: 5m
+events:
+  - {at: 60s, enforce: {who: loop-1, every: 20s, times: 8}}
+  - {at: 60s, enforce: {who: now-and-then-1, every: 60s, times: 3}}
+  - {at: 2990ms, pause: {who: [slow-leader-1, slow-leader-2, slow-leader-3], for: 12s}}
+  - {at: 2990ms, pause: {who: [brisk-1, brisk-2, brisk-3], for: 3s}}
+  - {at: 2990ms, crash: {who: [dead-leader-1, dead-leader-2, dead-leader-3], down: 40s}}
+  - {at: 4m, stuck: {who: stuck-1, for: 10m}}
+  - {at: 250s, scale: {group: stuck, to: 4}}
+  - {at: 299s, stuck: {who: begins-1, for: 10m}}
+  - {at: 299s, scale: {group: begins, to: 4}}
+"""
+"""What goes wrong within a rebalance."""
+
+STORES = """
+topics:
+  orders: {partitions: 6, records_per_second: 0.2}
+groups:
+  unstored: {topics: orders, consumers: 3, assignor: range, commit: none}
+  stored: {topics: orders, consumers: 3, assignor: range, commit: after}
+  loaded: {topics: orders, consumers: 3, assignor: range, commit: after}
+coordinator: {nodes: 2}
+horizon: 6m
+events:
+  - {at: 60s, slow_log: {error: NOT_ENOUGH_REPLICAS, for: 6s}}
+  - {at: 61s, scale: {group: unstored, to: 4}}
+  - {at: 150s, scale: {group: stored, to: 4}}
+  - {at: 180s, slow_log: {slower: 15s, for: 40s}}
+  - {at: 181s, failover: {group: loaded, down: 5s}}
+  - {at: 300s, failover: {group: stored}}
+"""
+"""The offsets log cannot be written for a while, and then is slow to read."""
+
+ROLLOUTS = """
+topics:
+  orders: {partitions: 6, records_per_second: 0.2}
+groups:
+  renamed: {topics: orders, consumers: 3, static: true, commit: after, session_timeout: 10s}
+  kept: {topics: orders, consumers: 3, static: true, commit: after, session_timeout: 30s}
+  batches: {topics: orders, consumers: 6, assignor: range, commit: after}
+  grown: {topics: orders, consumers: 2, assignor: range, commit: after}
+horizon: 6m
+events:
+  - {at: 90s, deploy: {group: renamed, every: 20s, down: 5s, rename: true}}
+  - {at: 90s, deploy: {group: kept, every: 20s, down: 5s}}
+  - {at: 90s, deploy: {group: batches, batch: 2, every: 60s, down: 10s}}
+  - {at: 90s, scale: {group: grown, to: 6}}
+  - {at: 270s, scale: {group: grown, to: 2}}
+"""
+"""Deployments of static and dynamic members, and a group that follows its load."""
+
 OWN = {
+    "rollouts": ROLLOUTS,
+    "stores": STORES,
+    "phases": PHASES,
     "lost": LOST,
     "uneven": UNEVEN,
     "thrash": THRASH,

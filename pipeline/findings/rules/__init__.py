@@ -13,16 +13,19 @@ from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.rules.assignments import eager_assignor, idle_members, unbalanced_assignor
 from rejoin.pipeline.findings.rules.brokers import coordinator_failover
 from rejoin.pipeline.findings.rules.consumer_groups import (
-    could_move,
     epoch_fencing_loop,
     migration_blocked,
     session_timeout_of_the_broker,
     stuck_reconciliation,
 )
 from rejoin.pipeline.findings.rules.groups import lost_records, membership_changed, subscription_changed, topic_growth
+from rejoin.pipeline.findings.rules.offsets_log import load_failed, offsets_partition_cannot_be_written, slow_load
+from rejoin.pipeline.findings.rules.phases import rebalance_still_open, rejoin_loop, sync_held_up
 from rejoin.pipeline.findings.rules.polls import join_held_up, max_poll_exceeded
 from rejoin.pipeline.findings.rules.progress import owned_not_moving
+from rejoin.pipeline.findings.rules.readiness import ready_for_the_consumer_protocol
 from rejoin.pipeline.findings.rules.restarts import duplicate_instance_id, flapping_member, rolling_restart
+from rejoin.pipeline.findings.rules.rollouts import changing_instance_ids, flapping_racks, thrashing_autoscaler
 from rejoin.pipeline.findings.rules.silence import died_without_leaving, fell_silent, session_too_short
 from rejoin.pipeline.findings.rules.storms import storm
 
@@ -33,15 +36,24 @@ RULES: Final[tuple[Rule, ...]] = (
     owned_not_moving,
     duplicate_instance_id,
     rolling_restart,
+    changing_instance_ids,
+    thrashing_autoscaler,
     session_too_short,
     max_poll_exceeded,
     flapping_member,
     join_held_up,
+    rejoin_loop,
+    sync_held_up,
+    rebalance_still_open,
     died_without_leaving,
     fell_silent,
+    flapping_racks,
     topic_growth,
     subscription_changed,
     coordinator_failover,
+    offsets_partition_cannot_be_written,
+    load_failed,
+    slow_load,
     stuck_reconciliation,
     epoch_fencing_loop,
     migration_blocked,
@@ -51,7 +63,7 @@ RULES: Final[tuple[Rule, ...]] = (
     membership_changed,
     storm,
     idle_members,
-    could_move,
+    ready_for_the_consumer_protocol,
 )
 """Causes before what only makes them cost more."""
 
@@ -60,11 +72,16 @@ NAMES: Final = tuple(rule.__name__.replace("_", "-") for rule in RULES)
 
 PARTS: Final = (
     "rolling-restart",
+    "changing-instance-ids",
+    "thrashing-autoscaler",
+    "flapping-racks",
     "session-too-short",
     "max-poll-exceeded",
     "flapping-member",
     "died-without-leaving",
     "coordinator-failover",
+    "offsets-partition-cannot-be-written",
+    "rejoin-loop",
     "topic-growth",
     "subscription-changed",
     "membership-changed",

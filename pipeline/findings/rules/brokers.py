@@ -15,7 +15,8 @@ from rejoin.pipeline.findings.phrases import capital, stood_still
 from rejoin.pipeline.schemas import EXACT
 
 NAME: Final = "coordinator-failover"
-OF_BROKERS: Final = (NAME,)
+OF_LOADS: Final = ("slow-load", "load-failed")
+SHARED: Final = (NAME, *OF_LOADS)
 """Findings that several groups share."""
 ONE_EVENT_MS: Final = 60_000
 """Loads of several groups that are closer together than this come from one event of a broker."""
@@ -153,8 +154,12 @@ def one_for_each_event(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]
     """Rows of findings, those of several groups about one event of a broker as one row without a group."""
     found: list[dict[str, Any]] = []
     events: dict[tuple[str, str], list[list[dict[str, Any]]]] = defaultdict(list)
+    loads: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in sorted(map(dict, rows), key=lambda each: (each["from_ms"] or 0, each["group_id"] or "")):
-        if row["finding"] not in OF_BROKERS:
+        if row["finding"] in OF_LOADS:
+            loads[row["run_id"], row["finding"], str(row["evidence"])].append(row)
+            continue
+        if row["finding"] != NAME:
             found.append(row)
             continue
         near = events[row["run_id"], " ".join(row["members"])]
@@ -162,7 +167,25 @@ def one_for_each_event(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]
             near[-1].append(row)
         else:
             near.append([row])
-    return [*found, *(_joined(event) for near in events.values() for event in near)]
+    joined = [_joined(event) for near in events.values() for event in near]
+    return [*found, *joined, *map(_of_one_load, loads.values())]
+
+
+def _of_one_load(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One row for all groups of one partition of the offsets topic."""
+    if len(rows) == 1:
+        return rows[0]
+    groups = [row["group_id"] for row in rows]
+    first = rows[0]
+    return {
+        **first,
+        "group_id": None,
+        "groups": groups,
+        "title": f"{first['title']}: {count(len(groups), 'group')}",
+        "text": f"{first['text'].replace(groups[0], count(len(groups), 'group'))} The groups: {names(groups, SHOWN)}.",
+        "numbers": {**dict(first["numbers"]), "groups": float(len(groups))},
+        "to_ms": max(row["to_ms"] for row in rows),
+    }
 
 
 def _loaded_at(row: Mapping[str, Any]) -> int:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from rejoin.pipeline.findings.causes import Causes
 from rejoin.pipeline.findings.finding import LOW, MEDIUM, Finding
-from rejoin.pipeline.findings.formatting import count, names, period, seconds, span, times
+from rejoin.pipeline.findings.formatting import count, names, period, span, times
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.observed_rows import COOPERATIVE, EAGER, MemberSession, ObservedEvent, all_exact
+from rejoin.pipeline.findings.observed_rows import MemberSession, ObservedEvent, all_exact
 
 _GIVE_UP: Final = (
     "Partitions are given up within poll(): shorten the work between two polls and in onPartitionsRevoked, or lower "
@@ -22,9 +21,6 @@ STUCK_MS: Final = 30_000
 FENCED: Final = 3
 """A member that is fenced so often within :data:`LOOP_MS` goes on with an epoch that it does not have."""
 LOOP_MS: Final = 10 * 60_000
-MODERN: Final = {"apache-kafka-java": (4, 0), "librdkafka": (2, 12), "confluent-kafka-python": (2, 12)}
-"""The first version of each client whose consumer protocol is for production."""
-_SOFTWARE: Final = re.compile(r"([a-z-]+)\s+v?(\d+)\.(\d+)")
 
 _WHY: Final = {
     "policy": "group.consumer.migration.policy of the brokers forbids it",
@@ -242,46 +238,3 @@ def session_timeout_of_the_broker(causes: Causes) -> Iterator[Finding]:
         exact=all_exact([after for _, after in changed]),
         severity=LOW,
     )
-
-
-def could_move(causes: Causes) -> Iterator[Finding]:
-    """A classic group whose clients are all new enough for the consumer protocol, and whose assignor is Kafka's own."""
-    history = causes.history
-    cost = history.cost_s(history.later)
-    members = [session for session in history.sessions if session.joined_at_ms is not None]
-    if cost <= 0 or not members or any(event.event == "conversion_refused" for event in history.events):
-        return
-    if not all(session.group_protocol is None and _is_modern(session) and _is_plain(session) for session in members):
-        return
-    clients = sorted({session.software or "" for session in members})
-    yield Finding(
-        "could-move",
-        f"{history.group_id} could use the consumer protocol",
-        f"All {count(len(members), 'member')} of {history.group_id} run {names(clients)} with Kafka's own "
-        f"assignors, so the "
-        f"group can move to group.protocol=consumer. Its {count(len(history.later), 'rebalance')} stopped "
-        f"consumers for "
-        f"{seconds(cost * 1_000)} s, added up; there only those stop that give something up.",
-        0.0,
-        members[0].joined_at_ms,
-        history.end_ms,
-        setting="group.protocol",
-        advice="With brokers from 4.0 on set group.protocol to consumer, one member at a time; take "
-        "session.timeout.ms, "
-        "heartbeat.interval.ms and partition.assignment.strategy out of the clients' settings. Kafka 5.0 "
-        "deprecates classic "
-        "consumers (KIP-1274).",
-        numbers={"members": len(members), "consumer_seconds": cost},
-        exact=all_exact(members),
-        severity=LOW,
-    )
-
-
-def _is_modern(session: MemberSession) -> bool:
-    found = _SOFTWARE.match((session.software or "").lower())
-    return found is not None and (int(found[2]), int(found[3])) >= MODERN.get(found[1], (99, 0))
-
-
-def _is_plain(session: MemberSession) -> bool:
-    protocols: Sequence[str] = session.protocols or ()
-    return bool(protocols) and set(protocols) <= {*EAGER, COOPERATIVE}

@@ -19,6 +19,9 @@ WORTH_IT_S: Final = 1.0
 """Consumer-seconds below which members that were added are no finding."""
 BACK_AND_FORTH: Final = 3
 """Members that were added and taken away again, from so many on."""
+LOOP: Final = 5
+"""A member that makes so many rebalances begin, one soon after the other, rejoins in a loop."""
+LOOP_GAP_MS: Final = 2 * 60_000
 NOTICED_MS: Final = 6 * 60_000
 """Leaders notice a topic's growth within metadata.max.age.ms, five minutes by default."""
 
@@ -31,9 +34,55 @@ def topic_growth(causes: Causes) -> Iterator[Finding]:
     for growth in growths:
         yield _grown(growth, sure=_topics_known(history))
     noticed = {each.rebalance_id for growth in growths for each in growth.caused}
-    others = [each for each in metadata_changes(causes) if each.rebalance_id not in noticed]
+    looped = {each.rebalance_id for run in rejoin_loops(causes) for each in run}
+    looped |= {each.rebalance_id for _, pair in rack_changes(causes) for each in pair}
+    others = [each for each in metadata_changes(causes) if each.rebalance_id not in noticed | looped]
     if others and not noticed:
         yield _changed(history, others)
+
+
+def rejoin_loops(causes: Causes) -> list[list[ObservedRebalance]]:
+    """Runs of rebalances that the same member began, by joining again, and that nothing else explains."""
+    history = causes.history
+    noticed = {each.rebalance_id for growth in _noticed_growths(causes) for each in growth.caused}
+    runs: list[list[ObservedRebalance]] = []
+    for each in history.later:
+        if each.cause not in ("rejoin-leader", "rejoin-metadata") or each.cause_member_id is None:
+            continue
+        if each.rebalance_id in noticed | causes.of_rebalances.keys() or history.is_second_half(each):
+            continue
+        before = runs[-1][-1] if runs else None
+        goes_on = before is not None and before.cause_member_id == each.cause_member_id
+        if before is not None and goes_on and each.prepared_at_ms - before.until_ms <= LOOP_GAP_MS:
+            runs[-1].append(each)
+        else:
+            runs.append([each])
+    return [run for run in runs if len(run) >= LOOP]
+
+
+def rack_changes(causes: Causes) -> list[tuple[ObservedEvent, list[ObservedRebalance]]]:
+    """Brokers that stopped, each with two rebalances that the leader's metadata began: after the stop, and after the
+    start that followed."""
+    changed = [each for each in metadata_changes(causes) if not causes.history.is_second_half(each)]
+    found: list[tuple[ObservedEvent, list[ObservedRebalance]]] = []
+    for stop, start in _broker_restarts(causes.history.events):
+        after_stop = [each for each in changed if stop.at_ms <= each.prepared_at_ms < start.at_ms]
+        after_start = [each for each in changed if 0 <= each.prepared_at_ms - start.at_ms <= NOTICED_MS]
+        if after_stop and after_start:
+            found.append((stop, [after_stop[-1], after_start[0]]))
+    return found
+
+
+def _broker_restarts(events: Sequence[ObservedEvent]) -> list[tuple[ObservedEvent, ObservedEvent]]:
+    """The stops of brokers, each with the start that followed."""
+    stopped: dict[str | None, ObservedEvent] = {}
+    found = []
+    for event in events:
+        if event.event == "broker_stopped":
+            stopped[event.node] = event
+        elif event.event == "broker_started" and event.node in stopped:
+            found.append((stopped.pop(event.node), event))
+    return found
 
 
 def _topics_known(history: GroupHistory) -> bool:
@@ -271,10 +320,12 @@ def membership_changed(causes: Causes) -> Iterator[Finding]:
     caused = causes.begun_by(CHANGED)
     if not caused:
         return
-    added = [history.name_of(session) for session in causes.added]
+    renamed = {id(session) for pair in history.renamed for session in pair}
+    added = [history.name_of(session) for session in causes.added if id(session) not in renamed]
     gone = [history.name_of(session) for session in causes.taken_away]
     cost = history.cost_s(caused)
-    if cost < WORTH_IT_S and not (added and gone and len(added) + len(gone) >= BACK_AND_FORTH):
+    few = cost < WORTH_IT_S and not (added and gone and len(added) + len(gone) >= BACK_AND_FORTH)
+    if few or not (added or gone):
         return
     parts = [f"{len(who)} {what}" for who, what in ((added, "added"), (gone, "taken away")) if who]
     which = [f"{names(who)} {what}" for who, what in ((added, "joined"), (gone, "left for good")) if who]

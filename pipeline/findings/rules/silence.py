@@ -124,7 +124,9 @@ def died_without_leaving(causes: Causes) -> Iterator[Finding]:
     """A member fell silent and never came back, or came back as a new process: it was killed, and its partitions had no
     reader until its session ended. A consumer that is closed leaves, and its partitions go on at once."""
     history = causes.history
-    dead = causes.dead if history.all_joins_are_reported else []
+    # With a new instance id at each start they did come back; that has a finding of its own.
+    renamed = {id(before) for before, _ in history.renamed}
+    dead = [each for each in causes.dead if history.all_joins_are_reported and id(each) not in renamed]
     gone = [*dead, *(each.before for each in causes.killed)]
     if not gone:
         return

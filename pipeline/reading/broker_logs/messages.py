@@ -91,8 +91,6 @@ CLASSIC: Final[tuple[tuple[str, str], ...]] = (
     ("remark", r"Offset load from \S+ already in progress\."),
     ("remark", r"Attempted to load offsets and group metadata from .*, but found no log"),
     ("remark", r"Loaded (?:offsets and group )?metadata from .* with buffer larger .*"),
-    ("remark", r"Error loading offsets from .*"),
-    ("remark", r"Failed to load metadata from .*"),
     ("remark", r"Unknown (?:message key with version|record type) .*"),
     # --- offsets and whole groups
     ("remark", r"Removed \d+ offsets associated with deleted partitions: .*"),

@@ -72,12 +72,16 @@ def partition_events(statements: Iterable[Statement]) -> Iterator[EventRow]:
             "node": statement.node,
             "file": statement.file,
             "line": statement.line,
-            "confidence": EXACT if statement.kind in ("elected", "resigned", "load_ends") else INFERRED,
+            "confidence": EXACT if statement.kind in _NAMED_BY_A_LINE else INFERRED,
             "topic": "__consumer_offsets",
             "partition": statement.partition,
         }
         if epoch is not None:
             row["epoch"] = epoch
+        if "load_ms" in statement.values:
+            row["load_ms"] = int(statement.values["load_ms"])
+        if statement.kind == "load_failed":
+            row["reason"] = statement.values.get("why")
         done = elected if statement.kind in ("elected", "load_begins") else resigned
         if (
             statement.kind in ("load_begins", "unload_begins")
@@ -113,10 +117,12 @@ _OF_NO_KNOWN_GROUP: Final = {
     "replaced": "static_member_replaced",
     "leader_replaced": "leader_changed",
 }
+_NAMED_BY_A_LINE: Final = ("elected", "resigned", "load_ends", "load_failed")
 _PARTITION_EVENTS: Final = {
     "elected": "partition_elected",
     "load_begins": "partition_elected",
     "load_ends": "partition_loaded",
+    "load_failed": "partition_load_failed",
     "resigned": "partition_resigned",
     "unload_begins": "partition_resigned",
 }

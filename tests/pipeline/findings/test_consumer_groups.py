@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.findings.test_findings_rules import MARCH_3, MINUTE, found, rebalance, session
+from tests.pipeline.findings.test_findings_rules import MARCH_3, MINUTE, found, session
 
 Row = dict[str, Any]
 
@@ -119,33 +119,3 @@ def test_a_session_timeout_of_the_client_ends_with_the_move() -> None:
 
 def test_a_client_that_had_the_brokers_timeout_loses_nothing() -> None:
     assert "session-timeout-of-the-broker" not in found(session=moved(45_000, 45_000))
-
-
-# --- not moving although it could
-
-
-def classic_group(**more: Any) -> dict[str, list[Row]]:
-    about = {"protocols": ["range"], "software": "apache-kafka-java 4.1.0"} | more
-    members = [session(name, MARCH_3, None, "open", name, **about) for name in ("m1", "m2", "m3")]
-    first = rebalance(1, MARCH_3, "join-new", "m1", initial=True)
-    return {"session": members, "rebalance": [first, rebalance(2, MARCH_3 + MINUTE, "join-new", "m2")]}
-
-
-def test_a_group_whose_clients_are_new_enough_could_move() -> None:
-    could = found(**classic_group())["could-move"]
-    assert (could["setting"], could["severity"]) == ("group.protocol", "low")
-    assert "apache-kafka-java 4.1.0" in could["text"]
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"software": "apache-kafka-java 3.9.0"},
-        {"software": None},
-        {"protocols": ["range", "of-our-own"]},
-        {"group_protocol": "consumer"},
-    ],
-    ids=["older", "unknown", "custom assignor", "moved already"],
-)
-def test_a_group_that_could_not_move_gets_no_such_advice(more: dict[str, Any]) -> None:
-    assert "could-move" not in found(**classic_group(**more))

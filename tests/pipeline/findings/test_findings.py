@@ -43,6 +43,13 @@ HAS = [
     ("lost-records", "lost/before", "enable.auto.commit"),
     ("idle-members", "idle", None),
     ("died-without-leaving", "idle", "session.timeout.ms"),
+    ("rejoin-loop", "phases/loop", None),
+    ("sync-held-up", "phases/slow-leader", None),
+    ("sync-held-up", "phases/dead-leader", "session.timeout.ms"),
+    ("rebalance-still-open", "phases/stuck", "max.poll.interval.ms"),
+    ("offsets-partition-cannot-be-written", "stores/unstored", "min.insync.replicas"),
+    ("changing-instance-ids", "rollouts/renamed", "group.instance.id"),
+    ("thrashing-autoscaler", "thrash", None),
     ("stuck-reconciliation", "member_that_never_acknowledges_a_revocation", "max.poll.interval.ms"),
     ("epoch-fencing-loop", "moving/fenced-often", None),
     ("migration-blocked", "barred/blocked", "group.consumer.migration.policy"),
@@ -74,6 +81,17 @@ HAS_NOT = [
     ("idle-members", "eager_scale_out"),
     ("died-without-leaving", "flapping_consumer"),
     ("died-without-leaving", "gc_pause_longer_than_the_session"),
+    ("rejoin-loop", "phases/now-and-then"),
+    ("rejoin-loop", "subscribed"),
+    ("sync-held-up", "phases/brisk"),
+    ("sync-held-up", "stuck_handler_holds_up_a_rebalance"),
+    ("rebalance-still-open", "phases/begins"),
+    ("offsets-partition-cannot-be-written", "stores/stored"),
+    ("changing-instance-ids", "rollouts/kept"),
+    ("changing-instance-ids", "static_rolling_deploy_too_slow"),
+    ("thrashing-autoscaler", "rollouts/batches"),
+    ("thrashing-autoscaler", "rollouts/grown"),
+    ("thrashing-autoscaler", "dynamic_rolling_deploy"),
     ("stuck-reconciliation", "moving/slow"),
     ("epoch-fencing-loop", "moving/fenced-twice"),
     ("migration-blocked", "migration_with_a_downgrade_in_the_middle"),
@@ -104,22 +122,29 @@ def test_does_not_find_it_where_it_is_not(found: Found, finding: str, run: str) 
 
 ONLY_IN_LOGS = {"fell-silent"}
 """For sources that do not report every join; see test_findings_from_logs.py."""
-FROM_REQUESTS = {"could-move"}
-"""For what only a request log has: the clients' versions; see test_findings_from_requests.py."""
 FROM_LOOKS = {"owned-not-moving"}
 """For looks at a cluster's offsets; see tests/pipeline/cluster."""
+OF_SEVERAL = {"slow-load", "load-failed", "flapping-racks"}
+"""For what concerns several groups, or what only brokers' logs have; see test_offsets_log.py and test_rollouts.py."""
+FROM_REQUESTS = {"ready-for-the-consumer-protocol"}
+"""For what only a request log has: the clients' versions; see test_readiness.py."""
 
 
 def test_every_rule_is_among_them() -> None:
     assert (
         {finding for finding, *_ in HAS}
         == {finding for finding, _ in HAS_NOT}
-        == set(NAMES) - ONLY_IN_LOGS - FROM_REQUESTS - FROM_LOOKS
+        == set(NAMES) - ONLY_IN_LOGS - FROM_REQUESTS - FROM_LOOKS - OF_SEVERAL
     )
 
 
 def test_a_journal_reports_all_joins(found: Found) -> None:
     assert not [key for key, rows in found.items() if ONLY_IN_LOGS & set(rows)]
+
+
+def test_a_load_that_was_slow_names_the_groups_of_its_partition(found: Found) -> None:
+    assert found["stores", "loaded"]["slow-load"]["numbers"]["load_ms"] > 10_000
+    assert "slow-load" not in found["coordinator_failover_in_stable", APP]
 
 
 def test_where_all_is_well_nothing_is_found(found: Found) -> None:

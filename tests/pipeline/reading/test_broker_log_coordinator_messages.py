@@ -64,6 +64,13 @@ MESSAGES: list[tuple[str, str, str | None, dict[str, Any]]] = [
         None,
         {"load_ms": "12", "epoch": "2"},
     ),
+    ("Error loading offsets from __consumer_offsets-7", "load_failed", None, {"partition": "7"}),
+    (
+        "Failed to load metadata from __consumer_offsets-7 with epoch 2 due to java.lang.IllegalStateException: no.",
+        "load_failed",
+        None,
+        {"partition": "7", "epoch": "2", "why": "java.lang.IllegalStateException: no"},
+    ),
     ("Scheduling unloading of offsets and group metadata from __consumer_offsets-7", "unload_begins", None, {}),
     (
         "Finished unloading __consumer_offsets-7. Removed 1 cached offsets and 2 cached groups.",
