@@ -19,10 +19,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline import schemas
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.observed_rows import READ_ONE_BY_ONE, ROWS, RunContext
+from rejoin.pipeline.findings.observed_rows import FAILED_APIS, READ_ONE_BY_ONE, ROWS, RunContext
 from rejoin.pipeline.findings.rules import judge
 from rejoin.pipeline.findings.rules.brokers import SHARED, one_for_each_event
 from rejoin.pipeline.findings.rules.offsets_log import SLOW_LOAD_MS
+from rejoin.pipeline.schemas import REQUEST
 from rejoin.pipeline.tables.common import ends_of_runs
 
 READS: Final = ("rebalances", "member_sessions", "pauses", "balance", "ownership", "records")
@@ -118,7 +119,8 @@ def _losses(records: DataFrame) -> DataFrame:
 def _events(events: DataFrame, sessions: DataFrame) -> DataFrame:
     names = [each.name for each in fields(ROWS["event"])]
     not_stored = (F.col("event") == "rebalance_started") & (F.col("cause") == "store-failure")
-    wanted = events.where(F.col("event").isin(*READ_ONE_BY_ONE) | not_stored)
+    failed = (F.col("event") == REQUEST) & F.col("api").isin(*FAILED_APIS) & (F.col("error") != "NONE")
+    wanted = events.where(F.col("event").isin(*READ_ONE_BY_ONE) | not_stored | failed)
     of_groups = wanted.where(F.col("group_id").isNotNull()).select("run_id", "group_id", *names)
     of_all = _of_brokers(events, sessions, names)
     return of_groups.unionByName(_of_topics(wanted, sessions, names)).unionByName(of_all)

@@ -189,6 +189,9 @@ class ObservedEvent:
     partition: int | None = None
     offsets_partition: int | None = None
     load_ms: int | None = None
+    api: str | None = None
+    generation: int | None = None
+    offset_count: int | None = None
 
     def as_evidence(self) -> dict[str, Any]:
         """Where to find the event."""
@@ -226,6 +229,8 @@ READ_ONE_BY_ONE: Final = (
     "broker_started",
     "commit_refused",
     "assignment_store_failed",
+    "offsets_deleted",
+    "group_deleted",
     "conversion_refused",
     "group_converted",
     "member_epoch_fenced",
@@ -236,6 +241,9 @@ READ_ONE_BY_ONE: Final = (
     "topic_written",
 )
 """Events of which the rules see every row."""
+
+FAILED_APIS: Final = ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT", "JOIN_GROUP")
+"""Requests of which the rules see every one that was answered with an error."""
 
 ROWS: Final[dict[str, type[Any]]] = {
     "rebalance": ObservedRebalance,

@@ -97,15 +97,21 @@ class MisbehavingClient:
         return self._commit(group_id, member_id, instance_id, generation), 8
 
     def _commit(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> OffsetCommitRequest:
-        topic = self.simulation.scenario.topics_of(group_id)[0]
-        entry = OffsetCommitRequestPartition(partition_index=0, committed_offset=0, committed_metadata="")
-        return OffsetCommitRequest(
-            group_id=group_id,
-            generation_id_or_member_epoch=generation,
-            member_id=member_id,
-            group_instance_id=instance_id,
-            topics=(OffsetCommitRequestTopic(name=topic, partitions=(entry,)),),
-        )
+        return _commit_of(self.simulation, group_id, member_id, instance_id, generation)
+
+
+def _commit_of(
+    simulation: Simulation, group_id: str, member_id: str, instance_id: str | None, generation: int
+) -> OffsetCommitRequest:
+    topic = simulation.scenario.topics_of(group_id)[0]
+    entry = OffsetCommitRequestPartition(partition_index=0, committed_offset=0, committed_metadata="")
+    return OffsetCommitRequest(
+        group_id=group_id,
+        generation_id_or_member_epoch=generation,
+        member_id=member_id,
+        group_instance_id=instance_id,
+        topics=(OffsetCommitRequestTopic(name=topic, partitions=(entry,)),),
+    )
 
 
 def send_stale_heartbeat(simulation: Simulation, consumer: ConsumerActor) -> None:
@@ -135,6 +141,17 @@ def send_stale_heartbeat(simulation: Simulation, consumer: ConsumerActor) -> Non
         )
     exchange = voided(consumer, node.index, request, version, simulation.world.now)
     node.hand_in(Received(exchange, request, Context(version, "misbehaving")))
+
+
+def commit_from_outside(simulation: Simulation, group_id: str) -> None:
+    """Commit under a group's id without being its member, as a consumer with assign() does."""
+    node = simulation.cluster.leader_of(group_id)
+    consumers = [each for each in simulation.consumers.values() if each.config.group_id == group_id]
+    if not consumers or node is None or not node.is_up:
+        return
+    request = _commit_of(simulation, group_id, "", None, -1)
+    exchange = voided(consumers[0], node.index, request, 8, simulation.world.now)
+    node.hand_in(Received(exchange, request, Context(8, "misbehaving")))
 
 
 def voided(client: ConsumerActor, node: int, request: Request, version: int, now: Millis) -> Exchange:

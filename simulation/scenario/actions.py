@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from rejoin.simulation.scenario.durations import Duration, Length
-from rejoin.simulation.scenario.fields import Names, NamesOrNone, Part, SettingsByName, names_of
+from rejoin.simulation.scenario.fields import Assignors, Names, NamesOrNone, Part, SettingsByName, names_of
 from rejoin.simulation.scenario.protocols import Protocol
 
 
@@ -26,6 +26,8 @@ class RollingDeploy(Part):
     """Their ``group.protocol`` from then on; none: as before."""
     count: int | None = Field(default=None, ge=1)
     """Only so many of them; none: all."""
+    assignor: Assignors | None = None
+    """Their ``partition.assignment.strategy`` from then on; none: as before."""
     rename: bool = False
     """Static members come back with another ``group.instance.id``, as pods of a Deployment do."""
 
@@ -222,6 +224,14 @@ class StaleHeartbeats(Part):
     times: int = Field(ge=1)
 
 
+class OutsideCommits(Part):
+    """A process that assigns itself partitions commits under the id of a group, as none of its members."""
+
+    group: str
+    every: Length
+    times: int = Field(ge=1)
+
+
 class DuplicateInstance(Part):
     """A second process starts with the group instance id of a consumer that runs."""
 
@@ -264,6 +274,7 @@ class ScheduledAction(Part):
     flap: FlapConsumer | None = None
     duplicate: DuplicateInstance | None = None
     stale_heartbeats: StaleHeartbeats | None = None
+    outside_commits: OutsideCommits | None = None
 
     @model_validator(mode="after")
     def _one_action(self) -> Self:

@@ -14,7 +14,7 @@ from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.units import format_duration
 from rejoin.simulation.actors.consumers import ConsumerActor
 from rejoin.simulation.actors.leased_cluster import LeasedCluster
-from rejoin.simulation.actors.misbehaving_client import send_stale_heartbeat
+from rejoin.simulation.actors.misbehaving_client import commit_from_outside, send_stale_heartbeat
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.scenario.actions import (
     Autoscale,
@@ -31,6 +31,7 @@ from rejoin.simulation.scenario.actions import (
     HangHandler,
     LoseMessages,
     MoveLeaders,
+    OutsideCommits,
     PauseProcesses,
     ResetConnections,
     RestartNodes,
@@ -43,7 +44,6 @@ from rejoin.simulation.scenario.actions import (
     StoreOutage,
 )
 from rejoin.simulation.scenario.model import any_of
-from rejoin.simulation.scenario.protocols import Protocol
 
 if TYPE_CHECKING:
     from rejoin.simulation.actors.cluster import NodeActor
@@ -83,6 +83,7 @@ class ActionRunner:
             FlapConsumer: self.flap,
             DuplicateInstance: self.duplicate,
             StaleHeartbeats: self.stale_heartbeats,
+            OutsideCommits: self.outside_commits,
         }
         self._scaled_at: dict[str, Millis] = {}
         self._random = Random(f"{simulation.seed}/any")
@@ -147,31 +148,29 @@ class ActionRunner:
             self.simulation.protocols[what.group] = what.protocol
         for number, consumer in enumerate(members):
             at = number // what.batch * what.every
-            self._in(at, partial(self._bounce, consumer, what.down, what.crash, what.protocol, rename=what.rename))
+            self._in(at, partial(self._redeploy, consumer, what))
         if what.repeat:
             self._in(what.repeat, lambda: self.deploy(what))
 
-    def _bounce(
-        self,
-        consumer: ConsumerActor,
-        down: Millis,
-        crash: bool,
-        protocol: Protocol | None = None,
-        *,
-        rename: bool = False,
-    ) -> None:
+    def _redeploy(self, consumer: ConsumerActor, what: RollingDeploy) -> None:
+        self._bounce(consumer, what.down, what.crash)
+        if what.protocol is not None:
+            consumer.next_config = self.simulation.config_of(consumer, what.protocol)
+        changes: dict[str, object] = {}
+        if what.rename and consumer.config.group_instance_id is not None:
+            changes["group_instance_id"] = f"{consumer.name}-{self._random.getrandbits(32):08x}"
+        if what.assignor is not None:
+            changes["partition_assignment_strategy"] = what.assignor
+        if changes:
+            consumer.next_config = (consumer.next_config or consumer.config).model_copy(update=changes)
+
+    def _bounce(self, consumer: ConsumerActor, down: Millis, crash: bool) -> None:
         """Restart a process; ``down`` counts from the moment at which it begins to stop."""
         if crash:
             consumer.crash()
         else:
             consumer.stop()
         consumer.wanted = True
-        if protocol is not None:
-            consumer.next_config = self.simulation.config_of(consumer, protocol)
-        if rename and consumer.config.group_instance_id is not None:
-            new_id = f"{consumer.name}-{self._random.getrandbits(32):08x}"
-            config = consumer.next_config or consumer.config
-            consumer.next_config = config.model_copy(update={"group_instance_id": new_id})
         self._in(down, lambda: self._start(consumer))
 
     def _start(self, consumer: ConsumerActor) -> None:
@@ -268,6 +267,11 @@ class ActionRunner:
             )
             for number in range(what.times):
                 self._in(number * what.every, partial(send_stale_heartbeat, self.simulation, consumer))
+
+    def outside_commits(self, what: OutsideCommits) -> None:
+        self.simulation.announce(f"a process that uses assign() commits {what.times} times under {what.group}")
+        for number in range(what.times):
+            self._in(number * what.every, partial(commit_from_outside, self.simulation, what.group))
 
     def pause(self, what: PauseProcesses) -> None:
         until = self.world.now + what.length

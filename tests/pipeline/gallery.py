@@ -177,7 +177,38 @@ events:
 """
 """Deployments of static and dynamic members, and a group that follows its load."""
 
+TOGETHER = """
+topics:
+  orders: {partitions: 6, records_per_second: 0.2}
+  clicks: {partitions: 6, records_per_second: 0.2}
+groups:
+  mixed: {topics: orders, consumers: 2, assignor: range, commit: after}
+  once: {topics: orders, consumers: 2, assignor: range, commit: after}
+  two: {topics: orders, consumers: 4, assignor: range, commit: after}
+  one: {topics: [orders, clicks], consumers: 4, assignor: range, commit: after}
+  half: {topics: orders, consumers: 4, assignor: range, commit: after}
+  whole: {topics: orders, consumers: 4, assignor: range, commit: after}
+  away: {topics: orders, consumers: 2, assignor: range, commit: after}
+  late: {topics: orders, consumers: 3, assignor: range, session_timeout: 10s, auto_commit_interval: 200ms, poll: 100ms}
+coordinator: {settings: {offsets.retention.minutes: 2, offsets.retention.check.interval.ms: 10000}}
+horizon: 15m
+events:
+  - {at: 60s, outside_commits: {group: mixed, every: 10s, times: 4}}
+  - {at: 60s, outside_commits: {group: once, every: 10s, times: 1}}
+  - {at: 60s, subscribe: {who: [two-3, two-4], topics: clicks}}
+  - {at: 60s, subscribe: {who: [one-3, one-4], topics: clicks}}
+  - {at: 2m, deploy: {group: half, every: 20s, down: 5s, count: 2, assignor: [cooperative-sticky, range]}}
+  - {at: 2m, deploy: {group: whole, every: 20s, down: 5s, assignor: [cooperative-sticky, range]}}
+  - {at: 3m, stop: {who: [away-1, away-2], down: 5m}}
+  - {at: 5m, pause: {who: [late-1, late-2], for: 15s}}
+  - {at: 6m, pause: {who: [late-1, late-2], for: 15s}}
+  - {at: 7m, pause: {who: [late-1, late-2], for: 15s}}
+  - {at: 8m, pause: {who: [late-1, late-2], for: 15s}}
+"""
+"""Members that do not fit together, and offsets that are away for longer than the brokers keep them."""
+
 OWN = {
+    "together": TOGETHER,
     "rollouts": ROLLOUTS,
     "stores": STORES,
     "phases": PHASES,

@@ -10,8 +10,14 @@ from typing import Any, Final
 from rejoin.pipeline.findings.causes import Causes, separate
 from rejoin.pipeline.findings.finding import RANK, Finding, severity_of
 from rejoin.pipeline.findings.history import GroupHistory
+from rejoin.pipeline.findings.rules.applications import (
+    half_migrated_assignor,
+    inconsistent_protocols,
+    two_applications,
+)
 from rejoin.pipeline.findings.rules.assignments import eager_assignor, idle_members, unbalanced_assignor
 from rejoin.pipeline.findings.rules.brokers import coordinator_failover
+from rejoin.pipeline.findings.rules.commits import assigned_and_subscribed, expired_offsets, refused_commits
 from rejoin.pipeline.findings.rules.consumer_groups import (
     epoch_fencing_loop,
     migration_blocked,
@@ -58,6 +64,12 @@ RULES: Final[tuple[Rule, ...]] = (
     epoch_fencing_loop,
     migration_blocked,
     session_timeout_of_the_broker,
+    expired_offsets,
+    refused_commits,
+    assigned_and_subscribed,
+    two_applications,
+    inconsistent_protocols,
+    half_migrated_assignor,
     eager_assignor,
     unbalanced_assignor,
     membership_changed,

@@ -13,7 +13,7 @@ from rejoin.pipeline.findings.clients import SURVIVING_ID
 from rejoin.pipeline.findings.finding import Finding
 from rejoin.pipeline.findings.formatting import count, names, period, seconds, spans, times
 from rejoin.pipeline.findings.observed_rows import MemberSession, all_exact
-from rejoin.pipeline.findings.phrases import first, last, probably, share, stood_still, when
+from rejoin.pipeline.findings.phrases import capital, first, last, probably, share, stood_still, when
 from rejoin.pipeline.findings.rules.groups import rack_changes
 
 LEAST_RENAMED: Final = 2
@@ -111,7 +111,7 @@ def thrashing_autoscaler(causes: Causes) -> Iterator[Finding]:
     yield Finding(
         "thrashing-autoscaler",
         f"{history.group_id} was scaled up and down {times(len(steps))}, between {min(sizes)} and {max(sizes)}",
-        f"{period(begins, steps[-1].to_ms).capitalize()} {count(sum(step.by > 0 for step in steps), 'step')} added "
+        f"{capital(period(begins, steps[-1].to_ms))} {count(sum(step.by > 0 for step in steps), 'step')} added "
         f"members and {sum(step.by < 0 for step in steps)} took them away again, {spans(gaps)} apart: "
         f"{_signs(steps)}. "
         f"{share(history, caused)} came of it, {seconds(1_000 * cost / len(steps))} consumer-seconds a step."

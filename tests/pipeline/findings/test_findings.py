@@ -50,6 +50,10 @@ HAS = [
     ("offsets-partition-cannot-be-written", "stores/unstored", "min.insync.replicas"),
     ("changing-instance-ids", "rollouts/renamed", "group.instance.id"),
     ("thrashing-autoscaler", "thrash", None),
+    ("assigned-and-subscribed", "together/mixed", "group.id"),
+    ("two-applications", "together/two", "group.id"),
+    ("half-migrated-assignor", "together/half", "partition.assignment.strategy"),
+    ("expired-offsets", "together/away", "offsets.retention.minutes"),
     ("stuck-reconciliation", "member_that_never_acknowledges_a_revocation", "max.poll.interval.ms"),
     ("epoch-fencing-loop", "moving/fenced-often", None),
     ("migration-blocked", "barred/blocked", "group.consumer.migration.policy"),
@@ -92,6 +96,11 @@ HAS_NOT = [
     ("thrashing-autoscaler", "rollouts/batches"),
     ("thrashing-autoscaler", "rollouts/grown"),
     ("thrashing-autoscaler", "dynamic_rolling_deploy"),
+    ("assigned-and-subscribed", "together/once"),
+    ("two-applications", "together/one"),
+    ("two-applications", "subscribed"),
+    ("half-migrated-assignor", "together/whole"),
+    ("expired-offsets", "together/whole"),
     ("stuck-reconciliation", "moving/slow"),
     ("epoch-fencing-loop", "moving/fenced-twice"),
     ("migration-blocked", "migration_with_a_downgrade_in_the_middle"),
@@ -126,8 +135,8 @@ FROM_LOOKS = {"owned-not-moving"}
 """For looks at a cluster's offsets; see tests/pipeline/cluster."""
 OF_SEVERAL = {"slow-load", "load-failed", "flapping-racks"}
 """For what concerns several groups, or what only brokers' logs have; see test_offsets_log.py and test_rollouts.py."""
-FROM_REQUESTS = {"ready-for-the-consumer-protocol"}
-"""For what only a request log has: the clients' versions; see test_readiness.py."""
+FROM_REQUESTS = {"ready-for-the-consumer-protocol", "refused-commits", "inconsistent-protocols"}
+"""For what a request log has, such as the clients' versions; see test_readiness.py and test_requests.py."""
 
 
 def test_every_rule_is_among_them() -> None:

@@ -1,0 +1,171 @@
+"""Commits that were refused, commits from outside the group, and offsets that expired."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from rejoin.pipeline.findings.causes import Causes
+from rejoin.pipeline.findings.finding import HIGH, LOW, MEDIUM, Finding
+from rejoin.pipeline.findings.formatting import count, names, period, times
+from rejoin.pipeline.findings.history import GroupHistory
+from rejoin.pipeline.findings.observed_rows import ObservedEvent, all_exact
+from rejoin.pipeline.findings.phrases import capital, probably
+
+REFUSED: Final = 3
+"""A commit that a rebalance overtook is usual; from so many on it is a finding."""
+OUTSIDE: Final = 2
+"""Commits of a client that has no member id, while the group has members."""
+BEFORE_MS: Final = 10 * 60_000
+"""A refused commit has to do with the rebalance before it, if that began within this."""
+
+WHY: Final = {
+    "UNKNOWN_MEMBER_ID": "the member had been removed before it committed",
+    "ILLEGAL_GENERATION": "the group had rebalanced without it meanwhile",
+    "REBALANCE_IN_PROGRESS": "it committed after it had joined a new rebalance",
+    "FENCED_INSTANCE_ID": "another process had joined with its group.instance.id",
+    "STALE_MEMBER_EPOCH": "its epoch was behind the coordinator's",
+    "FENCED_MEMBER_EPOCH": "its epoch was not the coordinator's",
+    "OFFSET_METADATA_TOO_LARGE": "its metadata is longer than offset.metadata.max.bytes of the broker",
+    "INVALID_COMMIT_OFFSET_SIZE": "it is larger than a message of __consumer_offsets may be",
+    "GROUP_AUTHORIZATION_FAILED": "it may not read the group",
+    "TOPIC_AUTHORIZATION_FAILED": "it may not read the topic",
+    "UNKNOWN_TOPIC_OR_PARTITION": "the topic or partition is not there",
+    "INVALID_GROUP_ID": "the group id is empty",
+}
+"""Errors that the client has to do with; others are of a coordinator that moves, loads, or cannot write."""
+LATE: Final = ("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "STALE_MEMBER_EPOCH", "FENCED_MEMBER_EPOCH")
+_SETTINGS: Final = {
+    "OFFSET_METADATA_TOO_LARGE": "offset.metadata.max.bytes",
+    "FENCED_INSTANCE_ID": "group.instance.id",
+}
+
+
+def refused_commits(causes: Causes) -> Iterator[Finding]:
+    """Commits came too late: what was processed since the last good one is processed again by the next owner."""
+    history = causes.history
+    refused = [each for each in _refusals(history) if not _is_from_outside(each)]
+    if len(refused) < REFUSED:
+        return
+    errors = Counter(each.error or "" for each in refused)
+    usual, _ = errors.most_common(1)[0]
+    who = [name for name, _ in Counter(_who(history, each) for each in refused).most_common()]
+    behind = _rebalances(history, refused)
+    late = sum(errors[each] for each in LATE)
+    reasons = "; ".join(f"{times(number)} {error} ({WHY[error]})" for error, number in errors.most_common())
+    yield Finding(
+        "refused-commits",
+        f"{count(len(refused), 'commit')} of {names(who, 2)} refused: {usual}",
+        f"{capital(period(refused[0].at_ms, refused[-1].at_ms))} the coordinator refused "
+        f"{count(len(refused), 'commit')} of {names(who)}: {reasons}."
+        + (f" Behind them are {count(len(behind), 'rebalance')}." if behind else "")
+        + (" What they had processed since their last commit is processed a second time." if late else ""),
+        0.0,
+        refused[0].at_ms,
+        refused[-1].at_ms,
+        setting=_SETTINGS.get(usual, "max.poll.interval.ms" if 2 * late > len(refused) else None),
+        advice="Commit before a rebalance takes the partitions away: in onPartitionsRevoked, and after smaller batches "
+        "(max.poll.records); find out why the member had been removed by then. Do not repeat such a commit."
+        if 2 * late > len(refused)
+        else "Look at the error: repeating the commit does not help.",
+        numbers={"refused": len(refused), "late": late, "members": len(who), "rebalances": len(behind)},
+        members=who,
+        rebalances=behind,
+        evidence=[each.as_evidence() for each in refused],
+        exact=all_exact(refused),
+        severity=MEDIUM if late else LOW,
+    )
+
+
+def assigned_and_subscribed(causes: Causes) -> Iterator[Finding]:
+    """A consumer that assigns itself partitions commits under the id of a group that has members (KAFKA-15134)."""
+    history = causes.history
+    outside = [each for each in _refusals(history) if _is_from_outside(each)]
+    if len(outside) < OUTSIDE:
+        return
+    clients = list(dict.fromkeys(each.client_id for each in outside if each.client_id))
+    whose = f" of {names(clients)}" if clients else ""
+    yield Finding(
+        "assigned-and-subscribed",
+        f"{count(len(outside), 'commit')}{whose} came from outside {history.group_id}: assign() and subscribe() mixed",
+        f"{capital(period(outside[0].at_ms, outside[-1].at_ms))} {count(len(outside), 'commit')}{whose} had "
+        f"neither member id nor generation, and were refused with UNKNOWN_MEMBER_ID as {history.group_id} has members: "
+        "a process uses assign() with the group.id of consumers that use subscribe(). While the group is empty, such "
+        "commits are taken, and overwrite those of its members.",
+        0.0,
+        outside[0].at_ms,
+        outside[-1].at_ms,
+        setting="group.id",
+        advice="Give the process that uses assign() a group.id of its own, or let it subscribe (KAFKA-15134).",
+        numbers={"refused": len(outside), "clients": len(clients)},
+        members=clients,
+        evidence=[each.as_evidence() for each in outside],
+        exact=all_exact(outside),
+        severity=MEDIUM,
+    )
+
+
+def expired_offsets(causes: Causes) -> Iterator[Finding]:
+    """Committed offsets were forgotten: the next consumer begins where auto.offset.reset says."""
+    history = causes.history
+    # A group that is empty goes with its last offset; one that never committed goes as well, which is no loss.
+    expired = [
+        each
+        for each in history.events
+        if each.reason == "expired" and each.event in ("offsets_deleted", "group_deleted") and each.offset_count != 0
+    ]
+    came = [each for each in history.sessions if expired and (each.joined_at_ms or 0) >= expired[0].at_ms]
+    known = any(each.event == "offsets_deleted" or each.offset_count for each in expired)
+    if not expired or not (known or came):
+        return
+    after = f" {names(map(history.name_of, came))} came after that." if came else ""
+    yield Finding(
+        "expired-offsets",
+        f"{probably(known)}offsets of {history.group_id} expired",
+        f"The coordinator forgot offsets of {history.group_id} {times(len(expired))} "
+        f"({period(expired[0].at_ms, expired[-1].at_ms)}), as they had not been committed for "
+        f"offsets.retention.minutes.{after} Consumers without an offset begin where auto.offset.reset says: at the "
+        "end, and records in between are never read, or at the beginning, and all are read again.",
+        0.0,
+        expired[0].at_ms,
+        expired[-1].at_ms,
+        setting="offsets.retention.minutes",
+        advice="Raise offsets.retention.minutes (10080, seven days, by default) above the longest time for which the "
+        "group may be empty, or a topic without its reader; set auto.offset.reset to what does less harm.",
+        numbers={"times": len(expired), "members_after": len(came)},
+        members=[history.name_of(each) for each in came],
+        evidence=[each.as_evidence() for each in expired],
+        exact=known and all_exact(expired),
+        severity=HIGH if came else MEDIUM,
+    )
+
+
+def _refusals(history: GroupHistory) -> list[ObservedEvent]:
+    """Refused commits that the clients have to do with, as a journal or a request log reports them."""
+    commits = ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT")
+    return [
+        each
+        for each in history.events
+        if each.error in WHY and (each.event == "commit_refused" or (each.event == "request" and each.api in commits))
+    ]
+
+
+def _is_from_outside(commit: ObservedEvent) -> bool:
+    return commit.error == "UNKNOWN_MEMBER_ID" and not commit.member_id and (commit.generation or -1) < 0
+
+
+def _who(history: GroupHistory, commit: ObservedEvent) -> str:
+    return history.who(commit.member_id) if commit.member_id else commit.client_id or "a client"
+
+
+def _rebalances(history: GroupHistory, refused: list[ObservedEvent]) -> list[str]:
+    """The rebalances that the refused commits came too late for."""
+    found: dict[str, None] = {}
+    for commit in refused:
+        if commit.error not in LATE:
+            continue
+        before = [each for each in history.later if 0 <= commit.at_ms - each.prepared_at_ms <= BEFORE_MS]
+        if before:
+            found[before[-1].rebalance_id] = None
+    return list(found)
