@@ -78,11 +78,7 @@ EVENTS: Final = table(
     column("seq", LONG, "Place in the stream of this source and node; orders rows of equal at_ms."),
     column("at_ms", LONG, "When."),
     _DAY,
-    column(
-        "event",
-        STRING,
-        "Its name, as in the journals; also request, broker_started, broker_stopped, partition_load_failed.",
-    ),
+    column("event", STRING, "As in journals; also request, broker_started, broker_stopped, partition_load_failed."),
     _CONFIDENCE,
     column("file", STRING, "Where it was read."),
     column("line", LONG, "Where it was read, from 1."),

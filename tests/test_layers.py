@@ -327,7 +327,7 @@ MAY_IMPORT = {
     "pipeline.spark": ("pipeline.spark",),
     "pipeline.reading": ("protocol", "journal", "pipeline.columns", "pipeline.reading", "pipeline.schemas"),
     "pipeline.tables": ("pipeline.schemas", "pipeline.tables"),
-    "pipeline.findings": ("pipeline.findings", "pipeline.schemas", "pipeline.tables"),
+    "pipeline.findings": ("protocol.partitioner", "pipeline.findings", "pipeline.schemas", "pipeline.tables"),
     "pipeline.report": (
         "pages",
         "pipeline.audit_candidates",

@@ -10,12 +10,14 @@ from typing import Any, Final
 from rejoin.pipeline.findings.causes import Causes, separate
 from rejoin.pipeline.findings.finding import RANK, Finding, severity_of
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.rules.applications import (
+from rejoin.pipeline.findings.rules.assignments import (
+    eager_assignor,
     half_migrated_assignor,
+    idle_members,
     inconsistent_protocols,
     two_applications,
+    unbalanced_assignor,
 )
-from rejoin.pipeline.findings.rules.assignments import eager_assignor, idle_members, unbalanced_assignor
 from rejoin.pipeline.findings.rules.brokers import coordinator_failover
 from rejoin.pipeline.findings.rules.commits import assigned_and_subscribed, expired_offsets, refused_commits
 from rejoin.pipeline.findings.rules.consumer_groups import (

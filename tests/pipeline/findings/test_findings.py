@@ -51,6 +51,7 @@ HAS = [
     ("changing-instance-ids", "rollouts/renamed", "group.instance.id"),
     ("thrashing-autoscaler", "thrash", None),
     ("assigned-and-subscribed", "together/mixed", "group.id"),
+    ("refused-commits", "together/late", "max.poll.interval.ms"),
     ("two-applications", "together/two", "group.id"),
     ("half-migrated-assignor", "together/half", "partition.assignment.strategy"),
     ("expired-offsets", "together/away", "offsets.retention.minutes"),
@@ -97,6 +98,7 @@ HAS_NOT = [
     ("thrashing-autoscaler", "rollouts/grown"),
     ("thrashing-autoscaler", "dynamic_rolling_deploy"),
     ("assigned-and-subscribed", "together/once"),
+    ("refused-commits", "together/whole"),
     ("two-applications", "together/one"),
     ("two-applications", "subscribed"),
     ("half-migrated-assignor", "together/whole"),
@@ -134,9 +136,9 @@ ONLY_IN_LOGS = {"fell-silent"}
 FROM_LOOKS = {"owned-not-moving"}
 """For looks at a cluster's offsets; see tests/pipeline/cluster."""
 OF_SEVERAL = {"slow-load", "load-failed", "flapping-racks"}
-"""For what concerns several groups, or what only brokers' logs have; see test_offsets_log.py and test_rollouts.py."""
-FROM_REQUESTS = {"ready-for-the-consumer-protocol", "refused-commits", "inconsistent-protocols"}
-"""For what a request log has, such as the clients' versions; see test_readiness.py and test_requests.py."""
+"""For what concerns several groups, or what only brokers' logs have; see rules/test_offsets_log.py and test_rollouts.py."""
+FROM_REQUESTS = {"ready-for-the-consumer-protocol", "inconsistent-protocols"}
+"""For what only a request log has, such as clients' versions; see rules/test_readiness.py and test_commits.py."""
 
 
 def test_every_rule_is_among_them() -> None:

@@ -22,7 +22,7 @@ ONLY_FROM_CONSUMERS = {
     # Pauses and records are in the journals of consumers alone.
     *("lost-records", "eager-assignor", "max-poll-exceeded", "stuck-reconciliation"),
     # The costs of storms and of members that are changed are upper bounds without pauses.
-    *("storm", "could-move"),
+    "storm",
 }
 
 

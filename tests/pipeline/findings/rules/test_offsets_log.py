@@ -13,7 +13,7 @@ from rejoin.pipeline.findings.observed_rows import RunContext
 from rejoin.pipeline.findings.rules.brokers import one_for_each_event
 from rejoin.pipeline.findings.rules.offsets_log import partition_of
 from rejoin.protocol.partitioner import partition_for
-from tests.pipeline.findings.test_consumer_groups import event
+from tests.pipeline.findings.rules.test_consumer_groups import event
 from tests.pipeline.findings.test_findings_rules import MARCH_3, MINUTE, found, rebalance
 
 Row = dict[str, Any]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.findings.test_consumer_groups import event
+from tests.pipeline.findings.rules.test_consumer_groups import event
 from tests.pipeline.findings.test_findings_rules import MARCH_3, MINUTE, found, rebalance, session
 
 Row = dict[str, Any]
