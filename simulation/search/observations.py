@@ -153,6 +153,9 @@ class Observations:
     join_ended: dict[tuple[str, str], Millis] = field(default_factory=dict)
     initial: dict[tuple[str, str], tuple[Millis | None, bool]] = field(default_factory=dict)
     failed_appends: dict[TopicPartition, Millis] = field(default_factory=dict)
+    undecided: set[TopicPartition] = field(default_factory=set)
+    """Where a change failed while others were in flight that may have been made of it, and no rebalance has completed
+    since: these are in the log, and so in memory."""
     returned: set[str] = field(default_factory=set)
     """Groups to which a static member came back without a rebalance, and that have not completed one since."""
     transactions: ObservedTransactions | None = None
@@ -236,9 +239,15 @@ class Observations:
                     self.initial[node.name, event.group_id] = (self.initial[node.name, event.group_id][0], True)
             case RebalanceCompleted():
                 self.returned.discard(event.group_id)
-                self.failed_appends.pop(self.simulation.cluster.partition_of(event.group_id), None)
+                partition = self.simulation.cluster.partition_of(event.group_id)
+                self.failed_appends.pop(partition, None)
+                self.undecided.discard(partition)
             case AppendFailed():
-                self.failed_appends[offsets_partition(event.partition)] = step.now
+                partition = offsets_partition(event.partition)
+                self.failed_appends[partition] = step.now
+                shard = None if node.core is None else node.core.shard(partition)
+                if shard is not None and shard.appends_in_flight:
+                    self.undecided.add(partition)
             case _:
                 pass
 

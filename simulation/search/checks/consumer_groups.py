@@ -61,8 +61,8 @@ def _active(observed: Observations) -> Iterator[tuple[NodeActor, ConsumerGroupSn
 def a_partition_has_two_holders(observed: Observations, step: ObservedStep) -> Iterator[str]:
     """Two members have a partition, or one has it that another has not given up; whatever their epochs are."""
     for group in _changed(observed, step):
-        if group.partition in observed.failed_appends:
-            continue  # what was built on a change that failed is in the log, and so in memory
+        if group.partition in observed.undecided:
+            continue
         holders: dict[tuple[str, int], str] = {}
         for member_id, member in group.members.items():
             for partition in flat(member.assigned) | flat(member.pending):
@@ -72,7 +72,7 @@ def a_partition_has_two_holders(observed: Observations, step: ObservedStep) -> I
 
 def a_reconciled_member_has_more_than_its_target(observed: Observations, step: ObservedStep) -> Iterator[str]:
     for group in _changed(observed, step):
-        if group.partition in observed.failed_appends:
+        if group.partition in observed.undecided:
             continue
         for member in group.members.values():
             is_there = member.state is ConsumerMemberState.STABLE and member.epoch == group.assignment_epoch
@@ -88,7 +88,7 @@ def an_epoch_goes_back(observed: Observations, step: ObservedStep) -> Iterator[s
             yield f"{request.member_id}: {response.member_epoch} after {request.member_epoch}"
     for group in _changed(observed, step):
         before = _groups_of(observed).acknowledged.get(group.group_id, 0)
-        if group.partition in observed.failed_appends:
+        if group.partition in observed.undecided:
             continue  # what a change was made of may have failed; the next epoch is beyond all that were answered
         if group.epoch < before and observed.leads_in_truth(step.node, group.group_id):
             yield f"{group.group_id}: epoch {group.epoch} after {before}"
