@@ -62,6 +62,10 @@ CONSUMER_GROUP_LINES: Final[tuple[Template, ...]] = (
     # --- groups that change their protocol
     _line("converted", "Converted the classic group to a {protocol} group.", "upgrade"),
     _line("converted", "Converted the consumer group to a {protocol} group.", "downgrade"),
+    # An empty group may always change its protocol.
+    _line("converted_empty", "Converted the empty classic group to a {protocol} group.", "upgrade"),
+    _line("converted_empty", "Converted the empty consumer group to a {protocol} group.", "downgrade"),
+    _line("converted_empty", "Converted the empty streams group to a {protocol} group.", "streams", since=(4, 2)),
     _line("not_converted", f"{_UPGRADE} because online upgrade is disabled.", "policy", bracket=""),
     _line(
         "not_converted",

@@ -34,6 +34,8 @@ class ConsumerGroupLog:
         self._classic: set[tuple[str, str]] = set()
         """Members that speak the classic protocol."""
         self._stuck: dict[tuple[str, str], modern.RevocationRequested] = {}
+        self._kinds: dict[str, str] = {}
+        """Of every group that is there."""
 
     def has(self, group_id: str) -> bool:
         """Whether a group is a consumer group."""
@@ -43,9 +45,20 @@ class ConsumerGroupLog:
         """What is logged about an event of a consumer group; none if it is an event of another kind of group."""
         if not isinstance(event, events.GroupEvent):
             return None
-        if self._follow(event):
-            return self._lines(event)
-        return None
+        before = self._kinds.get(event.group_id)
+        self._remember_kind(event)
+        is_followed = self._follow(event)
+        if isinstance(event, events.GroupCreated) and before not in (None, event.group_type):
+            variant = "upgrade" if event.group_type == CONSUMER else "downgrade"
+            return self._line("converted_empty", variant, protocol=event.group_type)
+        return self._lines(event) if is_followed else None
+
+    def _remember_kind(self, event: events.GroupEvent) -> None:
+        match event:
+            case events.GroupCreated() | events.GroupLoaded() | modern.GroupConverted():
+                self._kinds[event.group_id] = event.group_type
+            case events.GroupDeleted():
+                self._kinds.pop(event.group_id, None)
 
     def _follow(self, event: events.GroupEvent) -> bool:
         """Whether the event is about a consumer group, or makes it one or none."""
@@ -82,6 +95,7 @@ class ConsumerGroupLog:
     def unloading(self, group_ids: Iterable[str], partition: int) -> Lines:
         """The broker no longer leads the offsets partition of these groups."""
         for group_id in group_ids:
+            self._kinds.pop(group_id, None)
             if self.has(group_id):
                 yield from self._line(
                     "unloading_modern", group=group_id, partition=partition, epoch=self._epochs[group_id]

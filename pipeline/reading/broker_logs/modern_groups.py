@@ -93,6 +93,9 @@ class ModernGroups(Membership):
         if kind == "consumer":
             self._trigger = {"cause": "upgrade"}
 
+    def _on_converted_empty(self, statement: Statement) -> None:
+        self._emit(statement, "group_converted", group_type=statement.values["protocol"])
+
     def _on_not_converted(self, statement: Statement) -> None:
         to_classic = not statement.text.startswith("Cannot upgrade")
         reason = next(reason for words, reason in _REFUSED_BECAUSE.items() if words in statement.text)

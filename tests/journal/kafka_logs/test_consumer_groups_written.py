@@ -6,6 +6,7 @@ import re
 
 from rejoin.coordinator.control.kafka_logs.writer import BrokerLog
 from rejoin.journal.kafka_logs.template import Version
+from rejoin.pipeline.reading.broker_logs.messages import read_message
 from rejoin.protocol.embedded.consumer_protocol import Subscription, encode_partitions, encode_subscription
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, MemberIdentity
 from tests.coordinator.core.driver import GROUP
@@ -93,6 +94,25 @@ def test_a_group_that_is_upgraded_and_downgraded() -> None:
         "Preparing to rebalance group g in state PreparingRebalance with old generation 2 (reason: Downgrade group g "
         "from consumer to classic for member leaving.).",
         "[GroupId g] Converted the consumer group to a classic group.",
+    ]
+
+
+def test_an_empty_group_that_changes_its_protocol() -> None:
+    node = ConsumerNode()
+    (member,) = node.classic_members(1, (b"",), SUBSCRIPTION)
+    node.ask(LeaveGroupRequest(group_id=GROUP, members=(MemberIdentity(member_id=member),)), 5)
+    node.heartbeat("m", 0)
+    node.heartbeat("m", -1)
+    node.classic_members(1, (b"",), SUBSCRIPTION)
+    lines = [line for line in log_of(node, (4, 4)) if "Converted" in line]
+    assert lines == [
+        "[GroupId g] Converted the empty classic group to a consumer group.",
+        "[GroupId g] Converted the empty consumer group to a classic group.",
+    ]
+    statements = [read_message(line) for line in lines]
+    assert [each and (each.kind, each.group, each.values["protocol"]) for each in statements] == [
+        ("converted_empty", "g", "consumer"),
+        ("converted_empty", "g", "classic"),
     ]
 
 
