@@ -336,7 +336,6 @@ def user_code_of(group: GroupSpec) -> UserCode:
     """What the user's code of a group does."""
     return UserCode(
         topics=group.topics,
-        assignors=group.assignor,
         commit=group.commit,
         processing=parse_processing_time(group.processing),
         poll_ms=group.poll,

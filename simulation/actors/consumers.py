@@ -75,7 +75,6 @@ class UserCode:
     """What the user's code does. ``revoke_ms`` is how long its listener takes to revoke partitions."""
 
     topics: tuple[str, ...]
-    assignors: tuple[str, ...]
     commit: CommitMode
     processing: ProcessingTime
     poll_ms: Millis
@@ -142,7 +141,7 @@ class ConsumerActor(Client):
         self.stuck_until = 0
         if self.next_config is not None:
             self.config, self.next_config = self.next_config, None
-        assignors = [assignor_named(name) for name in self.user_code.assignors]
+        assignors = [assignor_named(name) for name in self.config.partition_assignment_strategy]
         self.core = ConsumerCore(
             self.config, assignors, self.random.random, log_end=self._log_end, member_id=self._new_member_id()
         )
