@@ -136,8 +136,8 @@ class SimulatedGroup:
     ) -> SimulatedConsumer:
         """Start a consumer that subscribes to ``t``, or start it again with the settings it had."""
         if name not in self.members:
-            about = {"client_id": name, "group_id": "g", "auto_offset_reset": "earliest"}
-            config = ConsumerConfig(**about, partition_assignment_strategy=assignors, **settings)
+            settings |= {"group_id": "g", "auto_offset_reset": "earliest", "partition_assignment_strategy": assignors}
+            config = ConsumerConfig(client_id=name, **settings)
             code = UserCode(("t",), "auto", parse_processing_time(processing), POLL_MS)
             actor = ConsumerActor(self.world, self.network, self.cluster, config, code, name)
             self.members[name] = SimulatedConsumer(actor)
