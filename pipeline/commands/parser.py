@@ -21,6 +21,7 @@ def report(
     timezone: str = "UTC",
     master: str | None = None,
     title: str = TITLE,
+    annotations: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
 ) -> int:
     """Explain every rebalance: tables in Parquet, findings in the terminal, and one HTML page.
 
@@ -44,11 +45,22 @@ def report(
         without it.
     title
         Title of the page.
+    annotations
+        What happened around the groups: the JSON of kubectl get events -o json, or lines with an instant and a text.
+        Drawn on the timeline and held against the rebalances. May be given several times.
     """
     from rejoin.pipeline.commands.report import run  # noqa: PLC0415
 
     return run(
-        inputs=inputs, out=out, kind=kind, group=group, groups=groups, timezone=timezone, master=master, title=title
+        inputs=inputs,
+        out=out,
+        kind=kind,
+        group=group,
+        groups=groups,
+        timezone=timezone,
+        master=master,
+        title=title,
+        annotations=annotations,
     )
 
 
@@ -115,6 +127,7 @@ def why(
     at: str | None = None,
     command_config: Path | None = None,
     seconds: Annotated[float, Parameter(name="--for")] = 2.0,
+    annotations: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Say in ten lines why a group rebalances, and what to change.
@@ -135,6 +148,8 @@ def why(
         Properties file with security.protocol, sasl.mechanism and so on, for HOST:PORT.
     seconds
         How long to look at a cluster.
+    annotations
+        What happened around the group, as for rejoin report.
     json
         Print what the answer is made of: status, rebalances, findings.
     """
@@ -147,6 +162,7 @@ def why(
         at=at,
         command_config=command_config,
         seconds=seconds,
+        annotations=annotations,
         as_json=json,
     )
 

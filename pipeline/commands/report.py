@@ -18,6 +18,7 @@ from rich.markup import escape
 
 from rejoin.pipeline.commands.interrupts import STOPPED, Interrupts, interrupts, quietly
 from rejoin.pipeline.commands.options import BadOption, check_least, check_master, check_out
+from rejoin.pipeline.findings.annotations import BadAnnotations, read_annotations
 from rejoin.pipeline.reading.inputs import InputFile, NoInput, must_name_groups
 from rejoin.pipeline.report.console import show
 from rejoin.pipeline.report.data import Report
@@ -41,21 +42,29 @@ def run(
     timezone: str,
     master: str | None,
     title: str,
+    annotations: tuple[Path, ...] = (),
 ) -> int:
     """Make the report and show its findings. Options as in ``parser``; returns the exit code."""
     with quietly(), interrupts() as interrupted:
         try:
             read = _checked(inputs, out, kind, groups, timezone, master)
+            around = read_annotations(annotations)
             small = master is None and is_small(read)
             ahead = read_ahead(read) if small else None
             with _progress(interrupted) as on_step:
                 on_step("starting Spark")
                 with session(master, fast=small, settings=QUICK if small else None) as spark:
                     interrupted.take()
-                    options = {"kind": kind, "groups": group, "most_groups": groups, "timezone": timezone}
-                    made = _made(spark, inputs, out, title=title, on_step=on_step, small=small, ahead=ahead, **options)
+                    options: dict[str, Any] = {
+                        "kind": kind,
+                        "groups": group,
+                        "most_groups": groups,
+                        "timezone": timezone,
+                    }
+                    options |= {"title": title, "on_step": on_step, "small": small, "ahead": ahead}
+                    made = _made(spark, inputs, out, annotations=around, **options)
             interrupted.check()
-        except (BadOption, NoInput, NoJava, SparkTrouble, OSError, KeyboardInterrupt) as problem:
+        except (BadOption, BadAnnotations, NoInput, NoJava, SparkTrouble, OSError, KeyboardInterrupt) as problem:
             if interrupted.came or isinstance(problem, KeyboardInterrupt):
                 interrupted.ignore()
                 print(f"stopped; what is in {out} is not complete", file=sys.stderr)

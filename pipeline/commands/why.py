@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from rejoin.pipeline.findings.annotations import BadAnnotations, read_annotations, rows_of_rollouts
+from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.why.answer import answer
 from rejoin.pipeline.why.instants import instant
 from rejoin.pipeline.why.sources import open_source
@@ -24,6 +27,7 @@ def run(
     at: str | None,
     command_config: Path | None,
     seconds: float,
+    annotations: tuple[Path, ...],
     as_json: bool,
 ) -> int:
     """Print the answer. Options as in ``parser``; returns the exit code."""
@@ -31,9 +35,13 @@ def run(
         if seconds < 0:
             raise ValueError(f"--for {seconds}: expected a number of seconds from 0 on")
         config = None if command_config is None else str(command_config)
+        around = read_annotations(annotations)
         story = open_source(folder, bootstrap_server, config, seconds).story(group)
+        if around:
+            found = [*story.findings, *rows_of_rollouts("", group, story.rebalances, around)]
+            story = replace(story, findings=sorted(found, key=order))
         at_ms = None if at is None else instant(at, story.last_ms)
-    except (SourceProblem, ValueError) as problem:
+    except (SourceProblem, BadAnnotations, ValueError) as problem:
         print(problem, file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -115,6 +115,8 @@ class GroupReport:
     """Of the table, with ``stopped_ms`` and ``stopped`` (consumers) added, by time."""
     findings: Sequence[Row] = ()
     violations: Sequence[Row] = ()
+    annotations: Sequence[tuple[int, str]] = ()
+    """What happened around the group: instants with texts."""
     owners: Sequence[str] = ()
     partitions: Sequence[tuple[str, int]] = ()
     """Topic and partition of each row of the chart."""

@@ -420,6 +420,7 @@ def _chart(group: GroupReport) -> dict[str, Any]:
         "sessions": [list(each) for each in group.sessions],
         "overlaps": [list(each) for each in group.overlaps],
         "rebalances": rebalances,
+        "annotations": [list(each) for each in group.annotations],
         "stops": [list(each) for each in group.stops],
         "lag": [list(point) for point in group.lag],
         "balance": [

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from rejoin.pipeline import schemas
+from rejoin.pipeline.findings.annotations import Annotation
 from rejoin.pipeline.findings.formatting import count
 from rejoin.pipeline.reading.inputs import (
     EXPECTED,
@@ -28,6 +29,7 @@ from rejoin.pipeline.reading.inputs import (
     named,
     with_whole_pages,
 )
+from rejoin.pipeline.report.annotations import annotate
 from rejoin.pipeline.report.collect import collect
 from rejoin.pipeline.report.data import Report
 from rejoin.pipeline.report.defaults import MOST_GROUPS, TITLE
@@ -71,10 +73,12 @@ def make_report(
     on_step: OnStep = lambda _: None,
     small: bool | None = None,
     ahead: Future[PlainRows] | None = None,
+    annotations: Sequence[Annotation] = (),
 ) -> Report:
     """Everything: tables and page below ``out``. ``on_step`` is called with each step.
 
     ``small``: keep tables in this process as well as on disk; the default is what :func:`is_small` says.
+    ``annotations``: what happened around the groups, for the charts and the rule about it.
     ``ahead``: rows of the inputs that :func:`rejoin.pipeline.report.events.read_ahead` reads already.
 
     Raises :class:`rejoin.pipeline.reading.inputs.NoInput` where there is nothing to read or nothing about groups in it.
@@ -106,6 +110,8 @@ def make_report(
     if groups and not report.groups:
         known = sorted({row["group_id"] for row in report.others})
         raise NoInput(f"there is no group {' or '.join(groups)}; the input has {', '.join(known)}")
+    if annotations:
+        annotate(report, annotations)
     (out / PAGE).write_text(render(report), encoding="utf-8")
     return report
 
