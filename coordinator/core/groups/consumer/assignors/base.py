@@ -59,10 +59,10 @@ class ServerAssignor(ABC):
 
 
 def unassigned(count: int, taken: Collection[Collection[int]]) -> Sequence[int]:
-    """The partitions of a topic that are in none of these, ascending. A partition has one owner."""
+    """The partitions of a topic that are in none of these, ascending."""
     if not taken:
         return range(count)
-    if sum(map(len, taken)) == count:
+    if sum(map(len, taken)) == count == len(frozenset[int]().union(*taken)):
         return ()
     is_free = bytearray(b"\1") * count
     for partitions in taken:

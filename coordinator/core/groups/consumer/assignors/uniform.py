@@ -37,6 +37,9 @@ class UniformAssignor(ServerAssignor):
         kind: SubscriptionKind,
     ) -> Assignments:
         if kind is SubscriptionKind.HETEROGENEOUS:
+            held = _held(members).values()
+            if any(sum(map(len, parts)) > len(frozenset[int]().union(*parts)) for parts in held):
+                members = _without_overlaps(members)
             return assign_heterogeneous(members, partition_counts)
         topics = topic_order(next(iter(members.values())).topic_ids) if members else []
         return assign_homogeneous(members, {topic_id: partition_counts[topic_id] for topic_id in topics})
@@ -78,6 +81,13 @@ def assign_homogeneous(members: Mapping[str, AssignorMember], partition_counts: 
 
 def _unassigned(members: Mapping[str, AssignorMember], partition_counts: Mapping[str, int]) -> list[Run]:
     """The partitions that no member has, in the order of topics and of numbers."""
+    held = _held(members)
+    runs = ((topic_id, unassigned(count, held.get(topic_id, ()))) for topic_id, count in partition_counts.items())
+    return [(topic_id, free) for topic_id, free in runs if free]
+
+
+def _held(members: Mapping[str, AssignorMember]) -> dict[str, list[Collection[int]]]:
+    """By topic: what each member has of it."""
     held: dict[str, list[Collection[int]]] = {}
     for member in members.values():
         for topic_id, partitions in member.target.items():
@@ -85,8 +95,7 @@ def _unassigned(members: Mapping[str, AssignorMember], partition_counts: Mapping
                 held[topic_id].append(partitions)
             else:
                 held[topic_id] = [partitions]
-    runs = ((topic_id, unassigned(count, held.get(topic_id, ()))) for topic_id, count in partition_counts.items())
-    return [(topic_id, free) for topic_id, free in runs if free]
+    return held
 
 
 def _overlap(members: Mapping[str, AssignorMember], partition_counts: Mapping[str, int], runs: Iterable[Run]) -> bool:

@@ -106,6 +106,14 @@ def test_what_a_member_has_already_it_keeps() -> None:
     assert {len(after[member_id][ORDERS]) for member_id in left} == {4}
 
 
+@pytest.mark.parametrize("kind", SubscriptionKind)
+def test_as_many_partitions_may_have_two_owners_as_have_none(kind: SubscriptionKind) -> None:
+    both = {ORDERS: frozenset({0, 1})}
+    members = {name: subscription((ORDERS,), both) for name in ("a", "b")}
+    answer = assignors_of("uniform")["uniform"].assign(members, {ORDERS: 4}, kind)
+    assert sorted(partition for target in answer.values() for partition in target[ORDERS]) == [0, 1, 2, 3]
+
+
 def test_the_order_in_which_a_python_set_has_its_topics_does_not_count() -> None:
     topics = [f"{n:021d}A" for n in range(30)]
     counts = dict.fromkeys(topics, 5)

@@ -147,12 +147,14 @@ def large_group(members: int, partitions: int) -> ConsumerNode:
 
 
 def live(node: ConsumerNode, seed: int) -> None:
-    """Members join and leave; now and then the log refuses what they write."""
+    """Members join and leave. Now and then the log is slow, and refuses some of what they write."""
     random = Random(seed)
     ids = [f"m-{number}" for number in range(80)]
-    for step in range(60):
+    for step in range(100):
         node.elapse(2)
-        node.logs.error = ErrorCode.NOT_ENOUGH_REPLICAS if random.random() < 0.1 else None
+        node.logs.holds_appends = random.random() < 0.7 if node.logs.held_appends else random.random() < 0.2
+        while node.logs.held_appends and not node.logs.holds_appends:
+            node.logs.end_append(ErrorCode.NOT_ENOUGH_REPLICAS if random.random() < 0.3 else ErrorCode.NONE)
         if random.random() < 0.5:
             ids.append(f"n-{step}")
             node.heartbeat(ids[-1], 0, **READS)
