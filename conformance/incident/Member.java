@@ -5,9 +5,17 @@ import java.util.List;
 import java.util.Properties;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.errors.FencedInstanceIdException;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
-/** A consumer that polls; lines on standard input make its handler slow ("sleep 20") or change its topics. */
+/**
+ * A consumer that polls; lines on standard input make its handler slow ("sleep 20") or change its topics. Without
+ * auto commit it commits what it got before it polls again.
+ */
 public final class Member {
+    private static final Logger LOG = LoggerFactory.getLogger("com.example.Handler");
     private static volatile boolean stopping = false;
 
     public static void main(String[] settings) throws Exception {
@@ -20,6 +28,7 @@ public final class Member {
         String bytes = "org.apache.kafka.common.serialization.ByteArrayDeserializer";
         properties.put("key.deserializer", bytes);
         properties.put("value.deserializer", bytes);
+        boolean commits = "false".equals(properties.get("enable.auto.commit"));
         ConcurrentLinkedQueue<String[]> asked = new ConcurrentLinkedQueue<>();
         Thread reader = new Thread(() -> {
             try (BufferedReader lines = new BufferedReader(new InputStreamReader(System.in))) {
@@ -44,7 +53,7 @@ public final class Member {
         try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(properties)) {
             consumer.subscribe(topics);
             while (!stopping) {
-                consumer.poll(Duration.ofMillis(200));
+                boolean got = !consumer.poll(Duration.ofMillis(200)).isEmpty();
                 for (String[] words = asked.poll(); words != null; words = asked.poll()) {
                     if (words[0].equals("sleep")) {
                         Thread.sleep(Long.parseLong(words[1]) * 1000);
@@ -52,7 +61,20 @@ public final class Member {
                         consumer.subscribe(List.of(words[1].split(",")));
                     }
                 }
+                if (commits && got) {
+                    commit(consumer);
+                }
             }
+        }
+    }
+
+    private static void commit(KafkaConsumer<byte[], byte[]> consumer) {
+        try {
+            consumer.commitSync();
+        } catch (FencedInstanceIdException problem) {
+            throw problem;
+        } catch (KafkaException problem) {
+            LOG.error("cannot commit", problem);
         }
     }
 }

@@ -1,13 +1,15 @@
 """One consumer as a process: ``python -m conformance.incident.member LIBRARY TOPICS NAME=VALUE ...``.
 
-Settings have Kafka's names, whatever the library calls them. It polls until SIGTERM and then closes; a line on standard
-input makes its handler slow (``sleep 20``) or changes its topics (``subscribe a,b``).
+Settings have Kafka's names, whatever the library calls them; ``logging`` is a layout of Python's. It polls until
+SIGTERM and then closes; a line on standard input makes its handler slow (``sleep 20``) or changes its topics
+(``subscribe a,b``). Without auto commit it commits what it got before it polls again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
 import queue
 import signal
 import sys
@@ -18,6 +20,8 @@ from typing import Any, Final
 
 asked: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
 stopping = threading.Event()
+LOG: Final = logging.getLogger("handler")
+_TRUTHS: Final = {"true": True, "false": False}
 
 
 def _read_input() -> None:
@@ -34,15 +38,31 @@ def _obey(subscribe: Callable[[list[str]], object]) -> None:
             subscribe(value.split(","))
 
 
+def _commits(settings: dict[str, str]) -> bool:
+    return settings.get("enable.auto.commit") == "false"
+
+
+def _commit(commit: Callable[[], object]) -> None:
+    try:
+        commit()
+    except Exception:
+        LOG.exception("cannot commit")
+
+
 def rdkafka(topics: list[str], settings: dict[str, str]) -> None:
     kafka: Any = importlib.import_module("confluent_kafka")
-    consumer = kafka.Consumer(settings)
+    logger = {"logger": logging.getLogger("consumer")} if logging.root.handlers else {}
+    consumer = kafka.Consumer(settings, **logger)
     consumer.subscribe(topics)
     while not stopping.is_set():
         message = consumer.poll(0.2)
-        if message is not None and message.error() is not None and message.error().fatal():
-            sys.exit(f"fatal: {message.error()}")
+        if message is not None and message.error() is not None:
+            LOG.error("consumer error: %s", message.error())
+            if message.error().fatal():
+                sys.exit(f"fatal: {message.error()}")
         _obey(consumer.subscribe)
+        if message is not None and message.error() is None and _commits(settings):
+            _commit(lambda: consumer.commit(asynchronous=False))
     consumer.close()
 
 
@@ -53,7 +73,7 @@ def _python_settings(settings: dict[str, str], assignors: Callable[[str], object
         if name == "partition.assignment.strategy":
             made["partition_assignment_strategy"] = [assignors(each) for each in value.split(",")]
         else:
-            made[name.replace(".", "_")] = int(value) if value.isdigit() else value
+            made[name.replace(".", "_")] = int(value) if value.isdigit() else _TRUTHS.get(value, value)
     return made
 
 
@@ -69,8 +89,10 @@ def kafka_python(topics: list[str], settings: dict[str, str]) -> None:
 
     consumer = kafka.KafkaConsumer(*topics, **_python_settings(settings, assignor))
     while not stopping.is_set():
-        consumer.poll(timeout_ms=200)
+        got = consumer.poll(timeout_ms=200)
         _obey(lambda names: consumer.subscribe(topics=names))
+        if got and _commits(settings):
+            _commit(consumer.commit)
     consumer.close()
 
 
@@ -89,8 +111,14 @@ def aiokafka(topics: list[str], settings: dict[str, str]) -> None:
         await consumer.start()
         try:
             while not stopping.is_set():
-                await consumer.getmany(timeout_ms=200)
-                _obey(lambda names: consumer.subscribe(topics=names))
+                got = await consumer.getmany(timeout_ms=200)
+                # On another thread: what is slow is the handler, and not the event loop with its heartbeats.
+                await asyncio.to_thread(_obey, lambda names: consumer.subscribe(topics=names))
+                if got and _commits(settings):
+                    try:
+                        await consumer.commit()
+                    except Exception:
+                        LOG.exception("cannot commit")
         finally:
             await consumer.stop()
 
@@ -104,7 +132,10 @@ def main() -> None:
     library, topics, *pairs = sys.argv[1:]
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     threading.Thread(target=_read_input, daemon=True).start()
-    LIBRARIES[library](topics.split(","), dict(pair.split("=", 1) for pair in pairs))
+    settings = dict(pair.split("=", 1) for pair in pairs)
+    if "logging" in settings:
+        logging.basicConfig(level=logging.INFO, format=settings.pop("logging"))
+    LIBRARIES[library](topics.split(","), settings)
 
 
 if __name__ == "__main__":

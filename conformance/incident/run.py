@@ -55,6 +55,35 @@ admin = AdminClient({"bootstrap.servers": address})
 for done in admin.create_partitions([NewPartitions(topic, int(partitions))]).values():
     done.result()
 """
+_PRODUCE: Final = """
+import sys, time
+from confluent_kafka import Producer
+_, address, topics, seconds = sys.argv
+producer = Producer({"bootstrap.servers": address, "log_level": 2, "topic.metadata.refresh.interval.ms": 5000})
+end = time.monotonic() + float(seconds)
+while time.monotonic() < end:
+    for topic in topics.split(","):
+        for number in range(12):
+            producer.produce(topic, b"record", key=str(number))
+    producer.poll(0)
+    time.sleep(0.4)
+producer.flush(10)
+"""
+
+
+def java_command(classes: str, topic: str, settings: dict[str, str], *options: str) -> list[str]:
+    """A consumer of Java, with settings by Kafka's names."""
+    memory = [*(each for each in JAVA if not each.startswith("-Xm")), "-Xmx96m"]
+    return [*memory, *options, "-cp", classes, "Member", topic, *_pairs(settings)]
+
+
+def python_command(library: str, topic: str, settings: dict[str, str]) -> list[str]:
+    """A consumer of one of Python's libraries."""
+    return [sys.executable, "-m", "conformance.incident.member", library, topic, *_pairs(settings)]
+
+
+def _pairs(settings: dict[str, str]) -> list[str]:
+    return [f"{name}={value}" for name, value in settings.items()]
 
 
 class Member:
@@ -75,12 +104,7 @@ class Member:
             settings["client.id"] = self.name
         if self._group.get("static"):
             settings["group.instance.id"] = self.name
-        pairs = [f"{name}={value}" for name, value in settings.items()]
-        if self._group["library"] == "java":
-            classes = f"{self._incident.folder}:{self._incident.jars}"
-            memory = [*(each for each in JAVA if not each.startswith("-Xm")), "-Xmx96m"]
-            return [*memory, "-cp", classes, "Member", self._group_id, *pairs]
-        return [sys.executable, "-m", "conformance.incident.member", self._group["library"], self._group_id, *pairs]
+        return self._incident.command(self.name, self._group, self._group_id, settings)
 
     async def start(self) -> None:
         with (self._incident.folder / f"{self.name}.out").open("ab") as out:
@@ -122,6 +146,12 @@ class Incident:
         self.address = ""
         self._cluster: Cluster | None = None
         self._began = 0.0
+
+    def command(self, _name: str, group: dict[str, Any], topic: str, settings: dict[str, str]) -> list[str]:
+        """How a member's process is started."""
+        if group["library"] == "java":
+            return java_command(f"{self.folder}:{self.jars}", topic, settings)
+        return python_command(group["library"], topic, settings)
 
     async def run(self) -> dict[str, str]:
         """Do all of it; returns the logs."""
@@ -216,6 +246,11 @@ class Incident:
         await self._cluster.stop(1, signal.Signals[action.get("by", "SIGTERM")])
         await asyncio.sleep(action["away"])
         await self._cluster.start(1)
+
+    async def _do_produce(self, action: dict[str, Any], _: Iterable[Member]) -> None:
+        """Records for all topics, so that there is something to commit."""
+        topics = ",".join(self.plan["groups"])
+        await _checked(sys.executable, "-c", _PRODUCE, self.address, topics, str(action["for"]))
 
     async def _do_grow(self, action: dict[str, Any], _: Iterable[Member]) -> None:
         for topic in action["topics"]:
