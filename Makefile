@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup test check lint demo bench bench-long bench-day bench-protocols search search-failovers search-producers search-transactions search-consumer idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-transform bank failover client-failover record record-members record-security incident conformance-others clients client-logins clean
+.PHONY: setup test check lint demo bench bench-long bench-day bench-protocols search search-failovers search-producers search-transactions search-consumer idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-transform bank failover client-failover record record-members record-security record-client-logs incident conformance-others clients client-logins clean
 
 setup: $(VENV)/.installed
 
@@ -164,6 +164,11 @@ record-producers: setup
 # The same for logins: right, wrong and half, over TLS and without; writes tests/golden/security.
 record-security: setup
 	$(RUN) -m conformance.security.record
+
+# A real Kafka and real clients that are killed, paused, slowed down and redeployed: their logs, and a ledger of what was
+# done; writes tests/golden/client-logs. SETS=java ... for some. Wants Go and Node as well.
+record-client-logs: $(CONFORMANCE)/.installed
+	PYTHONPATH=src $(CONFORMANCE)/bin/python -m conformance.client_logs $(SETS)
 
 # A real Kafka and real consumers through ten minutes of mixed trouble; writes tests/golden/incidents/NAME with a ledger.
 INCIDENT ?= one

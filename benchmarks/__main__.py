@@ -31,6 +31,7 @@ SHORT: Final = (
     "assignors",
     "server_assignors",
     "heartbeats.consumer",
+    "recovered.from_client_logs",
 )
 """Modules of this package with a ``main()``, each done in minutes with ``--quick``, quickest first."""
 

@@ -30,8 +30,9 @@ UNKNOWN: Final = "unknown"
 
 BROKER_LOG: Final = "broker-log"
 REQUEST_LOG: Final = "request-log"
-SOURCES: Final = (*JOURNAL_SOURCES, BROKER_LOG, REQUEST_LOG)
-"""Who says so: a service, a process of consumers, a simulation of both, ``server.log``, ``kafka-request.log``."""
+LOGS: Final = (BROKER_LOG, REQUEST_LOG, "client-log")
+SOURCES: Final = (*JOURNAL_SOURCES, *LOGS)
+"""Who says so: a service, a process of consumers, a simulation of both, or one of :data:`LOGS`."""
 
 REQUEST: Final = "request"
 """The event of a row that is one request with its answer. All other events are named as in the journals."""
@@ -59,7 +60,7 @@ LINES: Final = table(
 
 QUARANTINE_KINDS: Final = (
     "encoding | half-line | not-json | not-a-row | version | unknown-event | field | repeated | conflict | unreadable |"
-    " unknown-line: for counting."
+    " unknown-line | unknown-layout: for counting."
 )
 QUARANTINE: Final = table(
     column("file", STRING, "Path of the file."),
@@ -73,7 +74,7 @@ QUARANTINE: Final = table(
 EVENTS: Final = table(
     column("schema_version", INT, "Of this table, see VERSION."),
     _RUN,
-    column("source", STRING, "coordinator | client | simulation | broker-log | request-log."),
+    column("source", STRING, "coordinator | client | simulation | broker-log | request-log | client-log."),
     column("node", STRING, "Who wrote it: a node, a process of consumers, a broker."),
     column("seq", LONG, "Place in the stream of this source and node; orders rows of equal at_ms."),
     column("at_ms", LONG, "When."),

@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import gzip
 import json
+import re
 import tempfile
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +34,16 @@ _PYTHON_LAYOUTS: Final = {
     4: "%(levelname)s %(asctime)s %(name)s %(message)s",
 }
 _OF_CLASSIC_GROUPS: Final = ("session.timeout.ms", "heartbeat.interval.ms")
+_BEGINS: Final = re.compile(rb"\[?(?:\w+ )?\d{4}[-/]\d\d[-/]\d\d|%\d\||\{|time=|\[sarama\]")
+_NOISE: Final = re.compile(
+    rb"(?<!#)NetworkClient|FetchSessionHandler|AppInfoParser|SubscriptionState|ConsumerUtils|OffsetFetcherUtils|Telemetry"
+    rb"|clients\.Metadata|kafka\.(?:net\.(?:manager|transport|connection)|cluster|consumer\.fetcher)|aiokafka\.(?:conn|cluster|consumer\.fetcher)"
+    rb"|Unable connect to|Unable to request metadata|kafka\.consumer\.subscription_state: (?:Seek|Reset)"
+    rb"|\|(?:DUMP\w*|OFFSET\w*|CGRPOP|ASSIGNDONE|CGRPQUERY|REBOOTSTRAP|FAIL|SRVPEND|GRPASSIGNMENT|PAUSE|REMOVE)\|"
+    rb"|COMMIT\|.*(?:Committing offsets|returned: Success)"
+    rb"|HEARTBEAT\|.*(?:Heartbeat for group|ConsumerGroupHeartbeat of)"
+    rb"| FAIL \["
+)
 _KAFKA_LAYOUT: Final = "[%d] %p %m (%c)%n"
 _CONNECT_LAYOUT: Final = "[%d] %p [orders-sink|task-0] %m (%c:%L)%n"
 
@@ -59,7 +70,8 @@ class RecordedClients(Incident):
         if library == "rdkafka":
             renamed = {"metadata.max.age.ms": "topic.metadata.refresh.interval.ms"}
             settings = {renamed.get(key, key): value for key, value in settings.items()}
-        if library != "rdkafka" or number == 2:
+        # Through Python's logger at its usual level there are no lines for debugging.
+        if library != "rdkafka" or (number == 2 and "debug" not in settings):
             settings["logging"] = _PYTHON_LAYOUTS[number]
         return python_command(library, topic, settings)
 
@@ -95,6 +107,18 @@ def expanded(plan: dict[str, Any], only: str) -> dict[str, Any]:
     return {"groups": groups, "actions": sorted(actions, key=lambda each: each["at"]), "until": plan["until"]}
 
 
+def without_noise(log: bytes) -> bytes:
+    """A log without the many lines about connections, records and offsets that went well."""
+    kept: list[bytes] = []
+    drops = False
+    for line in log.splitlines(keepends=True):
+        if _BEGINS.match(line):
+            drops = _NOISE.search(line) is not None
+        if not drops:
+            kept.append(line)
+    return b"".join(kept)
+
+
 def record(plan: dict[str, Any], folder: Path) -> None:
     """Play a plan, and keep what came of it."""
     jars = asyncio.run(broker_class_path())
@@ -105,7 +129,7 @@ def record(plan: dict[str, Any], folder: Path) -> None:
             (folder / group).mkdir(parents=True, exist_ok=True)
         for out in Path(work).glob("*.out"):
             log = folder / out.stem.rsplit("-", 1)[0] / f"{out.stem}.log.gz"
-            log.write_bytes(gzip.compress(out.read_bytes(), mtime=0))
+            log.write_bytes(gzip.compress(without_noise(out.read_bytes()), mtime=0))
     (folder / "server.log.gz").write_bytes(gzip.compress(trimmed(logs["server.log"]).encode(), mtime=0))
     ledger = {"kafka": kafka_version(), "groups": plan["groups"], "done": incident.ledger}
     (folder / "ledger.json").write_text(json.dumps(ledger, indent=1) + "\n")

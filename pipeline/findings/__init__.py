@@ -62,7 +62,7 @@ def rows_of_groups(tables: Mapping[str, DataFrame], events: DataFrame) -> DataFr
 
 def _runs(events: DataFrame) -> DataFrame:
     """What holds for all groups of a run: when it ends, how many brokers there are, and what the source reports."""
-    from_logs = F.col("source").isin(schemas.BROKER_LOG, schemas.REQUEST_LOG)
+    from_logs = F.col("source").isin(*schemas.LOGS)
     joins = (F.col("event") == "member_joined") & from_logs & (F.col("confidence") == schemas.EXACT)
     of_brokers = F.col("event").isin("group_loaded", "partition_elected", "partition_loaded", "broker_started")
     known = events.groupBy("run_id").agg(

@@ -27,10 +27,10 @@ from rejoin.pipeline.findings.observed_rows import (
     short,
 )
 from rejoin.pipeline.findings.outages import Outage, outages_of
-from rejoin.pipeline.schemas import BROKER_LOG, REQUEST_LOG, SOURCES
+from rejoin.pipeline.schemas import LOGS, SOURCES
 from rejoin.pipeline.tables.pauses import REVOKED
 
-JOURNALS: Final = tuple(each for each in SOURCES if each not in (BROKER_LOG, REQUEST_LOG))
+JOURNALS: Final = tuple(each for each in SOURCES if each not in LOGS)
 WAITS_MS: Final = 60_000
 """Consumers wait for a coordinator that is away for so long, where the source does not say how long they may."""
 FOLLOWS_MS: Final = 5_000

@@ -36,8 +36,8 @@ _OF_A_REPORT: Final = {_EVENTS, "quarantine", "rebalances", "member_sessions", "
 
 
 EXPECTED: Final = (
-    "Expected journals of ours (*.jsonl), a broker's server.log with the lines of its group coordinator, or its "
-    "kafka-request.log"
+    "Expected journals of ours (*.jsonl), a broker's server.log with the lines of its group coordinator, its "
+    "kafka-request.log, or the logs of consumers"
 )
 
 

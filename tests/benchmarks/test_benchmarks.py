@@ -44,6 +44,7 @@ TINY: dict[str, dict[str, Any]] = {
     "server_assignors": {"PARTITIONS": 40, "MEMBERS": 4, "TOPICS": (4,), "ROUNDS": 1, "JAVA": False, "AIM": 1_000.0},
     "heartbeats.consumer": {"GROUPS": (1, 2), "BEATS": 20, "ROUNDS": 1, "SIZES": (3, 5), "JOINS": 2, "AIM": 1_000.0}
     | {"GROWTH": 1_000.0},
+    "recovered.from_client_logs": {"SETS": ("python",)},
     "sweep": {"ROUNDS": 1, "WARM_UP": 1, "CASES": {}},
     "recovered_from_logs": {"SEEDS": 1, "GALLERY": Path("/nowhere"), "SOURCES": SOURCES[-1:]},
     "load": {"GROUPS": 5},
@@ -81,6 +82,7 @@ SHOWN: dict[str, list[str]] = {
         r"uniform, equal subscriptions: [\d.]+ × floor",
         r"Kafka's own are left out",
     ],
+    "recovered.from_client_logs": [r"kafka-python +\d+ +\d+%, 0 invented +\d+%, 0 invented +0"],
     "sweep": [r"pool / sweep", r"until Spark and the pool were up"],
     "recovered_from_logs": [r"\d+ rebalances, \d+ completed"],
     "load": [rf"{store} +│ +{rounds} +│" for store in ("SQLite", "PostgreSQL") for rounds in ("once", "compacted")],

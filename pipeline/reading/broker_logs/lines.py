@@ -149,10 +149,10 @@ class Lines:
         held: Record | None = None
         more: list[str] = []
         last_at: int | None = None
-        for number, raw, whole in _numbered(file):
+        for number, raw, whole in numbered_lines(file):
             self.read.lines = number
             if whole is None:
-                yield BrokenLine(number, f"longer than {LONGEST} bytes", _quote(raw[:QUOTED]))
+                yield BrokenLine(number, f"longer than {LONGEST} bytes", quoted(raw[:QUOTED]))
                 continue
             if self._marks and _PLAIN.match(raw) is not None and not any(mark in raw for mark in self._marks):
                 found: Record | str | None = UNREAD
@@ -181,7 +181,7 @@ class Lines:
                 continue
             reason = found or self._lonely(text)
             if reason is not None:
-                yield BrokenLine(number, reason, _quote(text))
+                yield BrokenLine(number, reason, quoted(text))
             else:
                 self.read.unrelated += 1
         if held is not None:
@@ -243,7 +243,7 @@ class Lines:
                     yield Record(held.line, held.at_ms, held.level, tail["logger"], wrapped, held.origin, kept[count:])
                     return
             if self._logger_seen:
-                yield BrokenLine(held.line, "the end of the line is missing", _quote(held.message))
+                yield BrokenLine(held.line, "the end of the line is missing", quoted(held.message))
                 return
         yield (
             held
@@ -258,7 +258,7 @@ def _tail(text: str) -> re.Match[str] | None:
     return _TAIL.match(text, start) if start >= 0 else None
 
 
-def _numbered(file: BinaryIO | Iterable[bytes]) -> Iterator[tuple[int, bytes, bool | None]]:
+def numbered_lines(file: BinaryIO | Iterable[bytes]) -> Iterator[tuple[int, bytes, bool | None]]:
     """Lines with their numbers, without line ends; None marks one that is too long."""
     if not hasattr(file, "readline"):
         for number, raw in enumerate(file, 1):
@@ -276,7 +276,7 @@ def _numbered(file: BinaryIO | Iterable[bytes]) -> Iterator[tuple[int, bytes, bo
         yield number, first, None
 
 
-def _quote(text: str | bytes) -> str:
+def quoted(text: str | bytes) -> str:
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
     return text[:QUOTED].replace("\x00", "\N{SYMBOL FOR NULL}")
@@ -300,7 +300,7 @@ def _json_record(number: int, text: str, clock: LogClock) -> Record | str | None
     message = _first(fields, _MESSAGES)
     if not isinstance(message, str):
         return None
-    at = _json_time(fields, clock)
+    at = json_time(fields, clock)
     if isinstance(at, str):
         return at if GROUPISH.search(text) else None
     logger, level = _first(fields, _LOGGERS), _first(fields, _LEVELS)
@@ -320,15 +320,15 @@ def _first(fields: dict[str, Any], names: Iterable[str]) -> Any:
     return next((fields[name] for name in names if fields.get(name) not in (None, "")), None)
 
 
-def _json_time(fields: dict[str, Any], clock: LogClock) -> int | str:
+def json_time(fields: dict[str, Any], clock: LogClock) -> int | str:
     instant = fields.get("instant")
     if isinstance(instant, dict) and isinstance(instant.get("epochSecond"), int):
         nanos = instant.get("nanoOfSecond")
-        return _json_instant(instant["epochSecond"] * 1_000 + (nanos // 1_000_000 if isinstance(nanos, int) else 0))
+        return json_instant(instant["epochSecond"] * 1_000 + (nanos // 1_000_000 if isinstance(nanos, int) else 0))
     value = _first(fields, _TIMES)
     if isinstance(value, int | float):
         # Seconds or milliseconds: no log is from before 1973 or after 5138.
-        return _json_instant(value if value > 100_000_000_000 else value * 1_000)
+        return json_instant(value if value > 100_000_000_000 else value * 1_000)
     match = re.match(
         r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[,.](\d{1,9}))?( ?Z| ?[+-]\d\d:?\d\d)?", str(value or "")
     )
@@ -340,5 +340,5 @@ def _json_time(fields: dict[str, Any], clock: LogClock) -> int | str:
         return f"no such time: {problem}"
 
 
-def _json_instant(at_ms: float) -> int | str:
+def json_instant(at_ms: float) -> int | str:
     return int(at_ms) if is_instant(at_ms) else f"no such time: {str(at_ms)[:30]}; {NO_INSTANT}"

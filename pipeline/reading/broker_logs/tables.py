@@ -26,8 +26,14 @@ from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
 from rejoin.pipeline.reading.broker_logs.membership import EventRow
 from rejoin.pipeline.reading.broker_logs.reconstruction import partition_events, reconstruct_group
 from rejoin.pipeline.reading.broker_logs.requests import complete
-from rejoin.pipeline.reading.broker_logs.statements import PARTITION_CREATED, LogFile, Statement
+from rejoin.pipeline.reading.broker_logs.statements import MARKS, PARTITION_CREATED, LogFile, Statement
 from rejoin.pipeline.reading.broker_logs.transactions import OF_TRANSACTIONS, transaction_events
+from rejoin.pipeline.reading.client_logs.consumers import consumer_events
+from rejoin.pipeline.reading.client_logs.families import MARKS as MARKS_OF_CLIENTS
+from rejoin.pipeline.reading.client_logs.groups import ClientHistory, complete_from_clients
+from rejoin.pipeline.reading.client_logs.layouts import first_unplaced
+from rejoin.pipeline.reading.client_logs.owners import with_groups
+from rejoin.pipeline.reading.client_logs.statements import ClientLogFile
 from rejoin.pipeline.reading.inputs import InputFile
 from rejoin.pipeline.reading.request_log import LoggedExchange
 from rejoin.pipeline.reading.text_lines import UNREADABLE, opened
@@ -47,8 +53,9 @@ PARSED: Final = StructType(
         StructField("body", _STRING),
     ]
 )
-"""What a file holds: ``what`` is statement, request, broken or file; ``about`` is what its history is of: g: and a
-group, t: and a topic, x: and a transactional id, or p: and a node, for offsets partitions; ``body`` is JSON."""
+"""What a file holds: ``what`` is statement, request, client, broken or file; ``about`` is its subject, g: and a
+group, c: and a client of a group that is not known, t: and a topic, x: and a transactional id, or p: and a node for
+offsets partitions; ``body`` is JSON."""
 
 READ: Final = StructType(
     [
@@ -74,7 +81,17 @@ _KINDS: Final = (
     ("cut short", "half-line"),
     ("no text", "encoding"),
     ("cannot be read to its end", "unreadable"),
+    ("layout is not known", "unknown-layout"),
 )
+_ROTATED: Final = re.compile(r"(?:\.(?:log|out|txt))?(?:\.\d[\d-]*|[.-]\d{4}-\d\d-\d\d[\d.-]*)*(?:\.gz)?$")
+"""What rotation and packing add to the name of a process's log: its own name may end in a number."""
+_LOOK_BYTES: Final = 2**20
+_MARKS_OF_BROKERS: Final = (
+    *(each for each in MARKS if each != b"oordinator"),
+    b"[GroupCoordinator ",
+    b"kafka.coordinator.",
+)
+_LONGEST_MARK: Final = 64
 _NODE: Final = re.compile(r"(?:broker|kafka|node|server)[-_.]?(\d+)", re.IGNORECASE)
 
 
@@ -93,7 +110,7 @@ def read_logs(spark: SparkSession, files: Iterable[InputFile], *, run_id: str = 
     that there is not.
     """
     parsed = parse(spark, files, timezone).persist()
-    return sort_out(parsed, run_id)
+    return sort_out(with_groups(parsed), run_id)
 
 
 def parse(spark: SparkSession, files: Iterable[InputFile], timezone: str = "UTC") -> DataFrame:
@@ -162,31 +179,106 @@ def _read_files(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def read_file(path: str, problem: str | None = None, timezone: str = "UTC") -> Iterator[dict[str, Any]]:
     """What one file holds, as rows of :data:`PARSED`; the last row has its counts. Never raises for what is in it."""
-    log = LogFile(path, node_of(path), ZoneInfo(timezone))
-    unreadable = 0
     if problem is not None:
-        unreadable = 1
         yield _broken(path, BrokenLine(0, problem, ""))
-    else:
-        try:
-            with opened(path) as file:
-                for found in log.statements(file):
+        yield {"what": "file", "file": path, "body": _json({**dict.fromkeys(READ.names, 0), "file": path, "broken": 1})}
+        return
+    zone = ZoneInfo(timezone)
+    counts = dict.fromkeys(READ.names[1:], 0)
+    try:
+        of_brokers, of_clients = _written_by(path)
+        said: set[int] = set()
+        if of_clients:
+            yield from _read_clients(path, zone, counts, said)
+        if of_brokers or not of_clients:
+            yield from _read_brokers(path, zone, counts, said)
+    except UNREADABLE as trouble:
+        counts["broken"] += 1
+        yield _broken(path, BrokenLine(counts["lines"], f"cannot be read to its end: {trouble}", ""))
+    yield {"what": "file", "file": path, "body": _json({"file": path, **counts})}
+
+
+def _written_by(path: str) -> tuple[bool, bool]:
+    """Whether a file has lines of brokers, and whether it has lines of clients."""
+    of_brokers = of_clients = False
+    before = b""
+    try:
+        with opened(path) as file:
+            while not (of_brokers and of_clients) and (chunk := file.read(_LOOK_BYTES)):
+                text = before + chunk
+                of_clients = of_clients or MARKS_OF_CLIENTS.search(text) is not None
+                of_brokers = of_brokers or any(mark in text for mark in _MARKS_OF_BROKERS)
+                before = text[-_LONGEST_MARK:]
+    except UNREADABLE:
+        # What can be read of it is read below, and the rest reported.
+        pass
+    return of_brokers, of_clients
+
+
+def _read_clients(path: str, zone: ZoneInfo, counts: dict[str, int], said: set[int]) -> Iterator[dict[str, Any]]:
+    """What consumers say in a file; ``said`` gets the lines of it."""
+    log = ClientLogFile(path, _process_of(path), zone)
+    lines = log.lines
+    try:
+        with opened(path) as file:
+            for found in log.statements(file):
+                said.add(found.line)
+                if isinstance(found, BrokenLine):
+                    yield _broken(path, found)
+                    continue
+                about = f"g:{found.group}" if found.group is not None else f"c:{found.values.get('client_id')}"
+                row = {"what": "client", "about": about, "order_ms": found.order_ms, "node": found.node}
+                yield row | {"file": path, "line": found.line, "body": _json(found)}
+        if lines.counts.records == 0 and lines.counts.unplaced:
+            yield from _unplaced(path, counts)
+    finally:
+        counts["lines"] = lines.counts.lines
+        counts["statements"] += log.counts.statements
+        counts["other"] += log.counts.other + lines.counts.unplaced + lines.counts.blank
+        counts["continuations"] += lines.counts.continuations
+        counts["broken"] += log.counts.broken
+        counts["not_utf8"] += lines.counts.not_utf8
+
+
+def _read_brokers(path: str, zone: ZoneInfo, counts: dict[str, int], said: set[int]) -> Iterator[dict[str, Any]]:
+    """What a broker says in a file, but for the lines that a client wrote."""
+    log = LogFile(path, node_of(path), zone)
+    try:
+        with opened(path) as file:
+            for found in log.statements(file):
+                if isinstance(found, BrokenLine) and found.line in said:
+                    log.counts.broken -= 1
+                    log.counts.other += 1
+                else:
                     yield _row(log, found)
-        except UNREADABLE as trouble:
-            unreadable = 1
-            yield _broken(path, BrokenLine(log.read.lines, f"cannot be read to its end: {trouble}", ""))
-    counts = {
-        "file": path,
-        "lines": log.read.lines,
-        "statements": log.counts.statements,
-        "requests": log.counts.requests,
-        "other": log.counts.other + log.read.unrelated + log.read.blank,
-        "continuations": log.read.continuations,
-        "broken": log.counts.broken + unreadable,
-        "not_utf8": log.read.not_utf8,
-        "clock_steps": log.counts.clock_set_back,
-    }
-    yield {"what": "file", "file": path, "body": _json(counts)}
+        if log.read.records == 0 and log.read.unrelated and not said:
+            yield from _unplaced(path, counts)
+    finally:
+        other = log.counts.other + log.read.unrelated + log.read.blank
+        counts["lines"] = log.read.lines
+        counts["statements"] += log.counts.statements
+        counts["requests"] += log.counts.requests
+        # Each line counts once, where a file has lines of both.
+        counts["other"] = counts["other"] + other if not said else max(0, other - len(said))
+        counts["continuations"] = log.read.continuations
+        counts["broken"] += log.counts.broken
+        counts["not_utf8"] = log.read.not_utf8
+        counts["clock_steps"] = log.counts.clock_set_back
+
+
+def _unplaced(path: str, counts: dict[str, int]) -> Iterator[dict[str, Any]]:
+    """The first line of a file of no known layout: it is reported, and all others are passed over."""
+    counts["broken"] += 1
+    counts["other"] -= 1
+    with opened(path) as file:
+        yield _broken(path, first_unplaced(file))
+
+
+def _process_of(path: str) -> str:
+    """A process from the names of its log and of the directory."""
+    file = Path(path)
+    name = _ROTATED.sub("", file.name) or file.name
+    return f"{file.parent.name}/{name}"
 
 
 def node_of(path: str) -> str:
@@ -256,7 +348,8 @@ def _named(event: EventRow, nth: int) -> EventRow:
 def _events(rows: pa.Table) -> Iterator[EventRow]:
     about = rows["about"][0].as_py()
     asked: list[SourcedExchange] = []
-    statements = _statements(rows, asked)
+    of_clients: list[Statement] = []
+    statements = _statements(rows, asked, of_clients)
     if about.startswith("t:"):
         yield from topic_events(statements)
         return
@@ -268,16 +361,25 @@ def _events(rows: pa.Table) -> Iterator[EventRow]:
         yield from map(request_event, asked)
         return
     events = list(reconstruct_group(about[2:], statements))
-    yield from complete(events, asked)
+    if not of_clients:
+        yield from complete(events, asked)
+    elif events or asked:
+        yield from complete_from_clients(complete(events, asked), of_clients)
+    else:
+        yield from ClientHistory(about[2:]).events(of_clients)
+    yield from consumer_events(of_clients)
     yield from map(request_event, asked)
 
 
-def _statements(rows: pa.Table, asked: list[SourcedExchange]) -> Iterator[Statement]:
-    """The statements of a table; its requests are appended to ``asked``."""
+def _statements(rows: pa.Table, asked: list[SourcedExchange], of_clients: list[Statement]) -> Iterator[Statement]:
+    """The brokers' statements of a table; its requests are appended to ``asked``, what consumers say to the last."""
+    group = rows["about"][0].as_py()[2:]
     for batch in rows.to_batches(ROWS_AT_ONCE):
         for row in batch.to_pylist():
             body = orjson.loads(row["body"])
             if row["what"] == "statement":
                 yield Statement(**body)
+            elif row["what"] == "client":
+                of_clients.append(Statement(**body | {"group": group}))
             else:
                 asked.append(SourcedExchange(LoggedExchange(**body), row["node"], row["file"]))

@@ -1,0 +1,1 @@
+"""What is found in logs, held against what was done."""

@@ -1,0 +1,80 @@
+"""librdkafka: what it logs of its consumer group, with the facility before the text.
+
+By default that is little: late polls, lost sessions and fatal errors. With ``debug=cgrp`` every step is logged. Lines
+name no group unless their text does.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rejoin.journal.kafka_logs.template import Template
+
+
+def _line(kind: str, text: str, variant: str = "") -> Template:
+    return Template(kind, text, variant=variant)
+
+
+_GROUP: Final = 'Group "{group_id?}"'
+_RESPONSE: Final = (
+    "JOINGROUP: JoinGroup response: GenerationId {generation}, Protocol {assignor?}, LeaderId {leader?}, my MemberId "
+)
+
+RDKAFKA_LINES: Final[tuple[Template, ...]] = (
+    # --- what is logged by default
+    _line(
+        "poll_timeout_exceeded",
+        "MAXPOLL: Application maximum poll interval ({limit_ms}ms) exceeded by {late_ms}ms (adjust "
+        "max.poll.interval.ms for long-running message processing): leaving group",
+    ),
+    _line(
+        "heartbeat_failed",
+        "SESSTMOUT: Consumer group session timed out (in join-state {state?}) after {waited_ms} ms without a "
+        "successful response from the group coordinator (broker {coordinator?}, last error was {problem?}): revoking "
+        "assignment and rejoining group",
+        "session",
+    ),
+    _line(
+        "metadata_changed",
+        "PARTCNT: Topic {topic?}~(?: \\(id .*?\\))?~ partition count changed from {before} to {after}",
+    ),
+    _line("fatal", "FATAL: Fatal error: {problem}"),
+    # --- with debug=cgrp
+    _line("consumer_started", "INIT: librdkafka {rest}"),
+    _line(
+        "join_sent",
+        'JOIN: {coordinator?}: Joining group "{group_id?}" with {topics?} subscribed topic(s) and member id '
+        '"{member?}"',
+    ),
+    _line("member_id_received", f'MEMBERID: {_GROUP}: updating member id "{{was?}}" -~>~ "{{member?}}"'),
+    _line("generation_joined", _RESPONSE + "{member?}, member metadata count {count?}: (no error)"),
+    _line("join_failed", _RESPONSE + "{member?}, member metadata count {count?}: {problem}"),
+    _line("group_synced", "SYNCGROUP: SyncGroup response: Success ({rest}"),
+    _line("join_failed", "SYNCGROUP: SyncGroup response: {problem}", "sync"),
+    _line("rejoin_requested", f"REJOIN: {_GROUP}: Rejoining group with{{how?}}: {{reason}}"),
+    _line(
+        "heartbeat_failed",
+        f"HEARTBEAT: {_GROUP} heartbeat error response in state {{state?}} (join-state {{rest?}}): {{problem}}",
+    ),
+    _line("partition_added", f"PARTADD: {_GROUP}: add {{topic}} [{{number}}]"),
+    _line("partition_removed", f"PARTDEL: {_GROUP}: delete {{topic}} [{{number}}]"),
+    _line("group_left", f"LEAVE: {_GROUP}: leave (in state {{state}})"),
+    _line("coordinator_found", f"CGRPCOORD: {_GROUP} changing coordinator {{was?}} -~>~ {{coordinator}}"),
+    _line("coordinator_lost", f"COORDCLEAR: {_GROUP} broker {{coordinator?}} is no longer coordinator"),
+    _line(
+        "remark",
+        "COMMIT: {coordinator?}: OffsetCommit for {count?} partition(s) in join-state {state?}: {how?}: returned: "
+        "Success",
+        "committed",
+    ),
+    _line(
+        "commit_failed",
+        "COMMIT: {coordinator?}: OffsetCommit for {count?} partition(s) in join-state {state?}: {how?}: returned: "
+        "{problem}",
+    ),
+    _line(
+        "epoch",
+        'HEARTBEAT: ConsumerGroupHeartbeat response received for member id "{member?}" with epoch {member_epoch}',
+    ),
+)
+"""In the order in which a reader tries them."""

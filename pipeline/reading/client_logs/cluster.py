@@ -1,0 +1,120 @@
+"""What consumers' logs show of brokers and topics: when their coordinator was away, and that a topic has grown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from rejoin.pipeline.reading.broker_logs.membership import INFERRED, EventRow
+from rejoin.pipeline.reading.broker_logs.statements import Statement
+from rejoin.pipeline.reading.client_logs.families import STARTED
+
+CLIENT_LOG: Final = "client-log"
+CONSUMERS: Final = "consumers"
+"""Stands for the coordinator, of which there is no log."""
+TOGETHER_MS: Final = 10_000
+"""Consumers that lose their coordinator within this lose it for the same reason."""
+MOMENT_MS: Final = 1_000
+"""A coordinator that is found again within this was not away."""
+SETTLED: Final = 3
+"""In so many generations after a group's first one all partitions of its topics have been assigned."""
+
+ConsumerKey = tuple[str, str]
+"""A process, and which of its consumers."""
+
+
+def concluded(group_id: str, event: str, at_ms: int, source: Statement, **columns: Any) -> EventRow:
+    """An event that no consumer wrote: it follows from what they did. ``source`` is a line that shows it."""
+    row: EventRow = {
+        "source": CLIENT_LOG,
+        "event": event,
+        "at_ms": at_ms,
+        "node": CONSUMERS,
+        "file": source.file,
+        "line": source.line,
+        "confidence": INFERRED,
+        "group_id": group_id,
+    }
+    return row | {name: value for name, value in columns.items() if value is not None}
+
+
+class ObservedCluster:
+    """Follows the consumers of one group."""
+
+    def __init__(self, group_id: str) -> None:
+        self._group_id = group_id
+        self._consumers: set[ConsumerKey] = set()
+        self._joined: set[ConsumerKey] = set()
+        self._lost: dict[ConsumerKey, Statement] = {}
+        self._outages: list[list[tuple[Statement, int]]] = []
+        self._grown: dict[tuple[str, int], Statement] = {}
+        self._assigned: dict[str, dict[int, tuple[int, Statement]]] = {}
+
+    def take(self, statement: Statement, who: ConsumerKey) -> None:
+        """Take in what a consumer says."""
+        kind, values = statement.kind, statement.values
+        self._consumers.add(who)
+        for topic, before, after in values.get("grown", ()):
+            more = {"topic": topic, "before": before, "after": after}
+            self._grown.setdefault((topic, after), replace(statement, values=values | more))
+        if kind == "partitions_assigned":
+            number = int(values.get("generation") or 0)
+            for topic, partition in values["partitions"]:
+                self._assigned.setdefault(topic, {}).setdefault(partition, (number, statement))
+        if kind in ("generation_joined", "group_synced"):
+            self._joined.add(who)
+        if kind == STARTED:
+            # The process before let go of its coordinator as it ended.
+            self._lost.pop(who, None)
+            self._joined.discard(who)
+        # Before it has joined, a consumer may look for its coordinator for other reasons.
+        if kind == "coordinator_lost" and who in self._joined:
+            self._lost.setdefault(who, statement)
+        elif kind in ("coordinator_found", "generation_joined", "group_synced") and who in self._lost:
+            self._add_outage(self._lost.pop(who), statement.at_ms)
+
+    def events(self) -> Iterator[EventRow]:
+        """What all of it shows."""
+        yield from self._of_outages()
+        yield from self._of_growth()
+
+    def _add_outage(self, lost: Statement, found: int) -> None:
+        for outage in self._outages:
+            last, first = max(to for _, to in outage), min(each.at_ms for each, _ in outage)
+            if lost.at_ms <= last + TOGETHER_MS and found >= first - TOGETHER_MS:
+                outage.append((lost, found))
+                return
+        self._outages.append([(lost, found)])
+
+    def _of_outages(self) -> Iterator[EventRow]:
+        """The coordinator was away where most consumers lost it together, and for longer than a moment."""
+        for outage in self._outages:
+            lost = min((each for each, _ in outage), key=lambda each: each.at_ms)
+            back = [to for _, to in outage if to - lost.at_ms >= MOMENT_MS]
+            if len(outage) < 2 or 2 * len(outage) < len(self._consumers) or not back:
+                continue
+            yield concluded(self._group_id, "broker_stopped", lost.at_ms, lost)
+            yield concluded(self._group_id, "group_loaded", min(back), lost)
+
+    def _of_growth(self) -> Iterator[EventRow]:
+        for statement in self._grown.values():
+            values = statement.values
+            yield self._grew(statement, values["topic"], values["before"], values["after"])
+        reported = {topic for topic, _ in self._grown}
+        for topic, seen in self._assigned.items():
+            if topic not in reported:
+                yield from self._unreported_growth(topic, seen)
+
+    def _unreported_growth(self, topic: str, seen: dict[int, tuple[int, Statement]]) -> Iterator[EventRow]:
+        """Without a line that says so, a topic has grown where partitions above all earlier ones are assigned."""
+        first = min(number for number, _ in seen.values())
+        early = {each for each, (number, _) in seen.items() if number <= first + SETTLED}
+        late = [each for each in seen if each not in early]
+        if late and sorted(early) == list(range(len(early))) and min(late) >= len(early):
+            statement = min((seen[each][1] for each in late), key=lambda each: each.at_ms)
+            yield self._grew(statement, topic, len(early), max(late) + 1)
+
+    def _grew(self, statement: Statement, topic: str, before: int, after: int) -> EventRow:
+        counts = {"partition_count": after, "previous_partition_count": before}
+        return concluded(self._group_id, "topic_grown", statement.at_ms, statement, topic=topic, **counts)

@@ -1,0 +1,75 @@
+"""Statements of consumers as the events that a consumer's journal has for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from rejoin.journal.events.client import EVENT_TYPES
+from rejoin.pipeline.reading.broker_logs.membership import EXACT, INFERRED, EventRow
+from rejoin.pipeline.reading.broker_logs.statements import Statement
+from rejoin.pipeline.reading.client_logs.cluster import CLIENT_LOG
+from rejoin.pipeline.reading.client_logs.families import STARTED
+from rejoin.pipeline.reading.client_logs.statements import NO_GROUP
+
+ORDER: Final = 1_000
+"""Rows are in the order of ``order_ms``: there is room for so many within a millisecond."""
+
+_EVENTS: Final = frozenset(event.name for event in EVENT_TYPES)
+_INFERRED: Final = ("coordinator_lost",)
+
+
+def consumer_events(statements: Iterable[Statement]) -> Iterator[EventRow]:
+    """The events of consumers, each in the order of its log."""
+    joined_at: dict[tuple[str, str], int] = {}
+    for statement in statements:
+        values = statement.values
+        key = (statement.node, str(values.get("consumer")))
+        row = _row(statement)
+        if statement.kind == "join_sent":
+            joined_at.setdefault(key, statement.at_ms)
+            # A process that begins owns nothing, whatever became of the one before.
+            row["owned"] = [] if values.get("fresh") else None
+            row["member_id"] = "" if values.get("fresh") else row.get("member_id")
+        elif statement.kind in ("generation_joined", "group_synced") and key in joined_at:
+            took = "waited_ms" if statement.kind == "generation_joined" else "rebalance_ms"
+            row[took] = statement.at_ms - joined_at[key]
+            if statement.kind == "group_synced":
+                del joined_at[key]
+        elif statement.kind == "poll_timeout_exceeded":
+            row["timeout_ms"] = values.get("rebalance_timeout_ms")
+        elif statement.kind == "fatal":
+            row |= {"event": "heartbeat_failed"}
+        if statement.kind == STARTED:
+            continue
+        if row["event"] in _EVENTS:
+            yield {name: value for name, value in row.items() if value is not None}
+
+
+def _row(statement: Statement) -> EventRow:
+    values = statement.values
+    row: EventRow = {
+        "source": CLIENT_LOG,
+        "event": statement.kind,
+        "at_ms": statement.at_ms,
+        "order_ms": statement.order_ms,
+        "node": statement.node,
+        "file": statement.file,
+        "line": statement.line,
+        "confidence": INFERRED if statement.kind in _INFERRED else EXACT,
+        "group_id": statement.group or NO_GROUP,
+        "client_id": values.get("client_id"),
+        "member_id": values.get("member"),
+        "group_instance_id": values.get("instance"),
+        "generation": values.get("generation"),
+        "protocol": values.get("assignor"),
+        "reason": values.get("reason"),
+        "problem": values.get("problem"),
+    }
+    if "partitions" in values:
+        row["partitions"] = [{"topic": topic, "partition": number} for topic, number in values["partitions"]]
+    if values.get("offsets"):
+        row["offsets"] = [dict(zip(("topic", "partition", "offset"), each, strict=True)) for each in values["offsets"]]
+    if statement.kind == "group_left":
+        row["notified"] = True
+    return row

@@ -1,0 +1,172 @@
+"""Which client wrote a record, and about which consumer: each library signs its lines in a way of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from rejoin.journal.kafka_logs.clients.java import JAVA_LINES, LOGGERS
+from rejoin.journal.kafka_logs.clients.python import AIOKAFKA_LINES, KAFKA_PYTHON_LINES
+from rejoin.journal.kafka_logs.clients.rdkafka import RDKAFKA_LINES
+from rejoin.journal.kafka_logs.template import Template, values_of
+from rejoin.pipeline.reading.client_logs.layouts import ClientRecord
+
+JAVA: Final = "java"
+RDKAFKA: Final = "librdkafka"
+KAFKA_PYTHON: Final = "kafka-python"
+AIOKAFKA: Final = "aiokafka"
+STARTED: Final = "consumer_started"
+"""The kind of the line with which a consumer begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientMessage:
+    """A line of a consumer. ``kind`` is empty for one that no known version prints."""
+
+    family: str
+    kind: str
+    text: str
+    client_id: str | None = None
+    group_id: str | None = None
+    instance: str | None = None
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+Patterns = list[tuple[Template, re.Pattern[str]]]
+
+
+def _compiled(templates: Iterable[Template]) -> Patterns:
+    return [(each, re.compile(each.pattern, re.DOTALL)) for each in templates]
+
+
+_LINES: Final[Mapping[str, Patterns]] = {
+    JAVA: _compiled(JAVA_LINES),
+    RDKAFKA: _compiled(RDKAFKA_LINES),
+    KAFKA_PYTHON: _compiled(KAFKA_PYTHON_LINES),
+    AIOKAFKA: _compiled(AIOKAFKA_LINES),
+}
+
+_OF_JAVA: Final = re.compile(
+    r"\[Consumer (?:instanceId=(?P<instance>.*?), )?clientId=(?P<client>.*?), groupId=(?P<group>.*?)\] ?(?P<text>.*)",
+    re.DOTALL,
+)
+_LOGGER_BEHIND: Final = re.compile(r"\s+\((?P<logger>[A-Za-z_][\w$]*(?:\.[\w$]+)+)(?::\d+)?\)(?:\s+\[[^\]]*\])?\s*$")
+_LOGGER_BEFORE: Final = re.compile(
+    r"(?P<logger>[A-Za-z_][\w$]*(?:\.[\w$]+)+)(?::\d+)?\s*(?:-|:|\])?\s*(?:\[[^\]]*\]\s*)*$"
+)
+_SETTINGS: Final = "ConsumerConfig values:"
+_OF_RDKAFKA: Final = re.compile(
+    r"(?:^|[\s:\]\-])(?P<facility>[A-Z][A-Z0-9_]+)(?:\|| \[)(?P<client>.+?)#consumer-\d+[|\]](?: \[thrd:[^\]]*\]:)? "
+    r"(?P<text>.*)",
+    re.DOTALL,
+)
+_OF_PYTHON: Final = re.compile(
+    r"(?<![\w./])(?P<logger>aiokafka(?:\.\w+)*|kafka\.(?:coordinator(?:\.(?:base|consumer|heartbeat))?|consumer\.\w+|net\.selector))"
+    r"[\]:\s\-|]+(?:(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[\]:\s\-|]+)?"
+    r"(?P<text>.*)",
+    re.DOTALL,
+)
+_PYTHON_LOGGER: Final = re.compile(
+    r"kafka\.(?:coordinator(?:\.(?:base|consumer|heartbeat))?|consumer\.\w+|net\.selector)"
+)
+_SETTING: Final = re.compile(r"\s*([a-z][a-z0-9.]+) = (.*)")
+
+MARKS: Final = re.compile(
+    rb"\[Consumer (?:clientId|instanceId)=|ConsumerConfig values|#consumer-\d|aiokafka"
+    rb"|(?<![\w.])kafka\.co(?:ordinator(?:\.(?:base|consumer|heartbeat))?|nsumer\.\w+)[^\w.]"
+)
+"""What is in the log of a client, and in that of no broker."""
+
+
+def read_client_message(record: ClientRecord) -> ClientMessage | None:
+    """What a consumer says with a record; none for what is of something else."""
+    for read in _READERS:
+        found = read(record)
+        if found is not None:
+            return found
+    return None
+
+
+def _matched(family: str, text: str, **about: Any) -> ClientMessage:
+    for template, pattern in _LINES[family]:
+        match = pattern.fullmatch(text)
+        if match is not None:
+            values: dict[str, Any] = dict(values_of(match))
+            known = {name: about.get(name) or values.pop(name, None) for name in ("client_id", "group_id", "instance")}
+            return ClientMessage(family, template.kind, text, values=values, **known)
+    return ClientMessage(family, "", text, about.get("client_id"), about.get("group_id"), about.get("instance"))
+
+
+def _of_java(record: ClientRecord) -> ClientMessage | None:
+    if _SETTINGS in record.text:
+        return _settings(record)
+    match = _OF_JAVA.search(record.text) if "clientId=" in record.text else None
+    if match is None:
+        return None
+    text, logger = match["text"], record.logger
+    behind = _LOGGER_BEHIND.search(text)
+    if behind is not None:
+        text, logger = text[: behind.start()], behind["logger"]
+    elif logger is None and (before := _LOGGER_BEFORE.search(record.text[: match.start()])) is not None:
+        logger = before["logger"]
+    if text.startswith(_WRAPPED):
+        text = "\n".join((text, *(each for each in record.more if each.startswith("\t"))))
+    found = _matched(
+        JAVA, text.rstrip("\r\n"), client_id=match["client"], group_id=match["group"], instance=match["instance"]
+    )
+    if not found.kind and (logger is None or not logger.endswith(LOGGERS)):
+        return None
+    return found
+
+
+_WRAPPED: Final = ("Reconciling assignment", "Updating assignment")
+
+
+def _settings(record: ClientRecord) -> ClientMessage | None:
+    """The settings with which a consumer of Java begins."""
+    found = [match for each in record.more if (match := _SETTING.fullmatch(each)) is not None]
+    settings = {match[1]: match[2] for match in found}
+    named = {name: value for name, value in settings.items() if value not in ("null", "")}
+    client = named.get("client.id")
+    values: dict[str, Any] = {
+        name: int(named[setting])
+        for name, setting in _TIMEOUTS.items()
+        if named.get(setting, "").isdigit() and len(named[setting]) < 10
+    }
+    if "group.protocol" in named:
+        values["group_protocol"] = named["group.protocol"].lower()
+    return ClientMessage(
+        JAVA, STARTED, _SETTINGS, client, named.get("group.id"), named.get("group.instance.id"), values
+    )
+
+
+_TIMEOUTS: Final = {"session_timeout_ms": "session.timeout.ms", "rebalance_timeout_ms": "max.poll.interval.ms"}
+
+
+def _of_rdkafka(record: ClientRecord) -> ClientMessage | None:
+    if "#consumer-" not in record.text:
+        return None
+    match = _OF_RDKAFKA.search(record.text)
+    if match is None:
+        return None
+    found = _matched(RDKAFKA, f"{match['facility']}: {match['text']}", client_id=match["client"])
+    return found if found.kind else None
+
+
+def _of_python(record: ClientRecord) -> ClientMessage | None:
+    if record.logger is not None:
+        logger, text = record.logger, record.text
+    elif "kafka." in record.text and (match := _OF_PYTHON.search(record.text)) is not None:
+        logger, text = match["logger"], match["text"]
+    else:
+        return None
+    family = AIOKAFKA if logger.startswith("aiokafka") else KAFKA_PYTHON if _PYTHON_LOGGER.fullmatch(logger) else ""
+    if not family:
+        return None
+    found = _matched(family, text)
+    return found if found.kind or "coordinator" in logger.split(".")[-1] else None
+
+
+_READERS: Final[tuple[Callable[[ClientRecord], ClientMessage | None], ...]] = (_of_java, _of_rdkafka, _of_python)

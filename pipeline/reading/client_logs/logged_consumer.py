@@ -1,0 +1,239 @@
+"""What is known of a consumer after each line of its log, and what the line says about it then."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from rejoin.pipeline.reading.broker_logs.membership import UUID
+from rejoin.pipeline.reading.broker_logs.statements import Statement
+from rejoin.pipeline.reading.client_logs.families import KAFKA_PYTHON, STARTED, ClientMessage
+
+_PARTITION: Final = re.compile(r"topic='(?P<topic>[^']*)', partition=(?P<partition>\d+)")
+_MEMBERS_GIVEN: Final = re.compile(
+    r"(?P<member>[^{=]+?)=Assignment\(partitions=\[(?P<partitions>[^\]]*)\][^)]*\)(?:, )?"
+)
+_OFFSET: Final = re.compile(r"(?P<topic>[\w.-]+)-(?P<partition>\d+)=OffsetAndMetadata\{offset=(?P<offset>\d+)")
+_UPDATE: Final = re.compile(r"(Assigned|Added|Revoked) partitions[^:\n]*:\s+\[([^\]]*)\]")
+_TOPIC_SIZES: Final = re.compile(r"([\w.-]+)=(?:\[([^\]]*)\]|(\d+))|'([\w.-]+)': (\d+)")
+
+
+_SETTINGS: Final = ("session_timeout_ms", "rebalance_timeout_ms", "group_protocol")
+
+
+@dataclass(slots=True)
+class LoggedConsumer:
+    """What is known of a consumer by now."""
+
+    family: str
+    name: str = ""
+    """Which of the consumers of a file it is."""
+    group: str | None = None
+    client_id: str | None = None
+    instance: str | None = None
+    member: str = ""
+    generation: int = -1
+    was: str = ""
+    """The member id that it had before, within its process."""
+    fresh: bool = True
+    """Whether it has not joined since its process began."""
+    adding: list[tuple[str, int]] | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    held: list[Statement] = field(default_factory=list)
+
+
+def said_by(consumer: LoggedConsumer, message: ClientMessage, statement: Statement) -> Iterator[Statement]:
+    """The statements of a line, and what the consumer is after it."""
+    kind, values = message.kind, message.values
+    _learn(consumer, kind, values)
+    special = _SPECIAL.get(kind)
+    if special is not None:
+        yield from special(consumer, values, statement)
+        return
+    if kind == "partitions_assigned" and consumer.family == KAFKA_PYTHON:
+        # It does not log the answer to SyncGroup, which is just before.
+        yield replace(_about(consumer, statement, {}), kind="group_synced")
+    yield _about(consumer, statement, _more(consumer, kind, values))
+    if kind == "membership_reset":
+        consumer.generation = -1
+        if "member id" in values.get("and", "and member id"):
+            _forget(consumer)
+    elif kind in ("group_left", "consumer_closed") or (
+        kind == "heartbeat_failed" and "member_id was not recognized" in message.text
+    ):
+        _forget(consumer)
+    elif kind == "generation_joined":
+        consumer.fresh, consumer.was = False, ""
+
+
+def _learn(consumer: LoggedConsumer, kind: str, values: dict[str, Any]) -> None:
+    """What a line says of its consumer's member id and generation."""
+    if kind == STARTED:
+        consumer.settings = {name: values[name] for name in _SETTINGS if name in values}
+        consumer.member, consumer.was, consumer.generation, consumer.fresh = "", "", -1, True
+    elif kind == "member_id_received":
+        if consumer.member and not values["member"]:
+            _forget(consumer)
+        consumer.member = values["member"]
+    elif (kind == "join_sent" and "member" in values) or (kind == "group_left" and values.get("member")):
+        consumer.member = values["member"]
+    elif kind == "generation_joined":
+        consumer.member = values.get("member") or consumer.member
+        consumer.generation = int(values["generation"])
+    elif kind == "poll_timeout_exceeded" and "limit_ms" in values:
+        consumer.settings["rebalance_timeout_ms"] = int(values["limit_ms"])
+
+
+def _more(consumer: LoggedConsumer, kind: str, values: dict[str, Any]) -> dict[str, Any]:
+    """What a line says beside its consumer's identity."""
+    more: dict[str, Any] = {name: values[name] for name in _AS_THEY_ARE if name in values}
+    if kind == "join_sent":
+        more["fresh"], more["was"] = consumer.fresh and not consumer.was, consumer.was
+    if "partitions" in values:
+        more["partitions"] = partitions_of(values["partitions"])
+    if kind == "assignment":
+        more["given"] = {
+            each["member"].strip(): partitions_of(each["partitions"])
+            for each in _MEMBERS_GIVEN.finditer(values["assignments"])
+        }
+    if "committed" in values:
+        more["offsets"] = [[each[0], int(each[1]), int(each[2])] for each in _OFFSET.findall(values["committed"])]
+    if kind in ("metadata_changed", "rejoin_requested"):
+        more |= _grown(values)
+    return more
+
+
+def _nothing(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
+    """A line that is known and says nothing of the group."""
+    return iter(())
+
+
+def _reconciling(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
+    """A consumer of the consumer protocol begins to take over; it is assigned what is new when it acknowledges."""
+    update = dict(_UPDATE.findall(values.get("update", "")))
+    consumer.adding = partitions_of(update.get("Added", ""))
+    return iter(())
+
+
+def _one_partition(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
+    kind = "partitions_assigned" if statement.kind == "partition_added" else "partitions_revoked"
+    more = {"partitions": [(values["topic"], int(values["number"]))]}
+    yield replace(_about(consumer, statement, more), kind=kind)
+
+
+def _forget(consumer: LoggedConsumer) -> None:
+    consumer.was, consumer.member, consumer.generation = consumer.member or consumer.was, "", -1
+
+
+def _modern(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
+    """A transition of a consumer of the consumer protocol, by the events that a classic one has for it."""
+    before, state, epoch = values["state_before"], values["state"], int(values["member_epoch"])
+    if values["member"] != consumer.member and consumer.member:
+        consumer.was = consumer.member
+    consumer.member = values["member"]
+    if epoch > 0:
+        consumer.generation = epoch
+    if state == "JOINING":
+        # Kafka: a member that left or was fenced joins again under its old id.
+        was = consumer.member if before in ("FENCED", "STALE") else consumer.was
+        fresh = before == "UNSUBSCRIBED" and not was
+        yield replace(_about(consumer, statement, {"fresh": fresh, "was": was}), kind="join_sent")
+    elif state in ("RECONCILING", "STABLE") and before == "JOINING":
+        yield replace(_about(consumer, statement, {"modern": True}), kind="generation_joined")
+    elif state == "RECONCILING":
+        yield replace(_about(consumer, statement, {"modern": True}), kind="epoch_reached")
+    elif state == "FENCED":
+        yield replace(_about(consumer, statement, {"reason": "the coordinator fenced it"}), kind="membership_reset")
+    elif state in ("PREPARE_LEAVING", "LEAVING") and before not in ("PREPARE_LEAVING",):
+        yield replace(_about(consumer, statement, {}), kind="group_left")
+    elif state == "FATAL":
+        yield replace(_about(consumer, statement, {"problem": statement.text}), kind="fatal")
+    if state == "ACKNOWLEDGING" and consumer.adding is not None:
+        yield replace(_about(consumer, statement, {"partitions": consumer.adding}), kind="partitions_assigned")
+        consumer.adding = None
+    if state == "STABLE":
+        consumer.was = ""
+        yield replace(_about(consumer, statement, {"modern": True}), kind="group_synced")
+
+
+def _epoch(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
+    """An answer to a heartbeat of the consumer protocol, of which only those with another epoch say anything."""
+    epoch, before = int(values["member_epoch"]), consumer.generation
+    if epoch == before:
+        return
+    consumer.member, consumer.generation = values["member"], epoch
+    if epoch <= 0:
+        if before > 0:
+            yield replace(_about(consumer, statement, {}), kind="group_left")
+        return
+    if before <= 0:
+        yield replace(_about(consumer, statement, {"fresh": consumer.fresh, "was": consumer.was}), kind="join_sent")
+    kind = "generation_joined" if before <= 0 else "epoch_reached"
+    yield replace(_about(consumer, statement, {"modern": True}), kind=kind)
+    yield replace(_about(consumer, statement, {"modern": True}), kind="group_synced")
+    consumer.fresh, consumer.was = False, values["member"]
+
+
+def _about(consumer: LoggedConsumer, statement: Statement, more: dict[str, Any]) -> Statement:
+    client = consumer.client_id
+    if client is None and consumer.instance is None and UUID.search(consumer.member):
+        client = UUID.sub("", consumer.member)
+    known = {
+        "family": consumer.family,
+        "consumer": consumer.name,
+        "client_id": client,
+        "instance": consumer.instance,
+        "member": consumer.member,
+        "generation": consumer.generation,
+        **consumer.settings,
+    }
+    return replace(statement, group=consumer.group, values={**known, **more})
+
+
+def partitions_of(text: str) -> list[tuple[str, int]]:
+    """Partitions as Java or Python prints them; what is none is left out."""
+    if "topic=" in text:
+        return [(each["topic"], int(each["partition"])) for each in _PARTITION.finditer(text)]
+    found = []
+    for part in text.strip("[]{}() \n").split(", "):
+        topic, dash, number = part.strip().rpartition("-")
+        if dash and number.isdigit():
+            found.append((topic, int(number)))
+    return found
+
+
+def _grown(values: dict[str, Any]) -> dict[str, Any]:
+    """Topics whose number of partitions changed, from a line that has both."""
+    if "topic" in values and "after" in values:
+        return {"grown": [[values["topic"], int(values["before"]), int(values["after"])]]}
+    if "metadata_before" in values:
+        before, after = values["metadata_before"], values["metadata_after"]
+    elif "cached metadata has changed from" in values.get("reason", ""):
+        before, _, after = values["reason"].partition(" at the beginning of the rebalance to ")
+    else:
+        return {}
+    old, new = _sizes(before), _sizes(after)
+    grown = [[topic, old[topic], size] for topic, size in new.items() if old.get(topic, size) < size]
+    return {"grown": grown} if grown else {}
+
+
+def _sizes(text: str) -> dict[str, int]:
+    """Topic to its number of partitions."""
+    return {
+        name or quoted: len(racks.split(", ")) if racks else int(number or digits or 0)
+        for name, racks, number, quoted, digits in _TOPIC_SIZES.findall(text)
+        if not name.startswith("version")
+    }
+
+
+_SPECIAL: Final[dict[str, Callable[[LoggedConsumer, dict[str, Any], Statement], Iterator[Statement]]]] = {
+    "remark": _nothing,
+    "reconciling": _reconciling,
+    "member_state": _modern,
+    "epoch": _epoch,
+    "partition_added": _one_partition,
+    "partition_removed": _one_partition,
+}
+_AS_THEY_ARE: Final = ("reason", "problem", "assignor", "topics", "rest")

@@ -1,0 +1,112 @@
+"""A client's log as statements: each line with the member, the generation and the group that its consumer had then.
+
+Most lines name less than they are about. What a line lacks follows from the lines of the same consumer before it; a
+group that only a later line names is that of the earlier ones, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, tzinfo
+from typing import BinaryIO, Final
+
+from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
+from rejoin.pipeline.reading.broker_logs.statements import Statement
+from rejoin.pipeline.reading.client_logs.families import AIOKAFKA, KAFKA_PYTHON, ClientMessage, read_client_message
+from rejoin.pipeline.reading.client_logs.layouts import ClientLines
+from rejoin.pipeline.reading.client_logs.logged_consumer import LoggedConsumer, said_by
+
+MOST_HELD: Final = 2_000
+"""Statements of a consumer that are kept until a line names its group."""
+NO_GROUP: Final = "?"
+"""Stands for the group of consumers whose log names none."""
+
+
+@dataclass(slots=True)
+class ClientCounts:
+    """What the records of a file were."""
+
+    statements: int = 0
+    other: int = 0
+    broken: int = 0
+
+
+class ClientLogFile:
+    """Reads what consumers say in one file. ``node`` stands for the process, or for the file of several."""
+
+    def __init__(self, file: str, node: str, zone: tzinfo = UTC) -> None:
+        self.file = file
+        self.counts = ClientCounts()
+        self._lines = ClientLines(zone)
+        self._node = node
+        self._consumers: dict[tuple[str, str, str], LoggedConsumer] = {}
+        self._latest_ms = 0
+
+    @property
+    def lines(self) -> ClientLines:
+        """The file's records, and how many there were of what."""
+        return self._lines
+
+    def statements(self, file: BinaryIO | Iterable[bytes]) -> Iterator[Statement | BrokenLine]:
+        """Every statement and every broken line. Nothing that stands in a file makes this fail."""
+        for record in self._lines.records(file):
+            if isinstance(record, BrokenLine):
+                self.counts.broken += 1
+                yield record
+                continue
+            message = read_client_message(record)
+            if message is None:
+                self.counts.other += 1
+                continue
+            if not message.kind:
+                self.counts.broken += 1
+                why = "a consumer's line about its group that no known version prints, or one that is cut short"
+                yield BrokenLine(record.line, why, message.text[:500])
+                continue
+            self.counts.statements += 1
+            consumer = self._consumer(message, record.origin)
+            node = f"{self._node}/{record.origin}" if record.origin else self._node
+            # A clock that is set back by little is a matter of threads.
+            self._latest_ms = (
+                max(self._latest_ms, record.at_ms) if record.at_ms > self._latest_ms - 1_000 else record.at_ms
+            )
+            statement = Statement(
+                message.kind,
+                consumer.group,
+                record.at_ms,
+                self._latest_ms,
+                node,
+                self.file,
+                record.line,
+                message.text[:500],
+            )
+            for each in said_by(consumer, message, statement):
+                yield from self._with_group(consumer, each)
+        for consumer in self._consumers.values():
+            yield from _released(consumer)
+
+    def _consumer(self, message: ClientMessage, origin: str) -> LoggedConsumer:
+        # Lines of Python's clients do not name the consumer: a process is taken to have one of a group.
+        of_file = message.family in {KAFKA_PYTHON, AIOKAFKA}
+        key = (message.family, "" if of_file else message.client_id or "", origin)
+        consumer = self._consumers.get(key)
+        if consumer is None:
+            consumer = self._consumers[key] = LoggedConsumer(message.family, "/".join(key))
+        consumer.group = message.group_id or consumer.group
+        consumer.client_id = message.client_id or consumer.client_id
+        consumer.instance = message.instance or consumer.instance
+        return consumer
+
+    def _with_group(self, consumer: LoggedConsumer, statement: Statement) -> Iterator[Statement]:
+        if consumer.group is None and len(consumer.held) < MOST_HELD:
+            consumer.held.append(statement)
+            return
+        yield from _released(consumer)
+        yield replace(statement, group=consumer.group)
+
+
+def _released(consumer: LoggedConsumer) -> Iterator[Statement]:
+    held, consumer.held = consumer.held, []
+    for each in held:
+        yield replace(each, group=consumer.group, values={**each.values, "client_id": consumer.client_id})
