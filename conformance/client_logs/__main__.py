@@ -12,6 +12,7 @@ import asyncio
 import gzip
 import json
 import re
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any, Final
@@ -116,7 +117,7 @@ def without_noise(log: bytes) -> bytes:
             drops = _NOISE.search(line) is not None
         if not drops:
             kept.append(line)
-    return b"".join(kept)
+    return b"".join(kept).replace(sys.prefix.encode(), b"/venv").replace(str(HERE.parents[1]).encode(), b"/app")
 
 
 def record(plan: dict[str, Any], folder: Path) -> None:

@@ -65,7 +65,8 @@ def rows_in_process(
 
 def local(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
     """Rows of this process as a table, in one part: to sort, group or join it, nothing need be moved."""
-    return spark.createDataFrame(rows.select(schema.fieldNames()), schema).coalesce(1)
+    # Spark takes no rows at all from a table of several pieces of which the first is empty.
+    return spark.createDataFrame(rows.select(schema.fieldNames()).combine_chunks(), schema).coalesce(1)
 
 
 def _read(spark: SparkSession, schema: StructType, folder: Path) -> DataFrame:

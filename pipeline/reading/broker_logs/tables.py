@@ -31,7 +31,7 @@ from rejoin.pipeline.reading.broker_logs.transactions import OF_TRANSACTIONS, tr
 from rejoin.pipeline.reading.client_logs.consumers import consumer_events
 from rejoin.pipeline.reading.client_logs.families import MARKS as MARKS_OF_CLIENTS
 from rejoin.pipeline.reading.client_logs.groups import ClientHistory, complete_from_clients
-from rejoin.pipeline.reading.client_logs.layouts import first_unplaced
+from rejoin.pipeline.reading.client_logs.layouts import ClientLines, first_unplaced
 from rejoin.pipeline.reading.client_logs.owners import with_groups
 from rejoin.pipeline.reading.client_logs.statements import ClientLogFile
 from rejoin.pipeline.reading.inputs import InputFile
@@ -251,7 +251,7 @@ def _read_brokers(path: str, zone: ZoneInfo, counts: dict[str, int], said: set[i
                     log.counts.other += 1
                 else:
                     yield _row(log, found)
-        if log.read.records == 0 and log.read.unrelated and not said:
+        if log.read.records == 0 and log.read.unrelated and not said and not _is_placed(path):
             yield from _unplaced(path, counts)
     finally:
         other = log.counts.other + log.read.unrelated + log.read.blank
@@ -264,6 +264,12 @@ def _read_brokers(path: str, zone: ZoneInfo, counts: dict[str, int], said: set[i
         counts["broken"] += log.counts.broken
         counts["not_utf8"] = log.read.not_utf8
         counts["clock_steps"] = log.counts.clock_set_back
+
+
+def _is_placed(path: str) -> bool:
+    """Whether a file has a line of any layout that clients have, of whatever software."""
+    with opened(path) as file:
+        return next(iter(ClientLines().records(file)), None) is not None
 
 
 def _unplaced(path: str, counts: dict[str, int]) -> Iterator[dict[str, Any]]:

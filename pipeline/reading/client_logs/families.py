@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from rejoin.journal.kafka_logs.clients.java import JAVA_LINES, LOGGERS
+from rejoin.journal.kafka_logs.clients.javascript_and_go import (
+    FRANZ_GO_LINES,
+    KAFKAJS_FIELDS,
+    KAFKAJS_LINES,
+    SARAMA_LINES,
+)
 from rejoin.journal.kafka_logs.clients.python import AIOKAFKA_LINES, KAFKA_PYTHON_LINES
 from rejoin.journal.kafka_logs.clients.rdkafka import RDKAFKA_LINES
 from rejoin.journal.kafka_logs.template import Template, values_of
@@ -17,6 +23,11 @@ JAVA: Final = "java"
 RDKAFKA: Final = "librdkafka"
 KAFKA_PYTHON: Final = "kafka-python"
 AIOKAFKA: Final = "aiokafka"
+KAFKAJS: Final = "kafkajs"
+FRANZ_GO: Final = "franz-go"
+SARAMA: Final = "sarama"
+NAMELESS: Final = (KAFKA_PYTHON, AIOKAFKA, KAFKAJS, FRANZ_GO, SARAMA)
+"""Clients whose lines do not name the consumer: a process is taken to have one."""
 STARTED: Final = "consumer_started"
 """The kind of the line with which a consumer begins."""
 
@@ -46,6 +57,9 @@ _LINES: Final[Mapping[str, Patterns]] = {
     RDKAFKA: _compiled(RDKAFKA_LINES),
     KAFKA_PYTHON: _compiled(KAFKA_PYTHON_LINES),
     AIOKAFKA: _compiled(AIOKAFKA_LINES),
+    KAFKAJS: _compiled(KAFKAJS_LINES),
+    FRANZ_GO: _compiled(FRANZ_GO_LINES),
+    SARAMA: _compiled(SARAMA_LINES),
 }
 
 _OF_JAVA: Final = re.compile(
@@ -74,7 +88,9 @@ _PYTHON_LOGGER: Final = re.compile(
 _SETTING: Final = re.compile(r"\s*([a-z][a-z0-9.]+) = (.*)")
 
 MARKS: Final = re.compile(
-    rb"\[Consumer (?:clientId|instanceId)=|ConsumerConfig values|#consumer-\d|aiokafka"
+    rb"\[Consumer (?:clientId|instanceId)=|ConsumerConfig values|#consumer-\d|aiokafka|\"kafkajs\""
+    rb"|beginning to manage the (?:next-gen )?group lifecycle|new group session begun"
+    rb"|consumergroup/|client/coordinator coordinator for"
     rb"|(?<![\w.])kafka\.co(?:ordinator(?:\.(?:base|consumer|heartbeat))?|nsumer\.\w+)[^\w.]"
 )
 """What is in the log of a client, and in that of no broker."""
@@ -169,4 +185,59 @@ def _of_python(record: ClientRecord) -> ClientMessage | None:
     return found if found.kind or "coordinator" in logger.split(".")[-1] else None
 
 
-_READERS: Final[tuple[Callable[[ClientRecord], ClientMessage | None], ...]] = (_of_java, _of_rdkafka, _of_python)
+def _of_kafkajs(record: ClientRecord) -> ClientMessage | None:
+    if record.logger != KAFKAJS:
+        return None
+    found = _matched(KAFKAJS, record.text)
+    fields = {ours: record.fields[name] for name, ours in KAFKAJS_FIELDS.items() if record.fields.get(name) is not None}
+    about = {name: str(fields.pop(name)) for name in ("group_id", "client_id") if name in fields}
+    return replace(found, values={**found.values, **fields}, **about) if found.kind else None
+
+
+def _of_franz_go(record: ClientRecord) -> ClientMessage | None:
+    text = record.text
+    if record.logger is None and "msg" in record.fields and "level" in record.fields:
+        others = {name: value for name, value in record.fields.items() if name not in ("time", "level", "msg")}
+        named = [f"{name}: {_as_basic(value)}" for name, value in others.items()]
+        text = "; ".join((text, ", ".join(named))) if named else text
+    elif (basic := _BASIC_LOGGER.match(text)) is not None:
+        text = basic["text"]
+    elif (slog := _SLOG.match(text)) is not None:
+        named = [f"{name}: {quoted or plain}" for name, quoted, plain in _SLOG_VALUE.findall(slog["values"])]
+        message = slog["quoted"] or slog["plain"]
+        text = "; ".join((message, ", ".join(named))) if named else message
+    else:
+        return None
+    found = _matched(FRANZ_GO, text)
+    if found.instance == "<nil>":
+        found = replace(found, instance=None)
+    return found if found.kind else None
+
+
+def _as_basic(value: object) -> str:
+    """A value of JSON as franz-go's BasicLogger has it: partitions are ``orders[0 4]``."""
+    if not isinstance(value, dict):
+        return str(value)
+    return ", ".join(
+        f"{topic}[{' '.join(map(str, numbers))}]" for topic, numbers in value.items() if isinstance(numbers, list)
+    )
+
+
+def _of_sarama(record: ClientRecord) -> ClientMessage | None:
+    text = record.text.strip()
+    if not text.startswith(("consumer", "client/coordinator", "Initializing new client", "Closing Client")):
+        return None
+    found = _matched(SARAMA, text)
+    return found if found.kind else None
+
+
+_BASIC_LOGGER: Final = re.compile(r"\]?\s*\[(?:DEBUG|INFO|WARN|ERROR)\] (?P<text>.*)", re.DOTALL)
+_SLOG: Final = re.compile(
+    r' level=[A-Z]+ msg=(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>\S+))(?P<values>.*)', re.DOTALL
+)
+_SLOG_VALUE: Final = re.compile(r' (\w+)=(?:"((?:[^"\\]|\\.)*)"|(\S*))')
+
+_READERS: Final[tuple[Callable[[ClientRecord], ClientMessage | None], ...]] = (
+    *(_of_java, _of_rdkafka, _of_python),
+    *(_of_kafkajs, _of_franz_go, _of_sarama),
+)

@@ -16,6 +16,8 @@ from rejoin.pipeline.reading.client_logs.cluster import ConsumerKey, ObservedClu
 
 LATE_MS: Final = 60_000
 """A generation that joins so long after a higher one is of a group that began anew."""
+JOINS_MS: Final = 2_000
+"""Members of a generation have joined within this: the coordinator answers all of them at once."""
 AT_ONCE_MS: Final = 1_000
 """A member that has not polled in time leaves within this."""
 POLL_TIMEOUT: Final = "consumer poll timeout has expired."
@@ -48,6 +50,8 @@ class _Generation:
     leader: str | None = None
     protocol: str | None = None
     modern: bool = False
+    counted: bool = False
+    """Whether its number is counted, as its client does not log it."""
 
     @property
     def began_at(self) -> int:
@@ -158,6 +162,11 @@ class ClientHistory:
         """
         there: list[str] = []
         for nth, generation in enumerate(series):
+            if generation.counted:
+                before = series[nth - 1].members if nth else []
+                # Two rebalances in a moment look like one, or one like two: who goes on is not gone.
+                kept = [each for each in before if self._last_seen[each] > generation.ended_at]
+                generation.listed = tuple(dict.fromkeys([*kept, *generation.joined]))
             if not generation.modern:
                 continue
             end = series[nth + 1].began_at if nth + 1 < len(series) else generation.ended_at
@@ -174,6 +183,8 @@ class ClientHistory:
     def _join(self, statement: Statement, who: ConsumerKey, member: str) -> None:
         values = statement.values
         number = int(values["generation"])
+        if number < 0 and statement.kind == "generation_joined":
+            number = self._number(statement, member)
         asked = self._asked.get(who, statement)
         instance = values.get("instance")
         if member not in self._members:
@@ -187,7 +198,8 @@ class ClientHistory:
             self._series.append(series)
         generation = next((each for each in reversed(series) if each.number == number), None)
         if generation is None:
-            generation = _Generation(number, modern=bool(values.get("modern")))
+            counted = int(values["generation"]) < 0
+            generation = _Generation(number, modern=bool(values.get("modern")), counted=counted)
             series.append(generation)
             series.sort(key=lambda each: each.number)
         elif instance is not None and member not in (*generation.joined, *generation.renamed.values()):
@@ -205,8 +217,17 @@ class ClientHistory:
         generation.joined.setdefault(member, statement)
         generation.protocol = values.get("assignor") or generation.protocol
 
+    def _number(self, statement: Statement, member: str) -> int:
+        """The number of a generation that its client does not log: members join it within a moment of each other."""
+        series = self._series[-1]
+        if not series:
+            return 1
+        last = series[-1]
+        is_same = member not in last.joined and statement.at_ms - last.began_at <= JOINS_MS
+        return last.number if is_same else last.number + 1
+
     def _find(self, number: int, statement: Statement) -> _Generation | None:
-        found = (each for each in reversed(self._series[-1]) if each.number == number)
+        found = (each for each in reversed(self._series[-1]) if number in (each.number, -1))
         return next(found, None)
 
     # --- what follows from it
@@ -241,7 +262,7 @@ class ClientHistory:
         left = sorted((said.at_ms, each) for each in gone if (said := leaves[each]) is not None)
         asked = sorted((self._asked_at(generation, each), each) for each in new if each in self._members)
         silent = [each for each in gone if leaves[each] is None]
-        signs = self._signs(was, since, generation.began_at)
+        signs = self._signs(was, before, generation.began_at)
         first = min([at for at, _ in left] + [at for at, _ in asked] + [each.at_ms for each in signs[:1]], default=0)
         began = first or generation.began_at
         cause = self._cause(left, asked, silent, signs, leaves)
@@ -301,15 +322,19 @@ class ClientHistory:
                 **about,
             )
 
-    def _signs(self, was: Iterable[str], since: int, until: int) -> list[Statement]:
+    def _signs(self, was: Iterable[str], before: _Generation | None, until: int) -> list[Statement]:
         """What members of the generation before did when they learned that another one had to come."""
         there = set(was)
+        since = 0 if before is None else before.began_at
+        # In the consumer protocol, and where generations are counted, not every member has a line about each.
+        exact = before is not None and not before.modern and not before.counted
+        done = {**before.joined, **before.synced} if before is not None and exact else {}
         return [
             each
             for each in self._signals
-            if since < each.at_ms <= until
-            and each.values.get("member") in there
-            and each.kind in ("rejoin_requested", "join_sent")
+            if each.kind in ("rejoin_requested", "join_sent")
+            and (member := each.values.get("member")) in there
+            and (done[member].at_ms if member in done else since) < each.at_ms <= until
         ]
 
     def _cause(

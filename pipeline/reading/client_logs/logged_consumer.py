@@ -9,12 +9,13 @@ from typing import Any, Final
 
 from rejoin.pipeline.reading.broker_logs.membership import UUID
 from rejoin.pipeline.reading.broker_logs.statements import Statement
-from rejoin.pipeline.reading.client_logs.families import KAFKA_PYTHON, STARTED, ClientMessage
+from rejoin.pipeline.reading.client_logs.families import JAVA, KAFKA_PYTHON, KAFKAJS, SARAMA, STARTED, ClientMessage
 
 _PARTITION: Final = re.compile(r"topic='(?P<topic>[^']*)', partition=(?P<partition>\d+)")
 _MEMBERS_GIVEN: Final = re.compile(
     r"(?P<member>[^{=]+?)=Assignment\(partitions=\[(?P<partitions>[^\]]*)\][^)]*\)(?:, )?"
 )
+_MEMBERS_BALANCED: Final = re.compile(r"(?P<member>[^\s,{]+)\{(?P<partitions>[^}]*)\}")
 _OFFSET: Final = re.compile(r"(?P<topic>[\w.-]+)-(?P<partition>\d+)=OffsetAndMetadata\{offset=(?P<offset>\d+)")
 _UPDATE: Final = re.compile(r"(Assigned|Added|Revoked) partitions[^:\n]*:\s+\[([^\]]*)\]")
 _TOPIC_SIZES: Final = re.compile(r"([\w.-]+)=(?:\[([^\]]*)\]|(\d+))|'([\w.-]+)': (\d+)")
@@ -39,6 +40,11 @@ class LoggedConsumer:
     """The member id that it had before, within its process."""
     fresh: bool = True
     """Whether it has not joined since its process began."""
+    restarts: bool = False
+    """Whether it begins anew within its process."""
+    session: Statement | None = None
+    """Of sarama: where its session began, of which the end names member and generation."""
+    owned: list[tuple[str, int]] = field(default_factory=list)
     adding: list[tuple[str, int]] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     held: list[Statement] = field(default_factory=list)
@@ -47,6 +53,8 @@ class LoggedConsumer:
 def said_by(consumer: LoggedConsumer, message: ClientMessage, statement: Statement) -> Iterator[Statement]:
     """The statements of a line, and what the consumer is after it."""
     kind, values = message.kind, message.values
+    if consumer.family == SARAMA:
+        yield from _of_sarama(consumer, kind, statement)
     _learn(consumer, kind, values)
     special = _SPECIAL.get(kind)
     if special is not None:
@@ -55,7 +63,11 @@ def said_by(consumer: LoggedConsumer, message: ClientMessage, statement: Stateme
     if kind == "partitions_assigned" and consumer.family == KAFKA_PYTHON:
         # It does not log the answer to SyncGroup, which is just before.
         yield replace(_about(consumer, statement, {}), kind="group_synced")
+    if consumer.family == KAFKAJS:
+        yield from _before_kafkajs(consumer, kind, statement)
     yield _about(consumer, statement, _more(consumer, kind, values))
+    if consumer.family == KAFKAJS and kind == "generation_joined":
+        yield from _assigned_by_kafkajs(consumer, values, statement)
     if kind == "membership_reset":
         consumer.generation = -1
         if "member id" in values.get("and", "and member id"):
@@ -72,7 +84,11 @@ def _learn(consumer: LoggedConsumer, kind: str, values: dict[str, Any]) -> None:
     """What a line says of its consumer's member id and generation."""
     if kind == STARTED:
         consumer.settings = {name: values[name] for name in _SETTINGS if name in values}
-        consumer.member, consumer.was, consumer.generation, consumer.fresh = "", "", -1, True
+        consumer.fresh = not consumer.restarts
+        consumer.was = consumer.was or consumer.member if consumer.restarts else ""
+        consumer.member, consumer.generation, consumer.restarts = "", -1, False
+    elif kind == "consumer_restarting":
+        consumer.restarts = True
     elif kind == "member_id_received":
         if consumer.member and not values["member"]:
             _forget(consumer)
@@ -81,7 +97,8 @@ def _learn(consumer: LoggedConsumer, kind: str, values: dict[str, Any]) -> None:
         consumer.member = values["member"]
     elif kind == "generation_joined":
         consumer.member = values.get("member") or consumer.member
-        consumer.generation = int(values["generation"])
+        # KafkaJS does not log generations: those that follow count them.
+        consumer.generation = int(values.get("generation", -1))
     elif kind == "poll_timeout_exceeded" and "limit_ms" in values:
         consumer.settings["rebalance_timeout_ms"] = int(values["limit_ms"])
 
@@ -94,10 +111,8 @@ def _more(consumer: LoggedConsumer, kind: str, values: dict[str, Any]) -> dict[s
     if "partitions" in values:
         more["partitions"] = partitions_of(values["partitions"])
     if kind == "assignment":
-        more["given"] = {
-            each["member"].strip(): partitions_of(each["partitions"])
-            for each in _MEMBERS_GIVEN.finditer(values["assignments"])
-        }
+        found = _MEMBERS_GIVEN if consumer.family == JAVA else _MEMBERS_BALANCED
+        more["given"] = [each["member"].strip() for each in found.finditer(values["assignments"])]
     if "committed" in values:
         more["offsets"] = [[each[0], int(each[1]), int(each[2])] for each in _OFFSET.findall(values["committed"])]
     if kind in ("metadata_changed", "rejoin_requested"):
@@ -158,6 +173,82 @@ def _modern(consumer: LoggedConsumer, values: dict[str, Any], statement: Stateme
         yield replace(_about(consumer, statement, {"modern": True}), kind="group_synced")
 
 
+def _session_begun(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
+    """franz-go's line about what a generation added and took away."""
+    if lost := _of_franz_go(values["lost"]):
+        yield replace(_about(consumer, statement, {"partitions": lost}), kind="partitions_revoked")
+    more = {"partitions": _of_franz_go(values["added"])}
+    yield replace(_about(consumer, statement, more), kind="partitions_assigned")
+
+
+def _of_franz_go(text: str) -> list[tuple[str, int]]:
+    """Partitions as franz-go prints them: ``orders[0 4], audits[1]``."""
+    return [(topic, int(number)) for topic, numbers in _FRANZ_PARTITIONS.findall(text) for number in numbers.split()]
+
+
+def _heartbeat_response(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
+    """KafkaJS logs each answer with an error; those about a rebalance are followed by a line of their own."""
+    if "rebalancing" not in str(values.get("problem")):
+        yield replace(_about(consumer, statement, {"problem": str(values.get("problem"))}), kind="heartbeat_failed")
+
+
+def _before_kafkajs(consumer: LoggedConsumer, kind: str, statement: Statement) -> Iterator[Statement]:
+    """What KafkaJS does without a line for it: it gives up all partitions before it joins, and joins at once."""
+    if kind in ("rejoin_requested", "metadata_changed", "heartbeat_failed", "group_left", "crashed") and consumer.owned:
+        how = "partitions_revoked" if kind in ("rejoin_requested", "metadata_changed") else "partitions_lost"
+        yield replace(_about(consumer, statement, {"partitions": consumer.owned}), kind=how)
+        consumer.owned = []
+    if kind == "heartbeat_failed":
+        _forget(consumer)
+    if kind == "generation_joined":
+        more = {"fresh": consumer.fresh and not consumer.was, "was": consumer.was, "member": ""}
+        yield replace(_about(consumer, statement, more), kind="join_sent")
+
+
+def _assigned_by_kafkajs(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
+    given = values.get("given")
+    given = given if isinstance(given, dict) else {}
+    consumer.owned = [
+        (str(topic), number)
+        for topic, numbers in given.items()
+        for number in (numbers if isinstance(numbers, list) else ())
+        if isinstance(number, int)
+    ]
+    yield replace(_about(consumer, statement, {}), kind="group_synced")
+    yield replace(_about(consumer, statement, {"partitions": consumer.owned}), kind="partitions_assigned")
+
+
+def _of_sarama(consumer: LoggedConsumer, kind: str, statement: Statement) -> Iterator[Statement]:
+    """Note where a session begins; one whose process died in it has no end."""
+    if kind == STARTED:
+        yield from ended(consumer)
+    elif (kind == "partition_added" and (consumer.session is None or consumer.session.kind != kind)) or (
+        kind == "coordinator_found" and consumer.session is None
+    ):
+        consumer.session = statement
+    elif kind == "group_left":
+        consumer.session = None
+
+
+def _session_ended(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
+    consumer.member, consumer.generation = values["member"], int(values["generation"])
+    yield from ended(consumer)
+    yield replace(_about(consumer, statement, {}), kind="rejoin_requested")
+    consumer.fresh, consumer.was = False, ""
+
+
+def ended(consumer: LoggedConsumer) -> Iterator[Statement]:
+    """A session of sarama, from its beginning; that no line ended has no known generation."""
+    began, consumer.session = consumer.session, None
+    if began is not None and consumer.member:
+        yield replace(_about(consumer, began, {}), kind="generation_joined")
+        yield replace(_about(consumer, began, {}), kind="group_synced")
+        consumer.generation = -1
+
+
+_FRANZ_PARTITIONS: Final = re.compile(r"([^\s,\[\]]+)\[([\d ]*)\]")
+
+
 def _epoch(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
     """An answer to a heartbeat of the consumer protocol, of which only those with another epoch say anything."""
     epoch, before = int(values["member_epoch"]), consumer.generation
@@ -206,6 +297,11 @@ def partitions_of(text: str) -> list[tuple[str, int]]:
 
 def _grown(values: dict[str, Any]) -> dict[str, Any]:
     """Topics whose number of partitions changed, from a line that has both."""
+    if "unknown_partitions" in values:
+        unknown = values["unknown_partitions"]
+        if not isinstance(unknown, list) or not all(isinstance(each, int) for each in unknown) or not unknown:
+            return {}
+        return {"grown": [[str(values.get("topic")), min(unknown), max(unknown) + 1]]}
     if "topic" in values and "after" in values:
         return {"grown": [[values["topic"], int(values["before"]), int(values["after"])]]}
     if "metadata_before" in values:
@@ -235,5 +331,9 @@ _SPECIAL: Final[dict[str, Callable[[LoggedConsumer, dict[str, Any], Statement], 
     "epoch": _epoch,
     "partition_added": _one_partition,
     "partition_removed": _one_partition,
+    "session_begun": _session_begun,
+    "consumer_restarting": _nothing,
+    "heartbeat_response": _heartbeat_response,
+    "session_ended": _session_ended,
 }
 _AS_THEY_ARE: Final = ("reason", "problem", "assignor", "topics", "rest")

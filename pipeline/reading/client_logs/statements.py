@@ -13,9 +13,9 @@ from typing import BinaryIO, Final
 
 from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
 from rejoin.pipeline.reading.broker_logs.statements import Statement
-from rejoin.pipeline.reading.client_logs.families import AIOKAFKA, KAFKA_PYTHON, ClientMessage, read_client_message
+from rejoin.pipeline.reading.client_logs.families import NAMELESS, ClientMessage, read_client_message
 from rejoin.pipeline.reading.client_logs.layouts import ClientLines
-from rejoin.pipeline.reading.client_logs.logged_consumer import LoggedConsumer, said_by
+from rejoin.pipeline.reading.client_logs.logged_consumer import LoggedConsumer, ended, said_by
 
 MOST_HELD: Final = 2_000
 """Statements of a consumer that are kept until a line names its group."""
@@ -84,11 +84,12 @@ class ClientLogFile:
             for each in said_by(consumer, message, statement):
                 yield from self._with_group(consumer, each)
         for consumer in self._consumers.values():
+            for each in ended(consumer):
+                yield from self._with_group(consumer, each)
             yield from _released(consumer)
 
     def _consumer(self, message: ClientMessage, origin: str) -> LoggedConsumer:
-        # Lines of Python's clients do not name the consumer: a process is taken to have one of a group.
-        of_file = message.family in {KAFKA_PYTHON, AIOKAFKA}
+        of_file = message.family in NAMELESS
         key = (message.family, "" if of_file else message.client_id or "", origin)
         consumer = self._consumers.get(key)
         if consumer is None:

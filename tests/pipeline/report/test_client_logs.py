@@ -1,0 +1,36 @@
+"""A report on nothing but the logs of consumers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from rejoin.pipeline.reading.inputs import NoInput
+from rejoin.pipeline.report.run import make_report
+from tests.paths import GOLDEN
+
+LOGS = GOLDEN / "client-logs" / "python" / "kafka-python"
+
+
+def test_consumers_logs_alone_name_who_left_and_why(spark: SparkSession, tmp_path: Path) -> None:
+    report = make_report(spark, [LOGS], tmp_path / "out")
+    (group,) = report.groups
+    assert group.group_id == "kafka-python"
+    found = {row["finding"]: row for row in group.findings}
+    assert found["max-poll-exceeded"]["members"] == ["kafka-python-1"]
+    assert set(found["rolling-restart"]["members"]) >= {"kafka-python-1", "kafka-python-2", "kafka-python-3"}
+    tables = tmp_path / "out" / "tables"
+    pauses = pq.read_table(tables / "pauses").to_pylist()
+    assert {row["client_id"] for row in pauses} == {f"kafka-python-{number}" for number in (1, 2, 3, 4)}
+    assert all(row["how"] in ("revoked", "lost") and row["pause_ms"] >= 0 for row in pauses)
+    assert {row["source"] for row in pq.read_table(tables / "events").to_pylist()} == {"client-log"}
+
+
+def test_a_log_of_no_known_layout_is_refused_with_its_first_line(spark: SparkSession, tmp_path: Path) -> None:
+    log = tmp_path / "consumer.log"
+    log.write_text("INFO:kafka.coordinator:(Re-)joining group orders\n")
+    with pytest.raises(NoInput, match=r"layout is not known: 'INFO:kafka.coordinator.*known are .*log4j"):
+        make_report(spark, [log], tmp_path / "out")
