@@ -29,7 +29,7 @@ RDKAFKA_LINES: Final[tuple[Template, ...]] = (
     ),
     _line(
         "heartbeat_failed",
-        "SESSTMOUT: Consumer group session timed out (in join-state {state?}) after {waited_ms} ms without a "
+        "SESSTMOUT: Consumer group session timed out (in join-state {join_state?}) after {waited_ms} ms without a "
         "successful response from the group coordinator (broker {coordinator?}, last error was {problem?}): revoking "
         "assignment and rejoining group",
         "session",
@@ -54,22 +54,22 @@ RDKAFKA_LINES: Final[tuple[Template, ...]] = (
     _line("rejoin_requested", f"REJOIN: {_GROUP}: Rejoining group with{{how?}}: {{reason}}"),
     _line(
         "heartbeat_failed",
-        f"HEARTBEAT: {_GROUP} heartbeat error response in state {{state?}} (join-state {{rest?}}): {{problem}}",
+        f"HEARTBEAT: {_GROUP} heartbeat error response in state {{join_state?}} (join-state {{rest?}}): {{problem}}",
     ),
     _line("partition_added", f"PARTADD: {_GROUP}: add {{topic}} [{{number}}]"),
     _line("partition_removed", f"PARTDEL: {_GROUP}: delete {{topic}} [{{number}}]"),
-    _line("group_left", f"LEAVE: {_GROUP}: leave (in state {{state}})"),
+    _line("group_left", f"LEAVE: {_GROUP}: leave (in state {{join_state}})"),
     _line("coordinator_found", f"CGRPCOORD: {_GROUP} changing coordinator {{was?}} -~>~ {{coordinator}}"),
     _line("coordinator_lost", f"COORDCLEAR: {_GROUP} broker {{coordinator?}} is no longer coordinator"),
     _line(
         "remark",
-        "COMMIT: {coordinator?}: OffsetCommit for {count?} partition(s) in join-state {state?}: {how?}: returned: "
+        "COMMIT: {coordinator?}: OffsetCommit for {count?} partition(s) in join-state {join_state?}: {how?}: returned: "
         "Success",
         "committed",
     ),
     _line(
         "commit_failed",
-        "COMMIT: {coordinator?}: OffsetCommit for {count?} partition(s) in join-state {state?}: {how?}: returned: "
+        "COMMIT: {coordinator?}: OffsetCommit for {count?} partition(s) in join-state {join_state?}: {how?}: returned: "
         "{problem}",
     ),
     _line(

@@ -373,7 +373,7 @@ def _events(rows: pa.Table) -> Iterator[EventRow]:
         yield from complete_from_clients(complete(events, asked), of_clients)
     else:
         yield from ClientHistory(about[2:]).events(of_clients)
-    yield from consumer_events(of_clients)
+    yield from consumer_events(of_clients, with_requests=bool(asked))
     yield from map(request_event, asked)
 
 

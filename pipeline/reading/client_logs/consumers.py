@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -15,12 +16,24 @@ from rejoin.pipeline.reading.client_logs.statements import NO_GROUP
 ORDER: Final = 1_000
 """Rows are in the order of ``order_ms``: there is room for so many within a millisecond."""
 
+ONE_COMMIT_MS: Final = 50
+"""Lines of a consumer that are closer together than this are about one commit."""
+_REFUSALS: Final = {
+    "UNKNOWN_MEMBER_ID": re.compile(r"UNKNOWN_MEMBER_ID|UnknownMemberId|not aware of this member|: Unknown member"),
+    "ILLEGAL_GENERATION": re.compile(r"ILLEGAL_GENERATION|IllegalGeneration|generation id is not valid"),
+    "REBALANCE_IN_PROGRESS": re.compile(r"REBALANCE_IN_PROGRESS|RebalanceInProgress|group is rebalancing"),
+    "FENCED_INSTANCE_ID": re.compile(r"FENCED_INSTANCE_ID|FencedInstanceId|group instance id .* fenced"),
+    "STALE_MEMBER_EPOCH": re.compile(r"STALE_MEMBER_EPOCH|stale member epoch"),
+}
+"""Errors of the coordinator, by the words that clients have for them."""
 _EVENTS: Final = frozenset(event.name for event in EVENT_TYPES)
 _INFERRED: Final = ("coordinator_lost",)
 
 
-def consumer_events(statements: Iterable[Statement]) -> Iterator[EventRow]:
-    """The events of consumers, each in the order of its log."""
+def consumer_events(statements: Iterable[Statement], *, with_requests: bool = False) -> Iterator[EventRow]:
+    """The events of consumers, each in the order of its log. ``with_requests``: the requests of the group are known,
+    and with them which commits the coordinator refused."""
+    refused_at: dict[tuple[str, str], int] = {}
     joined_at: dict[tuple[str, str], int] = {}
     for statement in statements:
         values = statement.values
@@ -40,10 +53,30 @@ def consumer_events(statements: Iterable[Statement]) -> Iterator[EventRow]:
             row["timeout_ms"] = values.get("rebalance_timeout_ms")
         elif statement.kind == "fatal":
             row |= {"event": "heartbeat_failed"}
+        elif statement.kind == "commit_failed" and (error := _refusal(statement)) is not None:
+            # Clients have several lines about one commit.
+            is_said = statement.at_ms - refused_at.get(key, -ONE_COMMIT_MS) < ONE_COMMIT_MS
+            refused_at[key] = statement.at_ms
+            if not with_requests:
+                if not is_said:
+                    yield _with_refusal(row, error, values.get("was"))
+                continue
         if statement.kind == STARTED:
             continue
         if row["event"] in _EVENTS:
             yield {name: value for name, value in row.items() if value is not None}
+
+
+def _with_refusal(row: EventRow, error: str, was: str | None) -> EventRow:
+    """A failed commit as the coordinator reports it; the client may have forgotten its member id by then."""
+    refused = {"event": "commit_refused", "error": error, "member_id": row["member_id"] or was}
+    return {name: value for name, value in (row | refused).items() if value is not None}
+
+
+def _refusal(statement: Statement) -> str | None:
+    """The error with which the coordinator refused a commit, by the words of a client; none for other failures."""
+    text = f"{statement.text} {statement.values.get('problem', '')}"
+    return next((error for error, words in _REFUSALS.items() if words.search(text) is not None), None)
 
 
 def _row(statement: Statement) -> EventRow:

@@ -277,6 +277,7 @@ def _about(consumer: LoggedConsumer, statement: Statement, more: dict[str, Any])
         "client_id": client,
         "instance": consumer.instance,
         "member": consumer.member,
+        "was": consumer.was,
         "generation": consumer.generation,
         **consumer.settings,
     }
