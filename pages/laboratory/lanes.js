@@ -45,7 +45,12 @@ export function draw(c, recording, view, plan, options) {
 
 /** What the scenario does: a mark, and words where there is room for them. */
 function outside(c, recording, view) {
-  const actions = recording.lines.filter(line => line.kind === "ScenarioAction" && line.at >= view.from && line.at <= view.to);
+  const actions = [];
+  for (const line of recording.lines) {
+    if (line.kind !== "ScenarioAction" || line.at < view.from || line.at > view.to) continue;
+    const last = actions[actions.length - 1], text = line.text.replace(/^\* /, "");
+    if (last && last.at === line.at) last.text += ` · ${text}`; else actions.push({ at: line.at, text });
+  }
   let free = 0;
   actions.forEach((line, index) => {
     const x = view.x(line.at), next = actions.slice(index + 1).find(other => other.at > line.at);
@@ -53,7 +58,7 @@ function outside(c, recording, view) {
     c.beginPath();
     c.moveTo(x - 4, OUTSIDE - 8); c.lineTo(x + 4, OUTSIDE - 8); c.lineTo(x, OUTSIDE - 2);
     c.fill();
-    const room = (next ? view.x(next.at) : view.width) - x - 14, text = line.text.replace(/^\* /, "");
+    const room = (next ? view.x(next.at) : view.width) - x - 14, { text } = line;
     const wide = c.measureText(text).width, isLeft = wide > room && x - 14 - wide > free && x - 14 - wide > view.left;
     if (isLeft) { c.fillText(text, x - 7 - wide, OUTSIDE - 6); free = x + 6; return; }
     const fitting = wide <= room ? text : shortened(c, text, room);

@@ -74,6 +74,24 @@ function row(c, recording, view, plan, partition, y, unowned) {
     if (end < view.from) continue;
     owned(c, recording, view, part, end, y, high);
   }
+  overlaps(c, recording, view, held, y, high);
+}
+
+/** A second owner: a process that lost the partition and does not know it is drawn as a strip below the new owner. */
+function overlaps(c, recording, view, held, y, high) {
+  for (let index = 1; index < held.length; index++) {
+    const next = held[index];
+    for (const part of held.slice(Math.max(0, index - 3), index)) {
+      const end = Math.min(part.end, next.end, recording.until);
+      if (part.client === next.client || end <= next.start || end < view.from || next.start > view.to) continue;
+      const x = Math.max(view.left, view.x(next.start)), width = Math.max(1, view.x(end) - x), top = y + high * 0.6;
+      const known = recording.byName.get(part.client).members.at(next.start);
+      c.fillStyle = ofGeneration(known ? known.generation : 0);
+      c.fillRect(x, top, width, high * 0.4);
+      c.fillStyle = colour("bad");
+      c.fillRect(x, top - 1, width, Math.max(1, high * 0.12));
+    }
+  }
 }
 
 function owned(c, recording, view, part, end, y, high) {

@@ -51,7 +51,21 @@ class _Speaker:
             yield from self._completing(group)
         else:
             yield from self._stable(group)
+        yield from _few(list(self._zombies(group)))
         yield from self._unowned()
+
+    def _zombies(self, group: dict[str, Any] | None) -> Iterator[str]:
+        """Processes that the group has removed, and that go on because they do not know it."""
+        known = {each["memberId"] for each in group["members"]} if group else set()
+        for name, process in self.processes.items():
+            member = process["member"]
+            if member is None or not process["owned"] or member["member_id"] in known or member["generation"] <= 0:
+                continue
+            trouble = self._trouble(name)
+            yield (
+                f"{name} is a member no more, and does not know{f': {trouble}' if trouble else ''}. It takes "
+                f"{_partitions(process['owned'])} for its own until its next request is refused."
+            )
 
     def _empty(self, group: dict[str, Any] | None) -> str:
         running = [name for name, each in self.processes.items() if each["isUp"]]
@@ -140,10 +154,7 @@ class _Speaker:
             yield from self._consumer_group(group, count)
         else:
             yield f"{self.group_id} is Stable in generation {group['generation']}, {count}."
-        for member in group["members"]:
-            text = self._unnoticed(member)
-            if text:
-                yield text
+        yield from _few([text for text in map(self._unnoticed, group["members"]) if text])
 
     def _consumer_group(self, group: dict[str, Any], count: str) -> Iterator[str]:
         epoch = group["groupEpoch"]
@@ -153,16 +164,25 @@ class _Speaker:
             return
         done = len(group["members"]) - len(behind)
         yield f"{self.group_id} moves to epoch {epoch}, member by member: {done} of {len(group['members'])} are there."
-        for member in group["members"][:50]:
-            name, pending = self._name(member), member["pendingRevocation"]
-            if pending:
-                yield f"{name} has to give up {_partitions(pending)}{self._because(member)}."
-            elif member["memberState"] == "unreleased_partitions" or (
-                member["memberEpoch"] == epoch and member["assignment"] != member["target"]
-            ):
-                wanted = _without(member["target"], member["assignment"])
-                if wanted:
-                    yield f"{name} waits for {_partitions(wanted)}, which others have not given up yet."
+        members = group["members"]
+        yield from _few([text for each in members if (text := self._reconciles(each, members))])
+
+    def _reconciles(self, member: dict[str, Any], members: list[dict[str, Any]]) -> str:
+        """What a member of a consumer group has still to give up, or waits for."""
+        name, pending = self._name(member), member["pendingRevocation"]
+        others = [each for each in members if each is not member]
+        if pending:
+            return f"{name} has to give up {_partitions(pending)}{self._because(member)}."
+        wanted = _without(member["target"], member["assignment"] or {})
+        if not wanted or member["memberEpoch"] <= 0:
+            return ""
+        if any(_common(wanted, each["assignment"]) or _common(wanted, each["pendingRevocation"]) for each in others):
+            return f"{name} waits for {_partitions(wanted)}, which others have not given up yet."
+        process = self.processes.get(member["clientId"])
+        at = process["member"]["heartbeat_at"] if process is not None and process["isUp"] else None
+        return (
+            f"{name} gets {_partitions(wanted)} with its next heartbeat{_at(', at', at)}: all of it has been given up."
+        )
 
     def _because(self, member: dict[str, Any]) -> str:
         trouble = self._trouble(member["clientId"])
@@ -236,6 +256,13 @@ class _Speaker:
         return str(member["clientId"] or short(member["memberId"]))
 
 
+def _few(texts: list[str]) -> Iterator[str]:
+    """The first sentences of a kind, and how many there are besides."""
+    yield from texts[:MOST_NAMED]
+    if len(texts) > MOST_NAMED:
+        yield f"The same holds for {len(texts) - MOST_NAMED} more."
+
+
 def _named(names: list[str]) -> str:
     shown = ", ".join(names[:MOST_NAMED])
     return shown if len(names) <= MOST_NAMED else f"{shown} and {len(names) - MOST_NAMED} more"
@@ -256,6 +283,10 @@ def _count(parts: list[Any], noun: str) -> str:
 def _partitions(topics: dict[str, list[int]]) -> str:
     names = [f"{topic}-{index}" for topic, indexes in topics.items() for index in indexes]
     return _named(names)
+
+
+def _common(some: dict[str, list[int]], others: dict[str, list[int]] | None) -> bool:
+    return any(set(indexes) & set((others or {}).get(topic, [])) for topic, indexes in some.items())
 
 
 def _without(all_: dict[str, list[int]], part: dict[str, list[int]]) -> dict[str, list[int]]:

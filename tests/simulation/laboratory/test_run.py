@@ -130,6 +130,14 @@ def test_the_sentences_follow_a_crash_and_a_failover(played: tuple[LaboratoryRun
     assert sentences(run, "app", state_at(run, 25_100))[0].startswith("No node leads app")
 
 
+def test_the_sentences_name_a_member_that_does_not_know_it_is_none() -> None:
+    text = SCENARIO[: SCENARIO.index("events:")] + "events:\n  - {at: 10s, pause: {who: app-2, for: 30s}}\n"
+    run, _ = _played(text)
+    said = sentences(run, "app", state_at(run, 30_000))
+    assert said[1].startswith("app-2 is a member no more, and does not know: its process stands still until 0:00:40")
+    assert said[1].endswith("until its next request is refused.")
+
+
 def test_a_poke_is_one_more_line_and_changes_nothing_before_it() -> None:
     changed = with_event(SCENARIO, 20_000, "pause: {who: app-1, for: 8s}")
     assert set(changed.splitlines()) - set(SCENARIO.splitlines()) == {"  - {at: 20s, pause: {who: app-1, for: 8s}}"}
