@@ -303,7 +303,7 @@ MAY_IMPORT = {
     # It shows what the cores say of themselves, and runs in a browser, too: no file, no socket, no thread.
     "simulation.laboratory": (
         *(*OBSERVED, *PLAYED, "journal.formatting", "coordinator.core", "client.core.group.describe"),
-        *("client.core.inputs", "simulation.laboratory", "simulation.output"),
+        *("client.core.inputs", "simulation.laboratory", "simulation.output", "transcript.player"),
     ),
     "simulation.web": ("pages", "coordinator.service.http", "simulation.laboratory", "simulation.scenario.reading"),
     "simulation.commands": ("protocol.printable", "journal.segments", "simulation"),

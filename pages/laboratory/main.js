@@ -8,7 +8,8 @@ import { drawPokes } from "./pokes.js";
 import { after, Recording } from "./recording.js";
 import { pack, save, unpack } from "./share.js";
 import * as source from "./source.js";
-import { refresh } from "./theme.js";
+import { SvgPen } from "./svg.js";
+import { colour, refresh } from "./theme.js";
 import { clock, span, TimeView } from "./time.js";
 
 const $ = id => document.getElementById(id);
@@ -296,20 +297,28 @@ $("share").addEventListener("click", async () => {
   history.replaceState(null, "", "#" + await pack({ text, seed, at: player.at }));
   try { await navigator.clipboard.writeText(location.href); $("poked").textContent = "The address is copied."; } catch { $("poked").textContent = "The address has the scenario."; }
 });
-$("save-yaml").addEventListener("click", () => save("scenario.yaml", $("yaml").value, "application/yaml"));
-$("save-picture").addEventListener("click", () => picture());
+$("save").addEventListener("change", async () => {
+  const kind = $("save").value, group = $("group").value;
+  $("save").value = "";
+  try {
+    if (kind === "yaml") save("scenario.yaml", $("yaml").value, "application/yaml");
+    else if (kind === "svg") save("group.svg", picture(), "image/svg+xml");
+    else if (kind === "transcript") save("scenario.txt", await source.exported(run, kind, group), "text/plain");
+    else if (kind === "pytest") save("test_scenario.py", await source.exported(run, kind, group), "text/x-python");
+  } catch (problem) {
+    say(problem.message);
+  }
+});
 
-/** The drawings as they are, as one picture. */
+/** The drawings as they are, as SVG. */
 function picture() {
-  const all = [canvases.lanes, canvases.partitions], sheet = document.createElement("canvas");
-  sheet.width = all[0].width;
-  sheet.height = all.reduce((sum, each) => sum + each.height, 0);
-  const c = sheet.getContext("2d");
-  c.fillStyle = getComputedStyle(document.body).backgroundColor;
-  c.fillRect(0, 0, sheet.width, sheet.height);
-  let y = 0;
-  for (const each of all) { c.drawImage(each, 0, y); y += each.height; }
-  sheet.toBlob(blob => save("group.png", blob));
+  const pen = new SvgPen(view.width, plan.height + rows.height, contexts.lanes);
+  lanes.draw(pen, recording, view, plan, { minor: $("minor").checked });
+  pen.begin(plan.height);
+  partitions.draw(pen, recording, view, rows);
+  pen.end();
+  redraw();
+  return pen.text(colour("ground"));
 }
 
 // -- the pointer
@@ -349,5 +358,5 @@ async function begin() {
 }
 
 // For tests, and for whoever opens the console.
-window.laboratory = { player, view, get recording() { return recording; }, span };
+window.laboratory = { player, view, picture, get recording() { return recording; }, span };
 begin().catch(problem => say(problem.message));

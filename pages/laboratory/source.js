@@ -50,5 +50,12 @@ export async function play(text, seed, onHead, onPiece, signal) {
 /** The state of all cores in an instant. */
 export const stateAt = (run, at) => get(`api/runs/${run}/state?at=${Math.round(at)}`);
 
+/** The run as a `transcript` of a group, or as a `pytest` test. */
+export async function exported(run, kind, group) {
+  const response = await fetch(`api/runs/${run}/${kind}?group=${encodeURIComponent(group)}`);
+  if (!response.ok) throw await problemOf(response);
+  return response.text();
+}
+
 /** The scenario with one more event. */
 export const poke = async (text, at, action) => (await post("api/poke", { text, at: Math.round(at), action })).json();

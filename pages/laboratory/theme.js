@@ -36,6 +36,7 @@ export const ofState = state => known[STATES[state] || "soft"];
 
 /** Diagonal lines on a ground, as a canvas pattern. */
 export function hatch(context, ink, ground, size = 6) {
+  if (context.hatch) return context.hatch(ink, ground, size);
   const key = `${ink}|${ground}|${size}`;
   if (!known.patterns.has(key)) {
     const tile = document.createElement("canvas");

@@ -18,7 +18,7 @@ from rejoin.simulation.laboratory.process_history import ProcessHistory, Process
 from rejoin.simulation.laboratory.recorder import Recorder
 from rejoin.simulation.laboratory.request_history import RequestHistory
 from rejoin.simulation.laboratory.troubles import Troubles
-from rejoin.simulation.output.summary import COUNTED_EVENTS, ROWS, SummaryCounter, summarise
+from rejoin.simulation.output.summary import COUNTED_EVENTS, ROWS, Summary, SummaryCounter, summarise
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.simulation import Simulation
 
@@ -66,7 +66,8 @@ class LaboratoryRun:
         self.nodes = NodeHistories(simulation.cluster.nodes)
         self.log = GroupLog(simulation)
         self.troubles = Troubles(simulation, self.recorder, self.nodes)
-        self.is_done = False
+        self.summary: Summary | None = None
+        """The numbers of the run, when it has been played to its end."""
 
     # -- playing
 
@@ -85,7 +86,6 @@ class LaboratoryRun:
             yield self._piece()
         last = self._piece()
         simulation.finish()
-        self.is_done = True
         yield {**last, "done": True, "summary": self._summary()}
 
     def _piece(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class LaboratoryRun:
         return {"until": self.simulation.world.now, **self.recorder.take(), **({"requests": rows} if rows else {})}
 
     def _summary(self) -> dict[str, list[list[str]]]:
-        summary = summarise(self.simulation, self._counter)
+        summary = self.summary = summarise(self.simulation, self._counter)
         return {
             group_id: [[label.strip(), str(value(group))] for label, value in ROWS]
             for group_id, group in summary.groups.items()

@@ -15,6 +15,7 @@ from aiohttp import hdrs, web
 from rejoin import pages
 from rejoin.coordinator.service.http.access import Access, check_content_type
 from rejoin.coordinator.service.http.problems import Problem
+from rejoin.simulation.laboratory.exports import NotExported, pytest_of, transcript_of
 from rejoin.simulation.laboratory.pokes import with_event
 from rejoin.simulation.laboratory.run import LaboratoryRun
 from rejoin.simulation.laboratory.state import state_at
@@ -52,8 +53,9 @@ class FirstScenario(NamedTuple):
 class PlayedRun:
     """A run that a page looks at. Only one thread at a time is in it."""
 
-    def __init__(self, run: LaboratoryRun) -> None:
+    def __init__(self, run: LaboratoryRun, text: str) -> None:
         self.run = run
+        self.text = text
         self._pieces = run.play()
         self._lock = asyncio.Lock()
 
@@ -66,6 +68,13 @@ class PlayedRun:
         """The state of an instant, and the sentences for it."""
         async with self._lock:
             return await asyncio.to_thread(_state, self.run, at)
+
+    async def export(self, kind: str, group_id: str) -> str:
+        """The run as a transcript or as a test. Raises :class:`NotExported`."""
+        async with self._lock:
+            if kind == "transcript":
+                return await asyncio.to_thread(transcript_of, self.run.scenario, self.run.simulation.seed, group_id)
+            return pytest_of(self.run, self.text)
 
 
 def _state(run: LaboratoryRun, at: int) -> dict[str, Any]:
@@ -101,6 +110,7 @@ class LaboratoryServer:
         app.router.add_get("/api/gallery/{name}", self._show_scenario)
         app.router.add_post("/api/runs", self._play)
         app.router.add_get("/api/runs/{run}/state", self._show_state)
+        app.router.add_get("/api/runs/{run}/{kind:transcript|pytest}", self._export)
         app.router.add_post("/api/poke", self._poke)
         return app
 
@@ -158,7 +168,7 @@ class LaboratoryServer:
         run = await asyncio.to_thread(_new_run, body["text"], body["seed"])
         self._count += 1
         name = f"{self._count}"
-        played = self._runs[name] = PlayedRun(run)
+        played = self._runs[name] = PlayedRun(run, body["text"])
         for old in list(self._runs)[:-KEPT_RUNS]:
             del self._runs[old]
         response = web.StreamResponse(headers={**HEADERS, hdrs.CONTENT_TYPE: "application/x-ndjson"})
@@ -169,10 +179,23 @@ class LaboratoryServer:
         await response.write_eof()
         return response
 
-    async def _show_state(self, request: web.Request) -> web.Response:
+    def _played(self, request: web.Request) -> PlayedRun:
         played = self._runs.get(request.match_info["run"])
         if played is None:
             raise web.HTTPNotFound(reason="this run is forgotten; run the scenario again")
+        return played
+
+    async def _export(self, request: web.Request) -> web.Response:
+        played, group_id = self._played(request), request.query.get("group", "")
+        if group_id not in played.run.scenario.groups:
+            raise web.HTTPBadRequest(reason="group: there is no such group")
+        try:
+            return web.Response(text=await played.export(request.match_info["kind"], group_id))
+        except NotExported as problem:
+            raise web.HTTPConflict(reason=str(problem)) from None
+
+    async def _show_state(self, request: web.Request) -> web.Response:
+        played = self._played(request)
         at = request.query.get("at", "")
         if not (at.isdecimal() and at.isascii() and len(at) < 16):
             raise web.HTTPBadRequest(reason="at: expected whole milliseconds")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
+from xml.etree import ElementTree
 
 import pytest
 
@@ -168,6 +169,14 @@ def test_the_address_has_scenario_and_instant(opened: Opened) -> None:
     opened.open(fragment)
     assert opened.at == 17_000
     assert opened.value("document.getElementById('yaml').value") == SCENARIO
+
+
+def test_the_drawing_is_saved_as_svg(opened: Opened) -> None:
+    opened.open()
+    opened.wait_for("document.getElementById('lanes').height > 100")
+    drawing = ElementTree.fromstring(opened.value("laboratory.picture()"))
+    texts = {element.text for element in drawing.iter("{http://www.w3.org/2000/svg}text")}
+    assert {f"{GROUP}-1", "node-1", "orders-0"} <= texts
 
 
 @pytest.mark.parametrize(("width", "height"), [(360, 740), (1_920, 1_080)], ids=["phone", "wide"])

@@ -12,6 +12,7 @@ import pytest
 
 from rejoin.simulation.commands.actions import GALLERY
 from rejoin.simulation.web.server import KEPT_RUNS, FirstScenario, running
+from rejoin.transcript.player import differences, play
 
 SCENARIO: Final = """\
 question: Who leaves?
@@ -105,6 +106,24 @@ def test_the_page_asks_nothing_of_other_machines() -> None:
             assert "connect-src 'self'" in response.headers["Content-Security-Policy"]
         async with session.get("/api/gallery") as response:
             assert len(await response.json()) == len(list(GALLERY.glob("*.yaml")))
+
+    _served(check)
+
+
+def test_a_run_is_exported_as_a_test_and_as_a_transcript() -> None:
+    async def check(session: aiohttp.ClientSession) -> None:
+        head = (await _play(session))[0]
+        async with session.get(f"/api/runs/{head['run']}/pytest?group=app") as response:
+            written = await response.text()
+        names: dict[str, Any] = {}
+        exec(compile(written, "test_scenario.py", "exec"), names)
+        names["test_the_scenario"]()
+        assert "summary.groups['app'].rebalances == {'join-new': 1, 'leave': 1}" in written
+        async with session.get(f"/api/runs/{head['run']}/transcript?group=app") as response:
+            transcript = await response.text()
+        assert transcript.startswith("# Who leaves?\n")
+        assert "b-2 removed (left)" in transcript
+        assert list(differences(play(transcript))) == []
 
     _served(check)
 
