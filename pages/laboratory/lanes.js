@@ -25,8 +25,9 @@ export function layout(recording) {
   return { nodes, others, groups, nodeHeight, laneHeight, top, height: y + 4 };
 }
 
+/** Draw what is between two heights of the drawing: `options.top` and `options.bottom`. */
 export function draw(c, recording, view, plan, options) {
-  c.clearRect(0, 0, view.width, plan.height);
+  c.clearRect(0, options.top, view.width, options.bottom - options.top);
   c.font = FONT;
   c.textBaseline = "middle";
   outside(c, recording, view);
@@ -35,7 +36,10 @@ export function draw(c, recording, view, plan, options) {
   c.beginPath();
   c.rect(view.left, 0, view.width - view.left - 8, plan.height);
   c.clip();
-  for (const member of plan.others) drawMember(c, recording, view, plan, member);
+  for (const member of plan.others) {
+    const y = plan.top.get(member.name);
+    if (y + plan.laneHeight >= options.top && y <= options.bottom) drawMember(c, recording, view, plan, member);
+  }
   drawRequests(c, recording, view, plan, options);
   c.restore();
   names(c, view, plan);

@@ -40,6 +40,12 @@ function size(canvas, context, height) {
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
 }
 
+/** Which part of a drawing is within the window, with some room for scrolling. */
+function visible(canvas, height) {
+  const box = canvas.getBoundingClientRect();
+  return { top: Math.max(0, -box.top - 200), bottom: Math.max(0, Math.min(height, innerHeight - box.top + 200)) };
+}
+
 function drawAll() {
   dirty = false;
   const width = $("stage").clientWidth;
@@ -52,8 +58,8 @@ function drawAll() {
   size(canvases.lanes, contexts.lanes, plan.height);
   size(canvases.partitions, contexts.partitions, rows.height);
   partitions.drawOverview(contexts.overview, recording, view, OVERVIEW);
-  lanes.draw(contexts.lanes, recording, view, plan, { minor: $("minor").checked });
-  partitions.draw(contexts.partitions, recording, view, rows);
+  lanes.draw(contexts.lanes, recording, view, plan, { minor: $("minor").checked, ...visible(canvases.lanes, plan.height) });
+  partitions.draw(contexts.partitions, recording, view, rows, visible(canvases.partitions, rows.height));
   cursor();
 }
 
@@ -313,9 +319,9 @@ $("save").addEventListener("change", async () => {
 /** The drawings as they are, as SVG. */
 function picture() {
   const pen = new SvgPen(view.width, plan.height + rows.height, contexts.lanes);
-  lanes.draw(pen, recording, view, plan, { minor: $("minor").checked });
+  lanes.draw(pen, recording, view, plan, { minor: $("minor").checked, top: 0, bottom: plan.height });
   pen.begin(plan.height);
-  partitions.draw(pen, recording, view, rows);
+  partitions.draw(pen, recording, view, rows, { top: 0, bottom: rows.height });
   pen.end();
   redraw();
   return pen.text(colour("ground"));
@@ -343,6 +349,7 @@ pointer(canvases.lanes, x => view.time(x), true);
 pointer(canvases.partitions, x => view.time(x), true);
 pointer(canvases.overview, x => (x - view.left) / (view.width - 10 - view.left) * view.horizon, true);
 new ResizeObserver(redraw).observe($("stage"));
+addEventListener("scroll", () => { if (plan && plan.height + rows.height > innerHeight) redraw(); }, { passive: true });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { refresh(); redraw(); drawState(); });
 
 // -- the beginning

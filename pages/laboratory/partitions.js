@@ -13,8 +13,9 @@ export function layout(recording) {
   return { rows, rowHeight, top: TOP, height: TOP + rows.length * rowHeight + AXIS };
 }
 
-export function draw(c, recording, view, plan) {
-  c.clearRect(0, 0, view.width, plan.height);
+/** Draw what is between two heights of the drawing. */
+export function draw(c, recording, view, plan, { top, bottom: below }) {
+  c.clearRect(0, top, view.width, below - top);
   c.font = "11px system-ui, sans-serif";
   c.textBaseline = "middle";
   const bottom = plan.top + plan.rows.length * plan.rowHeight;
@@ -24,7 +25,10 @@ export function draw(c, recording, view, plan) {
   c.clip();
   rebalances(c, recording, view, bottom);
   const unowned = hatch(c, colour("hatch"), colour("none"), 5);
-  plan.rows.forEach((partition, index) => row(c, recording, view, plan, partition, plan.top + index * plan.rowHeight, unowned));
+  const first = Math.max(0, Math.floor((top - plan.top) / plan.rowHeight)), last = Math.ceil((below - plan.top) / plan.rowHeight);
+  plan.rows.slice(first, Math.max(0, last)).forEach((partition, offset) => {
+    row(c, recording, view, plan, partition, plan.top + (first + offset) * plan.rowHeight, unowned);
+  });
   axis(c, view, bottom);
   c.restore();
   c.textAlign = "right";
@@ -33,7 +37,7 @@ export function draw(c, recording, view, plan) {
   c.fillText("rebalances", view.left - 10, 8);
   c.fillStyle = colour("ink");
   plan.rows.forEach((partition, index) => {
-    if (index % every) return;
+    if (index % every || index < first || index > last) return;
     const name = `${several ? partition.group + " " : ""}${partition.topic}-${partition.index}`;
     c.fillText(name, view.left - 10, plan.top + (index + 0.5) * plan.rowHeight, view.left - 14);
   });

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from shutil import which
 from typing import Any, Final
@@ -123,6 +123,11 @@ async def browser(folder: Path) -> AsyncIterator[Page]:
                 for domain in ("Page", "Runtime", "Log", "Network"):
                     await page.call(f"{domain}.enable")
                 yield page
+                # So it ends its own processes, too. The socket may be closed before the answer.
+                with suppress(RuntimeError, TypeError, aiohttp.ClientError):
+                    await page.call("Browser.close")
+                async with asyncio.timeout(PATIENCE_S):
+                    await process.wait()
     finally:
         if process.returncode is None:
             process.kill()
