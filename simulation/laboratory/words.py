@@ -94,12 +94,20 @@ class _Speaker:
             yield f"Missing is {self._name(member)}: {self._why_missing(member)}."
         if len(missing) > MOST_NAMED:
             yield f"{len(missing) - MOST_NAMED} more are missing."
-        if missing and ends is not None:
+        if missing and all(self._is_gone(each) and each["sessionExpiresAt"] is not None for each in missing):
+            last = max(each["sessionExpiresAt"] for each in missing)
+            yield f"When the session ends, at {clock(last)}, the coordinator removes it, and the rebalance goes on."
+        elif missing and ends is not None:
             longest = max((each["rebalanceTimeoutMs"] for each in members), default=0)
             yield (
                 f"The coordinator waits until {clock(ends)}, {span(ends - self.at)} more (the longest rebalance "
                 f"timeout, which is max.poll.interval.ms: {span(longest)}). Then it goes on without the missing."
             )
+
+    def _is_gone(self, member: dict[str, Any]) -> bool:
+        """Whether the process of a member is down, or is another member by now."""
+        process = self.processes.get(member["clientId"])
+        return process is None or not process["isUp"] or process["member"]["member_id"] != member["memberId"]
 
     def _why_missing(self, member: dict[str, Any]) -> str:
         process = self.processes.get(member["clientId"])

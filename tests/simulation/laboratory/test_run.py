@@ -130,6 +130,15 @@ def test_the_sentences_follow_a_crash_and_a_failover(played: tuple[LaboratoryRun
     assert sentences(run, "app", state_at(run, 25_100))[0].startswith("No node leads app")
 
 
+def test_the_sentences_say_that_a_ghost_holds_up_the_others() -> None:
+    text = SCENARIO[: SCENARIO.index("events:")] + "events:\n  - {at: 10s, crash: {who: app-2, down: 2s}}\n"
+    run, _ = _played(text)
+    said = sentences(run, "app", state_at(run, 16_000))
+    assert said[0].endswith("3 of 4 wait at this barrier.")
+    assert said[1].startswith("Missing is app-2: its process was started again and is another member now")
+    assert said[2].startswith("When the session ends, at 0:00:1")
+
+
 def test_the_sentences_name_a_member_that_does_not_know_it_is_none() -> None:
     text = SCENARIO[: SCENARIO.index("events:")] + "events:\n  - {at: 10s, pause: {who: app-2, for: 30s}}\n"
     run, _ = _played(text)
