@@ -67,9 +67,20 @@ class Page:
             f"new Promise(done => {{ const look = () => ({condition}) ? done(true) : setTimeout(look, 20); look(); }})"
         )
         try:
-            await asyncio.wait_for(self.evaluate(script), PATIENCE_S)
+            async with asyncio.timeout(PATIENCE_S):
+                while not await self._holds(script):
+                    pass
         except TimeoutError:
             raise AssertionError(f"it never came to {condition}; problems: {self.problems}") from None
+
+    async def _holds(self, script: str) -> bool:
+        """Whether a script ended well; not when the page it ran in has given way to the next one meanwhile."""
+        try:
+            return bool(await self.evaluate(script))
+        except RuntimeError as problem:
+            if "navigated" in str(problem) or "context" in str(problem):
+                return False
+            raise
 
     async def open(self, address: str) -> None:
         """Go to an address."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
 import pytest
 
-from rejoin.simulation.commands.actions import GALLERY
+from rejoin.simulation.commands.actions import GALLERY, lab
 from rejoin.simulation.web.server import KEPT_RUNS, FirstScenario, running
 from rejoin.transcript.player import differences, play
 
@@ -139,3 +141,12 @@ def test_old_runs_are_forgotten() -> None:
                 assert response.status == status
 
     _served(check)
+
+
+def test_the_command_says_why_it_cannot_serve(capsys: pytest.CaptureFixture[str]) -> None:
+    assert lab(Path("cold_strat"), None, 0, browser=False) == 2
+    assert "is it cold_start?" in capsys.readouterr().err
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert lab(Path("cold_start"), None, port, browser=False) == 2
+    assert f"{port}" in capsys.readouterr().err
