@@ -33,7 +33,7 @@ function edge([x1, y1], [x2, y2], from, to, isBoth) {
 /** The diagram for a group. */
 export function stateDiagram(state, previous, isConsumer) {
   const { states, moves } = isConsumer ? CONSUMER : CLASSIC;
-  const svg = make("svg", { viewBox: "0 0 290 116", class: "diagram", role: "img", "aria-label": `State of the group: ${state}` });
+  const svg = make("svg", { viewBox: "0 0 290 116", class: "diagram", role: "img", "aria-label": `State of the group: ${state || "not known"}` });
   const defs = make("defs", {});
   const marker = make("marker", { id: "tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" });
   marker.append(make("path", { d: "M0 0L8 4L0 8z" }));

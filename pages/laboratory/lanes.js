@@ -55,7 +55,7 @@ function outside(c, recording, view) {
     const last = actions[actions.length - 1], text = line.text.replace(/^\* /, "");
     if (last && last.at === line.at) last.text += ` · ${text}`; else actions.push({ at: line.at, text });
   }
-  let free = 0;
+  let free = 0, mark = 0;
   actions.forEach((line, index) => {
     const x = view.x(line.at), next = actions.slice(index + 1).find(other => other.at > line.at);
     c.fillStyle = colour("ink");
@@ -63,7 +63,8 @@ function outside(c, recording, view) {
     c.moveTo(x - 4, OUTSIDE - 8); c.lineTo(x + 4, OUTSIDE - 8); c.lineTo(x, OUTSIDE - 2);
     c.fill();
     const room = (next ? view.x(next.at) : view.width) - x - 14, { text } = line;
-    const wide = c.measureText(text).width, isLeft = wide > room && x - 14 - wide > free && x - 14 - wide > view.left;
+    const wide = c.measureText(text).width, isLeft = wide > room && x - 14 - wide > Math.max(free, mark + 4, view.left);
+    mark = x;
     if (isLeft) { c.fillText(text, x - 7 - wide, OUTSIDE - 6); free = x + 6; return; }
     const fitting = wide <= room ? text : shortened(c, text, room);
     if (x > free && fitting) {
@@ -138,7 +139,7 @@ function drawNode(c, recording, view, plan, node) {
     const parts = group.byNode.get(node.name);
     if (!parts) return;
     for (const part of parts.between(view.from, view.to)) {
-      if (part.state === "Dead") continue;
+      if (part.state === "Dead" || part.state === "DOWN") continue;
       const [x, width] = bar(view, part, until), top = y + 4 + index * 15;
       c.fillStyle = ofState(part.state);
       c.globalAlpha = part.state === "Empty" ? 0.18 : part.state === "Stable" ? 0.22 : 0.38;
@@ -252,6 +253,9 @@ function ending(c, view, part, y, high) {
 
 // -- requests
 
+/** Requests that look for nodes: they are repeated until one answers. */
+const LOOKUPS = new Set(["FindCoordinator", "Metadata", "ApiVersions"]);
+
 const INKS = { JoinGroup: "accent", SyncGroup: "good", LeaveGroup: "bad" };
 
 function inkOf(row) {
@@ -269,7 +273,7 @@ function drawRequests(c, recording, view, plan, options) {
   for (const row of recording.requestsBetween(view.from, view.to)) {
     const from = plan.top.get(row.client), to = plan.top.get(row.node);
     if (from === undefined || to === undefined) continue;
-    const open = row.ended < 0, waits = row.arrived >= 0 && (row.answered < 0 ? recording.until : row.answered) - row.arrived;
+    const open = row.ended < 0, last = row.answered >= 0 ? row.answered : row.ended >= 0 ? row.ended : recording.until, waits = row.arrived >= 0 && last - row.arrived;
     const isParked = waits > Math.max(100, 2 * view.pixel) && (row.api === "JoinGroup" || row.api === "SyncGroup");
     if (row.minor && !minorToo && !open) continue;
     if (open && row.minor === false && waits < 200 && !closeUp && row.fate === FATE.OPEN && row.sent < recording.until - 1000) continue;
@@ -294,7 +298,7 @@ function slotOf(queue, row, until) {
   const ends = queue.get(row.node);
   let slot = ends.findIndex(end => end <= row.arrived);
   if (slot < 0) slot = ends.length;
-  ends[slot] = row.answered < 0 ? until : row.answered;
+  ends[slot] = row.answered >= 0 ? row.answered : row.ended >= 0 ? row.ended : until;
   return slot;
 }
 
@@ -302,7 +306,7 @@ function arrow(c, row, view, how) {
   const { from, to } = how, ink = inkOf(row);
   const sent = view.x(row.sent), arrived = row.arrived < 0 ? null : view.x(row.arrived);
   c.strokeStyle = c.fillStyle = ink;
-  c.globalAlpha = row.minor || row.api === "FindCoordinator" ? 0.35 : row.error === "REBALANCE_IN_PROGRESS" && !how.closeUp ? 0.3 : 0.8;
+  c.globalAlpha = row.minor || LOOKUPS.has(row.api) ? 0.3 : row.error === "REBALANCE_IN_PROGRESS" && !how.closeUp ? 0.3 : 0.8;
   c.setLineDash(row.held ? [2, 3] : []);
   if (arrived === null) {
     const isLost = row.fate === FATE.LOST_REQUEST || row.fate === FATE.DISCONNECTED || row.fate === FATE.TIMEOUT;
@@ -312,7 +316,7 @@ function arrow(c, row, view, how) {
   } else {
     line(c, sent, from, arrived, to);
     if (how.closeUp) head(c, sent, from, arrived, to);
-    const answered = row.answered < 0 ? view.x(how.until) : view.x(row.answered);
+    const answered = row.answered >= 0 ? view.x(row.answered) : view.x(row.ended >= 0 ? row.ended : how.until);
     if (how.isParked) parked(c, arrived, answered, to);
     if (row.answered >= 0) {
       const ended = row.ended < 0 ? answered : view.x(row.ended);

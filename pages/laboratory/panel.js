@@ -62,7 +62,7 @@ export function drawGroup(element, state, group) {
   const isConsumer = !!view && "groupEpoch" in view;
   const names = { generation: isConsumer ? "epoch" : "generation" };
   const parts = [];
-  const current = view ? view.state : "Empty";
+  const current = view ? view.state : first && !first.isLoading ? "Empty" : "";
   parts.push(stateDiagram(current, view ? view.previousState : "", isConsumer));
   const facts = make("dl", "facts");
   const fact = (name, value) => { if (value !== null && value !== undefined && value !== "") facts.append(make("dt", "", name), make("dd", "", value)); };

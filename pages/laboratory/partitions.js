@@ -146,7 +146,7 @@ export function drawOverview(c, recording, view, height) {
   for (const group of recording.groups.values()) {
     for (const parts of group.byNode.values()) {
       for (const part of parts.list) {
-        if (part.state === "Dead" || part.state === "Empty") continue;
+        if (part.state === "Dead" || part.state === "DOWN" || part.state === "Empty") continue;
         c.fillStyle = ofState(part.state);
         c.globalAlpha = part.state === "Stable" ? 0.25 : 0.8;
         c.fillRect(x(part.start), 6, Math.max(part.state === "Stable" ? 0.5 : 1.5, x(Math.min(part.end, recording.until)) - x(part.start)), height - 12);

@@ -87,8 +87,6 @@ export class Recording {
     if (what === "up" || what === "down") {
       actor.up.add(at, { isUp: what === "up", why });
       if (what === "down") {
-        actor.members.add(at, { state: "DOWN", generation: -1 });
-        for (const group of this.groups.values()) if (group.byNode.has(name)) group.byNode.get(name).add(at, { state: "Dead", generation: -1 });
         for (const each of actor.spells) each.end = Math.min(each.end, at);
       }
     } else if (what === "healed") {

@@ -29,6 +29,9 @@ from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.output.timeline import line_of, short
 
+DOWN: Final = "DOWN"
+"""The state of a member whose process is down, and of a group on a node that is."""
+
 STREAMS: Final = ("actors", "members", "lives", "groups", "rebalances", "owners", "lines", "topics")
 """The kinds of rows, beside requests. A row of ``rebalances`` replaces the one before with the same number."""
 
@@ -50,6 +53,8 @@ class Recorder:
         self.rows: dict[str, list[list[Any]]] = {name: [] for name in STREAMS}
         self._rebalances: dict[str, list[Any]] = {}
         self._count = 0
+        self._known: dict[str, dict[str, None]] = {}
+        """The groups of each node."""
         self._owned: dict[str, dict[tuple[str, str, int], None]] = {}
 
     def take(self) -> dict[str, list[list[Any]]]:
@@ -74,7 +79,7 @@ class Recorder:
             case RebalanceStarted() | RebalanceCompleted() | GroupEmptied() | GroupLoaded():
                 self._rebalance(actor.name, event, now)
             case GroupStateChanged() | GroupEpochBumped():
-                self.add("groups", now, event.group_id, actor.name, event.state, event.generation)
+                self._group(now, event.group_id, actor.name, event.state, event.generation)
             case PartitionElected() | PartitionResigned() if event.topic == OFFSETS_TOPIC:
                 leads = "leads" if isinstance(event, PartitionElected) else "resigned"
                 self.add("lives", now, actor.name, leads, -1, f"{event.partition}")
@@ -82,6 +87,7 @@ class Recorder:
                 self.add("lives", now, event.client_id, "up", -1, "")
             case ConsumerStopped() | ConsumerCrashed() | ConsumerFailed():
                 self._release(event.client_id, event.group_id, list(self._owned.get(event.client_id, ())), now)
+                self.add("members", now, event.client_id, DOWN, -1)
                 self.add("lives", now, event.client_id, "down", -1, type(event).__name__.removeprefix("Consumer"))
             case PartitionsAssigned() | PartitionsRevoked() | PartitionsLost():
                 self._own(event, now)
@@ -100,12 +106,22 @@ class Recorder:
             case RebalanceCompleted() | GroupEmptied():
                 self._end_rebalance(event.group_id, now)
                 if isinstance(event, RebalanceCompleted) and event.group_type == "classic":
-                    self.add("groups", now, event.group_id, node, "Stable", event.generation)
+                    self._group(now, event.group_id, node, "Stable", event.generation)
             case GroupLoaded():
                 self._end_rebalance(event.group_id, now)
-                self.add("groups", now, event.group_id, node, event.state, event.generation)
+                self._group(now, event.group_id, node, event.state, event.generation)
             case _:
                 pass
+
+    def _group(self, now: Millis, group_id: str, node: str, state: str, generation: int) -> None:
+        self._known.setdefault(node, {})[group_id] = None
+        self.add("groups", now, group_id, node, state, generation)
+
+    def node_down(self, node: str, now: Millis) -> None:
+        """A node is down, and leads none of its groups any more."""
+        self.add("lives", now, node, "down", -1, "")
+        for group_id in self._known.pop(node, {}):
+            self.add("groups", now, group_id, node, DOWN, -1)
 
     def _end_rebalance(self, group_id: str, now: Millis) -> None:
         row = self._rebalances.pop(group_id, None)

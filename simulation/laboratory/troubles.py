@@ -47,8 +47,10 @@ class Troubles:
             self._note(node.name, "paused", node.paused_until)
             if self._up.get(node.name) is not node.is_up:
                 self._up[node.name] = node.is_up
-                self._recorder.add("lives", now, node.name, "up" if node.is_up else "down", -1, "")
-                if not node.is_up:
+                if node.is_up:
+                    self._recorder.add("lives", now, node.name, "up", -1, "")
+                else:
+                    self._recorder.node_down(node.name, now)
                     self._nodes.ended(node)
         cut = {client for client, _ in simulation.network.blocked}
         for name in dict.fromkeys([*simulation.consumers, *(client for client, _ in simulation.network.blocked)]):

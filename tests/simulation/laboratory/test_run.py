@@ -90,6 +90,8 @@ def test_rows_say_who_leads_who_is_up_and_what_was_lost(played: tuple[Laboratory
     assert [10_000, "app-2", "down"] in lives
     down, up = (next(row for row in lives if row[2] == what and row[0] >= 25_000) for what in ("down", "up"))
     assert (down[0], up[0], down[1]) == (25_000, 28_000, up[1])
+    assert [10_000, "app-2", "DOWN", -1] in _rows(pieces, "members")
+    assert [25_000, "app", down[1], "DOWN", -1] in _rows(pieces, "groups")
     fates = {row.fate for row in run.requests.rows}
     assert {RequestFate.ANSWERED, RequestFate.LOST_REQUEST, RequestFate.LOST_RESPONSE} <= fates
     assert all(row.answered_at == -1 for row in run.requests.rows if row.fate is RequestFate.LOST_REQUEST)
