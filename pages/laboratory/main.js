@@ -16,7 +16,7 @@ const $ = id => document.getElementById(id);
 const OVERVIEW = 34;
 const view = new TimeView(), player = new Player();
 let recording = new Recording(), scenario = null, text = "", seed = null, run = null, playing = null;
-let plan = null, rows = null, dirty = false, wanted = null, asking = false, shown = null, ends = 0;
+let plan = null, rows = null, dirty = false, wanted = null, asking = false, shown = null, reached = false;
 
 const canvases = { overview: $("overview"), lanes: $("lanes"), partitions: $("partitions") };
 const contexts = Object.fromEntries(Object.entries(canvases).map(([name, canvas]) => [name, canvas.getContext("2d")]));
@@ -172,7 +172,7 @@ async function start(newText, newSeed, at = null) {
       isNew = scenario === null || at === null;
       text = newText; seed = head.seed; run = head.run; scenario = head;
       recording = new Recording();
-      shown = null; line = -2; ends = 0;
+      shown = null; line = -2; reached = false;
       describe(isNew);
     }, piece => add(piece, at, isNew), signal);
     finished(at);
@@ -186,8 +186,8 @@ async function start(newText, newSeed, at = null) {
 function add(piece, at, isNew) {
   recording.add(piece);
   const target = at === null ? firstInstant() : at;
-  if (!ends && target !== null && piece.until >= target) {
-    ends = 1;
+  if (!reached && target !== null && piece.until >= target) {
+    reached = true;
     player.go(target);
     if (!isNew) view.follow(target);
   }
@@ -204,7 +204,7 @@ function firstInstant() {
 
 function finished(at) {
   recording.done = true;
-  if (!ends) player.go(at === null ? (recording.rebalances[0] || { start: 0 }).start : at);
+  if (!reached) player.go(at === null ? (recording.rebalances[0] || { start: 0 }).start : at);
   redraw();
   line = -2;
   drawEvents(player.at);
@@ -364,6 +364,6 @@ async function begin() {
   else await start(first.text, first.seed);
 }
 
-// For tests, and for whoever opens the console.
+// For tests, and for the console.
 window.laboratory = { player, view, picture, get recording() { return recording; }, span };
 begin().catch(problem => say(problem.message));
