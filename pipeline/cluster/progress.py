@@ -6,10 +6,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from rejoin.pipeline.cluster.snapshots import ClusterMember, PartitionOffsets
+from rejoin.pipeline.cluster.snapshots import NO_OFFSETS, ClusterMember, PartitionOffsets
 from rejoin.protocol.types import TopicPartition
-
-NO_OFFSETS: Final = PartitionOffsets(None, None)
 
 MOST_SAMPLES: Final = 240
 """Ends of a log that are remembered; older ones are kept further apart."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from rejoin.protocol.types import TopicPartition
 
@@ -23,6 +23,9 @@ class PartitionOffsets(NamedTuple):
         if self.committed is None or self.end is None:
             return None
         return max(0, self.end - self.committed)
+
+
+NO_OFFSETS: Final = PartitionOffsets(None, None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,11 @@ def open_source(
             from rejoin.pipeline.why.watched import WatchedSource  # noqa: PLC0415
 
             return WatchedSource(folder)
+        offsets = [] if (folder / "tables").is_dir() else _offset_files(folder)
+        if offsets:
+            from rejoin.pipeline.why.watched import WatchedSource  # noqa: PLC0415
+
+            return WatchedSource(folder, offsets)
         from rejoin.pipeline.why.tables import TablesSource  # noqa: PLC0415
 
         return TablesSource(folder)
@@ -42,3 +47,10 @@ def open_source(
     from rejoin.pipeline.why.cluster import ClusterSource  # noqa: PLC0415
 
     return ClusterSource(servers or "", config, seconds)
+
+
+def _offset_files(folder: Path) -> list[Path]:
+    """Files of a folder with offsets that other tools wrote down."""
+    from rejoin.pipeline.cluster.offset_files import has_offsets  # noqa: PLC0415
+
+    return [path for path in sorted(folder.iterdir()) if path.is_file() and has_offsets(path)]

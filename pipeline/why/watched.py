@@ -1,20 +1,25 @@
-"""A folder that ``rejoin watch --bootstrap-server`` wrote: looks at a cluster."""
+"""Looks at a cluster: those that ``rejoin watch --bootstrap-server`` kept, and offsets that other tools wrote down."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rejoin.pipeline.cluster.observations import ObservedGroup
+from rejoin.pipeline.cluster.offset_files import BadOffsets, looks_of_files
+from rejoin.pipeline.cluster.snapshots import ClusterGroup
 from rejoin.pipeline.cluster.store import read_looks
 from rejoin.pipeline.findings.rules import order
-from rejoin.pipeline.why.story import GroupStatus, GroupStory, Row, unknown_group
+from rejoin.pipeline.why.story import GroupStatus, GroupStory, Row, SourceProblem, unknown_group
 
 
 class WatchedSource:
     """Draws the conclusions of the watch again from what it kept."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, files: Sequence[Path] = ()) -> None:
+        """With ``files``, they are what is read, see :mod:`rejoin.pipeline.cluster.offset_files`."""
         self._folder = folder
+        self._files = files
 
     def groups(self) -> list[GroupStatus]:
         """All groups that were looked at."""
@@ -33,6 +38,15 @@ class WatchedSource:
 
     def _observed(self, group_id: str | None) -> dict[str, ObservedGroup]:
         groups: dict[str, ObservedGroup] = {}
-        for look in read_looks(self._folder, group_id):
+        for look in self._looks(group_id):
             groups.setdefault(look.group_id, ObservedGroup(look.group_id, str(self._folder))).follow(look)
         return groups
+
+    def _looks(self, group_id: str | None) -> Iterable[ClusterGroup]:
+        if not self._files:
+            return read_looks(self._folder, group_id)
+        try:
+            looks = looks_of_files(self._files)
+        except BadOffsets as problem:
+            raise SourceProblem(str(problem)) from None
+        return [look for look in looks if group_id in (None, look.group_id)]
