@@ -144,15 +144,18 @@ def rollouts(annotations: Sequence[Annotation]) -> list[Rollout]:
 
 
 def during_rollouts(
-    group_id: str, rebalances: Sequence[Mapping[str, Any]], annotations: Sequence[Annotation]
+    group_id: str,
+    rebalances: Sequence[Mapping[str, Any]],
+    annotations: Sequence[Annotation],
+    watched: tuple[int, int] | None = None,
 ) -> Iterator[Finding]:
-    """Most rebalances of a group lie in rollouts."""
+    """Most rebalances of a group lie in rollouts: more than would if they came at any time while it was watched."""
     later = [row for row in rebalances if not row.get("initial")]
     known = rollouts(annotations)
     inside = {row["rebalance_id"]: found for row in later for found in known if found.has(row["prepared_at_ms"])}
     if len(inside) < _LEAST or 2 * len(inside) < len(later):
         return
-    if len(inside) / len(later) < _MORE_THAN_CHANCE * _covered(later, known):
+    if len(inside) / len(later) < _MORE_THAN_CHANCE * _covered(known, watched or _span(rebalances)):
         return
     mine = [row for row in later if row["rebalance_id"] in inside]
     used = list(dict.fromkeys(inside.values()))
@@ -160,14 +163,14 @@ def during_rollouts(
     share = f"each of the {len(later)}" if len(inside) == len(later) else f"{len(inside)} of {len(later)}"
     first, last = mine[0]["prepared_at_ms"], max(row["ended_at_ms"] or row["prepared_at_ms"] for row in mine)
     which = "a rollout" if len(used) == 1 else f"one of {len(used)} rollouts"
-    lengths = sum(row.get("unavailable_ms") or 0 for row in mine) / 1_000
+    stopped_ms = sum(row.get("stopped_ms") or 0 for row in mine)
     yield Finding(
         "during-rollouts",
         f"{share} rebalances {'lies' if 'each' in share or len(inside) == 1 else 'lie'} in {which} of {whose}",
         f"{count(len(inside), 'rebalance')} of {group_id} {period(first, last)} began while "
         f"{count(sum(each.from_ms <= last and each.to_ms >= first for each in used), 'rollout')} went on, or within "
         f"{_AFTER_MS // 60_000} minutes after: {'; '.join(period(each.from_ms, each.to_ms) for each in used[:4])}.",
-        lengths,
+        stopped_ms / 1_000,
         first,
         last,
         setting="group.instance.id",
@@ -180,24 +183,28 @@ def during_rollouts(
     )
 
 
-def _covered(later: Sequence[Mapping[str, Any]], known: Sequence[Rollout]) -> float:
-    """The share of the time of these rebalances in which any would lie in a rollout."""
-    begin, end = later[0]["prepared_at_ms"], later[-1]["prepared_at_ms"]
-    if len({found for row in later for found in known if found.has(row["prepared_at_ms"])}) <= 1 or end <= begin:
-        # All in one: what came before and after was not watched, or had none.
-        return 0.0
-    covered = 0
-    until = begin
+def _span(rebalances: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+    return rebalances[0]["prepared_at_ms"], rebalances[-1]["prepared_at_ms"]
+
+
+def _covered(known: Sequence[Rollout], watched: tuple[int, int]) -> float:
+    """The share of this time in which a rebalance would lie in a rollout."""
+    begin, end = watched
+    covered, until = 0, begin
     for each in known:
         start, stop = max(each.from_ms - _BEFORE_MS, until), min(each.to_ms + _AFTER_MS, end)
         covered += max(0, stop - start)
         until = max(until, stop)
-    return float(covered / (end - begin))
+    return float(covered / max(1, end - begin))
 
 
 def rows_of_rollouts(
-    run_id: str, group_id: str, rebalances: Sequence[Mapping[str, Any]], annotations: Sequence[Annotation]
+    run_id: str,
+    group_id: str,
+    rebalances: Sequence[Mapping[str, Any]],
+    annotations: Sequence[Annotation],
+    watched: tuple[int, int] | None = None,
 ) -> list[Row]:
     """The same as rows of the table ``findings``."""
     about = {"run_id": run_id, "group_id": group_id, "groups": [group_id]}
-    return [{**about, **each.row()} for each in during_rollouts(group_id, rebalances, annotations)]
+    return [{**about, **each.row()} for each in during_rollouts(group_id, rebalances, annotations, watched)]

@@ -18,5 +18,6 @@ def annotate(report: Report, annotations: Sequence[Annotation]) -> None:
     for group in report.groups:
         mine = [each for each in annotations if group.from_ms <= each.at_ms <= group.to_ms]
         group.annotations = [(each.at_ms, each.text) for each in mine[:MOST]]
-        found = rows_of_rollouts(group.run_id, group.group_id, group.rebalances, annotations)
+        watched = (group.from_ms, group.to_ms)
+        found = rows_of_rollouts(group.run_id, group.group_id, group.rebalances, annotations, watched)
         group.findings = sorted([*group.findings, *found], key=order)

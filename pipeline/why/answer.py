@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from rejoin.pipeline.findings.cause_texts import SHORT_CAUSES, caused_by
+from rejoin.pipeline.findings.finding import RANK
 from rejoin.pipeline.findings.formatting import clock, count, is_simulated, period, seconds, span
 from rejoin.pipeline.findings.observed_rows import short
 from rejoin.pipeline.why.story import GroupStory, Row
@@ -16,6 +17,8 @@ from rejoin.protocol.printable import printable
 
 MOST_LINES: Final = 10
 _INDENT: Final = 9
+_AMPLIFIERS: Final = ("eager-assignor", "unbalanced-assignor", "storm", "idle-members", "could-move", "during-rollouts")
+"""Rules about what makes rebalances cost more, and not about what begins them."""
 _NEAR_MS: Final = 10 * 60_000
 """A rebalance that ended so long before an instant may still be what is asked for."""
 
@@ -23,7 +26,7 @@ _NEAR_MS: Final = 10 * 60_000
 def answer(story: GroupStory, width: int = 100, at_ms: int | None = None) -> list[str]:
     """Why the group rebalances; with an instant, why it did then."""
     chosen = _chosen(story.rebalances, at_ms)
-    findings = story.findings if at_ms is None else _explaining(story.findings, chosen, at_ms)
+    findings = _about_it(story) if at_ms is None else _explaining(story.findings, chosen, at_ms)
     lines = [*_paragraph("group", _status(story), width, 2)]
     lines += _paragraph("so far", _summary(story), width, 1)
     if chosen is not None or at_ms is not None:
@@ -57,9 +60,8 @@ def _why(findings: Sequence[Row], story: GroupStory, chosen: Row | None, width: 
 
 def _weight(finding: Row, story: GroupStory) -> str:
     """How much of all it explains, and what it cost."""
-    known = {row["rebalance_id"] for row in story.rebalances}
-    explained = len(known.intersection(finding.get("rebalances") or ()))
-    parts = [f"{explained} of {count(len(known), 'rebalance')}"] if explained else []
+    explained = _explained(finding, story)
+    parts = [f"{explained} of {count(len(story.rebalances), 'rebalance')}"] if explained else []
     if finding.get("score"):
         parts.append(f"{seconds(finding['score'] * 1_000)} consumer-seconds")
     return f" ({', '.join(parts)})" if parts else ""
@@ -135,8 +137,23 @@ def _explaining(findings: Sequence[Row], chosen: Row | None, at_ms: int) -> list
     if chosen is not None and at_ms - (chosen["ended_at_ms"] or at_ms) <= _NEAR_MS:
         named = [row for row in findings if chosen["rebalance_id"] in (row.get("rebalances") or ())]
         if named:
-            return named
+            # What began it comes before what made it cost more.
+            return sorted(named, key=lambda row: row["finding"] in _AMPLIFIERS)
     return [row for row in findings if _covers(row, at_ms)]
+
+
+def _about_it(story: GroupStory) -> list[Row]:
+    """The findings in their order; one of many groups that explains little of this one comes behind its equals."""
+
+    def aside(row: Row) -> bool:
+        return len(row.get("groups") or ()) > 1 and 2 * _explained(row, story) < len(story.rebalances)
+
+    return sorted(story.findings, key=lambda row: (RANK.get(row["severity"], len(RANK)), aside(row)))
+
+
+def _explained(finding: Row, story: GroupStory) -> int:
+    """How many of the group's rebalances a finding explains."""
+    return len({row["rebalance_id"] for row in story.rebalances}.intersection(finding.get("rebalances") or ()))
 
 
 def _covers(row: dict[str, Any], at_ms: int) -> bool:

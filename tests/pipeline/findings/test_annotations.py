@@ -110,6 +110,9 @@ def deploys(*minutes: int) -> list[Annotation]:
     ]
 
 
+HOUR = (DAY, DAY + 4_000_000)
+
+
 def at(*seconds: int) -> list[dict[str, Any]]:
     return [rebalance(number, DAY + second * 1_000, initial=False) for number, second in enumerate(seconds)]
 
@@ -123,7 +126,7 @@ def test_annotations_that_lie_close_together_are_a_rollout() -> None:
 
 
 def test_each_rebalance_lies_in_a_rollout() -> None:
-    (found,) = during_rollouts("orders-app", at(605, 625, 645, 3_605, 3_625, 3_645), deploys(10, 60))
+    (found,) = during_rollouts("orders-app", at(605, 625, 645, 3_605, 3_625, 3_645), deploys(10, 60), HOUR)
     assert found.title == "each of the 6 rebalances lies in one of 2 rollouts of orders-app"
     assert found.severity == "medium"
     assert len(found.rebalances) == 6
@@ -131,7 +134,7 @@ def test_each_rebalance_lies_in_a_rollout() -> None:
 
 
 def test_some_that_lie_elsewhere_are_counted() -> None:
-    (found,) = during_rollouts("orders-app", at(605, 625, 645, 2_000), deploys(10))
+    (found,) = during_rollouts("orders-app", at(605, 625, 645, 2_000), deploys(10), HOUR)
     assert found.title == "3 of 4 rebalances lie in a rollout of orders-app"
 
 
@@ -141,17 +144,25 @@ def test_some_that_lie_elsewhere_are_counted() -> None:
         ((605, 625), (10,)),
         ((605, 625, 645, 2_000, 2_100, 2_200, 2_300), (10,)),
         ((1_000, 2_000, 3_000, 4_000), (10, 60)),
-        (tuple(range(600, 3_000, 200)), tuple(range(10, 50, 6))),
+        (tuple(range(0, 4_000, 200)), tuple(range(0, 66, 6))),
+        ((605, 625, 645), tuple(range(0, 70, 2))),
     ],
-    ids=["too few", "most lie elsewhere", "all lie elsewhere", "rollouts all the time"],
+    ids=["too few", "most lie elsewhere", "all lie elsewhere", "rollouts very often", "one rollout all the time"],
 )
 def test_what_comes_close_and_is_no_finding(seconds: tuple[int, ...], minutes: tuple[int, ...]) -> None:
-    assert list(during_rollouts("orders-app", at(*seconds), deploys(*minutes))) == []
+    assert list(during_rollouts("orders-app", at(*seconds), deploys(*minutes), HOUR)) == []
 
 
 def test_the_first_rebalance_of_a_group_does_not_count() -> None:
     rows = [{**row, "initial": number == 0} for number, row in enumerate(at(605, 625, 645))]
-    assert list(during_rollouts("orders-app", rows, deploys(10))) == []
+    assert list(during_rollouts("orders-app", rows, deploys(10), HOUR)) == []
+
+
+def test_without_the_time_that_was_watched_it_is_that_from_the_first_rebalance_to_the_last() -> None:
+    assert list(during_rollouts("orders-app", at(605, 625, 645), deploys(10))) == []
+    first = {**rebalance(99, DAY), "initial": True}
+    (found,) = during_rollouts("orders-app", [first, *at(605, 625, 645)], deploys(10))
+    assert found.title == "each of the 3 rebalances lies in a rollout of orders-app"
 
 
 # -- the page

@@ -151,3 +151,19 @@ def test_what_is_no_instant(text: str) -> None:
         return
     with pytest.raises(ValueError, match="expected 2026-03-01T14:02:00Z"):
         instant(text, DAY)
+
+
+def test_what_befell_many_groups_comes_behind_what_explains_more_of_this_one() -> None:
+    outage = finding("Broker 1 was away", groups=["orders-app", "mail"], rebalances=["r2"])
+    many = [rebalance(number, DAY + number * 60_000) for number in range(5)]
+    text = "\n".join(answer(story(rebalances=many, findings=[outage, finding("flaps", rebalances=["r1", "r3"])]), 120))
+    assert "why      high: flaps" in text
+    assert "also     high: Broker 1 was away" in text
+
+
+def test_at_an_instant_the_cause_comes_before_what_made_it_cost_more() -> None:
+    eager = finding("range stopped every consumer", finding="eager-assignor", rebalances=["r1", "r2"])
+    flaps = finding("flaps", "medium", finding="flapping-member", rebalances=["r1"])
+    text = "\n".join(answer(story(findings=[eager, flaps]), 120, DAY + 1_000))
+    assert "why      medium: flaps" in text
+    assert "also     high: range stopped every consumer" in text
