@@ -31,7 +31,7 @@ def answer(story: GroupStory, width: int = 100, at_ms: int | None = None) -> lis
     lines += _paragraph("so far", _summary(story), width, 1)
     if chosen is not None or at_ms is not None:
         lines += _paragraph("last" if at_ms is None else "then", _rebalance(story, chosen, at_ms), width, 2)
-    notes = [line for note in story.notes for line in _paragraph("note", note, width, 1)][:2]
+    notes = [line for note in story.notes for line in _paragraph("note", note, width, 2)][:2]
     left = MOST_LINES - len(lines) - len(notes)
     return [*lines, *_why(findings, story, chosen, width, left), *notes][:MOST_LINES]
 
@@ -39,6 +39,8 @@ def answer(story: GroupStory, width: int = 100, at_ms: int | None = None) -> lis
 def _why(findings: Sequence[Row], story: GroupStory, chosen: Row | None, width: int, left: int) -> Iterator[str]:
     if not findings:
         nothing = "no rule found a cause that a setting would change" if story.rebalances else "nothing is wrong so far"
+        if story.status.members == 0 and story.status.lag:
+            nothing = "no member is in the group to read what lags; start its consumers"
         if chosen is not None and chosen.get("client_reason"):
             nothing += f"; the client said: {chosen['client_reason']}"
         yield from _paragraph("why", nothing, width, left)

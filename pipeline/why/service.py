@@ -99,6 +99,7 @@ class ServiceSource:
 
 def _status(view: Row) -> GroupStatus:
     lags = [offset["lag"] for offset in view.get("offsets", ()) if offset["lag"] is not None]
+    ages = [age for offset in view.get("offsets", ()) if (age := offset.get("lagMs")) is not None]
     members = view["members"]
     return GroupStatus(
         view["groupId"],
@@ -108,5 +109,6 @@ def _status(view: Row) -> GroupStatus:
         members=members if isinstance(members, int) else len(members),
         protocol=view["protocol"],
         lag=sum(lags) if lags else None,
+        lag_ms=max(ages) if ages else None,
         rebalances=view["rebalances"],
     )

@@ -167,3 +167,8 @@ def test_at_an_instant_the_cause_comes_before_what_made_it_cost_more() -> None:
     text = "\n".join(answer(story(findings=[eager, flaps]), 120, DAY + 1_000))
     assert "why      medium: flaps" in text
     assert "also     high: range stopped every consumer" in text
+
+
+def test_an_empty_group_with_lag_has_no_reader() -> None:
+    empty = story(status=GroupStatus("orders-app", "Empty", DAY, 7, 0, lag=120), findings=[])
+    assert "no member is in the group to read what lags" in "\n".join(answer(empty, 120))
