@@ -50,6 +50,9 @@ SHORT_CAUSES: Final = {
 }
 """The same for a legend."""
 
+DEFAULT_REASONS: Final = ("need to re-join with the given member-id", "not provided")
+"""How reasons of clients begin that say nothing."""
+
 
 def caused_by(cause: str, who: str | None) -> str:
     """The text of a cause, with the name of the member where it is known."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from rejoin import pages
 from rejoin.pages import Markup
-from rejoin.pipeline.findings.cause_texts import CAUSES, SHORT_CAUSES
+from rejoin.pipeline.findings.cause_texts import CAUSES, DEFAULT_REASONS, SHORT_CAUSES
 from rejoin.pipeline.findings.formatting import clock, count, is_simulated, period, seconds, span
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.report import readers
@@ -42,7 +42,6 @@ _COSTS: Final = (
 )
 MOST_VIOLATIONS: Final = 50
 _REASON_CHARS: Final = 160
-_DEFAULT_REASONS: Final = ("need to re-join with the given member-id", "not provided")
 
 
 def render(report: Report) -> str:
@@ -384,7 +383,7 @@ def _chart(group: GroupReport) -> dict[str, Any]:
     for row in group.rebalances:
         cause = row["cause"] if row["cause"] in CAUSES else "unknown"
         reason = str(row.get("client_reason") or "")[:_REASON_CHARS]
-        if reason.startswith(_DEFAULT_REASONS):
+        if reason.startswith(DEFAULT_REASONS):
             reason = ""
         who = row.get("who") or ""
         end = row.get("ended_at_ms")

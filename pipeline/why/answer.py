@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from rejoin.pipeline.findings.cause_texts import SHORT_CAUSES, caused_by
+from rejoin.pipeline.findings.cause_texts import DEFAULT_REASONS, SHORT_CAUSES, caused_by
 from rejoin.pipeline.findings.finding import RANK
 from rejoin.pipeline.findings.formatting import clock, count, is_simulated, period, seconds, span
 from rejoin.pipeline.findings.observed_rows import short
@@ -41,7 +41,7 @@ def _why(findings: Sequence[Row], story: GroupStory, chosen: Row | None, width: 
         nothing = "no rule found a cause that a setting would change" if story.rebalances else "nothing is wrong so far"
         if story.status.members == 0 and story.status.lag:
             nothing = "no member is in the group to read what lags; start its consumers"
-        if chosen is not None and chosen.get("client_reason"):
+        if chosen is not None and not (chosen.get("client_reason") or DEFAULT_REASONS[0]).startswith(DEFAULT_REASONS):
             nothing += f"; the client said: {chosen['client_reason']}"
         yield from _paragraph("why", nothing, width, left)
         return

@@ -172,3 +172,8 @@ def test_at_an_instant_the_cause_comes_before_what_made_it_cost_more() -> None:
 def test_an_empty_group_with_lag_has_no_reader() -> None:
     empty = story(status=GroupStatus("orders-app", "Empty", DAY, 7, 0, lag=120), findings=[])
     assert "no member is in the group to read what lags" in "\n".join(answer(empty, 120))
+
+
+def test_a_reason_that_says_nothing_is_left_out() -> None:
+    row = rebalance(1, DAY, client_reason="need to re-join with the given member-id: m-1")
+    assert "the client said" not in "\n".join(answer(story(rebalances=[row], findings=[]), 120))
