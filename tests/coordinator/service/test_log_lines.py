@@ -130,7 +130,10 @@ async def loaded(app: App) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_what_is_loaded_at_the_start_is_one_line_and_every_event(tmp_path: Path) -> None:
+async def test_what_is_loaded_at_the_start_is_one_line_and_every_event(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loads, "PATIENCE_SECONDS", 600.0)
     options = Options(
         data=tmp_path / "data", journal=tmp_path / "journal", topics=(InitialTopic("orders", 1),), listen=False
     )
