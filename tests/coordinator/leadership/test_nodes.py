@@ -303,6 +303,10 @@ async def test_without_a_store_no_client_is_sent_to_a_node_whose_leases_have_run
     await until(
         lambda: not any(app.runtime.leadership.view().workers() for app in three.apps.values()), "a node seems alive"
     )
+    await until(
+        lambda: not any(lease.is_live for app in three.apps.values() for lease in app.runtime.leadership.view().leases),
+        "a lease seems to be held",
+    )
     for app in three.apps.values():
         assert (await coordinator_of(three, app, GROUP))["errorCode"] == ErrorCode.COORDINATOR_NOT_AVAILABLE
         _, shown = await three.look(app, "/cluster")
