@@ -16,6 +16,7 @@ from conformance.clients.programs import HERE, JAVA, class_path, maven_version
 NAME: Final = "kafka-tools"
 VERSION: Final = maven_version(HERE / "tools")
 TOOLS: Final = "org.apache.kafka.tools"
+FEATURES: Final = f"{TOOLS}.FeatureCommand"
 GROUPS: Final = f"{TOOLS}.consumer.group.ConsumerGroupCommand"
 TOPICS: Final = f"{TOOLS}.TopicCommand"
 CONSUMER: Final = f"{TOOLS}.consumer.ConsoleConsumer"
@@ -43,6 +44,8 @@ DELETION: Final = {"partitions": [{"topic": TOPIC, "partition": 0, "offset": 3}]
 OF_TOPIC: Final = ("--topic", TOPIC)
 OF_GROUP: Final = ("--group", GROUP)
 ENTITY: Final = ("--entity-type", "topics", "--entity-name", TOPIC)
+LEVEL_1: Final = ("--feature", "transaction.version=1")
+LEVEL_2: Final = ("--feature", "transaction.version=2")
 RESET: Final = ("--reset-offsets", *OF_GROUP, *OF_TOPIC, "--to-earliest", "--execute")
 OFFSETS_FORMAT: Final = ("--formatter", f"{TOOLS}.consumer.OffsetsMessageFormatter")
 
@@ -99,6 +102,9 @@ STEPS: Final = (
     ),
     Step("kafka-log-dirs", f"{TOOLS}.LogDirsCommand", ("--describe", "--topic-list", TOPIC), (rf"{TOPIC}-0",)),
     Step("kafka-broker-api-versions", f"{TOOLS}.BrokerApiVersionsCommand", (), (r"Produce\(0\)", r"Fetch\(1\)")),
+    Step("kafka-features downgrade", FEATURES, ("downgrade", *LEVEL_1), ("downgraded to 1",)),
+    Step("kafka-features describe", FEATURES, ("describe",), (r"transaction.version\s.*FinalizedVersionLevel: 1",)),
+    Step("kafka-features upgrade", FEATURES, ("upgrade", *LEVEL_2), ("upgraded to 2",)),
     Step("kafka-consumer-groups --delete", GROUPS, ("--delete", *OF_GROUP), ("was successful",)),
     Step("kafka-topics --alter", TOPICS, ("--alter", *OF_TOPIC, "--partitions", "5"), ()),
     Step("kafka-topics --delete", TOPICS, ("--delete", *OF_TOPIC), ()),

@@ -182,7 +182,7 @@ class RequestHandlers:
     def producers(self) -> ProducerRequests:
         from rejoin.coordinator.core.partitions.producers import ProducerRequests
 
-        return ProducerRequests(self.ctx, self.partitions, self.admission)
+        return ProducerRequests(self.ctx, self.cluster_metadata, self.partitions, self.admission, self.peers)
 
     @cached_property
     def list_offsets(self) -> ListOffsetsRequests:

@@ -445,6 +445,18 @@ async def _rolled(session: Session) -> None:
     await session.look()
 
 
+async def _followers(session: Session) -> None:
+    """Each broker describes the producers of all partitions: it leads one, and follows the others."""
+    await session.find()
+    await session.producer.init()
+    await session.begin(0, 1)
+    for commits in (True, False):
+        for broker in (1, 2, 3):
+            await session.play.wait(FENCED_MS // 10)
+            await Looks(session.play, broker).producers(*PARTITIONS)
+        await session.end(commits=commits)
+
+
 RUNS: Final[dict[str, Run]] = {
     "the-coordinator-moves": _coordinator_moves,
     "the-coordinator-dies": _coordinator_dies,
@@ -460,6 +472,7 @@ RUNS_OF_NEW_CLIENTS: Final[dict[str, Run]] = {
     "epochs-after-moves": _epochs_after_moves,
     "the-group-dies": _group_dies,
     "brokers-are-restarted-in-turn": _rolled,
+    "followers-describe-producers": _followers,
 }
 
 

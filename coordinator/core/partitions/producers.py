@@ -1,42 +1,105 @@
-"""DescribeProducers: what partitions remember of their producers. Kafka: ReplicaManager.activeProducerState."""
+"""DescribeProducers: what partitions remember of their producers. Kafka: ReplicaManager.activeProducerState.
+
+Followers answer as well. Differs: in Kafka with what they have copied; here with what their leader says.
+"""
 
 from __future__ import annotations
 
-from rejoin.coordinator.core.inputs import Context, Token
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
+
+from rejoin.coordinator.core.inputs import NO_LEADER, Context, Token
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.partitions.producer_state import ProducerStateEntry
+from rejoin.coordinator.core.peers import PeerRequests
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
+from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Response
 from rejoin.protocol.messages.records.describe_producers import (
     DescribeProducersPartitionResponse,
     DescribeProducersRequest,
     DescribeProducersResponse,
+    DescribeProducersTopic,
     DescribeProducersTopicResponse,
     ProducerState,
 )
+from rejoin.protocol.types import TopicIdPartition
+
+VERSION: Final = 0
+Found: TypeAlias = DescribeProducersPartitionResponse
+
+
+class _Wanted(NamedTuple):
+    """A partition by where it stands in its request, which may name it twice."""
+
+    topic: int
+    position: int
+    name: str
+    partition: int
 
 
 class ProducerRequests:
     """Describes producers."""
 
-    def __init__(self, ctx: StepContext, partitions: Partitions, admission: Admission) -> None:
+    def __init__(
+        self,
+        ctx: StepContext,
+        cluster: ClusterMetadata,
+        partitions: Partitions,
+        admission: Admission,
+        peers: PeerRequests,
+    ) -> None:
         self._ctx = ctx
+        self._cluster = cluster
         self._partitions = partitions
         self._admission = admission
+        self._peers = peers
+        self._asked: set[TopicIdPartition] = set()
+        """What leaders are being asked for. Two nodes that take each other for the leader ask once."""
 
     def describe_producers(self, token: Token, request: DescribeProducersRequest, context: Context) -> None:
-        topics = tuple(
-            DescribeProducersTopicResponse(
-                name=topic.name,
-                partitions=tuple(self._describe(topic.name, index, context) for index in topic.partition_indexes),
-            )
-            for topic in request.topics
-        )
-        self._ctx.reply(token, DescribeProducersResponse(topics=topics))
+        pending = _PendingDescription(self._ctx, token, request)
+        of_leaders: dict[int, list[_Wanted]] = {}
+        for number, topic in enumerate(request.topics):
+            for position, index in enumerate(topic.partition_indexes):
+                wanted = _Wanted(number, position, topic.name, index)
+                found = self._describe(topic.name, index, context)
+                pending.found[wanted] = found
+                leader = self._leader_followed(wanted) if found.error_code is _ELSEWHERE else None
+                if leader is not None:
+                    of_leaders.setdefault(leader, []).append(wanted)
+        pending.left = len(of_leaders)
+        for leader, some in of_leaders.items():
+            self._ask(leader, some, pending)
+        if not of_leaders:
+            pending.reply()
 
-    def _describe(self, name: str, index: int, context: Context) -> DescribeProducersPartitionResponse:
+    def _ask(self, leader: int, wanted: list[_Wanted], pending: _PendingDescription) -> None:
+        """Ask the leader of some partitions."""
+        partitions = {each for some in wanted if (each := self._partitions.identify(some.name, some.partition))}
+        topics = tuple([DescribeProducersTopic(name=each.name, partition_indexes=(each.partition,)) for each in wanted])
+
+        def answered(response: Response | None) -> None:
+            self._asked -= partitions
+            pending.answered(wanted, response)
+
+        self._asked |= partitions
+        self._peers.ask(leader, DescribeProducersRequest(topics=topics), VERSION, answered)
+
+    def _leader_followed(self, wanted: _Wanted) -> int | None:
+        """The leader of a partition that this node follows, if it is not being asked."""
+        identity = self._partitions.identify(wanted.name, wanted.partition)
+        registration = None if identity is None else self._cluster.registration(identity)
+        if identity is None or registration is None or identity in self._asked:
+            return None
+        is_followed = self._ctx.settings.broker_id in registration.replicas
+        is_led = registration.leader not in (self._ctx.settings.broker_id, NO_LEADER)
+        return registration.leader if is_followed and is_led else None
+
+    def _describe(self, name: str, index: int, context: Context) -> Found:
         message = None
         if not self._admission.allows(DescribeProducersRequest, context, Resource.TOPIC, name):
             found, message = ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"no permission to read {name}"
@@ -44,9 +107,42 @@ class ProducerRequests:
             partition = self._partitions.find(name, index)
             if not isinstance(partition, ErrorCode):
                 states = tuple(_describe(entry) for entry in partition.producers.entries.values())
-                return DescribeProducersPartitionResponse(partition_index=index, active_producers=states)
+                return Found(partition_index=index, active_producers=states)
             found = partition
-        return DescribeProducersPartitionResponse(partition_index=index, error_code=found, error_message=message)
+        return Found(partition_index=index, error_code=found, error_message=message)
+
+
+_ELSEWHERE: Final = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@dataclass(slots=True)
+class _PendingDescription:
+    """A DescribeProducers, until the leaders have answered of what this node follows."""
+
+    ctx: StepContext
+    token: Token
+    request: DescribeProducersRequest
+    found: dict[_Wanted, Found] = field(default_factory=dict)
+    left: int = 0
+
+    def answered(self, asked: list[_Wanted], response: Response | None) -> None:
+        """Take in what a leader says; one that cannot be reached says nothing."""
+        if isinstance(response, DescribeProducersResponse):
+            for wanted, topic in zip(asked, response.topics, strict=True):
+                (self.found[wanted],) = topic.partitions
+        self.left -= 1
+        if not self.left:
+            self.reply()
+
+    def reply(self) -> None:
+        topics: list[list[Found]] = [[] for _ in self.request.topics]
+        for wanted, found in self.found.items():
+            topics[wanted.topic].append(found)
+        described = tuple(
+            DescribeProducersTopicResponse(name=topic.name, partitions=tuple(partitions))
+            for topic, partitions in zip(self.request.topics, topics, strict=True)
+        )
+        self.ctx.reply(self.token, DescribeProducersResponse(topics=described))
 
 
 def _describe(entry: ProducerStateEntry) -> ProducerState:

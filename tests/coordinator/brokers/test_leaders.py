@@ -14,6 +14,7 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
+from rejoin.protocol.messages.records.describe_producers import DescribeProducersRequest, DescribeProducersTopic
 from rejoin.protocol.messages.records.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -295,3 +296,22 @@ async def test_snapshots_and_transcripts_of_several_brokers_are_refused() -> Non
             await coordinator.snapshot()
         with pytest.raises(OperationRefused, match="of one node; of several brokers, read the requests"):
             await coordinator.transcript()
+
+
+async def test_followers_describe_the_producers_of_their_leader() -> None:
+    async with three() as coordinator:
+        assert (await produce(coordinator, "a", broker=1)).error_code is ErrorCode.NONE
+        initialised: Any = await coordinator.call(
+            InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1), 5, broker=1
+        )
+        data = batch("b", at=coordinator.now_ms, producer_id=initialised.producer_id, producer_epoch=0, base_sequence=0)
+        topic = TopicProduceData(name=TOPIC, partition_data=(PartitionProduceData(index=0, records=data),))
+        await coordinator.call(ProduceRequest(acks=-1, timeout_ms=100, topic_data=(topic,)), 12, broker=1)
+        wanted = DescribeProducersTopic(name=TOPIC, partition_indexes=(0, 2))
+        request = DescribeProducersRequest(topics=(wanted, wanted))
+        described: list[Any] = [await coordinator.call(request, 0, broker=broker) for broker in (1, 2, 3)]
+        assert described[0] == described[1] == described[2]
+        for found in described[1].topics:
+            assert [each.error_code for each in found.partitions] == [ErrorCode.NONE] * 2
+            (producer,) = found.partitions[0].active_producers
+            assert (producer.producer_id, producer.last_sequence) == (initialised.producer_id, 0)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.java import string_hash
 from rejoin.protocol.messages.offsets.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
@@ -33,6 +34,7 @@ from rejoin.protocol.messages.transactions.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.wire.record_batch import parse_header
 from rejoin.protocol.wire.records import read_batch
 from tests.coordinator.core.driver import GROUP, TOPIC, DrivenNode, commit, join
@@ -40,6 +42,7 @@ from tests.coordinator.core.transactions.producer import Producer, batch, fetch,
 from tests.docs.texts import TEXTS
 
 NONE = ErrorCode.NONE
+DAY_MS = 86_400_000
 PLAIN_OFFSET = OffsetCommitRequestPartition(partition_index=0, committed_offset=99, committed_metadata="")
 
 
@@ -216,7 +219,70 @@ def test_the_timeout_counts_from_the_first_partition() -> None:
     assert producer.described().transaction_state == "CompleteAbort"
 
 
+def test_a_timeout_that_is_too_long_is_refused() -> None:
+    """A timeout above transaction.max.timeout.ms is cut down to it."""
+    assert Producer(node(), timeout_ms=900_000).init() is NONE
+    assert Producer(node(), timeout_ms=900_001).init() is ErrorCode.INVALID_TRANSACTION_TIMEOUT
+
+
+def test_a_transaction_without_its_producer_is_aborted() -> None:
+    """The transaction of a producer that died stays open until an administrator aborts it."""
+    driven = node()
+    lost, other = transactional(driven, timeout_ms=15_000), transactional(driven, transactional_id="other")
+    lost.produce(value=b"lost")
+    other.produce(value=b"other")
+    other.end()
+    assert values(driven, committed=True) == []
+    driven.elapse(26_000)
+    assert lost.described().transaction_state == "CompleteAbort"
+    assert values(driven, committed=True) == [b"other"]
+
+
+def test_a_transactional_id_outlives_its_producer() -> None:
+    """A transactional.id is forgotten when its producer closes."""
+    driven = node()
+    before = transactional(driven)
+    driven.elapse(DAY_MS)
+    after = transactional(driven)
+    assert (after.producer_id, after.epoch) == (before.producer_id, before.epoch + 1)
+    driven.elapse(8 * DAY_MS)
+    assert before.described().error_code is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+
+
+def test_the_coordinator_is_found_by_an_absolute_value() -> None:
+    """The coordinator leads partition (hash & 0x7fffffff) % 50 of __transaction_state."""
+    code = string_hash("shipping")
+    assert code < 0
+    assert partition_for("shipping", 50) == abs(code) % 50 != (code & 0x7FFF_FFFF) % 50
+
+
 # -- the end of a transaction
+
+
+def test_records_are_in_the_log_at_once() -> None:
+    """The broker keeps the records of a transaction apart until it commits."""
+    driven = node()
+    producer = transactional(driven)
+    producer.produce(value=b"open")
+    assert values(driven, committed=False) == [b"open"]
+
+
+def test_readers_are_given_nothing_of_an_open_transaction() -> None:
+    """A consumer with read_committed keeps the records of open transactions until it reads their markers."""
+    driven = node()
+    producer = transactional(driven)
+    producer.produce(value=b"a")
+    assert bytes(fetch(driven).records) == b""
+    producer.end()
+    assert values(driven, committed=True) == [b"a"]
+
+
+def test_the_last_stable_offset_is_in_each_response() -> None:
+    """Only readers with read_committed are told the last stable offset."""
+    driven = node()
+    transactional(driven).produce()
+    read = fetch(driven, committed=False)
+    assert (read.last_stable_offset, read.high_watermark) == (0, 1)
 
 
 def test_the_decision_is_what_is_answered() -> None:
@@ -293,6 +359,15 @@ def test_the_generation_fences_a_consumer_that_was_replaced() -> None:
     assert commit_offset(producer, 5, 7, member_id) is ErrorCode.ILLEGAL_GENERATION
     # Without the group's metadata nothing is compared.
     assert commit_offset(producer, 5) is NONE
+
+
+def test_offsets_are_not_in_the_transaction_log() -> None:
+    """Offsets that are sent to a transaction are kept in the transaction log until it commits."""
+    driven = node()
+    producer = transactional(driven)
+    assert commit_offset(producer, 5) is NONE
+    ((topic),) = producer.described().topics
+    assert topic.topic == "__consumer_offsets"
 
 
 # -- the documentation
