@@ -99,6 +99,7 @@ class SqliteDatabase:
     def __init__(self, folder: Path, *, steps: Sequence[str] = STEPS) -> None:
         self.folder = folder
         self.path = folder / DATABASE
+        self._file = str(self.path)
         self._steps = steps
         self._hooks: list[TransactionHook] = []
         self._progress = ProgressFile(folder)
@@ -236,7 +237,7 @@ class SqliteDatabase:
             _sync_folder(self.folder.parent)
             for hook in self._hooks:
                 hook.opened(connection)
-            self._identity = _identity(self.path)
+            self._identity = _identity(self._file)
         return connection
 
     def _shut(self) -> None:
@@ -304,7 +305,7 @@ class SqliteDatabase:
 
     def _check_identity(self) -> None:
         """A file that was deleted or replaced takes what is written to it along."""
-        if _identity(self.path) != self._identity:
+        if _identity(self._file) != self._identity:
             raise OSError(f"{self.path} is not the file that was opened: it was removed or replaced")
 
     # --- the reader's thread
@@ -416,9 +417,9 @@ def migrate(connection: sqlite3.Connection, path: Path, steps: Sequence[str]) ->
         connection.execute(made, (uuid.uuid4().hex,))
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _identity(path: str) -> tuple[int, int] | None:
     try:
-        found = path.stat()
+        found = os.stat(path)
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino

@@ -255,7 +255,8 @@ class PartitionIndex:
         self._changed = None
         self._has_changes = False
         self._added = []
-        self._taken_out = Counter()
+        if self._taken_out:
+            self._taken_out = Counter()
 
 
 def _partitions(connection: sqlite3.Connection) -> dict[TopicPartition, PartitionStats]:
