@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from rejoin.coordinator.storage.codec import Entry, encode
 from rejoin.coordinator.storage.memory import compacted
 from rejoin.coordinator.storage.sqlite import compaction, partition_index
 from rejoin.coordinator.storage.sqlite import log as sqlite
-from rejoin.coordinator.storage.sqlite.database import Done, Work
+from rejoin.coordinator.storage.sqlite.database import Done, SqliteDatabase, Work
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
 from rejoin.coordinator.storage.sqlite.progress_file import DATABASE
 from rejoin.protocol.errors import ErrorCode
@@ -336,3 +338,26 @@ async def test_removing_survives_restarts_in_between(store: Sqlite) -> None:
         await store.restart()
         found = await store.read(0)
         assert compacted(found) == [offset(number, partition=p) for p in [*range(50, 300), *range(50)]]
+
+
+def _set(future: asyncio.Future[None], _: object) -> None:
+    future.set_result(None)
+
+
+async def test_what_comes_while_a_transaction_is_written_shares_the_next(tmp_path: Path) -> None:
+    database = SqliteDatabase(tmp_path / "data")
+    await database.start()
+    written: list[int] = []
+    database.on_batch = lambda jobs, _: written.append(jobs)
+    may_end = threading.Event()
+    ended: list[asyncio.Future[None]] = [asyncio.get_running_loop().create_future() for _ in range(3)]
+    database.submit(lambda _: may_end.wait(), lambda _: None)
+    for future in ended:
+        await asyncio.sleep(0)  # each in a turn of the loop of its own
+        database.submit(lambda _: None, partial(_set, future))
+    may_end.set()
+    await asyncio.gather(*ended)
+    assert written == [1, 3]
+    database.submit(lambda _: None, lambda _: None)
+    await database.close()
+    assert written == [1, 3, 1]
