@@ -17,6 +17,7 @@ from conformance.transactions.scripts.features import features
 from conformance.transactions.scripts.groups import groups
 from conformance.transactions.scripts.interleaving import deletions, orders, sessions
 from conformance.transactions.scripts.lives import SECRET, denials, exhausted, restarts, topics
+from conformance.transactions.scripts.mixtures import mixtures
 from conformance.transactions.scripts.sequences import sequences
 from conformance.transactions.scripts.states import EXPIRED, STATES, TIMED_OUT, State
 from conformance.transactions.scripts.tables import table
@@ -186,4 +187,10 @@ SETS: Final = (
         for version, first in UNVERIFIED_SEEDS.items()
     ),
     ScriptSet("unverified", _unverified, UNVERIFIED),
+    *(
+        ScriptSet(
+            f"mixtures-tv{version}", partial(mixtures, 8, version), features={"transaction.version": version}, at_once=1
+        )
+        for version in (2, 1, 0)
+    ),
 )

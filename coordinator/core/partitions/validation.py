@@ -255,7 +255,8 @@ class _Times:
             return self._now
         if header.has_log_append_time:
             return header.max_timestamp
-        return header.base_timestamp + scan.largest_timestamp_delta
+        # Kafka: LogValidator counts from NO_TIMESTAMP on; a batch of older records claims to have none.
+        return max(NO_TIMESTAMP, header.base_timestamp + scan.largest_timestamp_delta)
 
 
 def _with_time(batch: bytes, header: BatchHeader, newest: Millis, config: TopicConfig) -> tuple[bytes, BatchHeader]:
