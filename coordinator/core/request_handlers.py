@@ -182,7 +182,7 @@ class RequestHandlers:
     def producers(self) -> ProducerRequests:
         from rejoin.coordinator.core.partitions.producers import ProducerRequests
 
-        return ProducerRequests(self.ctx, self.cluster_metadata, self.partitions, self.admission, self.peers)
+        return ProducerRequests(self.ctx, self.cluster_metadata, self.partitions, self.admission, self.peers.ask)
 
     @cached_property
     def list_offsets(self) -> ListOffsetsRequests:

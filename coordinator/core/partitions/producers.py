@@ -5,19 +5,19 @@ Followers answer as well. Differs: in Kafka with what they have copied; here wit
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
 from rejoin.coordinator.core.inputs import NO_LEADER, Context, Token
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.partitions.producer_state import ProducerStateEntry
-from rejoin.coordinator.core.peers import PeerRequests
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.message import Response
+from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.records.describe_producers import (
     DescribeProducersPartitionResponse,
     DescribeProducersRequest,
@@ -30,6 +30,8 @@ from rejoin.protocol.types import TopicIdPartition
 
 VERSION: Final = 0
 Found: TypeAlias = DescribeProducersPartitionResponse
+AskPeer: TypeAlias = Callable[[int, Request, int, Callable[[Response | None], None]], None]
+"""Sends a request in a version to a node, and calls back with the response, if there is one."""
 
 
 class _Wanted(NamedTuple):
@@ -50,13 +52,14 @@ class ProducerRequests:
         cluster: ClusterMetadata,
         partitions: Partitions,
         admission: Admission,
-        peers: PeerRequests,
+        ask: AskPeer,
     ) -> None:
+        """``ask`` sends a request to a node."""
         self._ctx = ctx
         self._cluster = cluster
         self._partitions = partitions
         self._admission = admission
-        self._peers = peers
+        self._ask_peer = ask
         self._asked: set[TopicIdPartition] = set()
         """What leaders are being asked for. Two nodes that take each other for the leader ask once."""
 
@@ -87,7 +90,7 @@ class ProducerRequests:
             pending.answered(wanted, response)
 
         self._asked |= partitions
-        self._peers.ask(leader, DescribeProducersRequest(topics=topics), VERSION, answered)
+        self._ask_peer(leader, DescribeProducersRequest(topics=topics), VERSION, answered)
 
     def _leader_followed(self, wanted: _Wanted) -> int | None:
         """The leader of a partition that this node follows, if it is not being asked."""
