@@ -42,14 +42,14 @@ from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
 from rejoin.simulation.actors.cluster import NodeActor, Watcher
 from rejoin.simulation.actors.consumers import ConsumerActor
-from rejoin.simulation.kernel import Lane, Millis
+from rejoin.simulation.kernel import Millis
 from rejoin.simulation.network import ClientConnection, Exchange
-from rejoin.simulation.record_loop import RecordLoop
+from rejoin.simulation.record_loop import NEVER, RecordLoop
+from rejoin.simulation.repetition import Heartbeats, last_before_now
 
 if TYPE_CHECKING:
     from rejoin.simulation.simulation import Simulation
 
-NEVER: Final[Millis] = 1 << 60
 _NEVER_WAITS_FOR_APPENDS: Final = (HeartbeatRequest, MetadataRequest, OffsetCommitRequest)
 _SHORTEST_LOOP_MS: Final[Millis] = 2_000
 """A loop that would be played in short for less than this is not worth the change."""
@@ -88,7 +88,8 @@ class IdleSkipper(Watcher):
         self._by_member: dict[tuple[str, str], SkippedInterval | RecordLoop] = {}
         self.skipped_intervals = 0
         self.record_loops = 0
-        self._loops: dict[RecordLoop, None] = {}
+        self.appending: dict[RecordLoop, None] = {}
+        """The loops of which a commit is being written."""
         self._not_before: dict[ConsumerActor, Millis] = {}
         for node in self.cluster.nodes:
             node.watchers.append(self)
@@ -123,7 +124,6 @@ class IdleSkipper(Watcher):
         if self._can_loop(consumer, core, node, quiet):
             self.record_loops += 1
             loop = RecordLoop(self, consumer, node, session, quiet)
-            self._loops[loop] = None
             until = min(session.until, quiet.metadata_refreshed_at + core.config.metadata_max_age_ms)
             self._leave_out(loop, session, until)
             loop.begin()
@@ -153,7 +153,7 @@ class IdleSkipper(Watcher):
         """Whether records come, and polling, processing and committing them can be played in short."""
         config, cluster = core.config, self.cluster
         topics = [cluster.topics.get(partition.topic) for partition in core.assignment()]
-        if not topics or None in topics:
+        if not topics or any(topic is None or topic.until is not None for topic in topics):
             return False
         if config.enable_auto_commit:
             if core.next_auto_commit_at is None:
@@ -217,8 +217,8 @@ class IdleSkipper(Watcher):
         looks = isinstance(what, Elapsed | Resigned) or (
             isinstance(what, Received) and not isinstance(what.request, _NEVER_WAITS_FOR_APPENDS)
         )
-        if looks and self._loops:
-            for loop in [each for each in self._loops if each.node is node and each.is_appending]:
+        if looks and self.appending:
+            for loop in sorted((each for each in self.appending if each.node is node), key=lambda each: each.number):
                 self.resume(loop.consumer)
 
     def after(self, node: NodeActor, what: Input, effects: list[Effect]) -> None:
@@ -263,25 +263,9 @@ class IdleSkipper(Watcher):
             del self.intervals[group_id]
         del self._by_member[group_id, interval.member_id]
         if isinstance(interval, RecordLoop):
-            self._loops.pop(interval, None)
+            self.appending.pop(interval, None)
         consumer.is_skipped = False
         interval.resume()
-
-    def is_past(self, when: Millis, lane: Lane) -> bool:
-        """Whether what is due then and in this lane has happened already."""
-        return (when, lane) < self.world.current
-
-
-@dataclass(slots=True)
-class Heartbeats:
-    """A consumer's heartbeat deadlines as the heartbeats that were skipped would have set them.
-
-    ``unanswered`` is when the heartbeat was sent that has no answer yet, if any.
-    """
-
-    due_at: Millis
-    session_expires_at: Millis | None = None
-    unanswered: Millis | None = None
 
 
 @dataclass(slots=True)
@@ -306,16 +290,26 @@ class Resumption:
 
     def run(self) -> None:
         """Resume both cores, and let the timers of both actors run again."""
-        core, now = self.core, self.idler.world.now
-        heartbeats, refreshes = self._heartbeats(), self._refreshes()
+        core, now, quiet = self.core, self.idler.world.now, self.interval.quiet
+        heartbeats = Heartbeats.by_now(
+            self.idler.world,
+            self.connection,
+            self.consumer.timer.lane,
+            quiet.heartbeat_at,
+            quiet.heartbeat_interval_ms,
+        )
+        self._resume_session(heartbeats)
+        answered, unanswered = heartbeats.answered, heartbeats.unanswered
+        refreshes = self._refreshes()
         core.resume_after_idle(
             now,
             poll_returns_at=self._poll_returns_at(None),
             heartbeat_at=heartbeats.due_at,
-            session_expires_at=heartbeats.session_expires_at,
+            session_expires_at=None if answered is None else answered.answered_at + self.config.session_timeout_ms,
             metadata_refreshed_at=refreshes.refreshed_at,
         )
-        for at in sorted({at for at in (heartbeats.unanswered, refreshes.unanswered) if at is not None}):
+        sent_at = None if unanswered is None else unanswered.sent_at
+        for at in sorted({at for at in (sent_at, refreshes.unanswered) if at is not None}):
             core.resume_after_idle(at, poll_returns_at=self._poll_returns_at(at))
             for effect in core.step(ConsumerElapsed(), at):
                 assert isinstance(effect, Send), f"a quiet consumer only sends; it did {effect!r}"
@@ -324,41 +318,23 @@ class Resumption:
         self.consumer.restart_timer()
         self.interval.node.timer.update()
 
-    def _heartbeats(self) -> Heartbeats:
-        """What the heartbeats have left behind; resumes the coordinator's end of the session."""
-        idler, interval, config, connection = self.idler, self.interval, self.config, self.connection
-        every = interval.quiet.heartbeat_interval_ms
-        first = interval.quiet.heartbeat_at
-        session_expires_at = interval.session.expires_at
-        last = self._last_before_now(first, every)
-        heartbeats = Heartbeats(first)
-        if last is not None:
-            heartbeats.due_at = last + every
-            answered = last
-            arrives = connection.arrival(last)
-            if not idler.is_past(connection.answer_arrival(arrives), connection.answer_lane):
-                heartbeats.unanswered = heartbeats.due_at = last
-                answered = last - every
-            if answered >= first:
-                back = connection.answer_arrival(connection.arrival(answered))
-                heartbeats.session_expires_at = back + config.session_timeout_ms
-            received = last if idler.is_past(arrives, connection.request_lane) else last - every
-            if received >= first:
-                session_expires_at = connection.arrival(received) + interval.session.timeout_ms
-        assert interval.node.core is not None, "no interval is skipped while a node is down"
-        interval.node.core.resume_session(interval.session, session_expires_at)
-        return heartbeats
+    def _resume_session(self, heartbeats: Heartbeats) -> None:
+        """Resume the coordinator's end of the session."""
+        session, received = self.interval.session, heartbeats.received
+        expires_at = session.expires_at if received is None else received.arrives_at + session.timeout_ms
+        assert self.interval.node.core is not None, "no interval is skipped while a node is down"
+        self.interval.node.core.resume_session(session, expires_at)
 
     def _refreshes(self) -> Refreshes:
         """When metadata last came."""
         refreshed_at = self.interval.quiet.metadata_refreshed_at
         while True:
             sent_at = refreshed_at + self.config.metadata_max_age_ms
-            if not self.idler.is_past(sent_at, self.consumer.timer.lane):
+            if not self.idler.world.is_past(sent_at, self.consumer.timer.lane):
                 return Refreshes(refreshed_at)
             connection = self._any_connection(sent_at)
             back = connection.answer_arrival(connection.arrival(sent_at))
-            if not self.idler.is_past(back, connection.answer_lane):
+            if not self.idler.world.is_past(back, connection.answer_lane):
                 return Refreshes(refreshed_at, sent_at)
             refreshed_at = back
 
@@ -366,20 +342,12 @@ class Resumption:
         """The connection that a metadata request takes which is sent at an instant."""
         return self.consumer.connection_to(self.idler.cluster.any_node(self.consumer.number, at).index, 1)
 
-    def _last_before_now(self, first: Millis, every: Millis) -> Millis | None:
-        """The last of what the consumer does at ``first`` and then periodically that has happened, if any."""
-        now, lane = self.idler.world.now, self.consumer.timer.lane
-        if not self.idler.is_past(first, lane):
-            return None
-        last = first + (now - first) // every * every
-        return last if self.idler.is_past(last, lane) else last - every
-
     def _poll_returns_at(self, at: Millis | None) -> Millis:
         """When the poll ends that runs at an instant, or now."""
         first, every = self.interval.quiet.poll_returns_at, self.consumer.user_code.poll_ms
         if at is not None:
             return first if at < first else first + ((at - first) // every + 1) * every
-        last = self._last_before_now(first, every)
+        last = last_before_now(self.idler.world, self.consumer.timer.lane, first, every)
         return first if last is None else last + every
 
     def _put_in_flight(self, send: Send, at: Millis) -> None:
@@ -390,7 +358,7 @@ class Resumption:
         exchange = connection.resume(send.request_id, send.request, send.version, at, send.timeout_ms)
         self.consumer.expect_answer(send.request_id, connection)
         arrives = connection.arrival(at)
-        if not self.idler.is_past(arrives, connection.request_lane):
+        if not self.idler.world.is_past(arrives, connection.request_lane):
             connection.send_at(arrives, exchange)
             return
         exchange.response = self.interval.session.answer if is_heartbeat else metadata_answer(connection, exchange)

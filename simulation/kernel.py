@@ -119,6 +119,10 @@ class World:
         """Schedule a call from outside: a fault, a deploy, a check of everything."""
         self.at(when, 0, act, argument)
 
+    def is_past(self, when: Millis, lane: Lane) -> bool:
+        """Whether what is due then and in this lane has happened already."""
+        return (when, lane) < self.current
+
     def run(self, until: Millis) -> None:
         """Run all calls that are due by then, and stop the clock there."""
         heap = self._heap

@@ -4,7 +4,8 @@ While a member is quiet on both sides (:mod:`rejoin.simulation.idle`) nothing ab
 poll returns is a function of the instant; what they cost comes from the consumer's own random numbers; the delay of
 each message is a function of its connection and the instant; a commit is accepted and ends when the log says so. So
 both cores are left out, and what happens is computed at the same instants, in the same order and with the same random
-numbers as they would have had it. Its events are the same; they are made only for those who listen.
+numbers as they would have had it. Its events are the same; they are made only for those who listen. Heartbeats, and
+looks for records that are not there, are passed over (:mod:`rejoin.simulation.repetition`).
 
 Before anything else reaches the consumer, and before its group leaves Stable, :meth:`RecordLoop.resume` brings both
 cores to where they would be: in the poll, in the middle of the records, or with the commit in flight.
@@ -12,8 +13,6 @@ cores to where they would be: in the poll, in the middle of the records, or with
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum, auto
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -21,7 +20,6 @@ from rejoin.client.core.consumer import ConsumerCore
 from rejoin.client.core.effects import Effect, Send
 from rejoin.client.core.inputs import CommitAsked, Elapsed, RecordRange
 from rejoin.client.core.quiescence import Quiescence, RecordProgress
-from rejoin.coordinator.core.effects import Append
 from rejoin.coordinator.core.groups.quiet_session import QuietSession
 from rejoin.journal.events.client import CommitSucceeded, Range, RecordsProcessed
 from rejoin.journal.events.coordinator import CommittedOffset, OffsetsCommitted
@@ -32,57 +30,15 @@ from rejoin.simulation.actors.cluster import NodeActor
 from rejoin.simulation.actors.consumers import ConsumerActor
 from rejoin.simulation.disk import OffsetEntry
 from rejoin.simulation.kernel import Millis, Order
+from rejoin.simulation.loop_state import COMMIT_KINDS, Commit, Heartbeat, Phase, Position, positions_of
 from rejoin.simulation.network import ClientConnection, Exchange
+from rejoin.simulation.repetition import Heartbeats, SentHeartbeat, last_answered_before, last_before_now
 
 if TYPE_CHECKING:
-    from rejoin.coordinator.core.topics.synthetic_log import SyntheticLog
     from rejoin.simulation.idle import IdleSkipper
 
 NONE: Final = ErrorCode.NONE
-
-COMMIT_KINDS: Final[dict[str, Literal["auto", "async"]]] = {"auto": "auto", "after-async": "async"}
-"""The kind of a commit in the modes in which no call waits for it."""
-
-
-class Phase(Enum):
-    """Where the loop is."""
-
-    POLLING = auto()
-    PROCESSING = auto()
-    COMMITTING = auto()
-
-
-@dataclass(slots=True)
-class Position:
-    """A partition: its log, and how far the consumer has come in it."""
-
-    partition: TopicPartition
-    log: SyntheticLog
-    records_per_second: float
-    position: int
-    end: int = 0
-
-
-@dataclass(slots=True)
-class Commit:
-    """A commit in flight. ``exchange`` and ``append`` are those of the cores once these play on."""
-
-    sent_at: Millis
-    arrives_at: Millis
-    offsets: list[tuple[TopicPartition, int]]
-    has_arrived: bool = False
-    is_answered: bool = False
-    exchange: Exchange | None = None
-    append: Append | None = None
-
-
-@dataclass(slots=True)
-class Heartbeat:
-    """A heartbeat in flight. ``exchange`` is the cores' once these play on."""
-
-    sent_at: Millis
-    is_answered: bool = False
-    exchange: Exchange | None = None
+NEVER: Final[Millis] = 1 << 60
 
 
 class RecordLoop:
@@ -94,6 +50,7 @@ class RecordLoop:
         core = consumer.core
         assert core is not None, "only a consumer that is up is played in short"
         self.idler, self.world = idler, idler.world
+        self.number = idler.record_loops
         self.consumer = consumer
         self.core: ConsumerCore = core
         self.config = core.config
@@ -113,27 +70,20 @@ class RecordLoop:
         self.node_session_expires_at = session.expires_at
         self.poll_returns_at = quiet.poll_returns_at
         self.polled_at = self.world.now
-        self.fetch_at = self.world.now + max(1, self.config.fetch_max_wait_ms)
+        self.looks_every = max(1, self.config.fetch_max_wait_ms)
+        self.fetch_at = self.world.now + self.looks_every
         self._commits = consumer.user_code.commit
         self._kind: Literal["sync", "auto", "async"] = COMMIT_KINDS.get(self._commits, "sync")
         self.auto_commit_at = core.next_auto_commit_at if self._commits == "auto" else None
         self._wakes = 0
+        self._is_skipping = False
+        self._takes_at: Millis | None = None
+        """Before this instant no look finds a record; none where it has to be computed."""
         self._incarnation = consumer.incarnation
         self._on_stored = node.on_stored()
         self._offsets_partition = idler.cluster.partition_of(self.group_id)
         self._epoch = idler.cluster.disk.log(self._offsets_partition).epoch
-        topics = idler.cluster.topics
-        positions = core.positions()
-        self.positions = [
-            Position(
-                each,
-                topics[each.topic].partitions[each.partition],
-                topics[each.topic].records_per_second,
-                positions[each],
-                positions[each],
-            )
-            for each in core.partitions_in_order()
-        ]
+        self.positions = positions_of(core, idler.cluster.topics)
         self._sorted = sorted(self.positions, key=lambda each: each.partition)
         self._stored: dict[TopicPartition, OffsetEntry] = {}
         self._identity: dict[str, Any] = {
@@ -149,11 +99,6 @@ class RecordLoop:
         self._emits_succeeded = len(self.world.listeners_of(CommitSucceeded)) > 1
         self._emits_committed = len(self.world.listeners_of(OffsetsCommitted)) > 0
 
-    @property
-    def is_appending(self) -> bool:
-        """Whether a commit has arrived at the node and is being written."""
-        return any(each.has_arrived and not each.is_answered for each in self.in_flight)
-
     def begin(self) -> None:
         """Begin within a poll that has found nothing."""
         self._sleep()
@@ -165,6 +110,8 @@ class RecordLoop:
         if not self.active:
             return
         self._wakes += 1
+        if self.phase is Phase.POLLING and self.heartbeat is None and not self.in_flight and self._skip():
+            return
         at = self.heartbeat_at
         if self.phase is Phase.POLLING:
             at = min(at, self.poll_returns_at, self.fetch_at)
@@ -185,7 +132,7 @@ class RecordLoop:
     def _look(self, now: Millis) -> None:
         """What poll does whenever the consumer's core is looked at."""
         self.polled_at = now
-        self.fetch_at = now + max(1, self.config.fetch_max_wait_ms)
+        self.fetch_at = now + self.looks_every
         if self.auto_commit_at is not None and now >= self.auto_commit_at:
             if self.in_flight:
                 # Two commits in flight are for the cores.
@@ -227,7 +174,72 @@ class RecordLoop:
             last.append(each)
         if taken:
             self.positions = rest + last
+            self._takes_at = None
         return taken
+
+    # -- heartbeats and looks that find nothing
+
+    def _skip(self) -> bool:
+        """Go on with the last heartbeat that is answered before a record comes or a commit is due, if there is one."""
+        if self._takes_at is None:
+            found = (each.log.there_at(each.position, each.records_per_second) for each in self.positions)
+            # The arithmetic of logs may be off by one.
+            self._takes_at = min((at - 1 for at in found if at is not None), default=NEVER)
+        end = self._takes_at if self.auto_commit_at is None else min(self._takes_at, self.auto_commit_at)
+        last = None
+        if end < NEVER:
+            last = last_answered_before(self.connection, self.heartbeat_at, self.quiet.heartbeat_interval_ms, end)
+            if last is None:
+                return False
+            self.world.at(last.answered_at, self.connection.answer_lane, self._skipped, (self._wakes, last))
+        self._is_skipping = True
+        return True
+
+    def _skipped(self, skipped: tuple[int, SentHeartbeat]) -> None:
+        """The last heartbeat that was skipped is answered."""
+        number, last = skipped
+        if number != self._wakes or not self.active:
+            return
+        self._is_skipping = False
+        self.heartbeat_at = last.sent_at + self.quiet.heartbeat_interval_ms
+        self.node_session_expires_at = last.arrives_at + self.session.timeout_ms
+        self.session_expires_at = last.answered_at + self.config.session_timeout_ms
+        self._pass_polls()
+        self._look(self.world.now)
+        self._sleep()
+
+    def _pass_polls(self) -> Millis | None:
+        """Let the poll return as often as it has by now; the last time, if any."""
+        every = self.consumer.user_code.poll_ms
+        last = last_before_now(self.world, self.consumer.timer.lane, self.poll_returns_at, every)
+        if last is not None:
+            self.poll_returns_at = last + every
+        return last
+
+    def _end_skipping(self) -> SentHeartbeat | None:
+        """Bring the loop to the present; the heartbeat that is in flight, if any."""
+        self._is_skipping = False
+        timer, every = self.consumer.timer.lane, self.quiet.heartbeat_interval_ms
+        beats = Heartbeats.by_now(self.world, self.connection, timer, self.heartbeat_at, every)
+        polled_at = max(self.polled_at, self._pass_polls() or 0)
+        self.heartbeat_at = beats.due_at
+        if beats.received is not None:
+            self.node_session_expires_at = beats.received.arrives_at + self.session.timeout_ms
+        if beats.answered is not None:
+            self.session_expires_at = beats.answered.answered_at + self.config.session_timeout_ms
+            polled_at = max(polled_at, beats.answered.answered_at)
+        sent = beats.unanswered
+        if sent is not None:
+            self.heartbeat_at = sent.sent_at + every
+            self.heartbeat = Heartbeat(sent.sent_at, self.world.is_past(sent.arrives_at, self.connection.request_lane))
+            polled_at = max(polled_at, sent.sent_at)
+        # Each of these has looked for records, and after each of them a look comes once in a while.
+        look = last_before_now(self.world, timer, polled_at + self.looks_every, self.looks_every)
+        self.polled_at = polled_at if look is None else look
+        self.fetch_at = self.polled_at + self.looks_every
+        for each in self.positions:
+            each.end = each.log.end_offset(self.polled_at, each.records_per_second)
+        return sent
 
     # -- records
 
@@ -293,6 +305,7 @@ class RecordLoop:
             return
         now = self.world.now
         commit.has_arrived = True
+        self.idler.appending[self] = None
         if self.session.commits_restart:
             self.node_session_expires_at = now + self.session.timeout_ms
         stored_at = self.idler.cluster.disk.reserve(self._offsets_partition)
@@ -331,6 +344,8 @@ class RecordLoop:
                 )
             )
         commit.is_answered = True
+        if not any(each.has_arrived and not each.is_answered for each in self.in_flight):
+            self.idler.appending.pop(self, None)
         arrives = self.connection.next_answer_arrival()
         self.world.at(arrives, self.connection.answer_lane, self._commit_answered, commit)
 
@@ -389,6 +404,7 @@ class RecordLoop:
         """Bring both cores to the present. What is on the heap goes on as theirs."""
         self.active = False
         now = self.world.now
+        skipped = self._end_skipping() if self._is_skipping else None
         core, consumer, heartbeat = self.core, self.consumer, self.heartbeat
         self._resume_node()
         unwaited = [] if self._kind == "sync" else self.in_flight
@@ -404,6 +420,8 @@ class RecordLoop:
                 if each.is_answered:
                     each.exchange.response = self.session.answer
                     each.exchange.answers += 1
+                if skipped is not None:
+                    self._put_in_flight(skipped, each.exchange)
         poll_returns_at = self.poll_returns_at if self.phase is Phase.POLLING else None
         core.resume_after_progress(now, self._progress(poll_returns_at, self.heartbeat_at))
         if self.phase is not Phase.POLLING:
@@ -415,6 +433,13 @@ class RecordLoop:
                 self._resume_commit(commit, self._sent(effects, commit.sent_at))
         consumer.restart_timer()
         self.node.timer.update()
+
+    def _put_in_flight(self, sent: SentHeartbeat, exchange: Exchange) -> None:
+        """Put a heartbeat that was skipped, or its answer, to where it is now."""
+        if exchange.response is None:
+            self.connection.send_at(sent.arrives_at, exchange)
+        else:
+            self.connection.answer_at(sent.answered_at, exchange)
 
     def _progress(self, poll_returns_at: Millis | None, heartbeat_at: Millis) -> RecordProgress:
         return RecordProgress(

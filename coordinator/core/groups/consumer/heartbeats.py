@@ -21,7 +21,7 @@ from rejoin.coordinator.core.groups.consumer.model.changes import Changes, Write
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember, ConsumerMemberMetadata, HeldPartitions
 from rejoin.coordinator.core.groups.consumer.model.replay import ConsumerReplay
-from rejoin.coordinator.core.groups.consumer.model.state import JOIN_EPOCH, STATIC_LEAVE_EPOCH, ConsumerGroupState
+from rejoin.coordinator.core.groups.consumer.model.state import JOIN_EPOCH, STATIC_LEAVE_EPOCH
 from rejoin.coordinator.core.groups.group import Group, emit_fenced
 from rejoin.coordinator.core.groups.quiet_session import QuietSession
 from rejoin.coordinator.core.inputs import Context, Token
@@ -101,7 +101,7 @@ class ConsumerHeartbeats:
     def quiet_session(
         self, group: ConsumerGroup, member_id: str, instance_id: str | None, member_epoch: int
     ) -> QuietSession | None:
-        """The session of a member of a Stable group that ``answer_unchanged`` answers until something changes."""
+        """The session of a member that has reached the target: ``answer_unchanged`` answers until something changes."""
         member = group.members.get(member_id)
         expires_at = None if member is None else self._ctx.deadlines.at(member.session_key)
         if (
@@ -110,7 +110,7 @@ class ConsumerHeartbeats:
             or member.is_classic
             or not 0 < member_epoch == member.current.epoch
             or instance_id != member.metadata.instance_id
-            or group.state is not ConsumerGroupState.STABLE
+            or not member.current.is_reconciled_to(group.assignment_epoch)
             or not self._is_quiet(group)
         ):
             return None
