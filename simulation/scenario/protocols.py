@@ -131,6 +131,6 @@ def idle_keys(scenario: Scenario) -> Iterator[Mistake]:
                     "heartbeat_interval": "say consumer.heartbeat.interval.ms in its settings",
                 }[key]
                 yield Mistake(("groups", name, key), f"group {name} uses the consumer protocol: {kept_by}")
-            elif key in CONSUMER_KEYS and "consumer" not in used and getattr(group, key) is not None:
+            elif key in CONSUMER_KEYS and "consumer" not in used and getattr(group, key):
                 problem = f"group {name} uses the classic protocol, which has no {key}; say 'protocol: consumer'"
                 yield Mistake(("groups", name, key), problem)
