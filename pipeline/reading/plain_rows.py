@@ -7,13 +7,13 @@ alone decides whether something is wrong with such a row.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Any, Final, NamedTuple
 
+import orjson
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -30,8 +30,6 @@ Values = Sequence[Any]
 _SCHEMA: Final = to_arrow_schema(EVENTS)
 _FIELDS: Final = {name: (*ENVELOPE, *event.model_fields) for name, event in EVENT_CLASSES.items()}
 _SAYS_MORE: Final = re.compile(SAYS_MORE)
-_DECODE: Final = json.JSONDecoder().decode
-_ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class _Line(NamedTuple):
@@ -50,7 +48,7 @@ def read_plain(lines: pa.Table) -> tuple[pa.Table, pa.Table]:
         row = _row(text) if problem is None else None
         if row is not None:
             by_event[row["event"]].append(_Line(number, text, tuple(row.values())))
-    files = lines.select(["file", "line"])
+    files = lines.select(["file", "line"]).combine_chunks()
     tables = [_SCHEMA.empty_table()]
     usual: set[int] = set()
     for name in sorted(by_event):
@@ -67,13 +65,13 @@ def read_plain(lines: pa.Table) -> tuple[pa.Table, pa.Table]:
 def _row(text: str) -> Row | None:
     """The row, if its line is JSON as our writers write it, and has the fields of its event and no others."""
     try:
-        row = _DECODE(text)
+        row = orjson.loads(text)
         if type(row) is not dict or tuple(row) != _FIELDS.get(row.get("event", "")):
             return None
-        as_written = _ENCODE(row)
-    except (ValueError, TypeError, RecursionError):
+        as_written = orjson.dumps(row)
+    except (ValueError, TypeError):
         return None
-    return row if as_written == text else None
+    return row if as_written == text.encode() else None
 
 
 def _fitting(lines: list[_Line], names: Sequence[str]) -> tuple[list[_Line], dict[str, Values]]:
