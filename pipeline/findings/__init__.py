@@ -28,6 +28,10 @@ from rejoin.pipeline.tables.common import ends_of_runs
 
 READS: Final = ("rebalances", "member_sessions", "pauses", "balance", "ownership", "records")
 """The tables that the rules need."""
+COUNTS_BROKERS: Final = ("group_loaded", "partition_elected", "partition_loaded", "broker_started")
+"""Events whose nodes are brokers."""
+OF_ALL_GROUPS: Final = ("broker_stopped", "broker_started", "partition_load_failed")
+"""Events that may concern every group."""
 
 
 def findings(tables: Mapping[str, DataFrame], events: DataFrame) -> DataFrame:
@@ -64,7 +68,7 @@ def _runs(events: DataFrame) -> DataFrame:
     """What holds for all groups of a run: when it ends, how many brokers there are, and what the source reports."""
     from_logs = F.col("source").isin(*schemas.LOGS)
     joins = (F.col("event") == "member_joined") & from_logs & (F.col("confidence") == schemas.EXACT)
-    of_brokers = F.col("event").isin("group_loaded", "partition_elected", "partition_loaded", "broker_started")
+    of_brokers = F.col("event").isin(*COUNTS_BROKERS)
     known = events.groupBy("run_id").agg(
         F.max(F.coalesce(joins, F.lit(False))).alias("joins_reported"),
         F.max(F.col("event") == schemas.REQUEST).alias("requests_read"),
@@ -139,7 +143,7 @@ def _of_brokers(events: DataFrame, sessions: DataFrame, names: list[str]) -> Dat
     """The stop of a broker, and a load that was slow or failed, may concern every group."""
     groups = sessions.select("run_id", "group_id").distinct()
     slow = (F.col("event") == "partition_loaded") & (F.col("load_ms") >= SLOW_LOAD_MS)
-    concerns_all = F.col("event").isin("broker_stopped", "broker_started", "partition_load_failed") | slow
+    concerns_all = F.col("event").isin(*OF_ALL_GROUPS) | slow
     of_brokers = events.where(F.col("group_id").isNull() & concerns_all).drop("group_id")
     return of_brokers.join(groups, "run_id", "inner").select("run_id", "group_id", *names)
 

@@ -1,43 +1,167 @@
-"""The table ``findings`` of little data: Spark collects what the rules look at, and they run in this process.
+"""The table ``findings`` of little data: all that the rules look at are rows of this process.
 
-What :func:`rejoin.pipeline.findings.findings` gives, without a worker of Spark's, which takes seconds to start.
+What :func:`rejoin.pipeline.findings.findings` gives, without a plan of Spark's and a worker, which take seconds.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline import schemas
-from rejoin.pipeline.findings import rows_of, rows_of_groups
+from rejoin.pipeline.findings import COUNTS_BROKERS, OF_ALL_GROUPS, rows_of
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.observed_rows import ROWS, RunContext
+from rejoin.pipeline.findings.observed_rows import FAILED_APIS, READ_ONE_BY_ONE, ROWS, RunContext
 from rejoin.pipeline.findings.rules.brokers import SHARED, one_for_each_event
+from rejoin.pipeline.findings.rules.offsets_log import SLOW_LOAD_MS
+from rejoin.pipeline.schemas import BROKER_LOG, EXACT, REQUEST, REQUEST_LOG
+
+_GROUP: Final = ("run_id", "group_id")
+_PARTITION: Final = (*_GROUP, "topic", "partition")
+
+Key = tuple[str, str]
+Row = dict[str, Any]
 
 
-def findings_in_process(tables: Mapping[str, DataFrame], events: DataFrame) -> DataFrame:
-    """The table ``findings`` from the tables of ``READS`` and the events."""
-    rows = rows_of_groups(tables, events)
-    runs: dict[tuple[str, str], RunContext] = {}
-    groups: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
-    for row in rows.collect():
-        if row.group_id is None:
-            continue
-        key = (row.run_id, row.group_id)
-        runs[key] = RunContext(**{each.name: row[each.name] for each in fields(RunContext)})
-        for kind in ROWS:
-            if row[kind] is not None:
-                groups[key][kind].append(row[kind].asDict(recursive=True))
-    joined: dict[tuple[str, str | None], list[dict[str, Any]]] = defaultdict(list)
-    for key, found in groups.items():
-        for finding in rows_of(GroupHistory.of(runs[key], key[1], found)):
-            joined[key[0], None if finding["finding"] in SHARED else key[1]].append(finding)
+def findings_in_process(table: Callable[[str], pa.Table], events: pa.Table) -> pa.Table:
+    """The table ``findings`` from the tables of ``READS``, by name, and the events."""
+    runs = _runs(events)
+    groups: dict[Key, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for kind, row in _rows_of_groups(table, events):
+        if row["group_id"] is not None:
+            groups[row["run_id"], row["group_id"]][kind].append(row)
+    joined: dict[tuple[str, str | None], list[Row]] = defaultdict(list)
+    for (run_id, group_id), found in groups.items():
+        for finding in rows_of(GroupHistory.of(runs[run_id], group_id, found)):
+            joined[run_id, None if finding["finding"] in SHARED else group_id].append(finding)
     judged = [row for found_together in joined.values() for row in one_for_each_event(found_together)]
-    made = pa.Table.from_pylist(judged, schema=to_arrow_schema(schemas.FINDINGS))
-    return rows.sparkSession.createDataFrame(made, schemas.FINDINGS)
+    return pa.Table.from_pylist(judged, schema=to_arrow_schema(schemas.FINDINGS))
+
+
+def _rows_of_groups(table: Callable[[str], pa.Table], events: pa.Table) -> Iterator[tuple[str, Row]]:
+    """What the rules look at, by kind."""
+    sessions = table("member_sessions")
+    parts = {
+        "rebalance": table("rebalances"),
+        "session": sessions,
+        "balance": table("balance"),
+        "pauses": _pauses_by_generation(table("pauses")),
+        "owned": _summed(_of_kind(table("ownership"), "owned"), _PARTITION, {"first_ms": ("from_ms", "min")}),
+        "loss": _losses(table("records")),
+    }
+    for kind, rows in parts.items():
+        names = dict.fromkeys((*_GROUP, *(each.name for each in fields(ROWS[kind]))))
+        yield from ((kind, row) for row in rows.select(list(names)).to_pylist())
+    yield from (("event", row) for row in _events(events, sessions))
+
+
+def _runs(events: pa.Table) -> dict[str, RunContext]:
+    """What holds for all groups of a run, as :func:`rejoin.pipeline.findings.rows_of_groups` has it."""
+    from_logs = pc.is_in(events["source"], pa.array([BROKER_LOG, REQUEST_LOG]))
+    joins = _all(pc.equal(events["event"], "member_joined"), from_logs, pc.equal(events["confidence"], EXACT))
+    with_joins = set(events.filter(joins)["run_id"].unique().to_pylist())
+    with_requests = set(events.filter(pc.equal(events["event"], REQUEST))["run_id"].unique().to_pylist())
+    of_brokers = events.filter(pc.is_in(events["event"], pa.array(COUNTS_BROKERS)))
+    brokers = _summed(of_brokers, ("run_id",), {"brokers": ("node", "count_distinct")}).to_pylist()
+    numbers = {row["run_id"]: row["brokers"] for row in brokers}
+    lasts = {"end_ms": ("at_ms", "max")}
+    ends = _summed(events, ("run_id",), lasts).to_pylist()
+    ends += _summed(events.filter(pc.equal(events["event"], "run_ended")), ("run_id",), lasts).to_pylist()
+    return {
+        row["run_id"]: RunContext(
+            row["run_id"],
+            row["end_ms"],
+            numbers.get(row["run_id"], 0),
+            row["run_id"] in with_joins,
+            row["run_id"] in with_requests,
+        )
+        for row in ends
+    }
+
+
+def _pauses_by_generation(pauses: pa.Table) -> pa.Table:
+    assigned = _all(
+        pc.is_valid(pauses["generation_to"]), pc.is_valid(pauses["ended_at_ms"]), pc.equal(pauses["end"], "assigned")
+    )
+    inferred = pc.not_equal(pauses["confidence"], EXACT)
+    return _summed(
+        pauses.append_column("inferred", inferred).filter(assigned),
+        (*_GROUP, "generation_to", "kind"),
+        {
+            "pauses": ("began_at_ms", "count_all"),
+            "stopped_ms": ("stopped_ms", "sum"),
+            "ended_at_ms": ("ended_at_ms", "max"),
+            "guessed": ("inferred", "min"),
+        },
+    )
+
+
+def _losses(records: pa.Table) -> pa.Table:
+    return _summed(
+        _of_kind(records, "lost"),
+        _PARTITION,
+        {
+            "records": ("records", "sum"),
+            "ranges": ("records", "count_all"),
+            "first_ms": ("at_ms", "min"),
+            "last_ms": ("at_ms", "max"),
+        },
+    )
+
+
+def _events(events: pa.Table, sessions: pa.Table) -> Iterator[Row]:
+    """Events about a group, and those of topics and brokers for each group that they may concern."""
+    names = dict.fromkeys((*_GROUP, *(each.name for each in fields(ROWS["event"]))))
+    read: dict[Key, set[str]] = defaultdict(set)
+    for run_id, group_id, topics in zip(*(sessions[name].to_pylist() for name in (*_GROUP, "topics")), strict=True):
+        read[run_id, group_id].update(topics or ())
+    event = events["event"]
+    not_stored = _all(pc.equal(event, "rebalance_started"), pc.equal(events["cause"], "store-failure"))
+    failed = _all(
+        pc.equal(event, REQUEST),
+        pc.is_in(events["api"], pa.array(FAILED_APIS)),
+        pc.not_equal(events["error"], "NONE"),
+    )
+    wanted = pc.or_kleene(pc.or_kleene(pc.is_in(event, pa.array(READ_ONE_BY_ONE)), not_stored), failed)
+    for row in events.filter(wanted).select(list(names)).to_pylist():
+        if row["group_id"] is not None:
+            yield row
+        elif row["topic"] is not None:
+            concerned = (key for key, topics in read.items() if not topics or row["topic"] in topics)
+            yield from _of_each(row, concerned)
+    slow = _all(pc.equal(event, "partition_loaded"), pc.greater_equal(events["load_ms"], SLOW_LOAD_MS))
+    of_brokers = pc.or_kleene(pc.is_in(event, pa.array(OF_ALL_GROUPS)), slow)
+    for row in events.filter(_all(of_brokers, pc.is_null(events["group_id"]))).select(list(names)).to_pylist():
+        yield from _of_each(row, read)
+
+
+def _of_each(row: Row, groups: Iterable[Key]) -> Iterator[Row]:
+    """An event as one of each group of its run."""
+    return ({**row, "group_id": group_id} for run_id, group_id in groups if run_id == row["run_id"])
+
+
+def _of_kind(table: pa.Table, kind: str) -> pa.Table:
+    return table.filter(pc.equal(table["kind"], kind))
+
+
+def _all(*conditions: pa.ChunkedArray) -> pa.ChunkedArray:
+    found = conditions[0]
+    for condition in conditions[1:]:
+        found = pc.and_(found, condition)
+    return found
+
+
+def _summed(table: pa.Table, keys: Iterable[str], sums: dict[str, tuple[str, str]]) -> pa.Table:
+    """Rows by keys; each sum has a column and one of Arrow's aggregations."""
+    keys = list(keys)
+    made = table.group_by(keys).aggregate(
+        [([] if how == "count_all" else column, how) for column, how in sums.values()]
+    )
+    columns = ["count_all" if how == "count_all" else f"{column}_{how}" for column, how in sums.values()]
+    return made.select([*keys, *columns]).rename_columns([*keys, *sums])

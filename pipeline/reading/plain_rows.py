@@ -7,9 +7,11 @@ alone decides whether something is wrong with such a row.
 
 from __future__ import annotations
 
+import gc
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import NoneType
 from typing import Any, Final, NamedTuple
 
@@ -42,6 +44,23 @@ class _Line(NamedTuple):
 
 def read_plain(lines: pa.Table) -> tuple[pa.Table, pa.Table]:
     """The events of usual rows (:data:`EVENTS`), and the lines of all others, which are for ``parse``."""
+    with _no_collections():
+        return _read_plain(lines)
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Without the garbage collector, which would look through all rows again and again: none refers to another."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _read_plain(lines: pa.Table) -> tuple[pa.Table, pa.Table]:
     by_event: dict[str, list[_Line]] = defaultdict(list)
     texts, problems = lines.column("text").to_pylist(), lines.column("problem").to_pylist()
     for number, (text, problem) in enumerate(zip(texts, problems, strict=True)):

@@ -66,9 +66,7 @@ def all_tables(rows: pa.Table | None = None) -> Iterable[tuple[str, MakeTable]]:
         ),
         (
             "findings",
-            lambda events, tables: of_transactions.with_findings(
-                (findings_in_process if here else findings)(tables, events), tables
-            ),
+            lambda events, tables: of_transactions.with_findings(_findings(events, tables, rows), tables),
         ),
     )
 
@@ -176,3 +174,10 @@ def _violations(events: DataFrame, tables: Mapping[str, DataFrame], rows: pa.Tab
     assert isinstance(tables, Tables)
     kinds = audits_to_run(rows, tables.rows("rebalances"), tables.rows("ownership"))
     return violations(events, rebalanced, owned, sessions, kinds)
+
+
+def _findings(events: DataFrame, tables: Mapping[str, DataFrame], rows: pa.Table | None) -> DataFrame:
+    if rows is None:
+        return findings(tables, events)
+    assert isinstance(tables, Tables)
+    return events.sparkSession.createDataFrame(findings_in_process(tables.rows, rows), schemas.FINDINGS)

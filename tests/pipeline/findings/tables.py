@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline import schemas
 from rejoin.pipeline.findings import READS
@@ -23,9 +24,12 @@ def findings_of(
 ) -> list[dict[str, Any]]:
     """The rows of the table ``findings``; of the tables that the rules read, only these have rows."""
     bronze = rows_in_process(spark, events, schemas.EVENTS, folder / "events", ())
-    tables = {name: spark.createDataFrame([], schemas.TABLES[name]) for name in READS}
-    for name, make in all_tables():
+    rows = {name: to_arrow_schema(schemas.TABLES[name]).empty_table() for name in READS}
+    frames = {name: spark.createDataFrame([], schemas.TABLES[name]) for name in READS}
+    for name, make in all_tables(events):
         if name in made:
-            rows = make(bronze, tables).toArrow()
-            tables[name] = rows_in_process(spark, rows, schemas.TABLES[name], folder / name, ())
-    return [row.asDict(recursive=True) for row in findings_in_process(tables, bronze).collect()]
+            table = make(bronze, frames)
+            rows[name] = table.toArrow() if isinstance(table, DataFrame) else table
+            frames[name] = rows_in_process(spark, rows[name], schemas.TABLES[name], folder / name, ())
+    found: list[dict[str, Any]] = findings_in_process(rows.__getitem__, events).to_pylist()
+    return [{**row, "numbers": None if row["numbers"] is None else dict(row["numbers"])} for row in found]
