@@ -49,7 +49,7 @@ TINY: dict[str, dict[str, Any]] = {
     "recovered_from_logs": {"SEEDS": 1, "GALLERY": Path("/nowhere"), "SOURCES": SOURCES[-1:]},
     "load": {"GROUPS": 5},
     "pipeline_tables": {"SCENARIOS": ("eager_scale_out",), "EVENTS": 1, "WARM_UP": 0, "ROUNDS": 1, "EVERYTHING": False},
-    "watch": {"BEFORE": (30,), "BATCH": 20, "ROUNDS": 1, "WARM_UP": 0, "GROWTH": 1_000.0},
+    "report.watch": {"BEFORE": (30,), "BATCH": 20, "ROUNDS": 1, "WARM_UP": 0, "GROWTH": 1_000.0},
 }
 """Benchmark to constants of its module."""
 
@@ -88,7 +88,7 @@ SHOWN: dict[str, list[str]] = {
     "recovered_from_logs": [r"\d+ rebalances, \d+ completed"],
     "load": [rf"{store} +│ +{rounds} +│" for store in ("SQLite", "PostgreSQL") for rounds in ("once", "compacted")],
     "pipeline_tables": [r"rebalances +[\d,]+ +[\d.]+ s", r"ownership +[\d,]+ +[\d.]+ s", r"events, \d+ MB"],
-    "watch": [r"30 +[\d.]+ s +[\d.]+ s +[\d.]+ s +1\.00", r"batches of 20 events, .*: met"],
+    "report.watch": [r"30 +[\d.]+ s +[\d.]+ s +[\d.]+ s +1\.00", r"batches of 20 events, .*: met"],
 }
 """Benchmark to patterns that its output has."""
 
@@ -106,7 +106,7 @@ def _process_as_it_was() -> Iterator[None]:
     signal.signal(signal.SIGTERM, handler)
 
 
-ON_SPARK = ("report.time", "sweep", "pipeline_tables", "watch")
+ON_SPARK = ("report.time", "sweep", "pipeline_tables", "report.watch")
 
 
 @pytest.fixture(scope="module")

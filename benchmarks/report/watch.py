@@ -1,7 +1,7 @@
 """What a batch of a watch costs after little and after much has been taken in, in one run.
 
-    python -m benchmarks.watch                                    # after ten thousand events, and after a million
-    python -m benchmarks.watch --before 10000 --before 10000000
+    python -m benchmarks.report.watch      # after ten thousand events, and after a million
+    python -m benchmarks.report.watch --before 10000 --before 10000000
 
 The events are those of one group of a simulated run that goes on and on: the same deploys, again and again, under
 higher numbers and later instants. What came before is taken in at once. Then come batches of the same size, and two
@@ -40,7 +40,7 @@ ROUNDS: Final = 5
 WARM_UP: Final = 3
 GROWTH: Final = 1.2
 """How much more a batch may take after much than after little."""
-SCENARIO: Final = Path(__file__).parent.parent / "simulation" / "gallery" / "dynamic_rolling_deploy.yaml"
+SCENARIO: Final = Path(__file__).parents[2] / "simulation" / "gallery" / "dynamic_rolling_deploy.yaml"
 _RECORDS: Final = "records_per_second: 0.2"
 _ROWS_OF_A_SEGMENT: Final = 100_000
 
