@@ -21,6 +21,7 @@ from rejoin.pipeline.findings.observed_rows import FAILED_APIS, READ_ONE_BY_ONE,
 from rejoin.pipeline.findings.rules.brokers import SHARED, one_for_each_event
 from rejoin.pipeline.findings.rules.offsets_log import SLOW_LOAD_MS
 from rejoin.pipeline.schemas import BROKER_LOG, EXACT, REQUEST, REQUEST_LOG
+from rejoin.pipeline.tables.common import ends_of_runs_in_process
 
 _GROUP: Final = ("run_id", "group_id")
 _PARTITION: Final = (*_GROUP, "topic", "partition")
@@ -70,18 +71,9 @@ def _runs(events: pa.Table) -> dict[str, RunContext]:
     of_brokers = events.filter(pc.is_in(events["event"], pa.array(COUNTS_BROKERS)))
     brokers = _summed(of_brokers, ("run_id",), {"brokers": ("node", "count_distinct")}).to_pylist()
     numbers = {row["run_id"]: row["brokers"] for row in brokers}
-    lasts = {"end_ms": ("at_ms", "max")}
-    ends = _summed(events, ("run_id",), lasts).to_pylist()
-    ends += _summed(events.filter(pc.equal(events["event"], "run_ended")), ("run_id",), lasts).to_pylist()
     return {
-        row["run_id"]: RunContext(
-            row["run_id"],
-            row["end_ms"],
-            numbers.get(row["run_id"], 0),
-            row["run_id"] in with_joins,
-            row["run_id"] in with_requests,
-        )
-        for row in ends
+        run_id: RunContext(run_id, end_ms, numbers.get(run_id, 0), run_id in with_joins, run_id in with_requests)
+        for run_id, end_ms in ends_of_runs_in_process(events).items()
     }
 
 

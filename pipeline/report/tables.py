@@ -19,7 +19,7 @@ from rejoin.pipeline.findings.in_process import findings_in_process
 from rejoin.pipeline.report.parquet_tables import OnStep, local, on_disk, rows_in_process
 from rejoin.pipeline.tables.balance import balance
 from rejoin.pipeline.tables.commits import commits
-from rejoin.pipeline.tables.member_sessions import member_sessions
+from rejoin.pipeline.tables.member_sessions import member_sessions, member_sessions_in_process
 from rejoin.pipeline.tables.ownership import ownership
 from rejoin.pipeline.tables.pauses import pauses
 from rejoin.pipeline.tables.rebalances import rebalances, rebalances_in_process
@@ -48,7 +48,7 @@ def all_tables(rows: pa.Table | None = None) -> Iterable[tuple[str, MakeTable]]:
     return (
         ("streams", lambda events, _: streams(events) if rows is None else streams_in_process(rows)),
         ("rebalances", lambda events, _: rebalances(events) if rows is None else rebalances_in_process(rows)),
-        ("member_sessions", lambda events, tables: member_sessions(events, tables["rebalances"])),
+        ("member_sessions", lambda events, tables: _member_sessions(events, tables, rows)),
         ("pauses", lambda events, tables: pauses(events, tables["rebalances"])),
         ("ownership", lambda events, _: ownership(events)),
         ("balance", lambda events, _: balance(events)),
@@ -165,6 +165,12 @@ class Tables(Mapping[str, DataFrame]):
 
     def __len__(self) -> int:
         return len(self._futures)
+
+
+def _member_sessions(events: DataFrame, tables: Mapping[str, DataFrame], rows: pa.Table | None) -> DataFrame | pa.Table:
+    if rows is None or not isinstance(tables, Tables):
+        return member_sessions(events, tables["rebalances"])
+    return member_sessions_in_process(rows, tables.rows("rebalances"))
 
 
 def _violations(events: DataFrame, tables: Mapping[str, DataFrame], rows: pa.Table | None) -> DataFrame:

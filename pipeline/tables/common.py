@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StructType
 
 MS_A_DAY = 86_400_000
+_EPOCH = date(1970, 1, 1)
 
 _TOPICS = ("topic_created", "topic_grown", "topic_written")
 
@@ -17,6 +22,11 @@ COOPERATIVE = ("cooperative-sticky",)
 def day_of(at_ms: Column) -> Column:
     """The day of an instant, in UTC."""
     return fn.date_from_unix_date(fn.floor(at_ms / MS_A_DAY).cast("int"))
+
+
+def date_of(at_ms: int) -> date:
+    """The same of one instant."""
+    return _EPOCH + timedelta(days=at_ms // MS_A_DAY)
 
 
 def conform(table: DataFrame, schema: StructType) -> DataFrame:
@@ -48,6 +58,15 @@ def ends_of_runs(events: DataFrame) -> DataFrame:
         fn.coalesce(fn.max(fn.when(is_one_of("run_ended"), fn.col("at_ms"))), fn.max("at_ms")).alias("ends_at_ms"),
         fn.max(is_one_of("run_ended")).alias("is_complete"),
     )
+
+
+def ends_of_runs_in_process(events: pa.Table) -> dict[str, int]:
+    """``run_id`` to ``ends_at_ms`` of events that are rows of this process."""
+    ends: dict[str, int] = {}
+    for rows in (events, events.filter(pc.equal(events["event"], "run_ended"))):
+        lasts = rows.group_by("run_id").aggregate([("at_ms", "max")])
+        ends |= dict(zip(lasts["run_id"].to_pylist(), lasts["at_ms_max"].to_pylist(), strict=True))
+    return ends
 
 
 def logs_of_runs(events: DataFrame) -> DataFrame:

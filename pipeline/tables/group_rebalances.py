@@ -16,11 +16,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import date, timedelta
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 from rejoin.pipeline.schemas import EXACT, INFERRED
+from rejoin.pipeline.tables.common import date_of
 from rejoin.pipeline.tables.rebalance_events import (
     EMPTIED,
     ENDS,
@@ -37,8 +37,6 @@ from rejoin.pipeline.tables.rebalance_events import (
 
 _CLIENT: Final = re.compile(r"(.+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 """Kafka: a dynamic member's id is its client.id with a UUID behind it."""
-_EPOCH: Final = date(1970, 1, 1)
-_MS_A_DAY: Final = 86_400_000
 
 Value = TypeVar("Value")
 
@@ -157,7 +155,7 @@ class Rebalance:
         """Its columns of the table ``rebalances``."""
         changes = self.changes
         return {
-            "day": _EPOCH + timedelta(days=self.prepared_at_ms // _MS_A_DAY),
+            "day": date_of(self.prepared_at_ms),
             "rebalance_id": self.rebalance_id,
             "group_type": self.group_type,
             "generation_from": self.generation_from,

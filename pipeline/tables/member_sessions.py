@@ -8,171 +8,267 @@ old one goes on (``static_member_restored``).
 
 from __future__ import annotations
 
-from typing import Final
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
-from pyspark.sql import Column, DataFrame, Window
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import to_arrow_schema
 
-from rejoin.pipeline.schemas import MEMBER_SESSIONS
-from rejoin.pipeline.tables.common import conform, day_of, ends_of_runs, is_one_of, of
+from rejoin.pipeline.schemas import EXACT, INFERRED, MEMBER_SESSIONS
+from rejoin.pipeline.tables.common import conform, date_of, ends_of_runs, ends_of_runs_in_process, of
 
 _CHANGES: Final = (
     *("member_joined", "member_rejoined", "member_removed", "static_member_replaced", "static_member_restored"),
-    "group_deleted",
 )
+_REPLACED: Final = "replaced"
+"""What a replacement is for the member that was replaced."""
+_JOINS: Final = ("member_joined", "static_member_replaced")
+_INHERITED: Final = (
+    *("client_id", "client_host", "session_timeout_ms", "rebalance_timeout_ms", "protocols", "topics", "software"),
+    "group_protocol",
+)
+"""Columns that a replacement of a static member shares with the one before, and that no event repeats."""
 _OF_THE_NEW_ONE: Final = (
     *("client_id", "client_host", "client_reason", "session_timeout_ms", "rebalance_timeout_ms", "protocols", "topics"),
     *("software", "kind", "member_type"),
 )
 """Columns of a replacement that are about the member that came, and not about the one that it replaces."""
-_COLUMNS: Final = (
-    *("run_id", "group_id", "member_id", "group_instance_id", "node", "at_ms", "seq", "event", "cause", "confidence"),
-    *_OF_THE_NEW_ONE,
-)
-_KEY: Final = ("run_id", "group_id", "member_id")
+_GROUP: Final = ("run_id", "group_id")
+_OF_REBALANCES: Final = ("generation_to", "members_after", "cause_member_id")
+_ROWS_AT_ONCE: Final = 1_000
+
+Row = dict[str, Any]
+
+
+class MemberEvent(NamedTuple):
+    """An event about a member."""
+
+    run_id: str
+    group_id: str
+    member_id: str | None
+    other_member_id: str | None
+    group_instance_id: str | None
+    node: str
+    at_ms: int
+    seq: int
+    event: str
+    cause: str | None
+    confidence: str | None
+    client_id: str | None = None
+    client_host: str | None = None
+    client_reason: str | None = None
+    session_timeout_ms: int | None = None
+    rebalance_timeout_ms: int | None = None
+    protocols: list[str] | None = None
+    topics: list[str] | None = None
+    software: str | None = None
+    kind: str | None = None
+    member_type: str | None = None
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Its place among the events of a member."""
+        return self.at_ms, self.seq
+
+    @property
+    def of_the_replaced(self) -> MemberEvent:
+        """A replacement as it happened to the member that was replaced."""
+        theirs = {"member_id": self.other_member_id, "other_member_id": self.member_id}
+        replaced = {"event": _REPLACED, "cause": _REPLACED}
+        return MemberEvent(**self._asdict() | dict.fromkeys(_OF_THE_NEW_ONE) | theirs | replaced)
+
+
+class RebalanceOfMembers(NamedTuple):
+    """What a rebalance says of members."""
+
+    generation_to: int | None
+    members_after: list[str] | None
+    cause_member_id: str | None
 
 
 def member_sessions(events: DataFrame, rebalances: DataFrame) -> DataFrame:
     """:data:`rejoin.pipeline.schemas.MEMBER_SESSIONS` from events and :data:`rejoin.pipeline.schemas.REBALANCES`."""
-    sessions = (
-        _sessions(events)
-        .join(_generations(rebalances), list(_KEY), "left")
-        .join(_caused(rebalances), list(_KEY), "left")
+    changes = of(events, *_CHANGES).select(*MemberEvent._fields, fn.lit(None).alias("rebalance"))
+    rebalanced = rebalances.select(*_GROUP, fn.struct(*_OF_REBALANCES).alias("rebalance"))
+    rows = (
+        changes.unionByName(rebalanced, allowMissingColumns=True)
         .join(fn.broadcast(ends_of_runs(events)), "run_id")
+        .select(*MemberEvent._fields, "rebalance", "ends_at_ms")
+        .repartition(*_GROUP)
+        .sortWithinPartitions(*_GROUP)
     )
-    ended = fn.when(~fn.coalesce(fn.col("restored_at_ms") >= fn.col("over.at_ms"), fn.lit(False)), fn.col("over"))
-    from_ms = fn.coalesce("joined_at_ms", "seen_at_ms")
-    known = sessions.select("*", ended.alias("ended")).select(
-        "*",
-        fn.col("ended.at_ms").alias("ended_at_ms"),
-        fn.coalesce("ended.end", fn.lit("open")).alias("end"),
-        fn.col("ended.other").alias("replaced_by"),
-        fn.col("ended.client_reason").alias("leave_reason"),
-        (fn.coalesce("ended.at_ms", "ends_at_ms") - from_ms).alias("session_ms"),
-        fn.coalesce("caused_rebalances", fn.lit(0)).alias("caused"),
-        day_of(from_ms).alias("day"),
-        # The same consumer over its incarnations: by what is configured, not by the member id.
-        fn.coalesce("group_instance_id", fn.concat_ws("@", "client_id", "client_host")).alias("who"),
-    )
-    before = Window.partitionBy("run_id", "group_id", "who").orderBy("seen_at_ms", "member_id")
-    last = fn.lag(fn.struct("ended_at_ms", "end")).over(before)
-
-    def inherited(name: str) -> Column:
-        # The replacement of a static member has the same settings, but no event repeats them.
-        so_far = before.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-        return fn.coalesce(
-            name, fn.last(fn.when(fn.col("group_instance_id").isNotNull(), fn.col(name)), True).over(so_far)
-        )
-
-    settings = (
-        "client_id",
-        "client_host",
-        "session_timeout_ms",
-        "rebalance_timeout_ms",
-        "protocols",
-        "topics",
-        "software",
-        "group_protocol",
-    )
-    kept = [name for name in known.columns if name not in {*settings, "generations"}]
-    return conform(
-        known.select(
-            *kept, *[inherited(name).alias(name) for name in settings], "generations", last.alias("last")
-        ).select(
-            *kept,
-            *settings,
-            fn.coalesce("generations", fn.lit(0)).alias("generations"),
-            fn.col("last.end").alias("previous_end"),
-            fn.when(
-                fn.col("joined_at_ms") >= fn.col("last.ended_at_ms"),
-                fn.col("joined_at_ms") - fn.col("last.ended_at_ms"),
-            ).alias("away_ms"),
-        ),
-        MEMBER_SESSIONS,
-    )
+    return conform(rows.mapInArrow(_made, MEMBER_SESSIONS), MEMBER_SESSIONS)
 
 
-def _changes(events: DataFrame) -> DataFrame:
-    """What happened to members; a replacement happened to the replaced one, too."""
-    rows = of(events, *_CHANGES).where("member_id IS NOT NULL")
-    replaced = (
-        of(events, "static_member_replaced")
-        .withColumns({name: fn.lit(None).cast(rows.schema[name].dataType) for name in _OF_THE_NEW_ONE})
-        .withColumns({"event": fn.lit("replaced"), "cause": fn.lit("replaced")})
-    )
-    return rows.select(*_COLUMNS, fn.col("other_member_id").alias("other")).unionByName(
-        replaced.select(
-            *[fn.col("other_member_id" if name == "member_id" else name).alias(name) for name in _COLUMNS],
-            fn.col("member_id").alias("other"),
-        )
-    )
+def member_sessions_in_process(events: pa.Table, rebalances: pa.Table) -> pa.Table:
+    """The same of rows of this process."""
+    changes = events.filter(pc.is_in(events["event"], pa.array(_CHANGES))).select(MemberEvent._fields)
+    groups: dict[tuple[str, str], tuple[list[MemberEvent], list[RebalanceOfMembers]]] = defaultdict(lambda: ([], []))
+    for event in map(MemberEvent._make, _rows_of(changes)):
+        groups[event.run_id, event.group_id][0].append(event)
+    for run_id, group_id, *rebalance in _rows_of(rebalances.select([*_GROUP, *_OF_REBALANCES])):
+        groups[run_id, group_id][1].append(RebalanceOfMembers(*rebalance))
+    ends = ends_of_runs_in_process(events)
+    rows = [row for key, found in groups.items() for row in sessions_of_group(*found, ends[key[0]])]
+    return pa.Table.from_pylist(rows, to_arrow_schema(MEMBER_SESSIONS))
 
 
-def _sessions(events: DataFrame) -> DataFrame:
-    def last(name: str) -> Column:
-        return fn.max(fn.when(fn.col(name).isNotNull(), fn.struct("at_ms", "seq", name)))[name].alias(name)
-
-    joined = is_one_of("member_joined")
-    modern = fn.nullif("member_type", fn.lit("classic"))
-    joins = is_one_of("member_joined", "static_member_replaced")
-    over = is_one_of("member_removed", "replaced")
-    so_far = Window.partitionBy(*_KEY).orderBy("at_ms", "seq").rowsBetween(Window.unboundedPreceding, -1)
-    removed = is_one_of("member_removed")
-    was_removed = fn.last(fn.when(joined | removed, removed), ignorenulls=True).over(so_far)
-    again = joined & fn.coalesce(was_removed, fn.lit(False))
-    return (
-        _changes(events)
-        .select("*", again.cast("int").alias("again"))
-        .select("*", fn.sum("again").over(so_far.rowsBetween(Window.unboundedPreceding, 0)).alias("life"))
-        .groupBy(*_KEY, "life")
-        .agg(
-            fn.max("group_instance_id").alias("group_instance_id"),
-            fn.max("client_id").alias("client_id"),
-            fn.max("client_host").alias("client_host"),
-            fn.min(fn.when(joins, fn.struct("at_ms", "seq", "node", "client_reason"))).alias("came"),
-            fn.min("at_ms").alias("seen_at_ms"),
-            fn.min(
-                fn.when(over, fn.struct("at_ms", "seq", fn.col("cause").alias("end"), "client_reason", "other"))
-            ).alias("over"),
-            fn.max(fn.when(is_one_of("static_member_restored"), fn.col("at_ms"))).alias("restored_at_ms"),
-            fn.max(fn.when(is_one_of("static_member_replaced"), fn.col("other"))).alias("replaces"),
-            fn.count(fn.when(is_one_of("member_rejoined"), 1)).alias("rejoins"),
-            fn.max("session_timeout_ms").alias("session_timeout_ms"),
-            fn.max("rebalance_timeout_ms").alias("rebalance_timeout_ms"),
-            last("protocols"),
-            last("topics"),
-            fn.max("software").alias("software"),
-            fn.max(fn.coalesce(fn.when(joined, fn.col("kind")), fn.when(joins, modern))).alias("group_protocol"),
-            fn.max(fn.when(joined, fn.col("other"))).alias("same_process_as"),
-            fn.min("confidence").alias("sure"),
-        )
-        .select(
-            "*",
-            fn.col("came.at_ms").alias("joined_at_ms"),
-            fn.col("came.node").alias("node"),
-            fn.col("came.client_reason").alias("join_reason"),
-            # "exact" sorts before everything else.
-            fn.when(fn.col("sure") == "exact", "exact").otherwise("inferred").alias("confidence"),
-        )
-    )
+def _rows_of(table: pa.Table | pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    return zip(*(column.to_pylist() for column in table.columns), strict=True)
 
 
-def _generations(rebalances: DataFrame) -> DataFrame:
-    return (
-        rebalances.where("generation_to IS NOT NULL")
-        .select("run_id", "group_id", fn.explode("members_after").alias("member_id"), "generation_to")
-        .groupBy(*_KEY)
-        .agg(
-            fn.min("generation_to").alias("first_generation"),
-            fn.max("generation_to").alias("last_generation"),
-            fn.count_distinct("generation_to").alias("generations"),
-        )
-    )
+def _made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of the table from the rows of whole groups."""
+    schema, made = to_arrow_schema(MEMBER_SESSIONS), list[Row]()
+    rows = (row for batch in batches for row in _rows_of(batch))
+    for _, group in groupby(rows, key=lambda row: row[:2]):
+        changes, rebalances, ends_at_ms = list[MemberEvent](), list[RebalanceOfMembers](), 0
+        for *event, rebalance, ends_at_ms in group:  # noqa: B007 - the same in all of them
+            if rebalance is None:
+                changes.append(MemberEvent(*event))
+            else:
+                rebalances.append(RebalanceOfMembers(**rebalance))
+        made += sessions_of_group(changes, rebalances, ends_at_ms)
+        if len(made) >= _ROWS_AT_ONCE:
+            yield pa.RecordBatch.from_pylist(made, schema)
+            made = []
+    yield pa.RecordBatch.from_pylist(made, schema)
 
 
-def _caused(rebalances: DataFrame) -> DataFrame:
-    return (
-        rebalances.where("cause_member_id IS NOT NULL")
-        .groupBy("run_id", "group_id", fn.col("cause_member_id").alias("member_id"))
-        .agg(fn.count("*").alias("caused_rebalances"))
-    )
+def sessions_of_group(
+    events: Iterable[MemberEvent], rebalances: Iterable[RebalanceOfMembers], ends_at_ms: int
+) -> list[Row]:
+    """Rows of the table from all events about members of one group."""
+    of_members: dict[str, list[MemberEvent]] = defaultdict(list)
+    for event in events:
+        if event.member_id is not None:
+            of_members[event.member_id].append(event)
+        if event.event == "static_member_replaced" and event.other_member_id is not None:
+            of_members[event.other_member_id].append(event.of_the_replaced)
+    generations, caused = _generations(rebalances)
+    rows = [
+        _session(session, ends_at_ms, generations.get(member_id, set()), caused[member_id])
+        for member_id, changes in of_members.items()
+        for session in _sessions(sorted(changes, key=attrgetter("order")))
+    ]
+    return _with_the_ones_before(rows)
+
+
+def _generations(rebalances: Iterable[RebalanceOfMembers]) -> tuple[Mapping[str, set[int]], Counter[str | None]]:
+    """By member: the generations that it took part in, and how many rebalances began through it."""
+    generations: dict[str, set[int]] = defaultdict(set)
+    caused: Counter[str | None] = Counter()
+    for rebalance in rebalances:
+        caused[rebalance.cause_member_id] += 1
+        if rebalance.generation_to is not None:
+            for member in rebalance.members_after or ():
+                generations[member].add(rebalance.generation_to)
+    return generations, caused
+
+
+def _sessions(events: Iterable[MemberEvent]) -> Iterator[list[MemberEvent]]:
+    """The events of each session of one member id."""
+    session: list[MemberEvent] = []
+    removed = False
+    for event in events:
+        if event.event == "member_joined" and removed:
+            yield session
+            session = []
+        if event.event in ("member_joined", "member_removed"):
+            removed = event.event == "member_removed"
+        session.append(event)
+    yield session
+
+
+def _session(events: list[MemberEvent], ends_at_ms: int, generations: set[int], caused: int) -> Row:
+    """A row without what other sessions say."""
+
+    def of_them(*names: str) -> list[MemberEvent]:
+        return [event for event in events if event.event in names]
+
+    came = next(iter(of_them(*_JOINS)), None)
+    over = next(iter(of_them("member_removed", _REPLACED)), None)
+    restored = of_them("static_member_restored")
+    if over is not None and restored and restored[-1].at_ms >= over.at_ms:
+        over = None
+    seen_at_ms = events[0].at_ms
+    from_ms = seen_at_ms if came is None else came.at_ms
+    protocols = [
+        event.kind if event.event == "member_joined" and event.kind is not None else _modern(event)
+        for event in of_them(*_JOINS)
+    ]
+    return {
+        "run_id": events[0].run_id,
+        "day": date_of(from_ms),
+        "group_id": events[0].group_id,
+        "member_id": events[0].member_id,
+        **{
+            name: _most(getattr(event, name) for event in events)
+            for name in ("group_instance_id", "client_id", "client_host", "session_timeout_ms", "rebalance_timeout_ms")
+        },
+        "software": _most(event.software for event in events),
+        "node": came and came.node,
+        "join_reason": came and came.client_reason,
+        "joined_at_ms": came and came.at_ms,
+        "ended_at_ms": over and over.at_ms,
+        "session_ms": (ends_at_ms if over is None else over.at_ms) - from_ms,
+        "end": (over and over.cause) or "open",
+        "replaced_by": over and over.other_member_id,
+        "leave_reason": over and over.client_reason,
+        "replaces": _most(event.other_member_id for event in of_them("static_member_replaced")),
+        "same_process_as": _most(event.other_member_id for event in of_them("member_joined")),
+        "rejoins": len(of_them("member_rejoined")),
+        "protocols": _newest(event.protocols for event in events),
+        "topics": _newest(event.topics for event in events),
+        "group_protocol": _most(protocols),
+        "first_generation": min(generations, default=None),
+        "last_generation": max(generations, default=None),
+        "generations": len(generations),
+        "caused": caused,
+        "confidence": EXACT if _least(event.confidence for event in events) == EXACT else INFERRED,
+        "seen_at_ms": seen_at_ms,
+    }
+
+
+def _modern(event: MemberEvent) -> str | None:
+    return None if event.member_type == "classic" else event.member_type
+
+
+def _with_the_ones_before(rows: list[Row]) -> list[Row]:
+    """With how the same consumer's session before ended: the same by what is configured, not by the member id."""
+    rows.sort(key=lambda row: (row["seen_at_ms"], row["member_id"]))
+    before: dict[str, Row] = {}
+    known: dict[str, Row] = defaultdict(dict)
+    for row in rows:
+        instance = row["group_instance_id"]
+        parts = (row["client_id"], row["client_host"])
+        who = instance if instance is not None else "@".join(part for part in parts if part is not None)
+        last, settings = before.get(who, {}), known[who]
+        if instance is not None:
+            settings.update({name: row[name] for name in _INHERITED if row[name] is not None})
+        row.update({name: settings.get(name) for name in _INHERITED if row[name] is None})
+        row["previous_end"] = last.get("end")
+        joined_at, ended_at = row["joined_at_ms"], last.get("ended_at_ms")
+        away = joined_at is not None and ended_at is not None and joined_at >= ended_at
+        row["away_ms"] = joined_at - ended_at if away else None
+        before[who] = row
+        del row["seen_at_ms"]
+    return rows
+
+
+def _of_those_known(choose: Callable[[list[Any]], Any]) -> Callable[[Iterable[Any]], Any]:
+    def chosen(values: Iterable[Any]) -> Any:
+        known = [value for value in values if value is not None]
+        return choose(known) if known else None
+
+    return chosen
+
+
+_most, _least = _of_those_known(max), _of_those_known(min)
+_newest = _of_those_known(lambda known: known[-1])
