@@ -34,7 +34,7 @@ def findings_in_process(table: Callable[[str], pa.Table], events: pa.Table) -> p
     """The table ``findings`` from the tables of ``READS``, by name, and the events."""
     runs = _runs(events)
     groups: dict[Key, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    for kind, row in _rows_of_groups(table, events):
+    for kind, row in rows_of_groups_in_process(table, events):
         if row["group_id"] is not None:
             groups[row["run_id"], row["group_id"]][kind].append(row)
     joined: dict[tuple[str, str | None], list[Row]] = defaultdict(list)
@@ -45,7 +45,7 @@ def findings_in_process(table: Callable[[str], pa.Table], events: pa.Table) -> p
     return pa.Table.from_pylist(judged, schema=to_arrow_schema(schemas.FINDINGS))
 
 
-def _rows_of_groups(table: Callable[[str], pa.Table], events: pa.Table) -> Iterator[tuple[str, Row]]:
+def rows_of_groups_in_process(table: Callable[[str], pa.Table], events: pa.Table) -> Iterator[tuple[str, Row]]:
     """What the rules look at, by kind."""
     sessions = table("member_sessions")
     parts = {
