@@ -46,7 +46,7 @@ _ROWS_AT_ONCE: Final = 1_000
 Row = dict[str, Any]
 
 
-class MemberEvent(NamedTuple):
+class SessionEvent(NamedTuple):
     """An event about a member."""
 
     run_id: str
@@ -77,11 +77,11 @@ class MemberEvent(NamedTuple):
         return self.at_ms, self.seq
 
     @property
-    def of_the_replaced(self) -> MemberEvent:
+    def of_the_replaced(self) -> SessionEvent:
         """A replacement as it happened to the member that was replaced."""
         theirs = {"member_id": self.other_member_id, "other_member_id": self.member_id}
         replaced = {"event": _REPLACED, "cause": _REPLACED}
-        return MemberEvent(**self._asdict() | dict.fromkeys(_OF_THE_NEW_ONE) | theirs | replaced)
+        return SessionEvent(**self._asdict() | dict.fromkeys(_OF_THE_NEW_ONE) | theirs | replaced)
 
 
 class RebalanceOfMembers(NamedTuple):
@@ -94,12 +94,12 @@ class RebalanceOfMembers(NamedTuple):
 
 def member_sessions(events: DataFrame, rebalances: DataFrame) -> DataFrame:
     """:data:`rejoin.pipeline.schemas.MEMBER_SESSIONS` from events and :data:`rejoin.pipeline.schemas.REBALANCES`."""
-    changes = of(events, *_CHANGES).select(*MemberEvent._fields, fn.lit(None).alias("rebalance"))
+    changes = of(events, *_CHANGES).select(*SessionEvent._fields, fn.lit(None).alias("rebalance"))
     rebalanced = rebalances.select(*_GROUP, fn.struct(*_OF_REBALANCES).alias("rebalance"))
     rows = (
         changes.unionByName(rebalanced, allowMissingColumns=True)
         .join(fn.broadcast(ends_of_runs(events)), "run_id")
-        .select(*MemberEvent._fields, "rebalance", "ends_at_ms")
+        .select(*SessionEvent._fields, "rebalance", "ends_at_ms")
         .repartition(*_GROUP)
         .sortWithinPartitions(*_GROUP)
     )
@@ -108,9 +108,9 @@ def member_sessions(events: DataFrame, rebalances: DataFrame) -> DataFrame:
 
 def member_sessions_in_process(events: pa.Table, rebalances: pa.Table) -> pa.Table:
     """The same of rows of this process."""
-    changes = events.filter(pc.is_in(events["event"], pa.array(_CHANGES))).select(MemberEvent._fields)
-    groups: dict[tuple[str, str], tuple[list[MemberEvent], list[RebalanceOfMembers]]] = defaultdict(lambda: ([], []))
-    for event in map(MemberEvent._make, _rows_of(changes)):
+    changes = events.filter(pc.is_in(events["event"], pa.array(_CHANGES))).select(SessionEvent._fields)
+    groups: dict[tuple[str, str], tuple[list[SessionEvent], list[RebalanceOfMembers]]] = defaultdict(lambda: ([], []))
+    for event in map(SessionEvent._make, _rows_of(changes)):
         groups[event.run_id, event.group_id][0].append(event)
     for run_id, group_id, *rebalance in _rows_of(rebalances.select([*_GROUP, *_OF_REBALANCES])):
         groups[run_id, group_id][1].append(RebalanceOfMembers(*rebalance))
@@ -128,10 +128,10 @@ def _made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     schema, made = to_arrow_schema(MEMBER_SESSIONS), list[Row]()
     rows = (row for batch in batches for row in _rows_of(batch))
     for _, group in groupby(rows, key=lambda row: row[:2]):
-        changes, rebalances, ends_at_ms = list[MemberEvent](), list[RebalanceOfMembers](), 0
+        changes, rebalances, ends_at_ms = list[SessionEvent](), list[RebalanceOfMembers](), 0
         for *event, rebalance, ends_at_ms in group:  # noqa: B007 - the same in all of them
             if rebalance is None:
-                changes.append(MemberEvent(*event))
+                changes.append(SessionEvent(*event))
             else:
                 rebalances.append(RebalanceOfMembers(**rebalance))
         made += sessions_of_group(changes, rebalances, ends_at_ms)
@@ -142,10 +142,10 @@ def _made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def sessions_of_group(
-    events: Iterable[MemberEvent], rebalances: Iterable[RebalanceOfMembers], ends_at_ms: int
+    events: Iterable[SessionEvent], rebalances: Iterable[RebalanceOfMembers], ends_at_ms: int
 ) -> list[Row]:
     """Rows of the table from all events about members of one group."""
-    of_members: dict[str, list[MemberEvent]] = defaultdict(list)
+    of_members: dict[str, list[SessionEvent]] = defaultdict(list)
     for event in events:
         if event.member_id is not None:
             of_members[event.member_id].append(event)
@@ -172,9 +172,9 @@ def _generations(rebalances: Iterable[RebalanceOfMembers]) -> tuple[Mapping[str,
     return generations, caused
 
 
-def _sessions(events: Iterable[MemberEvent]) -> Iterator[list[MemberEvent]]:
+def _sessions(events: Iterable[SessionEvent]) -> Iterator[list[SessionEvent]]:
     """The events of each session of one member id."""
-    session: list[MemberEvent] = []
+    session: list[SessionEvent] = []
     removed = False
     for event in events:
         if event.event == "member_joined" and removed:
@@ -186,10 +186,10 @@ def _sessions(events: Iterable[MemberEvent]) -> Iterator[list[MemberEvent]]:
     yield session
 
 
-def _session(events: list[MemberEvent], ends_at_ms: int, generations: set[int], caused: int) -> Row:
+def _session(events: list[SessionEvent], ends_at_ms: int, generations: set[int], caused: int) -> Row:
     """A row without what other sessions say."""
 
-    def of_them(*names: str) -> list[MemberEvent]:
+    def of_them(*names: str) -> list[SessionEvent]:
         return [event for event in events if event.event in names]
 
     came = next(iter(of_them(*_JOINS)), None)
@@ -236,7 +236,7 @@ def _session(events: list[MemberEvent], ends_at_ms: int, generations: set[int], 
     }
 
 
-def _modern(event: MemberEvent) -> str | None:
+def _modern(event: SessionEvent) -> str | None:
     return None if event.member_type == "classic" else event.member_type
 
 

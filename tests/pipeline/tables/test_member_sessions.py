@@ -9,8 +9,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline.schemas import EVENTS, MEMBER_SESSIONS, REBALANCES
 from rejoin.pipeline.tables.member_sessions import (
-    MemberEvent,
     RebalanceOfMembers,
+    SessionEvent,
     member_sessions_in_process,
     sessions_of_group,
 )
@@ -18,14 +18,14 @@ from rejoin.pipeline.tables.member_sessions import (
 ENDS_AT = 1_000
 
 
-def event(name: str, at_ms: int, member_id: str, **fields: Any) -> MemberEvent:
+def event(name: str, at_ms: int, member_id: str, **fields: Any) -> SessionEvent:
     given = {"other_member_id": None, "group_instance_id": None, "cause": None, "confidence": "exact", **fields}
-    return MemberEvent(
+    return SessionEvent(
         run_id="run", group_id="g", member_id=member_id, node="1", at_ms=at_ms, seq=at_ms, event=name, **given
     )
 
 
-def sessions(*events: MemberEvent, rebalances: tuple[RebalanceOfMembers, ...] = ()) -> list[dict[str, Any]]:
+def sessions(*events: SessionEvent, rebalances: tuple[RebalanceOfMembers, ...] = ()) -> list[dict[str, Any]]:
     return sessions_of_group(events[::-1], rebalances, ENDS_AT)
 
 
