@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -172,11 +172,13 @@ class LaboratoryServer:
         for old in list(self._runs)[:-KEPT_RUNS]:
             del self._runs[old]
         response = web.StreamResponse(headers={**HEADERS, hdrs.CONTENT_TYPE: "application/x-ndjson"})
-        await response.prepare(request)
-        await response.write(_line({"run": name, **_head(run)}))
-        while (piece := await played.next_piece()) is not None:
-            await response.write(_line(piece))
-        await response.write_eof()
+        # A page that is closed or reloaded wants no more of the run.
+        with suppress(ConnectionError):
+            await response.prepare(request)
+            await response.write(_line({"run": name, **_head(run)}))
+            while (piece := await played.next_piece()) is not None:
+                await response.write(_line(piece))
+            await response.write_eof()
         return response
 
     def _played(self, request: web.Request) -> PlayedRun:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from rejoin.simulation.commands.actions import GALLERY, lab
 from rejoin.simulation.web.server import KEPT_RUNS, FirstScenario, running
@@ -60,6 +61,24 @@ def test_a_run_comes_in_pieces_and_answers_for_each_instant() -> None:
         assert sorted(state["processes"]) == ["app-1", "app-2"]
 
     _served(check)
+
+
+def test_a_page_that_goes_away_is_no_error(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    write = web.StreamResponse.write
+
+    async def goes_away(response: web.StreamResponse, data: bytes) -> None:
+        await write(response, data)
+        raise aiohttp.ClientConnectionResetError("Cannot write to closing transport")
+
+    async def check(session: aiohttp.ClientSession) -> None:
+        monkeypatch.setattr(web.StreamResponse, "write", goes_away)
+        head = (await _play(session))[0]
+        monkeypatch.undo()
+        async with session.get(f"/api/runs/{head['run']}/state?at=0") as response:
+            assert response.status == 200
+
+    _served(check)
+    assert [each for each in caplog.records if each.levelname == "ERROR"] == []
 
 
 def test_a_mistake_in_a_scenario_is_answered_with_its_line() -> None:
