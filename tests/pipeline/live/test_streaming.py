@@ -245,7 +245,7 @@ def test_watching_once_makes_the_tables_of_a_batch(
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({}, "give --from http://HOST:PORT, or --journal FOLDER"),
+        ({}, "give --from http://HOST:PORT, --journal FOLDER or --bootstrap-server HOST:PORT, and only one"),
         ({"from_": ("ftp://h",)}, "'ftp://h' is no address of a coordinator"),
         ({"journal": (Path("/no/such/folder"),)}, "/no/such/folder: no such folder"),
         ({"from_": ("h:1",), "every": 0.0}, "--every 0.0: expected a number of seconds above 0"),
