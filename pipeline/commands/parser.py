@@ -90,14 +90,14 @@ def watch(
     journal
         A folder of journals to follow instead. Segments are read once they are closed.
     bootstrap_server
-        Any Kafka cluster to follow instead, HOST:PORT, several with commas: its groups are looked at again and again
-        over Kafka's protocol, which changes nothing there.
+        Any Kafka cluster to follow instead, HOST:PORT; separate several with commas. Its groups are polled over Kafka's
+        protocol, which changes nothing there.
     command_config
         With --bootstrap-server: properties file with security.protocol, sasl.mechanism and so on.
     group
-        With --bootstrap-server: look at this group alone; may be given several times.
+        With --bootstrap-server: follow this group alone; may be given several times.
     log
-        With --bootstrap-server: a broker's server.log, which is read on as it grows; may be given several times.
+        With --bootstrap-server: a broker's server.log, which is followed as it grows; may be given several times.
     timezone
         Time zone of the logs, such as Europe/Berlin.
     out
@@ -140,18 +140,18 @@ def why(
         The folder that was --out of rejoin report or rejoin watch.
     bootstrap_server
         Instead of a folder: http://HOST:PORT is a running coordinator, whose events are read; HOST:PORT is any Kafka
-        cluster, which shows how the group stands now. Several with commas. The default is http://127.0.0.1:9095.
+        cluster, which shows only the current state. Separate several with commas. The default is http://127.0.0.1:9095.
     at
-        Explain what went on at this instant, such as 2026-03-01T14:02:00Z, or 14:02 of the last day; UTC without a
-        zone. In a simulation: 0:10:00 since its start.
+        Explain the rebalance at this instant, such as 2026-03-01T14:02:00Z, or 14:02 on the last day; without a zone,
+        UTC. In a simulation: 0:10:00 since its start.
     command_config
         Properties file with security.protocol, sasl.mechanism and so on, for HOST:PORT.
     seconds
-        How long to look at a cluster.
+        How many seconds to poll a cluster for.
     annotations
-        What happened around the group, as for rejoin report.
+        File of events around the group, such as deployments, as for rejoin report.
     json
-        Print what the answer is made of: status, rebalances, findings.
+        Print the data behind the answer: status, rebalances, findings.
     """
     from rejoin.pipeline.commands.why import run  # noqa: PLC0415
 
@@ -174,7 +174,7 @@ def mcp(
     bootstrap_server: Annotated[str | None, Parameter(name=("--bootstrap-server", "--bootstrap"))] = None,
     command_config: Path | None = None,
 ) -> int:
-    """Answer the Model Context Protocol on standard input and output: groups, why, rebalances, findings. It only reads.
+    """Serve the Model Context Protocol on standard input and output: groups, why, rebalances, findings. It only reads.
 
     Parameters
     ----------

@@ -193,7 +193,7 @@ COMMANDS: Final = {
     ),
     "mcp": Command(
         "pipeline.commands.parser:mcp",
-        "Answer the Model Context Protocol about groups.",
+        "Serve groups and findings over the Model Context Protocol.",
         "Explain",
         ("rejoin mcp out/why", "rejoin mcp --bootstrap-server localhost:9092"),
         {0: "the client has gone", 2: "an option is wrong, or the source cannot be read", **_STOPPED},

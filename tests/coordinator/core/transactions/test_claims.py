@@ -278,7 +278,7 @@ def test_readers_are_given_nothing_of_an_open_transaction() -> None:
 
 
 def test_the_last_stable_offset_is_in_each_response() -> None:
-    """Only readers with read_committed are told the last stable offset."""
+    """Only readers with read_committed get the last stable offset."""
     driven = node()
     transactional(driven).produce()
     read = fetch(driven, committed=False)
