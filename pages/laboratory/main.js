@@ -308,7 +308,7 @@ $("save").addEventListener("change", async () => {
   $("save").value = "";
   try {
     if (kind === "yaml") save("scenario.yaml", $("yaml").value, "application/yaml");
-    else if (kind === "svg") save("group.svg", picture(), "image/svg+xml");
+    else if (kind === "svg") save("group.svg", drawing(), "image/svg+xml");
     else if (kind === "transcript") save("scenario.txt", await source.exported(run, kind, group), "text/plain");
     else if (kind === "pytest") save("test_scenario.py", await source.exported(run, kind, group), "text/x-python");
   } catch (problem) {
@@ -317,7 +317,7 @@ $("save").addEventListener("change", async () => {
 });
 
 /** The drawings as they are, as SVG. */
-function picture() {
+function drawing() {
   const pen = new SvgPen(view.width, plan.height + rows.height, contexts.lanes);
   lanes.draw(pen, recording, view, plan, { minor: $("minor").checked, top: 0, bottom: plan.height });
   pen.begin(plan.height);
@@ -365,5 +365,5 @@ async function begin() {
 }
 
 // For tests, and for the console.
-window.laboratory = { player, view, picture, get recording() { return recording; }, span };
+window.laboratory = { player, view, drawing, get recording() { return recording; }, span };
 begin().catch(problem => say(problem.message));

@@ -64,22 +64,22 @@ export function drawGroup(element, state, group) {
   const parts = [];
   const current = view ? view.state : first && !first.isLoading ? "Empty" : "";
   parts.push(stateDiagram(current, view ? view.previousState : "", isConsumer));
-  const facts = make("dl", "facts");
-  const fact = (name, value) => { if (value !== null && value !== undefined && value !== "") facts.append(make("dt", "", name), make("dd", "", value)); };
-  fact("coordinator", first ? `${first.node}, leader epoch ${first.epoch}${first.isLoading ? ", loading" : ""}` : "none");
-  for (const other of found.led.slice(1)) fact("zombie", `${other.node}, leader epoch ${other.epoch}`);
+  const properties = make("dl", "properties");
+  const property = (name, value) => { if (value !== null && value !== undefined && value !== "") properties.append(make("dt", "", name), make("dd", "", value)); };
+  property("coordinator", first ? `${first.node}, leader epoch ${first.epoch}${first.isLoading ? ", loading" : ""}` : "none");
+  for (const other of found.led.slice(1)) property("zombie", `${other.node}, leader epoch ${other.epoch}`);
   if (view) {
-    fact(isConsumer ? "group epoch" : "generation", make("span", "", swatch(view.generation), `${view.generation}`));
-    fact("assignor", view.protocol);
+    property(isConsumer ? "group epoch" : "generation", make("span", "", swatch(view.generation), `${view.generation}`));
+    property("assignor", view.protocol);
     const clients = new Map(view.members.map(each => [each.memberId, each.clientId]));
-    fact("leader", clients.get(view.leader));
-    fact("in this state", span(at - view.stateSince));
-    fact("awaited", view.pendingMembers.length ? `${view.pendingMembers.length} that were given a member id` : "");
+    property("leader", clients.get(view.leader));
+    property("in this state", span(at - view.stateSince));
+    property("awaited", view.pendingMembers.length ? `${view.pendingMembers.length} that were given a member id` : "");
     for (const [name, due] of Object.entries(view.deadlines)) {
-      if (/^(join|sync|initial)/.test(name)) fact(`${name.split(" ")[0]} timer`, `${span(due - at)}, fires at ${clock(due)}`);
+      if (/^(join|sync|initial)/.test(name)) property(`${name.split(" ")[0]} timer`, `${span(due - at)}, fires at ${clock(due)}`);
     }
   }
-  parts.push(facts, make("h3", "", "Members"), memberList(state, view, group, at, names));
+  parts.push(properties, make("h3", "", "Members"), memberList(state, view, group, at, names));
   parts.push(make("h3", "", `Log of the group: ${found.log.count} records`), logList(found.log));
   element.replaceChildren(...parts);
 }

@@ -174,7 +174,7 @@ def test_the_address_has_scenario_and_instant(opened: Opened) -> None:
 def test_the_drawing_is_saved_as_svg(opened: Opened) -> None:
     opened.open()
     opened.wait_for("document.getElementById('lanes').height > 100")
-    drawing = ElementTree.fromstring(opened.value("laboratory.picture()"))
+    drawing = ElementTree.fromstring(opened.value("laboratory.drawing()"))
     texts = {element.text for element in drawing.iter("{http://www.w3.org/2000/svg}text")}
     assert {f"{GROUP}-1", "node-1", "orders-0"} <= texts
 
