@@ -81,9 +81,7 @@ def test_it_says_how_it_is_what_went_on_why_and_what_to_do() -> None:
 
 def test_an_instant_has_the_rebalance_that_went_on_then_and_what_explains_it() -> None:
     text = "\n".join(answer(story(), 120, DAY + 1_000))
-    assert (
-        "then     2026-03-01 00:00:00 the session of worker-1 expired" in text or "worker-1's session expired" in text
-    )
+    assert "then     2026-03-01 00:00:00 worker-1's session expired" in text
     assert "high: too short" in text
     assert "range" not in text.partition("why")[2]
 
@@ -133,6 +131,7 @@ def test_names_do_not_reach_the_terminal_as_they_are() -> None:
         ("0:05:01.5", DAY + 301_500),
         ("23:50", DAY - 600_000),
         (str(DAY), DAY),
+        ("25", 25),
     ],
 )
 def test_instants(text: str, at_ms: int) -> None:
@@ -144,11 +143,8 @@ def test_instants_of_a_simulation_count_from_its_start(text: str, at_ms: int) ->
     assert instant(text, 900_000) == at_ms
 
 
-@pytest.mark.parametrize("text", ["", "yesterday", "25", "2026-13-01", "1:2:3:4"])
+@pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", "1:2:3:4"])
 def test_what_is_no_instant(text: str) -> None:
-    if text == "25":
-        assert instant(text, DAY) == 25
-        return
     with pytest.raises(ValueError, match="expected 2026-03-01T14:02:00Z"):
         instant(text, DAY)
 
