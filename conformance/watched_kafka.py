@@ -32,7 +32,7 @@ _TIMEOUT_SECONDS: Final = 60.0
 
 
 class Scene:
-    """A group of one protocol under the eyes of a watch."""
+    """A group of one protocol that is being watched."""
 
     def __init__(self, servers: str, group_id: str, protocol: str, watch: ClusterWatch) -> None:
         self._settings: dict[str, Any] = {

@@ -52,7 +52,7 @@ def _any(condition: pa.ChunkedArray) -> bool:
 
 
 def _generations_that_fell(events: pa.Table) -> Iterator[bool]:
-    """For each generation, whether it is not above the one before; the lives of a group are not told apart."""
+    """For each generation, whether it is not above the one before, across all incarnations of a group."""
     wanted = events.filter(pc.is_in(events["event"], pa.array([*_GENERATIONS, *MEMBER_EPOCHS])))
     columns = (
         "run_id",

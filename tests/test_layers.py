@@ -300,7 +300,7 @@ MAY_IMPORT = {
         *(*OBSERVED, *PLAYED, "journal.formatting", "pages", "transcript", "coordinator.core"),
         *("simulation.output", "simulation.run", "simulation.search.observations"),
     ),
-    # It shows what the cores say of themselves, and runs in a browser, too: no file, no socket, no thread.
+    # It shows what the cores describe of themselves: no file, no socket, no thread.
     "simulation.laboratory": (
         *(*OBSERVED, *PLAYED, "journal.formatting", "coordinator.core", "client.core.group.describe"),
         *("client.core.inputs", "simulation.laboratory", "simulation.output", "transcript.player"),

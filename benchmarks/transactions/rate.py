@@ -7,8 +7,8 @@ Produce, TxnOffsetCommit, EndTxn. Its writes, each of which waits for the one be
 pending offset; 5. the end is decided; 6. the marker behind the record; 7. that behind the offset; 8. it is complete.
 
 Bare: the same rows, made as the node makes them, in the same order: each waits for the group commit of the one before,
-which does nothing else. No rule is checked, nothing is kept in memory, indexed or told. The two markers go together, so
-a transaction of either side waits for seven commits. Its rows are those that a node stores: six batches with their
+which does nothing else. No rule is checked; nothing is kept in memory, indexed or emitted. The two markers go together,
+so a transaction of either side waits for seven commits. Its rows are those that a node stores: six batches with their
 checksums, and two records of the offsets log.
 
 CPU is that of this process with all its threads; a service in memory writes nothing, and has the same to compare with.

@@ -68,7 +68,7 @@ class PartitionProgress:
     def lag_ms(self) -> int | None:
         """How long ago the next record to read was written, as far as the looks show it; 0 without lag.
 
-        Between two looks the log grows evenly. Of records that are older than the first look the rate tells.
+        The log is taken to grow evenly between two looks; for records older than the first look, at the same rate.
         """
         lag, committed = self.offsets.lag, self.offsets.committed
         if lag is None or committed is None:

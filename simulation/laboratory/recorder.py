@@ -1,4 +1,4 @@
-"""Turns the events of a run into the rows that its page draws. Rows are lists, and are only ever added."""
+"""Converts the events of a run into the rows that its page draws. Rows are lists, and are only ever added."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """One run of a scenario that can be looked at: it plays in pieces, and knows the state of all cores in any instant.
 
-It runs wherever the simulation runs: in a thread of a server, or in a browser. The same scenario and seed give the same
-rows, and the same state in each instant.
+It opens no file, socket or thread. The same scenario and seed give the same rows, and the same state in each instant.
 """
 
 from __future__ import annotations

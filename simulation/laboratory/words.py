@@ -1,4 +1,4 @@
-"""What a group is doing in one instant, in sentences: what it waits for, whose fault that is, and when it ends."""
+"""What a group is doing at one instant, in sentences: what it waits for, because of whom, and until when."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ class SqliteDatabase:
     def submit(self, work: Work | None, done: Done) -> None:
         """Do something in the next transaction; on the loop's thread. Without work: when all before is durable.
 
-        Whatever is submitted in one turn of the loop goes together. ``work`` runs on the writer's thread, perhaps
+        Whatever is submitted in one iteration of the loop goes together. ``work`` runs on the writer's thread, perhaps
         twice: first with all others, and if one of them fails once more alone. What it raises undoes what it did, and
         nothing else.
         """
@@ -185,7 +185,7 @@ class SqliteDatabase:
             self._jobs.put(waiting)
 
     def _wrote(self) -> None:
-        """The writer has nothing to do: whatever waits by the end of this turn of the loop goes to it."""
+        """The writer has nothing to do: it gets whatever waits at the end of this loop iteration."""
         self._is_writing = False
         if self._waiting:
             assert self._loop is not None, "the database was started"

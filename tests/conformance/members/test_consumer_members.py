@@ -19,7 +19,7 @@ from tests.conformance.replaying.waits import assert_as_late
 from tests.paths import GOLDEN
 
 SILENT_ENDS: Final = {"consumer-close-without-leaving"}
-"""Lives in which ours ends without a word to the coordinator, so that its session ends where Java's member leaves."""
+"""Lives in which our member ends silently, so that its session expires where Java's member leaves."""
 RESTARTS: Final = "restart"
 EVERY_LIFE = pytest.mark.parametrize("life", CONSUMER_LIVES, ids=lambda life: str(life.name))
 

@@ -284,7 +284,7 @@ async def wake_a_zombie(found: Failures, failure: str) -> None:
 
 
 async def append_in_flight(found: Failures, node: NodeProcess) -> tuple[str, asyncio.Task[str]]:
-    """Commit for a group of a node, and hold that on its way to the database."""
+    """Commit for a group of a node, and hold the write in flight to the database."""
     while True:
         group = found.led(node, await found.cluster.led_by(found.cluster.nodes))
         found.wire.hold_from_commit_of(group)

@@ -353,7 +353,7 @@ async def test_what_comes_while_a_transaction_is_written_shares_the_next(tmp_pat
     ended: list[asyncio.Future[None]] = [asyncio.get_running_loop().create_future() for _ in range(3)]
     database.submit(lambda _: may_end.wait(), lambda _: None)
     for future in ended:
-        await asyncio.sleep(0)  # each in a turn of the loop of its own
+        await asyncio.sleep(0)  # each in its own iteration of the loop
         database.submit(lambda _: None, partial(_set, future))
     may_end.set()
     await asyncio.gather(*ended)
