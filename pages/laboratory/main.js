@@ -1,10 +1,10 @@
 // The laboratory's page: one instant, drawn everywhere.
 
+import { drawActions } from "./actions.js";
 import * as lanes from "./lanes.js";
 import { drawGroup, drawLines, drawWords, make } from "./panel.js";
 import * as partitions from "./partitions.js";
 import { Player, SPEEDS } from "./player.js";
-import { drawPokes } from "./pokes.js";
 import { after, Recording } from "./recording.js";
 import { pack, save, unpack } from "./share.js";
 import * as source from "./source.js";
@@ -210,7 +210,7 @@ function finished(at) {
   drawEvents(player.at);
   wanted = player.at;
   ask();
-  drawPokes($("pokes"), about(), poke);
+  drawActions($("actions"), about(), addEvent);
   document.body.dataset.done = "yes";
 }
 
@@ -242,12 +242,12 @@ function fillGroups() {
   $("group").parentElement.hidden = scenario.groups.length < 2;
 }
 
-async function poke(action) {
+async function addEvent(action) {
   try {
-    const at = player.at, changed = await source.poke(text, at, action);
+    const at = player.at, changed = await source.withEvent(text, at, action);
     const said = changed.text.split("\n").find(each => each.includes(action)) || action;
     await start(changed.text, seed, at);
-    $("poked").textContent = `Added to the scenario: ${said.trim()}`;
+    $("action-result").textContent = `Added to the scenario: ${said.trim()}`;
   } catch (problem) {
     say(problem.message, problem.line);
   }
@@ -301,7 +301,7 @@ $("gallery").addEventListener("change", async () => {
 });
 $("share").addEventListener("click", async () => {
   history.replaceState(null, "", "#" + await pack({ text, seed, at: player.at }));
-  try { await navigator.clipboard.writeText(location.href); $("poked").textContent = "The address is copied."; } catch { $("poked").textContent = "The address has the scenario."; }
+  try { await navigator.clipboard.writeText(location.href); $("action-result").textContent = "The address is copied."; } catch { $("action-result").textContent = "The address has the scenario."; }
 });
 $("save").addEventListener("change", async () => {
   const kind = $("save").value, group = $("group").value;

@@ -58,4 +58,4 @@ export async function exported(run, kind, group) {
 }
 
 /** The scenario with one more event. */
-export const poke = async (text, at, action) => (await post("api/poke", { text, at: Math.round(at), action })).json();
+export const withEvent = async (text, at, action) => (await post("api/events", { text, at: Math.round(at), action })).json();

@@ -16,8 +16,8 @@ from rejoin import pages
 from rejoin.coordinator.service.http.access import Access, check_content_type
 from rejoin.coordinator.service.http.problems import Problem
 from rejoin.simulation.laboratory.exports import NotExported, pytest_of, transcript_of
-from rejoin.simulation.laboratory.pokes import with_event
 from rejoin.simulation.laboratory.run import LaboratoryRun
+from rejoin.simulation.laboratory.scenario_edits import with_event
 from rejoin.simulation.laboratory.state import state_at
 from rejoin.simulation.laboratory.words import sentences
 from rejoin.simulation.scenario.reading import BadScenario, read_scenario, scenario_from
@@ -111,7 +111,7 @@ class LaboratoryServer:
         app.router.add_post("/api/runs", self._play)
         app.router.add_get("/api/runs/{run}/state", self._show_state)
         app.router.add_get("/api/runs/{run}/{kind:transcript|pytest}", self._export)
-        app.router.add_post("/api/poke", self._poke)
+        app.router.add_post("/api/events", self._add_event)
         return app
 
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -157,7 +157,7 @@ class LaboratoryServer:
             raise web.HTTPNotFound(reason="the gallery has no such scenario")
         return web.json_response({"name": name, "text": (self._gallery / f"{name}.yaml").read_text("utf-8")})
 
-    async def _poke(self, request: web.Request) -> web.Response:
+    async def _add_event(self, request: web.Request) -> web.Response:
         body = await _body(request, {"text": str, "at": int, "action": str})
         return web.json_response({"text": with_event(body["text"], max(0, body["at"]), body["action"])})
 

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import pytest
 
-from rejoin.simulation.laboratory.pokes import with_event
 from rejoin.simulation.laboratory.request_history import RequestFate
 from rejoin.simulation.laboratory.run import LaboratoryRun
+from rejoin.simulation.laboratory.scenario_edits import with_event
 from rejoin.simulation.laboratory.state import state_at
 from rejoin.simulation.laboratory.words import sentences
 from rejoin.simulation.scenario.reading import BadScenario, scenario_from
@@ -149,7 +149,7 @@ def test_the_sentences_name_a_member_that_does_not_know_it_is_none() -> None:
     assert said[1].endswith("until its next request is refused.")
 
 
-def test_a_poke_is_one_more_line_and_changes_nothing_before_it() -> None:
+def test_an_action_is_one_more_line_and_changes_nothing_before_it() -> None:
     changed = with_event(SCENARIO, 20_000, "pause: {who: app-1, for: 8s}")
     assert set(changed.splitlines()) - set(SCENARIO.splitlines()) == {"  - {at: 20s, pause: {who: app-1, for: 8s}}"}
     (run, before), (again, after) = _played(SCENARIO), _played(changed)
@@ -176,12 +176,12 @@ def test_a_poke_is_one_more_line_and_changes_nothing_before_it() -> None:
     ],
     ids=["none", "empty", "flow", "block"],
 )
-def test_a_poke_keeps_the_style_of_the_list(events: str, expected: str) -> None:
+def test_an_action_keeps_the_style_of_the_list(events: str, expected: str) -> None:
     head = SCENARIO[: SCENARIO.index("events:")]
     assert with_event(head + events, 5_000, "crash: {who: app-1}") == head + expected
 
 
-def test_a_poke_that_is_no_event_is_refused_with_its_line() -> None:
+def test_an_action_that_is_no_event_is_refused_with_its_line() -> None:
     with pytest.raises(BadScenario) as refused:
         with_event(SCENARIO, 5_000, "crash: {who: app-9}")
     assert "there is never a consumer 'app-9'" in str(refused.value)

@@ -137,12 +137,13 @@ def test_every_control_has_a_name(opened: Opened) -> None:
     assert opened.value(script) == 0
 
 
-def test_a_poke_is_a_line_of_the_scenario_and_keeps_the_instant(opened: Opened) -> None:
+def test_an_action_is_a_line_of_the_scenario_and_keeps_the_instant(opened: Opened) -> None:
     opened.open()
     opened.go(12_000)
     before = opened.value("laboratory.recording.lines.filter(each => each.at < 12000)")
-    opened.value("[...document.querySelectorAll('#pokes button')].find(each => each.textContent === 'Kill -9').click()")
-    opened.wait_for("document.getElementById('poked').textContent && document.body.dataset.done === 'yes'")
+    button = "[...document.querySelectorAll('#actions button')].find(each => each.textContent === 'Kill -9')"
+    opened.value(f"{button}.click()")
+    opened.wait_for("document.getElementById('action-result').textContent && document.body.dataset.done === 'yes'")
     assert "- {at: 12s, crash: {who: " in opened.value("document.getElementById('yaml').value")
     assert opened.at == 12_000
     assert opened.value("laboratory.recording.lines.filter(each => each.at < 12000)") == before

@@ -86,10 +86,10 @@ def test_a_mistake_in_a_scenario_is_answered_with_its_line() -> None:
         wrong = SCENARIO.replace("consumers", "consumer")
         async with session.post("/api/runs", json={"text": wrong, "seed": None}) as response:
             assert (response.status, (await response.json())["line"]) == (422, 6)
-        poke = {"text": SCENARIO, "at": 5_000, "action": "crash: {who: app-7}"}
-        async with session.post("/api/poke", json=poke) as response:
+        added = {"text": SCENARIO, "at": 5_000, "action": "crash: {who: app-7}"}
+        async with session.post("/api/events", json=added) as response:
             assert (response.status, (await response.json())["line"]) == (422, 9)
-        async with session.post("/api/poke", json={**poke, "action": "crash: {who: app-1}"}) as response:
+        async with session.post("/api/events", json={**added, "action": "crash: {who: app-1}"}) as response:
             assert (await response.json())["text"] == SCENARIO + "  - {at: 5s, crash: {who: app-1}}\n"
 
     _served(check)
@@ -99,9 +99,9 @@ def test_a_mistake_in_a_scenario_is_answered_with_its_line() -> None:
     ("method", "path", "options", "status"),
     [
         ("GET", "/", {"headers": {"Host": "rebound.example"}}, 421),
-        ("POST", "/api/poke", {"json": {}, "headers": {"Origin": "http://other.example"}}, 403),
-        ("POST", "/api/poke", {"data": "{}", "headers": {"Content-Type": "text/plain"}}, 415),
-        ("POST", "/api/poke", {"data": "{", "headers": {"Content-Type": "application/json"}}, 400),
+        ("POST", "/api/events", {"json": {}, "headers": {"Origin": "http://other.example"}}, 403),
+        ("POST", "/api/events", {"data": "{}", "headers": {"Content-Type": "text/plain"}}, 415),
+        ("POST", "/api/events", {"data": "{", "headers": {"Content-Type": "application/json"}}, 400),
         ("POST", "/api/runs", {"json": {"text": SCENARIO, "seed": True}}, 400),
         ("POST", "/api/runs", {"json": [1]}, 400),
         ("GET", "/api/runs/7/state?at=1", {}, 404),

@@ -4,8 +4,8 @@ import { make } from "./panel.js";
 
 const quoted = name => (/^[\w.-]+$/.test(name) ? name : JSON.stringify(name));
 
-/** The pokes: label, whom they concern (member, group, topic), and the event that each becomes. */
-const POKES = [
+/** The actions: label, whom they concern (member, group, topic), and the event that each becomes. */
+const ACTIONS = [
   ["Kill -9", "member", ({ member }) => `crash: {who: ${member}, down: 30s}`, "The process is killed, and is started again after 30 s."],
   ["Stop (SIGTERM)", "member", ({ member }) => `stop: {who: ${member}, down: 30s}`, "The consumer closes and leaves, and comes back after 30 s."],
   ["Pause (GC)", "member", ({ member }) => `pause: {who: ${member}, for: 20s}`, "The process stands still for 20 s."],
@@ -30,8 +30,8 @@ function choice(label, names, onChange) {
   return { row: make("label", "", make("span", "", label), select), select };
 }
 
-/** Fill an element with the pokes. `act` gets the event's text. */
-export function drawPokes(element, about, act) {
+/** Fill an element with the buttons of the actions. `act` gets the event's text. */
+export function drawActions(element, about, act) {
   const members = choice("member", about.members, () => {});
   const groups = choice("group", about.groups, () => {});
   const topics = choice("topic", Object.keys(about.topics), () => {});
@@ -39,8 +39,8 @@ export function drawPokes(element, about, act) {
   const parts = [];
   for (const kind of ["member", "group", "topic"]) {
     if (!rows[kind].select.options.length) continue;
-    const box = make("div", "pokes", rows[kind].row);
-    for (const [label, of, event, title] of POKES) {
+    const box = make("div", "actions", rows[kind].row);
+    for (const [label, of, event, title] of ACTIONS) {
       if (of !== kind) continue;
       const button = make("button", "", label);
       button.type = "button";

@@ -1,4 +1,4 @@
-"""Changes of a scenario's text: an action that is done now becomes one more of its events."""
+"""Edits of a scenario's text: an action that is taken now becomes one more of its events."""
 
 from __future__ import annotations
 
