@@ -180,7 +180,7 @@ incident: $(CONFORMANCE)/.installed
 conformance-others: $(CONFORMANCE)/.installed
 	PYTHONPATH=src $(CONFORMANCE)/bin/python -m conformance.emulators
 
-# A real Kafka under the eyes of rejoin watch --bootstrap-server; it wants Maven and Java.
+# A real Kafka, followed by rejoin watch --bootstrap-server; it wants Maven and Java.
 .PHONY: watch-kafka
 watch-kafka: setup
 	$(RUN) -m conformance.watched_kafka

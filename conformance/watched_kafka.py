@@ -65,7 +65,7 @@ class Scene:
                     await consumer.poll(100)
 
     async def stop(self, name: str) -> None:
-        """It leaves the group."""
+        """The member leaves the group."""
         task = self._polling.pop(name)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -70,7 +70,7 @@ def write_segments(folder: Path, lines: Iterator[bytes], events: int, first: int
 
 
 def seconds_of(query: StreamingQuery) -> float:
-    """What its batches took, once it has ended."""
+    """Seconds that the batches of a query took, once it has ended."""
     query.awaitTermination()
     taken: list[dict[str, Any]] = [each for each in query.recentProgress if "addBatch" in each["durationMs"]]
     assert taken, "the query took nothing in"
@@ -78,7 +78,7 @@ def seconds_of(query: StreamingQuery) -> float:
 
 
 def take_in(spark: SparkSession, journal: Path, store: WatchStore) -> tuple[float, float]:
-    """Take in what is there. Seconds that each of the two queries took."""
+    """Take in all events there are; returns the seconds that each of the two queries took."""
     return seconds_of(keep_events(lines_of_journals(spark, [journal]), store)), seconds_of(
         keep_rebalances(spark, store)
     )

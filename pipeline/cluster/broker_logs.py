@@ -15,7 +15,7 @@ from rejoin.pipeline.reading.broker_logs.tables import node_of
 from rejoin.pipeline.schemas import BROKER_LOG, EVENTS
 
 MOST_STATEMENTS: Final = 20_000
-"""Of a group; older ones are forgotten."""
+"""Statements kept for a group; older ones are forgotten."""
 _AT_ONCE_BYTES: Final = 16 * 2**20
 
 Row = dict[str, Any]
@@ -58,7 +58,7 @@ class LogTails:
         self._events: dict[str, list[Row]] = {}
 
     def read_on(self) -> list[str]:
-        """Take in what has come; what is wrong with a log."""
+        """Read what was appended; returns the problems of logs that cannot be read."""
         problems = []
         for tail in self._tails:
             try:

@@ -23,11 +23,11 @@ from rejoin.protocol.types import TopicPartition
 Row = dict[str, Any]
 
 LIVE_CLUSTER: Final = "cluster"
-"""The source of what was seen from outside."""
+"""The source of rebalances that were observed over Kafka's protocol."""
 REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 MOST_REBALANCES: Final = 2_000
 LONGEST_GAP_MS: Final = 120_000
-"""Looks that lie further apart have a pause of the watch between them."""
+"""The watch was paused between looks that are further apart."""
 _CHAIN_GAP_MS: Final = 60_000
 
 
@@ -41,7 +41,7 @@ class ObservedGroup:
     since_ms: int | None = None
     rebalances: deque[Row] = field(default_factory=lambda: deque(maxlen=MOST_REBALANCES))
     seen: int = 0
-    """Rebalances that were seen, those that are no longer kept among them."""
+    """Number of rebalances observed, including those that are no longer kept."""
     open: Row | None = None
     sessions: dict[str, Row] = field(default_factory=dict)
     ended: deque[Row] = field(default_factory=lambda: deque(maxlen=MOST_REBALANCES))
@@ -49,7 +49,7 @@ class ObservedGroup:
     progress: dict[TopicPartition, PartitionProgress] = field(default_factory=dict)
 
     def follow(self, look: ClusterGroup) -> Row | None:
-        """Take in the next look; a rebalance that has ended since the last one."""
+        """Take in the next look; returns the rebalance that has ended since the last one, if any."""
         before = self.last
         if before is not None and look.at_ms <= before.at_ms:
             return None
@@ -66,7 +66,7 @@ class ObservedGroup:
     def _members(
         self, before: ClusterGroup | None, look: ClusterGroup
     ) -> tuple[list[ClusterMember], list[ClusterMember]]:
-        """Who came and who went since the last look."""
+        """Members that joined and members that are gone since the last look."""
         known = {member.member_id: member for member in before.members} if before is not None else {}
         now = {member.member_id: member for member in look.members}
         came = [member for member_id, member in now.items() if member_id not in known]
@@ -209,7 +209,7 @@ class ObservedGroup:
     # -- what is made of it
 
     def status(self) -> GroupStatus:
-        """How it stood when it was last looked at."""
+        """The group's status at the last look."""
         last = self.last
         if last is None:
             return GroupStatus(self.group_id)
@@ -232,7 +232,7 @@ class ObservedGroup:
         return {row["member_id"]: row["group_instance_id"] or row["client_id"] or row["member_id"] for row in rows}
 
     def story(self, notes: Iterable[str] = ()) -> GroupStory:
-        """All of it."""
+        """The status, rebalances and findings of the group."""
         rows = [*self.rebalances]
         if self.open is not None:
             rows.append({name: value for name, value in self.open.items() if name != "owners_before"})
@@ -261,7 +261,7 @@ class ObservedGroup:
 
 
 def _name_cause(row: Row, came: list[ClusterMember], gone: list[ClusterMember]) -> None:
-    """What is seen to be different is what began it."""
+    """Name as the cause the change that was observed."""
     if row["cause"] != "unknown":
         return
     instances = {member.group_instance_id for member in gone if member.group_instance_id}

@@ -18,7 +18,7 @@ from rejoin.protocol.types import TopicPartition
 
 TIMEOUT_MS: Final = 10_000
 _AT_ONCE: Final = 8
-"""So many groups are asked for at the same time."""
+"""Number of groups that are requested at the same time."""
 
 
 class ClusterProblem(Exception):
@@ -34,7 +34,7 @@ class Look(NamedTuple):
 
 
 def now_ms() -> int:
-    """Of this machine's clock."""
+    """Milliseconds of the local clock."""
     return int(time.time() * 1_000)
 
 
@@ -55,7 +55,7 @@ class ClusterPoller:
         return bool(self._wanted)
 
     async def group_ids(self) -> tuple[list[str], list[str]]:
-        """The groups there are, and what nodes that did not answer say. Raises ClusterProblem."""
+        """The ids of the groups, and the problems of nodes that did not answer. Raises ClusterProblem."""
         try:
             listing = await self._admin.list_reachable_groups()
         except KafkaError as problem:

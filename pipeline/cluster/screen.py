@@ -40,12 +40,12 @@ class Screen:
             self._live.__exit__(*problem)
 
     def once(self, watch: ClusterWatch, found: LookResult) -> None:
-        """Everything, once."""
+        """Print everything once."""
         self._notes = found.problems
         self._console.print(self._board(watch))
 
     def update(self, watch: ClusterWatch, found: LookResult) -> None:
-        """What is new."""
+        """Show what is new since the last look."""
         self._last.extend(found.rebalances)
         if self._live is None:
             for row in found.rebalances:
@@ -59,7 +59,7 @@ class Screen:
         self._draw(watch)
 
     def note(self, watch: ClusterWatch, problem: str) -> None:
-        """What goes wrong for now."""
+        """Show a problem that may pass."""
         if self._live is None and problem not in self._notes:
             self._errors.print(f"{problem}; it is asked again")
         self._notes = [problem]

@@ -12,7 +12,7 @@ Row = dict[str, Any]
 
 
 class PartitionOffsets(NamedTuple):
-    """Of one partition; none where there is no commit, or the end is not known."""
+    """Offsets of one partition; none where there is no commit, or the end is not known."""
 
     committed: int | None
     end: int | None
@@ -40,7 +40,7 @@ class ClusterMember:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The name that is shown for the member."""
         return self.group_instance_id or self.client_id or self.member_id
 
 
@@ -64,7 +64,7 @@ class ClusterGroup:
 
     @property
     def lag(self) -> int | None:
-        """Of all partitions; none where no partition has one."""
+        """Lag of all partitions; none where no partition has one."""
         lags = [each.lag for each in self.offsets.values() if each.lag is not None]
         return sum(lags) if lags else None
 
@@ -73,7 +73,7 @@ class ClusterGroup:
         return replace(self, at_ms=0, offsets={}) == replace(other, at_ms=0, offsets={})
 
     def as_row(self) -> Row:
-        """As JSON."""
+        """The snapshot as JSON."""
         topics: dict[str, dict[str, list[int | None]]] = {}
         for (topic, partition), offsets in sorted(self.offsets.items()):
             topics.setdefault(topic, {})[str(partition)] = [offsets.committed, offsets.end]

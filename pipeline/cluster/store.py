@@ -38,7 +38,7 @@ class ClusterStore:
 
     @contextmanager
     def held(self, servers: str) -> Iterator[None]:
-        """Be the only writer here. Raises WatchFolderProblem."""
+        """Lock the folder for writing. Raises WatchFolderProblem."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = FileLock(self.folder / ".lock")
@@ -71,7 +71,7 @@ class ClusterStore:
         return groups
 
     def keep(self, looks: list[ClusterGroup]) -> None:
-        """Write down what is worth it. Raises OSError."""
+        """Write the looks that are to be kept. Raises OSError."""
         lines: dict[str, list[str]] = {}
         for look in looks:
             before = self._last.get(look.group_id)
@@ -98,7 +98,7 @@ def is_watched(folder: Path) -> bool:
 
 
 def about(folder: Path) -> dict[str, Any]:
-    """What the folder says of itself. Raises WatchFolderProblem."""
+    """The folder's description of itself. Raises WatchFolderProblem."""
     try:
         found = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
     except (OSError, ValueError):

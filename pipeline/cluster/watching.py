@@ -48,7 +48,7 @@ class ClusterWatch:
         """Events of a group with the rebalances that were made of them."""
 
     async def look(self) -> LookResult:
-        """Look once. Raises ClusterProblem and OSError."""
+        """Poll the cluster once. Raises ClusterProblem and OSError."""
         problems = self._logs.read_on() if self._logs is not None else []
         look = await self._poller.look()
         done: list[Row] = []
@@ -70,7 +70,7 @@ class ClusterWatch:
         return LookResult(done, list(self._new()), [*problems, *look.problems])
 
     def findings(self) -> list[Row]:
-        """Of all groups, the worst first."""
+        """The findings of all groups, the worst first."""
         return sorted((row for rows in self._findings.values() for row in rows), key=order)
 
     def statuses(self) -> list[GroupStatus]:
@@ -98,7 +98,7 @@ class ClusterWatch:
         return [] if self._logs is None else self._logs.events(group_id)
 
     def _rebalances(self, group_id: str, events: list[Row]) -> list[Row]:
-        """Made of a group's events, anew only when there are others."""
+        """Computed from a group's events, again only when there are new ones."""
         known = self._of_logs.get(group_id)
         if known is None or known[0] is not events:
             known = self._of_logs[group_id] = (events, rebalances_of(group_id, events))

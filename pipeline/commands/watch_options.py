@@ -1,4 +1,4 @@
-"""Which of the two watches is meant: of coordinators and journals, on Spark, or of a cluster, without it."""
+"""Chooses between two watches: of coordinators and journals on Spark, or of a cluster without Spark."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 
 class WatchOptions(NamedTuple):
-    """As in ``parser``."""
+    """The options of ``rejoin watch``, as in ``parser``."""
 
     from_: tuple[str, ...]
     journal: tuple[Path, ...]
@@ -25,7 +25,7 @@ class WatchOptions(NamedTuple):
 
 
 def run(given: WatchOptions) -> int:
-    """Run it; the exit code."""
+    """Run the watch that the options ask for; returns the exit code."""
     if given.bootstrap_server is not None and not (given.from_ or given.journal):
         from rejoin.pipeline.commands.watch_cluster import run as run_on_cluster  # noqa: PLC0415
 

@@ -127,7 +127,7 @@ class Rebalance:
     client_reason: str | None
     initial: bool | None
     members: list[str] | None
-    """Those of the group when it began."""
+    """Members of the group when the rebalance began."""
     group_type: str | None
     file: str | None
     line: int | None
@@ -152,7 +152,7 @@ class Rebalance:
         return _first(done.leader, target.leader, self.assigned_by)
 
     def row(self) -> dict[str, Any]:
-        """Its columns of the table ``rebalances``."""
+        """The row of the table ``rebalances``."""
         changes = self.changes
         return {
             "day": date_of(self.prepared_at_ms),
@@ -185,7 +185,7 @@ class Rebalance:
         }
 
     def _result(self) -> dict[str, Any]:
-        """What it led to."""
+        """The columns about the outcome."""
         target, done, leader = self.target or _NO_TARGET, self.completion or _NO_END, self.leader
         previous = done.previous_leader
         if previous is None and self.changes.inferred:
@@ -210,7 +210,7 @@ class Rebalance:
         }
 
     def _lengths(self) -> dict[str, Any]:
-        """How long its parts took, and who took longest to join."""
+        """The columns about durations, and about the member that took longest to join."""
         changes, prepared = self.changes, self.prepared_at_ms
         target, done = self.target or _NO_TARGET, self.completion or _NO_END
         joined_at, stable_at = target.at_ms, done.at_ms
@@ -260,7 +260,7 @@ class GroupRebalances:
 
     @property
     def open(self) -> Rebalance | None:
-        """The rebalance that goes on."""
+        """The rebalance that is under way."""
         return None if self.current is None or self.current.outcome is not None else self.current
 
     def follow(self, events: Iterable[RebalanceEvent]) -> Iterator[Rebalance]:

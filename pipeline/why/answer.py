@@ -61,7 +61,7 @@ def _why(findings: Sequence[Row], story: GroupStory, chosen: Row | None, width: 
 
 
 def _weight(finding: Row, story: GroupStory) -> str:
-    """How much of all it explains, and what it cost."""
+    """How many rebalances a finding explains, and what they cost."""
     explained = _explained(finding, story)
     parts = [f"{explained} of {count(len(story.rebalances), 'rebalance')}"] if explained else []
     if finding.get("score"):
@@ -145,7 +145,7 @@ def _explaining(findings: Sequence[Row], chosen: Row | None, at_ms: int) -> list
 
 
 def _about_it(story: GroupStory) -> list[Row]:
-    """The findings in their order; one of many groups that explains little of this one comes behind its equals."""
+    """The findings in their order; one about many groups that explains little of this one comes after its equals."""
 
     def aside(row: Row) -> bool:
         return len(row.get("groups") or ()) > 1 and 2 * _explained(row, story) < len(story.rebalances)

@@ -54,7 +54,7 @@ class ServiceSource:
         return GroupStory(_status(view), rebalances, findings, names_of(sessions_of(group_id, events)), notes)
 
     def findings(self) -> list[Row]:
-        """Those of all groups, the worst first."""
+        """The findings of all groups, the worst first."""
         events, _ = self._events(None)
         end_ms = max([int(time.time() * 1_000), *(row["at_ms"] for row in events)])
         found: list[Row] = []

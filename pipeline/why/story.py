@@ -28,7 +28,7 @@ class GroupStatus:
     rebalances: int | None = None
 
     def as_json(self) -> Row:
-        """Only what is known."""
+        """The status as JSON, without what is unknown."""
         named = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {name: value for name, value in named.items() if value is not None}
 
@@ -43,7 +43,7 @@ class GroupStory:
     names: Mapping[str, str] = field(default_factory=dict)
     """Member id to what people call it."""
     notes: Sequence[str] = ()
-    """What the reader has to know about the source."""
+    """Notes on the source for the reader."""
 
     @property
     def last_ms(self) -> int:
@@ -64,7 +64,7 @@ class StorySource(Protocol):
         ...
 
     def findings(self) -> list[Row]:
-        """Those of all groups, the worst first."""
+        """The findings of all groups, the worst first."""
         ...
 
 

@@ -63,7 +63,7 @@ class TablesSource:
         return GroupStory(_status(group_id, rows[-1], len(rows)), rows, findings, names, notes)
 
     def findings(self) -> list[Row]:
-        """Those of all groups, the worst first."""
+        """The findings of all groups, the worst first."""
         return list(self._findings)
 
     @cached_property

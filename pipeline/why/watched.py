@@ -33,7 +33,7 @@ class WatchedSource:
         return found[group_id].story()
 
     def findings(self) -> list[Row]:
-        """Those of all groups, the worst first."""
+        """The findings of all groups, the worst first."""
         return sorted((row for group in self._observed(None).values() for row in group.findings()), key=order)
 
     def _observed(self, group_id: str | None) -> dict[str, ObservedGroup]:

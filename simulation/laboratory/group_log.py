@@ -13,7 +13,7 @@ from rejoin.simulation.kernel import Millis
 from rejoin.simulation.simulation import Simulation
 
 SHOWN: Final = 6
-"""So many offsets, and so many records of other kinds, are shown; there are far more offsets."""
+"""Number of offsets, and of records of other kinds, that are shown; offsets are far more frequent."""
 
 
 class GroupLog:

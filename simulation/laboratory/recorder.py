@@ -54,7 +54,7 @@ class Recorder:
         self._rebalances: dict[str, list[Any]] = {}
         self._count = 0
         self._known: dict[str, dict[str, None]] = {}
-        """The groups of each node."""
+        """Groups whose state on each node has a row."""
         self._owned: dict[str, dict[tuple[str, str, int], None]] = {}
 
     def take(self) -> dict[str, list[list[Any]]]:
@@ -68,7 +68,7 @@ class Recorder:
         self.rows[kind].append(list(values))
 
     def on_event(self, actor: Actor, event: Event, now: Millis) -> None:
-        """Take an event."""
+        """Add the rows of an event."""
         line = line_of(event)
         if line is not None:
             self.add("lines", now, short(line), type(event).__name__)

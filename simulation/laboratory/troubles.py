@@ -22,7 +22,7 @@ class Trouble(NamedTuple):
 
 
 class Troubles:
-    """Looks at all processes after each action of the scenario."""
+    """Checks all processes after each action of the scenario."""
 
     def __init__(self, simulation: Simulation, recorder: Recorder, nodes: NodeHistories) -> None:
         self._simulation = simulation
@@ -38,7 +38,7 @@ class Troubles:
         return [each for each in self._by_name.get(name, []) if each.start <= instant < each.end]
 
     def look(self, _: object) -> None:
-        """Note what is new."""
+        """Note the changes since the last call."""
         simulation, now = self._simulation, self._simulation.world.now
         for consumer in simulation.consumers.values():
             self._note(consumer.name, "paused", consumer.paused_until)

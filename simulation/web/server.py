@@ -24,7 +24,7 @@ from rejoin.simulation.scenario.reading import BadScenario, read_scenario, scena
 
 ASSETS: Final = "rejoin.pages.laboratory"
 KEPT_RUNS: Final = 6
-"""So many runs can be looked at; older ones are forgotten."""
+"""Number of runs that are kept; older ones are forgotten."""
 
 MOST_BYTES: Final = 5_000_000
 
@@ -43,7 +43,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class FirstScenario(NamedTuple):
-    """What the page begins with."""
+    """The scenario that the page opens with."""
 
     name: str
     text: str
@@ -83,7 +83,7 @@ def _state(run: LaboratoryRun, at: int) -> dict[str, Any]:
 
 
 class LaboratoryServer:
-    """The page, its files, and what it asks for."""
+    """Serves the page, its files and its API."""
 
     def __init__(self, first: FirstScenario, gallery: Path) -> None:
         self._first = first

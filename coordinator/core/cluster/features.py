@@ -50,18 +50,18 @@ class ClusterFeatures:
         return min(self._changed.get(feature, first), newest)
 
     def set_level(self, data: FeatureLevelData) -> None:
-        """A level is changed."""
+        """Apply a record that changes a level."""
         self._changed[data.name] = data.feature_level
         self.changes += 1
         self._derive()
 
     def forget_changes(self) -> None:
-        """Levels are as they were at first."""
+        """Reset all levels to their first values."""
         self._changed.clear()
         self._derive()
 
     def records(self) -> tuple[FeatureLevelRecord, ...]:
-        """What it takes for the levels to be as they are."""
+        """The records that restore the current levels."""
         return feature_records(self._changed.items())
 
 

@@ -22,13 +22,13 @@ from rejoin.coordinator.core.views import GroupView, OffsetView
 
 MOST_GROUPS: Final = 500
 MOST_PARTITIONS: Final = 2_000
-"""Of all groups together; a group whose partitions do not fit has sums alone."""
+"""Limit for all groups together; a group whose partitions do not fit has only sums."""
 _AT_ONCE: Final = 25
 
 STATES: Final = (
     *("Unknown", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty", "Assigning", "Reconciling"),
 )
-"""The value of ``kafka_consumergroup_group_state`` is the position in here, as lag exporters have it."""
+"""The value of ``kafka_consumergroup_group_state`` is an index into this, as in the lag exporters."""
 
 _EXPORTER: Final = "kafka_consumergroup_"
 _LAG_EXPORTER: Final = "kafka_consumergroup_group_"
@@ -101,7 +101,7 @@ class GroupGauges(Collector):
 
 
 async def group_gauges(node: Node, now: Millis) -> GroupGauges:
-    """Look at the groups; other requests pass meanwhile."""
+    """Read the groups in slices, so that other requests are served in between."""
     ids = node.group_ids()
     found = GroupGauges(left_out=max(0, len(ids) - MOST_GROUPS))
     for number, group_id in enumerate(ids[:MOST_GROUPS], 1):
@@ -118,7 +118,7 @@ def _largest(values: Iterable[int | None]) -> int | None:
 
 
 def _known(name: str, text: str, views: list[GroupView], values: Iterable[float | None]) -> Metric:
-    """Of groups, where a value is known."""
+    """A gauge for the groups whose value is known."""
     samples = [((view.group_id,), value) for view, value in zip(views, values, strict=True) if value is not None]
     return _gauge(name, text, samples, ("group",))
 

@@ -63,7 +63,7 @@ class _Generation:
 
     @property
     def members(self) -> list[str]:
-        """At its beginning."""
+        """The members when the generation began."""
         return list(self.listed) if self.modern else list(dict.fromkeys([*self.joined, *self.listed]))
 
     @property

@@ -30,7 +30,7 @@ class LoggedConsumer:
 
     family: str
     name: str = ""
-    """Which of the consumers of a file it is."""
+    """The key of the consumer within its file."""
     group: str | None = None
     client_id: str | None = None
     instance: str | None = None
