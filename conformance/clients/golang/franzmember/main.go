@@ -55,8 +55,8 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	for ctx.Err() == nil {
-		turn, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
-		fetches := client.PollFetches(turn)
+		pollCtx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+		fetches := client.PollFetches(pollCtx)
 		cancel()
 		select {
 		case length := <-sleeps:
