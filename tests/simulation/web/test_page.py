@@ -120,6 +120,8 @@ def test_the_keyboard_moves_through_time(opened: Opened) -> None:
     assert opened.value("[laboratory.view.from, laboratory.view.to]") == [0, 60_000]
     opened.press("+")
     assert opened.value("laboratory.view.to - laboratory.view.from") == 30_000
+    # Slow enough that the run does not end before the second key.
+    opened.value("laboratory.player.speed = 1")
     opened.press(" ")
     opened.wait_for("laboratory.player.at > 0")
     opened.press(" ")
