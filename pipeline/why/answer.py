@@ -17,7 +17,14 @@ from rejoin.protocol.printable import printable
 
 MOST_LINES: Final = 10
 _INDENT: Final = 9
-_AMPLIFIERS: Final = ("eager-assignor", "unbalanced-assignor", "storm", "idle-members", "could-move", "during-rollouts")
+_AMPLIFIERS: Final = (
+    "eager-assignor",
+    "unbalanced-assignor",
+    "storm",
+    "idle-members",
+    "ready-for-the-consumer-protocol",
+    "during-rollouts",
+)
 """Rules about what makes rebalances cost more, and not about what begins them."""
 _NEAR_MS: Final = 10 * 60_000
 """A rebalance that ended so long before an instant may still be what is asked for."""
