@@ -20,11 +20,10 @@ def with_event(text: str, at: Millis, action: str) -> str:
     scenario_from(text, _WHERE)
     line = f"{{at: {format_duration(at)}, {action}}}"
     found = _events_of(text)
-    if found is None or not found.value:
-        kept = text if found is None else text[: found.start_mark.index] + text[found.end_mark.index :]
-        if found is not None:
-            kept = "\n".join(each for each in kept.split("\n") if each.strip() != "events:")
-        changed = f"{kept.rstrip()}\nevents:\n  - {line}\n"
+    if found is None:
+        changed = f"{text.rstrip()}\nevents:\n  - {line}\n"
+    elif not found.value:
+        changed = f"{text[: found.start_mark.index]}[{line}]{text[found.end_mark.index :]}"
     elif found.flow_style:
         end = found.end_mark.index - 1
         changed = f"{text[:end].rstrip().rstrip(',')}, {line}{text[end:]}"

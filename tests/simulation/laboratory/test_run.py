@@ -160,11 +160,11 @@ def test_an_action_is_one_more_line_and_changes_nothing_before_it() -> None:
     assert [20_000, "app-1", "paused", 28_000, ""] in _rows(after, "lives")
 
 
-@pytest.mark.parametrize(
+EVENTS_BEFORE_AND_AFTER = pytest.mark.parametrize(
     ("events", "expected"),
     [
         ("", "events:\n  - {at: 5s, crash: {who: app-1}}\n"),
-        ("events: []\n", "events:\n  - {at: 5s, crash: {who: app-1}}\n"),
+        ("events: []\n", "events: [{at: 5s, crash: {who: app-1}}]\n"),
         (
             "events: [{at: 1s, crash: {who: app-2}}]\n",
             "events: [{at: 1s, crash: {who: app-2}}, {at: 5s, crash: {who: app-1}}]\n",
@@ -176,6 +176,15 @@ def test_an_action_is_one_more_line_and_changes_nothing_before_it() -> None:
     ],
     ids=["none", "empty", "flow", "block"],
 )
+
+
+@EVENTS_BEFORE_AND_AFTER
+def test_an_action_leaves_other_keys_of_that_name(events: str, expected: str) -> None:
+    named = SCENARIO[: SCENARIO.index("events:")].replace("topics:\n", "topics:\n  events:\n    partitions: 1\n")
+    assert with_event(named + events, 5_000, "crash: {who: app-1}") == named + expected
+
+
+@EVENTS_BEFORE_AND_AFTER
 def test_an_action_keeps_the_style_of_the_list(events: str, expected: str) -> None:
     head = SCENARIO[: SCENARIO.index("events:")]
     assert with_event(head + events, 5_000, "crash: {who: app-1}") == head + expected
