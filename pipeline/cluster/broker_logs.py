@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -33,11 +34,26 @@ class LogTail:
 
     def read_on(self) -> list[Statement]:
         """The statements of the whole lines that have come since. Raises OSError."""
-        with self._path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            if self._inode not in (None, status.st_ino) or status.st_size < self._position:
-                self._position = 0
-            self._inode = status.st_ino
+        status = os.stat(self._path)
+        found: list[Statement] = []
+        if self._inode not in (None, status.st_ino):
+            found += self._rest_of_rotated()
+            self._position = 0
+        elif status.st_size < self._position:
+            self._position = 0
+        self._inode = status.st_ino
+        return found + self._read(self._path)
+
+    def _rest_of_rotated(self) -> list[Statement]:
+        """What came into the file that has another name by now, before it got that name."""
+        for each in self._path.parent.iterdir():
+            with suppress(OSError):
+                if each.stat().st_ino == self._inode and each.stat().st_size > self._position:
+                    return self._read(each)
+        return []
+
+    def _read(self, path: Path) -> list[Statement]:
+        with path.open("rb") as file:
             file.seek(self._position)
             data = file.read(_AT_ONCE_BYTES)
         whole = data[: data.rfind(b"\n") + 1]

@@ -144,6 +144,24 @@ async def test_logs_say_why_and_who(tmp_path: Path) -> None:
     assert [each["cause"] for each in follower.story("orders-app").rebalances] == ["leave"]
 
 
+def test_a_log_is_read_to_its_end_when_it_is_rotated(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    lines = SERVER_LOG.splitlines(keepends=True)
+    log.write_text(lines[0])
+    tails = LogTails([log])
+    assert tails.read_on() == []
+    with log.open("a") as file:
+        file.writelines(lines[1:3])
+    log.rename(tmp_path / "server.log.1")
+    log.write_text("".join(lines[3:]))
+    assert tails.read_on() == []
+    whole = tmp_path / "whole.log"
+    whole.write_text(SERVER_LOG)
+    once = LogTails([whole])
+    once.read_on()
+    assert [row["kind"] for row in tails.events("orders-app")] == [row["kind"] for row in once.events("orders-app")]
+
+
 def test_a_log_that_is_not_there_for_a_while(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     assert LogTails([log]).read_on() == [f"{log}: No such file or directory; it is read again"]
