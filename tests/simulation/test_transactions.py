@@ -18,7 +18,7 @@ from rejoin.coordinator.core.offsets.store import GroupOffsets
 from rejoin.coordinator.core.partitions import producer_state
 from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager
 from rejoin.coordinator.core.transactions import shard
-from rejoin.coordinator.core.transactions.apis.write_markers import WriteTxnMarkersRequests
+from rejoin.coordinator.core.transactions.marker_writer import MarkerWriter
 from rejoin.coordinator.core.transactions.markers import TransactionMarkers
 from rejoin.coordinator.core.transactions.metadata import TransactionMetadata
 from rejoin.protocol.errors import ErrorCode
@@ -339,12 +339,12 @@ def an_abort_is_a_commit_for_records(patch: pytest.MonkeyPatch) -> None:
 
 
 def _end_otherwise(patch: pytest.MonkeyPatch, method: str, *, commits: bool) -> None:
-    right = getattr(WriteTxnMarkersRequests, method)
+    right = getattr(MarkerWriter, method)
 
-    def wrong(self: Any, partition: Any, marker: Any, pending: Any) -> None:
-        right(self, partition, marker.model_copy(update={"transaction_result": commits}), pending)
+    def wrong(self: Any, partition: Any, marker: Any, on_end: Any) -> None:
+        right(self, partition, marker._replace(commits=commits), on_end)
 
-    patch.setattr(WriteTxnMarkersRequests, method, wrong)
+    patch.setattr(MarkerWriter, method, wrong)
 
 
 MUTATIONS: list[tuple[Callable[[pytest.MonkeyPatch], None], str, int]] = [
