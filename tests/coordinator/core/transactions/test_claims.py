@@ -1,6 +1,6 @@
-"""What articles say of idempotence and transactions, each with what happens.
+"""Common claims about idempotence and transactions, each with what happens.
 
-The docstring of a test is the statement, as docs/transactions.md has it beside what is true of it.
+The docstring of a test is the claim, in our words, as docs/transactions.md has it beside what is true of it.
 """
 
 from __future__ import annotations
