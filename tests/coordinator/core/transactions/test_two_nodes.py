@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from rejoin.coordinator.core.inputs import Broker, ClusterSeen
+from rejoin.coordinator.core.inputs import Broker, ClusterSeen, Context, Token
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest
+from rejoin.protocol.messages.transactions.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.types import TopicIdPartition, TopicPartition
 from rejoin.transcript.driver import HeldLogs
@@ -84,6 +90,40 @@ def test_markers_are_sent_again_until_their_leader_is_back(pair: Pair) -> None:
     pair.coordinator.elapse(1_000)
     assert there.described().transaction_state == "CompleteCommit"
     assert fetch(pair.records).last_stable_offset == 2
+
+
+def test_a_fenced_coordinator_sends_no_further_markers(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    there, here = Producer(pair.coordinator), Producer(pair.records)
+    there.init()
+    here.use(there.producer_id, there.epoch)
+    here.produce()
+    pair.records.ask(marker_of_a_later_coordinator(there), 2)
+    sent: list[WriteTxnMarkersRequest] = []
+    receive = pair.records.request
+
+    def request(token: Token, request: Request, context: Context) -> None:
+        if isinstance(request, WriteTxnMarkersRequest):
+            sent.append(request)
+        receive(token, request, context)
+
+    monkeypatch.setattr(pair.records, "request", request)
+    assert there.end() is ErrorCode.NONE
+    pair.coordinator.elapse(2 * there.timeout_ms)
+    assert len(sent) == 1
+    assert there.described().transaction_state == "PrepareCommit"
+    assert len(markers(bytes(fetch(pair.records).records))) == 1, "that of the later coordinator"
+
+
+def marker_of_a_later_coordinator(producer: Producer) -> WriteTxnMarkersRequest:
+    marker = WritableTxnMarker(
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch + 1,
+        transaction_result=True,
+        topics=(WritableTxnMarkerTopic(name=TOPIC, partition_indexes=(0,)),),
+        coordinator_epoch=1_000,
+        transaction_version=2,
+    )
+    return WriteTxnMarkersRequest(markers=(marker,))
 
 
 def test_a_coordinator_that_cannot_be_reached_is_worth_a_retry(pair: Pair) -> None:
