@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,11 @@ def test_the_journal_has_the_counts_of_readers(modes: Summary, journal: Path) ->
 
 # --- findings that others have published
 
+one_process = pytest.mark.xdist_group("findings")
+"""Each finding is played once."""
 
+
+@cache
 def finding(name: str, *changes: tuple[str, str]) -> Summary:
     """A scenario of the gallery, or what becomes of it with other settings."""
     text = (GALLERY / f"{name}.yaml").read_text()
@@ -132,6 +137,7 @@ def counts(summary: Summary, reader: str = "ledger") -> tuple[int, int, int]:
     return found.went_in, found.read, found.twice
 
 
+@one_process
 def test_a_delayed_commit_ends_a_later_transaction_before_version_2() -> None:
     name = "delayed_end_of_a_transaction"
     before = finding(name)
@@ -142,6 +148,7 @@ def test_a_delayed_commit_ends_a_later_transaction_before_version_2() -> None:
     assert now.transactions["pay"].fenced == 0
 
 
+@one_process
 def test_a_hanging_transaction_stops_readers_of_committed_records() -> None:
     name = "hanging_transaction"
     hangs = finding(name)
@@ -154,6 +161,7 @@ def test_a_hanging_transaction_stops_readers_of_committed_records() -> None:
     assert counts(version_2) == (240, 240, 0)
 
 
+@one_process
 def test_a_zombie_with_the_same_transactional_id_is_fenced() -> None:
     name = "zombie_with_the_same_transactional_id"
     fenced = finding(name)
@@ -162,6 +170,7 @@ def test_a_zombie_with_the_same_transactional_id_is_fenced() -> None:
     assert counts(finding(name, ("commit: transaction", "commit: after"))) == (300, 304, 4)
 
 
+@one_process
 def test_records_of_aborted_transactions_are_read_by_default() -> None:
     summary = finding("aborted_records_are_read")
     assert summary.transactions["pay"].aborted == 15
@@ -170,6 +179,7 @@ def test_records_of_aborted_transactions_are_read_by_default() -> None:
     assert summary.readers["dashboard"].aborted == 73
 
 
+@one_process
 def test_who_fences_a_process_that_goes_on_after_its_partitions_have_moved() -> None:
     summary = finding("transactional_id_per_process_or_partition")
     assert counts(summary, "reads-process") == (720, 812, 92)
@@ -178,6 +188,7 @@ def test_who_fences_a_process_that_goes_on_after_its_partitions_have_moved() -> 
     assert started == {"process": 2, "partition": 8, "generation": 2}
 
 
+@one_process
 def test_a_timeout_shorter_than_the_backlog_of_a_rebalance_stops_half_of_a_group() -> None:
     summary = finding("transaction_timeout_shorter_than_a_rebalance")
     assert counts(summary, "reads-short") == (800, 251, 0)
@@ -187,11 +198,79 @@ def test_a_timeout_shorter_than_the_backlog_of_a_rebalance_stops_half_of_a_group
     assert summary.transactions["long"].handled_again == 0
 
 
+@one_process
 def test_what_a_handler_does_outside_kafka_is_done_more_than_once() -> None:
     summary = finding("exactly_once_ends_at_the_broker")
     assert counts(summary) == (640, 640, 0)
     assert summary.transactions["pay"].handled == 659
     assert summary.transactions["pay"].handled_again == 19
+
+
+SOURCES = {
+    "delayed_end_of_a_transaction": ("KIP-890",),
+    "hanging_transaction": ("KIP-890", "KAFKA-14402"),
+    "zombie_with_the_same_transactional_id": ("KIP-98",),
+    "aborted_records_are_read": ("KIP-98",),
+    "transactional_id_per_process_or_partition": ("KIP-447",),
+    "transaction_timeout_shorter_than_a_rebalance": ("KIP-98", "KIP-447"),
+    "exactly_once_ends_at_the_broker": ("KIP-98",),
+}
+"""The findings, and where each was described."""
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_the_answer_of_a_finding_names_where_it_was_described(name: str) -> None:
+    described = read_scenario(GALLERY / f"{name}.yaml").answer.partition("Described ")[2].partition(";")[0]
+    assert tuple(re.findall(r"KIP-\d+|KAFKA-\d+", described)) == SOURCES[name]
+
+
+@one_process
+def test_the_table_of_findings_has_these_numbers(request: pytest.FixtureRequest) -> None:
+    rows = [(f"`{name}` ({', '.join(SOURCES[name])})", *cells) for name, cells in rows_of_findings().items()]
+    head = ("scenario", "what happens", "what ends it")
+    rewrite = request.config.getoption("--rewrite")
+    check_table(ROOT / "docs" / "laboratory.md", "### Findings of others", rows_of(head, rows), rewrite=rewrite)
+
+
+@one_process
+@pytest.mark.parametrize("name", SOURCES)
+def test_the_answer_of_a_finding_has_the_numbers_of_the_table(name: str) -> None:
+    answer = read_scenario(GALLERY / f"{name}.yaml").answer
+    happens, _ = rows_of_findings()[name]
+    assert set(re.findall(r"\d+", happens)) <= set(re.findall(r"\d+", answer))
+
+
+def rows_of_findings() -> dict[str, tuple[str, str]]:
+    """What happens in each finding, and what ends it."""
+    found = {name: finding(name) for name in SOURCES}
+    late, hangs, _, aborted, ids, timeout, mails = found.values()
+    zombie = finding("zombie_with_the_same_transactional_id", ("commit: transaction", "commit: after"))
+    (went_in, _, twice), (_, came_out, _) = counts(ids, "reads-process"), counts(timeout, "reads-short")
+    by_partition, by_process = (ids.transactions[each].initialised for each in ("partition", "process"))
+    happens = (
+        "a late EndTxn commits part of the next transaction: "
+        f"{counts(late)[2]} of {counts(late)[0]} records come out twice",
+        "a late Produce opens a transaction that has no coordinator: "
+        f"{hangs.readers['ledger'].unread} of {counts(hangs)[0]} records stay unread",
+        f"with the id the zombie is fenced; without it {counts(zombie)[1]} records come out for {counts(zombie)[0]}",
+        f"{aborted.readers['dashboard'].aborted} records of aborted transactions are read, "
+        f"for {counts(aborted)[0]} that went in",
+        f"an id for each process fences no zombie: {twice} of {went_in} records twice; "
+        f"an id for each partition starts {by_partition} producers instead of {by_process}",
+        f"the backlog of a rebalance never fits into a transaction: {came_out} of {counts(timeout, 'reads-short')[0]} "
+        "records come out",
+        f"{counts(mails)[1]} records come out once, and {mails.transactions['pay'].handled} e-mails were sent",
+    )
+    ends = (
+        "`transaction.version` 2",
+        "`transaction.partition.verification.enable`, or `transaction.version` 2",
+        "the same `transactional.id` after a restart",
+        "`isolation.level=read_committed`",
+        "the consumer's group metadata in `sendOffsetsToTransaction`",
+        "a longer `transaction.timeout.ms`, or a lower `max.poll.records`",
+        "ids that the e-mail service knows, or sending from what is committed",
+    )
+    return dict(zip(SOURCES, zip(happens, ends, strict=True), strict=True))
 
 
 SMALL = """horizon: 1m
