@@ -79,6 +79,41 @@ def test_a_row_has_what_the_simulation_counted(tmp_path: Path) -> None:
     assert row["groups"][0]["group_id"] == "app"
 
 
+TRANSFORM = """
+scenario:
+  horizon: 1m
+  topics:
+    orders: {partitions: 2, records_per_second: 5, until: 40s}
+    payments: {partitions: 1}
+  groups:
+    pay:
+      topics: orders
+      consumers: 2
+      processing: 150ms
+      session_timeout: 6s
+      transform: {to: payments}
+  readers:
+    ledger: {topics: payments}
+  events:
+    - {at: 20300ms, crash: {who: pay-1, down: 1s}}
+parameters:
+  commit: [before, after]
+"""
+
+
+def test_a_row_has_what_a_reader_of_transformed_records_missed_and_got_twice(tmp_path: Path) -> None:
+    of_transforms = grid_from(TRANSFORM)
+    swept(of_transforms, tmp_path)
+    read = [play(point.scenario, 1)[1].readers["ledger"] for point in of_transforms.points]
+    assert [(row["out_twice"], row["out_lost"]) for row in rows_of(tmp_path)] == [
+        (found.twice, found.lost) for found in read
+    ]
+    before, after = read
+    assert before.twice == after.lost == 0
+    assert before.lost > 0
+    assert after.twice > 0
+
+
 COUNTED = ("started", "completed", "rebalancing_ms", "moved", "stopped_ms", "unowned_ms", "processed", "twice", "lost")
 
 
