@@ -17,7 +17,7 @@ from tests.pipeline.quick import INTERPRETED, JVM
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with tests that need Spark are run by two processes of a parallel run, whose JVMs get warm.
 
-    Reports and findings go together: they share the report on the gallery.
+    Reports, findings and answers go together: they share the report on the gallery.
     """
     folder = Path(__file__).parent
     here = [item for item in items if item.path.is_relative_to(folder)]
@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in here:
         group = item.path.stem
         if item.path in on_spark:
-            is_report = item.path.relative_to(folder).parts[0] in {"findings", "report"}
+            is_report = item.path.relative_to(folder).parts[0] in {"findings", "report", "why"}
             group = "spark reports" if is_report else "spark"
         item.add_marker(pytest.mark.xdist_group(group))
 
