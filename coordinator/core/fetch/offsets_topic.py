@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, Final, TypeAlias
+from typing import Final
 
-from rejoin.coordinator.core.groups.classic.group import ClassicGroup
+from rejoin.coordinator.core.groups.group import TimedRecord
 from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.inputs import Millis
@@ -24,7 +24,7 @@ from rejoin.coordinator.core.partitions.log import AbortedTxn, PartitionLog
 from rejoin.coordinator.core.partitions.topic_config import TopicConfig
 from rejoin.coordinator.core.runtime.shard import Shard, ShardState
 from rejoin.coordinator.core.step_context import StepContext
-from rejoin.protocol.records.consumer_offsets import group_record, offset_record, offsets_partition
+from rejoin.protocol.records.consumer_offsets import offset_record, offsets_partition
 from rejoin.protocol.records.keyed import KeyedRecord, Record, TransactionMarker
 from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.wire.keyed_records import key_bytes, value_bytes
@@ -50,8 +50,6 @@ SNAPSHOT_BATCH: Final = 100
 LEAST_TO_COMPACT: Final = 1 << 18
 COMPACTED: Final = TopicConfig(cleanup_policy=("compact",))
 
-Timed: TypeAlias = tuple[Millis, KeyedRecord[Any, Any]]
-
 
 @dataclass(slots=True)
 class _OffsetsLog:
@@ -76,7 +74,7 @@ class _OffsetsLog:
         if self.log.size >= self.compact_at:
             self._compact(now)
 
-    def snapshot(self, records: list[Timed], end_offset: int) -> None:
+    def snapshot(self, records: list[TimedRecord], end_offset: int) -> None:
         """Begin with records that are there, so that the log ends where the partition does."""
         self.log.end_offset = max(0, end_offset - len(records))
         for start in range(0, len(records), SNAPSHOT_BATCH):
@@ -88,7 +86,7 @@ class _OffsetsLog:
         self.log.stored_up_to(self.log.end_offset)
         self.log.first_unstable_offset = min(self.open.values(), default=None)
 
-    def _add(self, records: list[Timed], producer_id: int) -> None:
+    def _add(self, records: list[TimedRecord], producer_id: int) -> None:
         first = records[0][0]
         wanted = [
             DefaultRecord(index, timestamp - first, key_bytes(record), value_bytes(record))
@@ -167,7 +165,7 @@ class OffsetsTopic:
 
     def _begin(self, shard: Shard[GroupsShard]) -> _OffsetsLog:
         begun = _OffsetsLog(shard.epoch)
-        records = sorted(_records(shard.machine, self._ctx.now), key=lambda each: each[0])
+        records = sorted(_records(shard.machine), key=lambda each: each[0])
         begun.log.start_epoch(shard.epoch, 0)
         begun.snapshot(records, shard.end_offset)
         return begun
@@ -189,13 +187,9 @@ class OffsetsTopic:
             self.on_progress(partition)
 
 
-def _records(machine: GroupsShard, now: Millis) -> Iterator[Timed]:
+def _records(machine: GroupsShard) -> Iterator[TimedRecord]:
     """The records of the groups and offsets of a shard, each with its time."""
-    for group in machine.groups.values():
-        # A group that has only offsets is not in the log itself.
-        if isinstance(group, ClassicGroup) and group.persisted and group.generation:
-            value = group.metadata()
-            yield max(value.current_state_timestamp, 0) or now, group_record(group.group_id, value)
+    yield from machine.group_records()
     for group_id, offsets in machine.offsets.items():
         for partition, stored in offsets.stored.items():
             yield stored.commit_timestamp, offset_record(group_id, *partition, stored)

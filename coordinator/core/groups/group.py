@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from rejoin.coordinator.core.inputs import Context, Millis, Token
 from rejoin.coordinator.core.runtime.appends import AppendCompletion
@@ -21,11 +21,14 @@ from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 from rejoin.protocol.records.consumer_offsets import OffsetCommitValue
-from rejoin.protocol.records.keyed import Record
+from rejoin.protocol.records.keyed import KeyedRecord, Record
 from rejoin.protocol.types import TopicPartition
 
 RetentionStart: TypeAlias = Callable[[OffsetCommitValue], Millis]
 """The instant from which the retention of a committed offset counts."""
+
+TimedRecord: TypeAlias = tuple[Millis, KeyedRecord[Any, Any]]
+"""A record and when it was written."""
 
 
 class Committer(NamedTuple):
@@ -146,6 +149,10 @@ class GroupKind(ABC, Generic[G]):
     @abstractmethod
     def delete(self, group: G, records: tuple[Record, ...], completion: AppendCompletion) -> None:
         """Take a group out, and write these records and tombstones for it."""
+
+    @abstractmethod
+    def records(self, group: G) -> list[TimedRecord]:
+        """The records that stand for this group in a compacted log; a group that has only offsets has none."""
 
     @abstractmethod
     def deleted(self, group: G) -> None:

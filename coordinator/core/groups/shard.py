@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rejoin.coordinator.core.groups.classic.group import CLASSIC, ClassicGroup
 from rejoin.coordinator.core.groups.classic.groups import ClassicGroups
 from rejoin.coordinator.core.groups.classic.member import ParkedJoin
 from rejoin.coordinator.core.groups.classic.responses import join_refused
-from rejoin.coordinator.core.groups.group import Group, GroupKind
+from rejoin.coordinator.core.groups.group import Group, GroupKind, TimedRecord
 from rejoin.coordinator.core.groups.loading import Replay
 from rejoin.coordinator.core.groups.statistics import StatisticsStore
 from rejoin.coordinator.core.groups.timers import GroupTimer
@@ -76,6 +77,24 @@ class GroupsShard(StateMachine):
     def has_consumer_groups(self) -> bool:
         """Whether there ever was one."""
         return self._consumer is not None
+
+    def group_records(self) -> list[TimedRecord]:
+        """The records that stand for the groups in a compacted log, without what is in flight of consumer groups."""
+        records: list[TimedRecord] = []
+
+        def read(group_id: str) -> None:
+            group = self.groups.get(group_id)
+            if group is not None:
+                records.extend(self.kind_of(group).records(group))
+
+        in_flight = self._consumer.writes.groups_in_flight if self._consumer is not None else []
+        for group_id in dict.fromkeys((*self.groups, *in_flight)):
+            # A group on its way back to the classic protocol is read as it is: to undo that would answer its members.
+            if group_id in in_flight and self.classic_group(group_id) is None:
+                self.consumer.writes.committed(group_id, partial(read, group_id))
+            else:
+                read(group_id)
+        return records
 
     def classic_group(self, group_id: str) -> ClassicGroup | None:
         """A group, if it is there and of this kind."""

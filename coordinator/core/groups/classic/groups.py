@@ -14,7 +14,7 @@ from rejoin.coordinator.core.groups.classic.member_requests import MemberRequest
 from rejoin.coordinator.core.groups.classic.rebalance import Rebalancer
 from rejoin.coordinator.core.groups.classic.responses import join_refused, sync_refused
 from rejoin.coordinator.core.groups.classic.state import DEAD, PREPARING_REBALANCE, STABLE
-from rejoin.coordinator.core.groups.group import Group, GroupKind
+from rejoin.coordinator.core.groups.group import Group, GroupKind, TimedRecord
 from rejoin.coordinator.core.groups.statistics import StatisticsStore
 from rejoin.coordinator.core.groups.timers import GroupTimer
 from rejoin.coordinator.core.inputs import Context, Token
@@ -127,6 +127,12 @@ class ClassicGroups(GroupKind[ClassicGroup]):
     def delete(self, group: ClassicGroup, records: tuple[Record, ...], completion: AppendCompletion) -> None:
         del self._groups[group.group_id]
         self._log.append((*records, group_record(group.group_id, None)), completion)
+
+    def records(self, group: ClassicGroup) -> list[TimedRecord]:
+        if not group.persisted or not group.generation:
+            return []
+        value = group.metadata()
+        return [(max(value.current_state_timestamp, 0) or self._ctx.now, group_record(group.group_id, value))]
 
     def deleted(self, group: ClassicGroup) -> None:
         self._members.enter(group, DEAD)

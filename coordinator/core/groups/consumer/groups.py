@@ -19,11 +19,11 @@ from rejoin.coordinator.core.groups.consumer.migration import Migration
 from rejoin.coordinator.core.groups.consumer.model.changes import Changes, Writes
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
-from rejoin.coordinator.core.groups.consumer.model.records import group_tombstones
+from rejoin.coordinator.core.groups.consumer.model.records import group_records, group_tombstones
 from rejoin.coordinator.core.groups.consumer.model.replay import ConsumerReplay
 from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER, ConsumerGroupState, ConsumerMemberState
 from rejoin.coordinator.core.groups.consumer.progress import GroupProgress
-from rejoin.coordinator.core.groups.group import Group, GroupKind
+from rejoin.coordinator.core.groups.group import Group, GroupKind, TimedRecord
 from rejoin.coordinator.core.groups.quiet_session import QuietSession
 from rejoin.coordinator.core.groups.timers import GroupTimer
 from rejoin.coordinator.core.inputs import Context, Millis, RegexesResolved, Token
@@ -238,6 +238,9 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
         changes = self.writes.begin()
         changes.write(*records, *group_tombstones(group))
         self.writes.append(group.group_id, changes, completion)
+
+    def records(self, group: ConsumerGroup) -> list[TimedRecord]:
+        return [(self._ctx.now, record) for record in group_records(group)]
 
     def deleted(self, group: ConsumerGroup) -> None:
         if group.group_id not in self._groups:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from rejoin.coordinator.core.fetch.offsets_topic import LEAST_TO_COMPACT
+from rejoin.coordinator.storage.compaction import compacted
+from rejoin.protocol.embedded.consumer_protocol import Subscription, encode_subscription
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic
 from rejoin.protocol.messages.offsets.offset_commit import (
@@ -26,13 +28,17 @@ from rejoin.protocol.messages.records.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, OFFSETS_TOPIC_ID
+from rejoin.protocol.records.keyed import KeyedRecord
 from rejoin.protocol.types import ZERO_UUID
+from rejoin.protocol.wire.keyed_records import key_bytes, value_bytes
 from rejoin.protocol.wire.record_batch import crc_of, parse_header
 from rejoin.protocol.wire.records import read_batch
 from rejoin.transcript.driver import START
-from tests.coordinator.core.driver import GROUP, TOPIC, DrivenNode, commit, join
+from tests.coordinator.core.driver import GROUP, PARTITION, TOPIC, DrivenNode, commit, join
 from tests.coordinator.core.fetch.test_fetch import MEBIBYTE, fetch, only
 from tests.coordinator.core.fetch.test_synthetic import batches
+from tests.coordinator.core.groups.consumer_node import ORDERS, ConsumerNode
+from tests.coordinator.core.groups.test_consumer_writes import heartbeat
 
 
 class Reader:
@@ -188,6 +194,68 @@ def test_a_log_that_was_never_read_begins_with_what_is_there() -> None:
     assert (found.log_start_offset, found.high_watermark, found.records) == (0, 7, b"")
     refused = only(driven.ask(fetch(8, name=OFFSETS_TOPIC, max_wait_ms=0), 12))
     assert refused.error_code is ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def live_records(driven: DrivenNode) -> list[tuple[bytes, bytes | None]]:
+    """What is left of the log of partition 0 after compaction, in Kafka's binary format."""
+    left = [record for record in compacted(driven.logs.of(PARTITION).records) if isinstance(record, KeyedRecord)]
+    return sorted((key_bytes(record), value_bytes(record)) for record in left)
+
+
+def first_read(driven: DrivenNode) -> list[tuple[bytes, bytes | None]]:
+    """The records of partition 0 for a consumer that is the first to read it since it was elected."""
+    found = [record for batch in log(driven) for record in read_batch(batch)]
+    return sorted((record.key or b"", record.value) for record in found)
+
+
+def key_types(records: list[tuple[bytes, bytes | None]]) -> set[int]:
+    return {int.from_bytes(key[:2], "big") for key, _ in records}
+
+
+CONSUMER_GROUP_KEYS: Final = {3, 5, 6, 7, 8, 16}
+
+
+def test_a_consumer_group_is_read_as_it_is_in_the_log() -> None:
+    node = ConsumerNode()
+    node.heartbeat("a", 0)
+    node.heartbeat("b", 0, subscribed_topic_names=None, subscribed_topic_regex="ord.*")
+    node.heartbeat("static", 0, instance_id="i")
+    records = first_read(node)
+    assert records == live_records(node)
+    assert key_types(records) == CONSUMER_GROUP_KEYS
+
+
+def test_a_consumer_group_is_read_in_the_middle_of_a_reconciliation() -> None:
+    node = ConsumerNode()
+    epoch = node.heartbeat("a", 0).member_epoch
+    node.heartbeat("b", 0)
+    node.heartbeat("a", epoch, 0, 1, 2, 3)
+    states = {member.current.state.name for member in node.shard().consumer.group(GROUP).members.values()}
+    assert states == {"UNREVOKED_PARTITIONS", "UNRELEASED_PARTITIONS"}
+    assert first_read(node) == live_records(node)
+
+
+def test_what_is_in_flight_of_a_consumer_group_comes_when_it_is_stored() -> None:
+    node = ConsumerNode()
+    node.heartbeat("a", 0)
+    node.logs.holds_appends = True
+    node.send(heartbeat("b"), 1)
+    before = live_records(node)
+    assert first_read(node) == before
+    node.logs.end_append()
+    last = {record.key: record.value for batch in log(node) for record in read_batch(batch)}
+    assert sorted((key or b"", value) for key, value in last.items()) == live_records(node)
+    assert live_records(node) != before
+
+
+def test_a_classic_group_whose_upgrade_is_in_flight_is_read_as_a_classic_one() -> None:
+    node = ConsumerNode(group_consumer_migration_policy="bidirectional")
+    node.classic_members(1, (b"",), encode_subscription(Subscription((ORDERS,))))
+    node.logs.holds_appends = True
+    node.send(heartbeat("b"), 1)
+    assert key_types(first_read(node)) == {2}
+    node.logs.end_append(ErrorCode.NOT_ENOUGH_REPLICAS)
+    assert key_types(first_read(node)) == {2}
 
 
 def test_a_reader_waits_for_the_next_commit() -> None:

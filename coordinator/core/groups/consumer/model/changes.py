@@ -106,6 +106,11 @@ class Writes:
         """Whether anything of a group is in flight."""
         return group_id in self._in_flight
 
+    @property
+    def groups_in_flight(self) -> list[str]:
+        """The groups of which anything is in flight."""
+        return list(self._in_flight)
+
     def commit(self, group_id: str, changes: Changes, on_written: OnWritten) -> None:
         """Write a change; one without records waits for those before it that are in flight."""
         changes.finish()

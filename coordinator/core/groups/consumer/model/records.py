@@ -10,6 +10,9 @@ from itertools import zip_longest
 
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import (
+    NEW_ASSIGNMENT,
+    NEW_METADATA,
+    RELEASED,
     ClassicMetadata,
     ConsumerMemberMetadata,
     CurrentAssignment,
@@ -17,7 +20,7 @@ from rejoin.coordinator.core.groups.consumer.model.member import (
     Partitions,
     SupportedProtocol,
 )
-from rejoin.coordinator.core.groups.consumer.model.state import ConsumerMemberState
+from rejoin.coordinator.core.groups.consumer.model.state import FIRST_EPOCH, ConsumerMemberState
 from rejoin.coordinator.core.groups.consumer.model.subscriptions import ResolvedRegex
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.protocol.java import utf16_sorted
@@ -126,6 +129,29 @@ def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> Consumer
         topics=tuple(utf16_sorted(resolved.topics)), version=resolved.version, timestamp=resolved.resolved_at
     )
     return stored.regular_expression_record(group_id, regex, value)
+
+
+def group_records(group: ConsumerGroup) -> list[ConsumerGroupRecord]:
+    """Everything that a group has in the log, but for what Kafka 4.0 wrote of its topics, which is not kept."""
+    group_id, members = group.group_id, group.members.values()
+    records: list[ConsumerGroupRecord] = []
+    # A compacted log may have one record of a member and not yet the other.
+    records += [
+        metadata_record(group_id, each.member_id, each.metadata)
+        for each in members
+        if each.metadata is not NEW_METADATA
+    ]
+    records += [regex_record(group_id, regex, found) for regex, found in group.subscriptions.resolved.items()]
+    records.append(epoch_record(group_id, group.epoch, group.metadata_hash))
+    records += [target_record(group_id, member_id, target) for member_id, target in group.targets.items()]
+    if group.targets or group.assignment_epoch > FIRST_EPOCH:
+        records.append(target_epoch_record(group_id, group.assignment_epoch, group.assignment_at))
+    records += [
+        current_record(group_id, each.member_id, each.current)
+        for each in members
+        if each.current is not NEW_ASSIGNMENT and each.current is not RELEASED
+    ]
+    return records
 
 
 def member_tombstones(group_id: str, member_ids: Iterable[str]) -> list[ConsumerGroupRecord]:
