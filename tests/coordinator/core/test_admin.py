@@ -13,6 +13,7 @@ from rejoin.protocol.messages.groups.describe_groups import DescribeGroupsReques
 from rejoin.protocol.messages.groups.list_groups import ListGroupsRequest
 from rejoin.protocol.registry import APIS
 from tests.coordinator.core.driver import GROUP, DrivenNode, commit, join
+from tests.coordinator.core.groups.consumer_node import ConsumerNode
 
 
 def listed(driven: DrivenNode, states: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> list[str]:
@@ -67,6 +68,31 @@ def test_a_list_names_state_and_type(driven: DrivenNode) -> None:
         "PreparingRebalance",
         "classic",
     )
+
+
+@pytest.mark.parametrize(
+    ("states", "types", "groups"),
+    [
+        ((), (), ["g", "h"]),
+        ((), ("Consumer",), ["g"]),
+        ((), ("classic",), ["h"]),
+        (("reconciling",), (), ["g"]),
+        (("Reconciling",), ("classic",), []),
+        (("Stable", "Empty"), (), ["h"]),
+    ],
+)
+def test_consumer_groups_are_listed_by_state_and_type(
+    states: tuple[str, ...], types: tuple[str, ...], groups: list[str]
+) -> None:
+    node = ConsumerNode()
+    node.heartbeat("a", 0)
+    node.heartbeat("b", 0)
+    node.ask(commit(group_id="h"), 9)
+    assert listed(node, states, types) == groups
+    by_state = node.ask(ListGroupsRequest(states_filter=states), 4).groups
+    assert [each.group_id for each in by_state] == listed(node, states)
+    (found,) = node.ask(ListGroupsRequest(states_filter=(), types_filter=("consumer",)), 5).groups
+    assert (found.protocol_type, found.group_state, found.group_type) == ("consumer", "Reconciling", "consumer")
 
 
 def test_who_may_describe_the_cluster_sees_every_group() -> None:
