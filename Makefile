@@ -191,11 +191,13 @@ dashboard: setup
 	$(PIP) install --no-deps --target out/grafana --upgrade grafana-foundation-sdk
 	PYTHONPATH=out/grafana $(RUN) -m conformance.grafana
 
-# Clients in other languages and Kafka's own tools through a life with topics, records and groups; writes docs/clients.md.
-# It wants Java, Maven, Go and Node.js. CLIENTS='franz-go KafkaJS' for some; NODE=data, postgres or 2.8 for other nodes.
+# Clients in other languages and Kafka's own tools through a life with topics, records and groups, and those that speak
+# the consumer protocol through its groups; writes docs/clients.md. It wants Java, Maven, Go and Node.js.
+# CLIENTS='franz-go KafkaJS' for some, without those groups; NODE=data, postgres or 2.8 for other nodes.
 NODE ?= memory
 clients: setup
 	$(RUN) -m conformance.clients --node $(NODE) $(CLIENTS)
+	$(if $(CLIENTS),,$(RUN) -m conformance.clients.consumer_groups)
 
 # The same clients log in by each mechanism, over TLS and without; writes its table of docs/clients.md.
 client-logins: setup
