@@ -198,6 +198,20 @@ async def test_the_page_has_words_for_every_event(node: Harness) -> None:
     assert missing == []
 
 
+@pytest.mark.parametrize(("interval_ms", "state"), [(0, "reconciling"), (15_000, "assigning")])
+async def test_metrics_count_consumer_groups_by_state(serve: Serve, interval_ms: int, state: str) -> None:
+    node = await serve(group_consumer_assignment_interval_ms=interval_ms)
+    await node.topic("orders", 2)
+    for member_id in "ab":
+        joining = {"groupId": "g", "memberId": member_id, "memberEpoch": 0, "rebalanceTimeoutMs": 60_000}
+        subscription = {"subscribedTopicNames": ["orders"], "topicPartitions": []}
+        assert (await node.call("ConsumerGroupHeartbeat", joining | subscription, 1))["errorCode"] == 0
+    samples = _samples((await node.request("GET", "/metrics")).body.decode())
+    names = ("assigning", "reconciling", "stable")
+    counts = {name: samples[f"kafka_coordinator_group_group_metadata_manager_num_groups_{name}"] for name in names}
+    assert counts == dict.fromkeys(names, 0) | {state: 1}
+
+
 async def test_metrics_have_kafkas_names_and_count(node: Harness) -> None:
     await node.topic("orders", 2)
     await node.stable("g")
