@@ -89,8 +89,7 @@ class GroupsShard(StateMachine):
 
         in_flight = self._consumer.writes.groups_in_flight if self._consumer is not None else []
         for group_id in dict.fromkeys((*self.groups, *in_flight)):
-            # A group on its way back to the classic protocol is read as it is: to undo that would answer its members.
-            if group_id in in_flight and self.classic_group(group_id) is None:
+            if group_id in in_flight:
                 self.consumer.writes.committed(group_id, partial(read, group_id))
             else:
                 read(group_id)

@@ -221,9 +221,13 @@ class Migration:
 
         def swap() -> Undo:
             self._groups[group.group_id] = classic
-            return lambda: self._swap_back(group, classic)
+            return swap_back
+
+        def swap_back() -> None:
+            self._groups[group.group_id] = group
 
         changes.make(records, swap)
+        changes.on_failed.append(lambda: self._classic.answer_parked(classic, ErrorCode.NOT_COORDINATOR))
         changes.events.append(
             GroupConverted(
                 group_id=group.group_id,
@@ -233,10 +237,6 @@ class Migration:
                 members=list(classic.members),
             )
         )
-
-    def _swap_back(self, group: ConsumerGroup, classic: ClassicGroup) -> None:
-        self._groups[group.group_id] = group
-        self._classic.answer_parked(classic, ErrorCode.NOT_COORDINATOR)
 
     def _classic_group(self, group: ConsumerGroup, leaving: Sequence[str], generation: int) -> ClassicGroup:
         classic = self._classic.new_group(group.group_id)

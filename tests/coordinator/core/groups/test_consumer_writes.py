@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
+from rejoin.protocol.embedded.consumer_protocol import Subscription, encode_partitions, encode_subscription
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.consumer_group_describe import ConsumerGroupDescribeRequest
 from rejoin.protocol.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from rejoin.protocol.messages.groups.join_group import JoinGroupRequestProtocol
 from tests.coordinator.core.driver import GROUP, TOPIC, DrivenNode
+from tests.coordinator.core.groups.consumer_node import ORDERS, ConsumerNode
+
+SUBSCRIPTION = encode_subscription(Subscription((ORDERS,)))
 
 
 def heartbeat(member_id: str, epoch: int = 0, **given: Any) -> ConsumerGroupHeartbeatRequest:
@@ -80,3 +85,17 @@ def test_a_group_that_is_loaded_goes_on_in_its_epochs() -> None:
     node.elect()
     assert described(node) == before
     assert node.ask(heartbeat("a", 2), 1).member_epoch == 2
+
+
+def test_what_reads_a_group_on_its_way_back_answers_none_of_its_members() -> None:
+    node = ConsumerNode(group_consumer_migration_policy="bidirectional")
+    classic, _ = node.classic_members(2, (encode_partitions([(ORDERS, 0), (ORDERS, 1)], None, 1), b""), SUBSCRIPTION)
+    node.heartbeat("b", 0)
+    node.logs.holds_appends = True
+    node.send(heartbeat("b", -1), 1)
+    joins = node.send(node.join_request((JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION),), classic), 5)
+    assert len(described(node).members) == 3  # as the log has it
+    assert joins not in node.replies
+    node.logs.end_append(ErrorCode.NOT_ENOUGH_REPLICAS)
+    assert node.replies[joins].error_code is ErrorCode.NOT_COORDINATOR  # type: ignore[attr-defined]
+    assert len(described(node).members) == 3

@@ -30,7 +30,7 @@ class Changes:
 
     __slots__ = (
         *("_deferred", "_replay", "_steps", "_undo"),
-        *("assignor", "cause", "events", "is_stored", "records", "resolves_regexes", "upgraded_from"),
+        *("assignor", "cause", "events", "is_stored", "on_failed", "records", "resolves_regexes", "upgraded_from"),
     )
 
     def __init__(self, replay: ConsumerReplay) -> None:
@@ -50,6 +50,8 @@ class Changes:
         self.upgraded_from: int | None = None
         """The generation of a classic group that becomes a consumer group."""
         self.is_stored = False
+        self.on_failed: list[Callable[[], None]] = []
+        """Called when the records cannot be stored, after they were undone."""
 
     def write(self, *records: Record) -> None:
         """Write records, and make them so."""
@@ -152,6 +154,8 @@ class Writes:
             group.repair()
         if not in_flight:
             del self._in_flight[group_id]
+        for call in changes.on_failed:
+            call()
 
     def committed(self, group_id: str, read: Callable[[], None]) -> None:
         """Read a group as the log has it, without what is in flight."""
