@@ -165,12 +165,12 @@ MAY_IMPORT = {
     "coordinator.control.evidence": ("journal", "transcript", "coordinator.control", "coordinator.config"),
     "coordinator.service": SERVICE,
     # Brokers in one process are made of all that a service is made of.
-    "coordinator.brokers": (
+    "coordinator.in_process_brokers": (
         *SERVICE,
-        "coordinator.brokers",
+        "coordinator.in_process_brokers",
         "coordinator.control",
     ),
-    "coordinator.brokers.links": (),
+    "coordinator.in_process_brokers.links": (),
     # The service knows the control only where it puts it together and where it serves it.
     "coordinator.service.app": (*SERVICE, "coordinator.control"),
     "coordinator.service.http.control": (*SERVICE, "coordinator.control"),
@@ -178,7 +178,7 @@ MAY_IMPORT = {
     "coordinator.commands": (
         "protocol",
         "journal",
-        "coordinator.brokers.cluster",
+        "coordinator.in_process_brokers.cluster",
         "coordinator.commands",
         "coordinator.config",
         "coordinator.service",
@@ -196,7 +196,7 @@ MAY_IMPORT = {
     ),
     "coordinator.testing": (
         "protocol",
-        "coordinator.brokers.cluster",
+        "coordinator.in_process_brokers.cluster",
         "coordinator.testing",
         "coordinator.control",
         "coordinator.core",
@@ -357,16 +357,16 @@ MAY_IMPORT = {
         "protocol.printable",
     ),
     # The one room of the pipeline that speaks Kafka's protocol: it looks at clusters as an admin client.
-    "pipeline.cluster.polling": (
+    "pipeline.live_cluster.polling": (
         *("protocol.types", "client.admin", "client.commands.setting_options", "client.core.errors"),
-        *("client.core.inputs", "client.transports.addresses", "pipeline.cluster"),
+        *("client.core.inputs", "client.transports.addresses", "pipeline.live_cluster"),
     ),
-    "pipeline.cluster": (
-        *("protocol.types", "protocol.printable", "journal.file_lock", "pipeline.cluster", "pipeline.findings"),
+    "pipeline.live_cluster": (
+        *("protocol.types", "protocol.printable", "journal.file_lock", "pipeline.live_cluster", "pipeline.findings"),
         *("pipeline.live.dashboard", "pipeline.reading.broker_logs", "pipeline.schemas", "pipeline.why"),
     ),
     "pipeline.why": (
-        *("protocol.printable", "pipeline.cluster", "pipeline.findings", "pipeline.live.service"),
+        *("protocol.printable", "pipeline.live_cluster", "pipeline.findings", "pipeline.live.service"),
         *("pipeline.reading.plain_rows", "pipeline.schemas", "pipeline.tables.rebalance_events"),
         *("pipeline.tables.rebalances", "pipeline.why"),
     ),

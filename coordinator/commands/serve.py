@@ -39,7 +39,7 @@ from rejoin.protocol.brokers.listener_address import HIGHEST_PORT
 from rejoin.protocol.units import size_bytes
 
 if TYPE_CHECKING:
-    from rejoin.coordinator.brokers.cluster import BrokerCluster
+    from rejoin.coordinator.in_process_brokers.cluster import BrokerCluster
 
 _SETTLED_SECONDS: Final = 1.0
 
@@ -210,7 +210,7 @@ async def _serve_until(done: asyncio.Event, options: Options, given: ServeOption
 
 def _cluster(options: Options, brokers: int) -> BrokerCluster:
     # Imported here: most processes are one node.
-    from rejoin.coordinator.brokers.cluster import BrokerCluster  # noqa: PLC0415
+    from rejoin.coordinator.in_process_brokers.cluster import BrokerCluster  # noqa: PLC0415
 
     return BrokerCluster(options, brokers)
 

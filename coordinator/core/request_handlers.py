@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from rejoin.coordinator.core.groups.consumer.descriptions import ConsumerGroupDescriptions
     from rejoin.coordinator.core.offsets.requests import OffsetRequests
     from rejoin.coordinator.core.partitions.delete_records import DeleteRecordsRequests
+    from rejoin.coordinator.core.partitions.describe_producers import ProducerRequests
     from rejoin.coordinator.core.partitions.leader_epochs import LeaderEpochRequests
     from rejoin.coordinator.core.partitions.list_offsets import ListOffsetsRequests
     from rejoin.coordinator.core.partitions.produce import ProduceRequests
     from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager
-    from rejoin.coordinator.core.partitions.producers import ProducerRequests
     from rejoin.coordinator.core.topics.config_requests import ConfigRequests
     from rejoin.coordinator.core.topics.requests import TopicRequests
     from rejoin.coordinator.core.transactions.transactions import Transactions
@@ -180,7 +180,7 @@ class RequestHandlers:
 
     @cached_property
     def producers(self) -> ProducerRequests:
-        from rejoin.coordinator.core.partitions.producers import ProducerRequests
+        from rejoin.coordinator.core.partitions.describe_producers import ProducerRequests
 
         return ProducerRequests(self.ctx, self.cluster_metadata, self.partitions, self.admission, self.peers.ask)
 

@@ -47,8 +47,8 @@ from rejoin.coordinator.service.arrivals import Arrivals
 from rejoin.coordinator.service.clock import Alarm, Clock
 from rejoin.coordinator.service.publisher import Publisher
 from rejoin.coordinator.storage.base import DataLogs, OffsetsLog, StoreProblem
-from rejoin.coordinator.storage.topics.base import TopicsClient, TopicsLog, TopicsNotStored
-from rejoin.coordinator.storage.topics.sync import TopicsSync
+from rejoin.coordinator.storage.topics_log.base import TopicsClient, TopicsLog, TopicsNotStored
+from rejoin.coordinator.storage.topics_log.sync import TopicsSync
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import PartitionLoaded
 from rejoin.protocol.brokers.listener_address import ListenerAddress

@@ -12,8 +12,8 @@ from rejoin.coordinator.leadership.base import Leadership
 from rejoin.coordinator.leadership.sole_leader import SoleLeader
 from rejoin.coordinator.storage.base import DataLogs, OffsetsLog, SoleLogs, StoreProblem
 from rejoin.coordinator.storage.log_throttle import LogThrottle
-from rejoin.coordinator.storage.topics.base import TopicsLog, TopicsNotStored
-from rejoin.coordinator.storage.topics.sync import TopicsSync
+from rejoin.coordinator.storage.topics_log.base import TopicsLog, TopicsNotStored
+from rejoin.coordinator.storage.topics_log.sync import TopicsSync
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.types import TopicPartition
 
@@ -71,7 +71,7 @@ def open_store(log: SoleLogs, data: Path | None, url: str | None, settings: Sett
         from rejoin.coordinator.storage.sqlite.data_logs import SqliteDataLogs  # noqa: PLC0415
         from rejoin.coordinator.storage.sqlite.database import SqliteDatabase  # noqa: PLC0415
         from rejoin.coordinator.storage.sqlite.log import SqliteLog  # noqa: PLC0415
-        from rejoin.coordinator.storage.topics.sqlite import SqliteTopicsLog  # noqa: PLC0415
+        from rejoin.coordinator.storage.topics_log.sqlite import SqliteTopicsLog  # noqa: PLC0415
 
         database = SqliteDatabase(data)
         kept = SqliteLog(database, metrics.store)
@@ -108,7 +108,7 @@ class PostgresStore(Store):
         from rejoin.coordinator.storage.postgres.data_logs import PostgresDataLogs  # noqa: PLC0415
         from rejoin.coordinator.storage.postgres.database import Database  # noqa: PLC0415
         from rejoin.coordinator.storage.postgres.log import PostgresLog  # noqa: PLC0415
-        from rejoin.coordinator.storage.topics.postgres import PostgresTopicsLog  # noqa: PLC0415
+        from rejoin.coordinator.storage.topics_log.postgres import PostgresTopicsLog  # noqa: PLC0415
 
         incarnation = str(uuid.uuid4())
         partitions, lease_ms = coordinator_partitions(settings), settings.broker_session_timeout_ms
@@ -136,7 +136,7 @@ class PostgresStore(Store):
     def _on_notification(self, what: str) -> None:
         """Another node has stored a change; an empty payload may stand for any."""
         from rejoin.coordinator.leadership.lease_store import CLUSTER_CHANGED  # noqa: PLC0415
-        from rejoin.coordinator.storage.topics.postgres import TOPICS_CHANGED  # noqa: PLC0415
+        from rejoin.coordinator.storage.topics_log.postgres import TOPICS_CHANGED  # noqa: PLC0415
 
         if what != CLUSTER_CHANGED:
             self._topics().catch_up_soon()

@@ -11,7 +11,6 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from rejoin.coordinator.brokers.cluster import BrokerCluster
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.admin_actions import MemberKey, PartitionKey, SnapshotKey, TopicTarget
 from rejoin.coordinator.control.broker_actions import LinkEnds, NewLeader
@@ -24,6 +23,7 @@ from rejoin.coordinator.control.topic_records import NewRecords, RecordsQuery, S
 from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupCondition, OffsetsCondition
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.core.views import GroupView, TopicView
+from rejoin.coordinator.in_process_brokers.cluster import BrokerCluster
 from rejoin.coordinator.pending_reply import NoReply
 from rejoin.coordinator.service.app import App
 from rejoin.coordinator.testing.arguments import Written, wanted_offsets, written

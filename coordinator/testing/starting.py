@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 import structlog
 from pydantic import ValidationError
 
-from rejoin.coordinator.brokers.cluster import BrokerCluster
 from rejoin.coordinator.config import Settings
+from rejoin.coordinator.in_process_brokers.cluster import BrokerCluster
 from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App, ControlOptions, InitialTopic, Options, StartFailed
 from rejoin.coordinator.storage.memory import MemoryLog

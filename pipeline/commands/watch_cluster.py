@@ -11,13 +11,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from rich.console import Console
 
-from rejoin.pipeline.cluster.broker_logs import LogTails
-from rejoin.pipeline.cluster.polling import ClusterProblem, polling
-from rejoin.pipeline.cluster.screen import Screen
-from rejoin.pipeline.cluster.store import ClusterStore, WatchFolderProblem
-from rejoin.pipeline.cluster.watching import ClusterWatch
 from rejoin.pipeline.commands.interrupts import interrupts
 from rejoin.pipeline.commands.options import BadOption, check_out
+from rejoin.pipeline.live_cluster.broker_logs import LogTails
+from rejoin.pipeline.live_cluster.polling import ClusterProblem, polling
+from rejoin.pipeline.live_cluster.screen import Screen
+from rejoin.pipeline.live_cluster.store import ClusterStore, WatchFolderProblem
+from rejoin.pipeline.live_cluster.watching import ClusterWatch
 
 EVERY_SECONDS: Final = 5.0
 

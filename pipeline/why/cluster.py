@@ -7,10 +7,10 @@ import time
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
-from rejoin.pipeline.cluster.observations import ObservedGroup
-from rejoin.pipeline.cluster.polling import ClusterPoller, ClusterProblem, Look, polling
-from rejoin.pipeline.cluster.snapshots import ClusterGroup
 from rejoin.pipeline.findings.rules import order
+from rejoin.pipeline.live_cluster.observations import ObservedGroup
+from rejoin.pipeline.live_cluster.polling import ClusterPoller, ClusterProblem, Look, polling
+from rejoin.pipeline.live_cluster.snapshots import ClusterGroup
 from rejoin.pipeline.why.story import GroupStatus, GroupStory, Row, SourceProblem, unknown_group
 
 LOOKS_S: Final = 1.0

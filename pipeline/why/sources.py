@@ -22,7 +22,7 @@ def open_source(
             raise SourceProblem(
                 f"{folder}: no such folder; expected one that rejoin report or rejoin watch wrote{hint}"
             )
-        from rejoin.pipeline.cluster.store import is_watched  # noqa: PLC0415
+        from rejoin.pipeline.live_cluster.store import is_watched  # noqa: PLC0415
 
         if is_watched(folder):
             from rejoin.pipeline.why.watched import WatchedSource  # noqa: PLC0415
@@ -51,6 +51,6 @@ def open_source(
 
 def _offset_files(folder: Path) -> list[Path]:
     """Files of a folder with offsets that other tools wrote down."""
-    from rejoin.pipeline.cluster.offset_files import has_offsets  # noqa: PLC0415
+    from rejoin.pipeline.live_cluster.offset_files import has_offsets  # noqa: PLC0415
 
     return [path for path in sorted(folder.iterdir()) if path.is_file() and has_offsets(path)]

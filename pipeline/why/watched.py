@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rejoin.pipeline.cluster.observations import ObservedGroup
-from rejoin.pipeline.cluster.offset_files import BadOffsets, looks_of_files
-from rejoin.pipeline.cluster.snapshots import ClusterGroup
-from rejoin.pipeline.cluster.store import read_looks
 from rejoin.pipeline.findings.rules import order
+from rejoin.pipeline.live_cluster.observations import ObservedGroup
+from rejoin.pipeline.live_cluster.offset_files import BadOffsets, looks_of_files
+from rejoin.pipeline.live_cluster.snapshots import ClusterGroup
+from rejoin.pipeline.live_cluster.store import read_looks
 from rejoin.pipeline.why.story import GroupStatus, GroupStory, Row, SourceProblem, unknown_group
 
 
@@ -17,7 +17,7 @@ class WatchedSource:
     """Draws the conclusions of the watch again from what it kept."""
 
     def __init__(self, folder: Path, files: Sequence[Path] = ()) -> None:
-        """With ``files``, they are what is read, see :mod:`rejoin.pipeline.cluster.offset_files`."""
+        """With ``files``, they are what is read, see :mod:`rejoin.pipeline.live_cluster.offset_files`."""
         self._folder = folder
         self._files = files
 

@@ -17,7 +17,7 @@ import orjson
 
 from rejoin.coordinator.commands.log.contents import LogProblem, LogRecord, LogSummary, StoredTopicChange
 from rejoin.coordinator.core.topics.topics import MAX_PARTITIONS, TopicError, check_name
-from rejoin.coordinator.storage.topics.base import as_text, changed
+from rejoin.coordinator.storage.topics_log.base import as_text, changed
 from rejoin.protocol.records.topics import (
     PartitionData,
     PartitionRecord,

@@ -19,7 +19,7 @@ import orjson
 
 from rejoin.coordinator.commands.log.contents import LogProblem, LogRecord, LogSummary, StoredTopicChange, problem_of
 from rejoin.coordinator.storage.codec import PLAIN, Entry
-from rejoin.coordinator.storage.topics.base import changed
+from rejoin.coordinator.storage.topics_log.base import changed
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
 from rejoin.protocol.records.table import RECORD_TYPES

@@ -15,8 +15,8 @@ from rejoin.coordinator.core.partitions.partition import Partition
 from rejoin.coordinator.core.runtime.appends import AppendCompletion
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
-from rejoin.coordinator.core.transactions.changes import events_of
 from rejoin.coordinator.core.transactions.ending import End, end_of, end_with_epoch_bump
+from rejoin.coordinator.core.transactions.events import events_of
 from rejoin.coordinator.core.transactions.log import read_transactions, transaction_batch
 from rejoin.coordinator.core.transactions.metadata import (
     EXHAUSTED_EPOCH,

@@ -16,13 +16,13 @@ import orjson
 from aiohttp import web
 
 from rejoin.coordinator.core.views import GroupView
-from rejoin.coordinator.service.disk import disk_problem
 from rejoin.coordinator.service.driver import Runtime
 from rejoin.coordinator.service.feed import EventRange, FeedRow, RowsNotRetained
 from rejoin.coordinator.service.http.cluster_views import cluster, readiness
 from rejoin.coordinator.service.http.problems import Problem, one_error
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.publisher import Publisher
+from rejoin.coordinator.service.writability import disk_problem
 from rejoin.journal.envelope import JournalLine
 from rejoin.journal.segments import segments
 

@@ -13,9 +13,9 @@ from conformance.members.proxy import Exchange, LostAnswer, Proxy
 from rejoin.client import driver
 from rejoin.client.transports import nodes
 from rejoin.client.transports.kafka import broker
-from rejoin.coordinator.brokers.cluster import BrokerCluster
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control import clocks
+from rejoin.coordinator.in_process_brokers.cluster import BrokerCluster
 from rejoin.coordinator.service import clock, logs
 from rejoin.coordinator.service.app import ControlOptions, InitialTopic, Options
 from rejoin.coordinator.testing import GroupCoordinator

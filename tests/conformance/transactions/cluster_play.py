@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
 
-from rejoin.coordinator.brokers.cluster import BrokerCluster
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.core.inputs import Context, Millis
+from rejoin.coordinator.in_process_brokers.cluster import BrokerCluster
 from rejoin.coordinator.service.app import Options
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.topics.create_topics import (

@@ -12,8 +12,8 @@ import pytest
 
 from rejoin.coordinator.service import exposition
 from rejoin.coordinator.service.app import App, InitialTopic, Options
-from rejoin.coordinator.service.disk import LEAST_FREE_BYTES, disk_problem
 from rejoin.coordinator.service.http.group_metrics import GroupGauges
+from rejoin.coordinator.service.writability import LEAST_FREE_BYTES, disk_problem
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
 from rejoin.protocol.errors import ErrorCode
 from tests.coordinator.durability.members import NONE, SETTINGS, Member

@@ -12,7 +12,7 @@ import aiohttp
 
 # Here, since Python 3.11 cannot always compile the assertions of a module that is imported later, from a coroutine.
 import rejoin.coordinator.storage.sqlite.log
-import rejoin.coordinator.storage.topics.sqlite  # noqa: F401
+import rejoin.coordinator.storage.topics_log.sqlite  # noqa: F401
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.service.app import App, InitialTopic, Options

@@ -16,8 +16,8 @@ from rejoin.coordinator.storage.postgres.schema import STEPS as POSTGRES_STEPS
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
 from rejoin.coordinator.storage.sqlite.progress_file import DATABASE
 from rejoin.coordinator.storage.sqlite.schema import STEPS as SQLITE_STEPS
-from rejoin.coordinator.storage.topics.postgres import PostgresTopicsLog
-from rejoin.coordinator.storage.topics.sqlite import SqliteTopicsLog
+from rejoin.coordinator.storage.topics_log.postgres import PostgresTopicsLog
+from rejoin.coordinator.storage.topics_log.sqlite import SqliteTopicsLog
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from rejoin.coordinator.storage.postgres import data_logs
-from rejoin.coordinator.storage.topics.base import as_text
+from rejoin.coordinator.storage.topics_log.base import as_text
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.batches import CompactionEntry, DataEntry, LogStartEntry
 from rejoin.protocol.records.topics import RemoveTopicData, RemoveTopicRecord, TopicData, TopicRecord

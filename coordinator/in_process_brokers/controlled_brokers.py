@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from rejoin.coordinator.brokers.broker import BrokerApp
-from rejoin.coordinator.brokers.controller_driver import ControllerDriver
-from rejoin.coordinator.brokers.runtime import BrokerRuntime
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.errors import NotPossible
 from rejoin.coordinator.core.inputs import Context, Input, Millis, SessionLost, Token
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.views import GroupView, LogSlice, OffsetView, TimerView, TopicView
+from rejoin.coordinator.in_process_brokers.broker import BrokerApp
+from rejoin.coordinator.in_process_brokers.controller_driver import ControllerDriver
+from rejoin.coordinator.in_process_brokers.runtime import BrokerRuntime
 from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.service.feed import Feed
 from rejoin.protocol.errors import ErrorCode

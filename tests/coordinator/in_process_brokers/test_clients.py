@@ -14,9 +14,9 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC
 from tests.certificates import Authority
-from tests.coordinator.brokers.test_leaders import TOPIC, latest, metadata, produce, three, values
 from tests.coordinator.commands.test_serve import PATIENCE
 from tests.coordinator.commands.test_serve import running as process_running
+from tests.coordinator.in_process_brokers.test_leaders import TOPIC, latest, metadata, produce, three, values
 
 ASSIGNED = [TopicPartition(TOPIC, number) for number in range(3)]
 CONSUMER: dict[str, Any] = {"auto_offset_reset": "earliest", "fetch_max_wait_ms": 20}

@@ -10,7 +10,7 @@ import structlog
 
 from rejoin.coordinator.core.effects import AppendTopics
 from rejoin.coordinator.core.inputs import Input, TopicsRecords, TopicsStored
-from rejoin.coordinator.storage.topics.base import TopicsLog, TopicsNotStored
+from rejoin.coordinator.storage.topics_log.base import TopicsLog, TopicsNotStored
 from rejoin.protocol.errors import ErrorCode
 
 COMPACT_EVERY: Final = 500

@@ -12,14 +12,14 @@ import pytest
 
 from rejoin.client import Consumer
 from rejoin.coordinator.testing import running
-from rejoin.pipeline.cluster.broker_logs import LogTails
-from rejoin.pipeline.cluster.polling import Look, polling
-from rejoin.pipeline.cluster.snapshots import ClusterGroup
-from rejoin.pipeline.cluster.store import KEPT_EVERY_MS, ClusterStore, WatchFolderProblem, read_looks
-from rejoin.pipeline.cluster.watching import ClusterWatch
 from rejoin.pipeline.commands.parser import watch, why
+from rejoin.pipeline.live_cluster.broker_logs import LogTails
+from rejoin.pipeline.live_cluster.polling import Look, polling
+from rejoin.pipeline.live_cluster.snapshots import ClusterGroup
+from rejoin.pipeline.live_cluster.store import KEPT_EVERY_MS, ClusterStore, WatchFolderProblem, read_looks
+from rejoin.pipeline.live_cluster.watching import ClusterWatch
 from rejoin.pipeline.why.sources import open_source
-from tests.pipeline.cluster.looks import START, look, member
+from tests.pipeline.live_cluster.looks import START, look, member
 
 SERVER_LOG = """\
 [2026-03-01 00:00:01,000] INFO [GroupCoordinator 1]: Preparing to rebalance group orders-app in state Stable with old \
@@ -217,7 +217,7 @@ async def until_stable(follower: ClusterWatch, members: int, *consumers: Consume
 
 def test_a_cluster_that_is_not_there(unused_tcp_port: int, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rejoin.pipeline.cluster.polling.TIMEOUT_MS", 50)
+        patch.setattr("rejoin.pipeline.live_cluster.polling.TIMEOUT_MS", 50)
         assert watch(bootstrap_server=f"127.0.0.1:{unused_tcp_port}") == 2
     assert "is a cluster there" in capsys.readouterr().err
 

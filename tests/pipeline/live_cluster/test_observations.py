@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from rejoin.pipeline.cluster.observations import ObservedGroup
-from rejoin.pipeline.cluster.progress import lag_of
-from rejoin.pipeline.cluster.snapshots import ClusterGroup
+from rejoin.pipeline.live_cluster.observations import ObservedGroup
+from rejoin.pipeline.live_cluster.progress import lag_of
+from rejoin.pipeline.live_cluster.snapshots import ClusterGroup
 from rejoin.pipeline.why.answer import answer
-from tests.pipeline.cluster.looks import START, look, member
+from tests.pipeline.live_cluster.looks import START, look, member
 
 
 def observed(*looks: ClusterGroup) -> ObservedGroup:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rejoin.coordinator.brokers.broker import BrokerApp
 from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.in_process_brokers.broker import BrokerApp
 from rejoin.protocol.message import Request, Response
 
 

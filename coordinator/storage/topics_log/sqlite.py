@@ -9,7 +9,7 @@ from typing import Any
 
 from rejoin.coordinator.core.inputs import TopicsChanged, TopicsRecords
 from rejoin.coordinator.storage.sqlite.database import Done, SqliteDatabase, Work
-from rejoin.coordinator.storage.topics.base import TopicsNotStored, as_text, changed, whole_as_text
+from rejoin.coordinator.storage.topics_log.base import TopicsNotStored, as_text, changed, whole_as_text
 from rejoin.protocol.errors import ErrorCode
 
 

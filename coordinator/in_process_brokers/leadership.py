@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rejoin.coordinator.brokers.controller_driver import ControllerDriver
 from rejoin.coordinator.core.inputs import NO_LEADER, Broker
+from rejoin.coordinator.in_process_brokers.controller_driver import ControllerDriver
 from rejoin.coordinator.leadership.base import FOREVER, PartitionHost
 from rejoin.coordinator.leadership.view import LeadershipView, LeaseInfo, NodeInfo
 from rejoin.protocol.brokers.listener_address import addresses_text

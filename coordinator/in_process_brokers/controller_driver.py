@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rejoin.coordinator.brokers.runtime import BrokerRuntime
 from rejoin.coordinator.core.effects import AlterPartition
 from rejoin.coordinator.core.inputs import Broker, ClusterSeen, Elected, Millis, Resigned, TopicsRecords
+from rejoin.coordinator.in_process_brokers.runtime import BrokerRuntime
 from rejoin.coordinator.leadership.controller import Controller
 from rejoin.coordinator.service.clock import Alarm, Clock
 from rejoin.coordinator.storage.replicated import ReplicatedLogs

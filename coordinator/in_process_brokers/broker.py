@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rejoin.coordinator.brokers.controller_driver import ControllerDriver
-from rejoin.coordinator.brokers.leadership import ControlledLeadership
-from rejoin.coordinator.brokers.runtime import BrokerRuntime
-from rejoin.coordinator.brokers.topics import TopicsRegistry
 from rejoin.coordinator.control.control import Control
+from rejoin.coordinator.in_process_brokers.controller_driver import ControllerDriver
+from rejoin.coordinator.in_process_brokers.leadership import ControlledLeadership
+from rejoin.coordinator.in_process_brokers.runtime import BrokerRuntime
+from rejoin.coordinator.in_process_brokers.topics import TopicsRegistry
 from rejoin.coordinator.service.app import App, CommonParts, Options
 from rejoin.coordinator.service.security.listener_security import ListenerSecurity
 from rejoin.coordinator.service.stores import Store

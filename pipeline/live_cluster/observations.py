@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from rejoin.pipeline.cluster.progress import PartitionProgress
-from rejoin.pipeline.cluster.snapshots import ClusterGroup, ClusterMember
 from rejoin.pipeline.findings import rows_of
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import RunContext
+from rejoin.pipeline.live_cluster.progress import PartitionProgress
+from rejoin.pipeline.live_cluster.snapshots import ClusterGroup, ClusterMember
 from rejoin.pipeline.schemas import INFERRED
 from rejoin.pipeline.why.story import GroupStatus, GroupStory
 from rejoin.protocol.types import TopicPartition

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from rejoin.pipeline.cluster.broker_logs import LogTails
-from rejoin.pipeline.cluster.observations import ObservedGroup
-from rejoin.pipeline.cluster.polling import ClusterPoller
-from rejoin.pipeline.cluster.store import ClusterStore
 from rejoin.pipeline.findings.rules import order
+from rejoin.pipeline.live_cluster.broker_logs import LogTails
+from rejoin.pipeline.live_cluster.observations import ObservedGroup
+from rejoin.pipeline.live_cluster.polling import ClusterPoller
+from rejoin.pipeline.live_cluster.store import ClusterStore
 from rejoin.pipeline.why.events import findings_of, rebalances_of, sessions_of
 from rejoin.pipeline.why.story import GroupStatus, GroupStory
 from rejoin.pipeline.why.tables import names_of

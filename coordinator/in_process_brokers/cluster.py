@@ -12,16 +12,16 @@ from typing import Any, Final, Self
 
 import structlog
 
-from rejoin.coordinator.brokers.broker import BrokerApp
-from rejoin.coordinator.brokers.controlled_brokers import ControlledBrokers, Feeds
-from rejoin.coordinator.brokers.controller_driver import ControllerDriver
-from rejoin.coordinator.brokers.links import CONTROLLER, Links
-from rejoin.coordinator.brokers.peers import BrokerPeers
-from rejoin.coordinator.brokers.topics import TopicsRegistry
 from rejoin.coordinator.control.broker_actions import BrokerActions
 from rejoin.coordinator.control.control import Control
 from rejoin.coordinator.core.inputs import FollowersFetched, PartitionRegistration
 from rejoin.coordinator.core.topics.placement import Placement
+from rejoin.coordinator.in_process_brokers.broker import BrokerApp
+from rejoin.coordinator.in_process_brokers.controlled_brokers import ControlledBrokers, Feeds
+from rejoin.coordinator.in_process_brokers.controller_driver import ControllerDriver
+from rejoin.coordinator.in_process_brokers.links import CONTROLLER, Links
+from rejoin.coordinator.in_process_brokers.peers import BrokerPeers
+from rejoin.coordinator.in_process_brokers.topics import TopicsRegistry
 from rejoin.coordinator.leadership.controller import Controller
 from rejoin.coordinator.service.app import Options, StartFailed, check_control, control_of, security_of
 from rejoin.coordinator.service.clock import SystemClock

@@ -11,10 +11,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from rejoin.pipeline.cluster.watching import ClusterWatch, LookResult
 from rejoin.pipeline.findings.cause_texts import SHORT_CAUSES
 from rejoin.pipeline.findings.formatting import count, span
 from rejoin.pipeline.live.dashboard import MOST_FINDINGS, MOST_GROUPS, clock, finding, line, through
+from rejoin.pipeline.live_cluster.watching import ClusterWatch, LookResult
 from rejoin.protocol.printable import printable
 
 _LAST: Final = 12

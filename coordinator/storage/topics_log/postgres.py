@@ -8,7 +8,7 @@ from typing import Final
 
 from rejoin.coordinator.core.inputs import TopicsChanged, TopicsRecords
 from rejoin.coordinator.storage.postgres.database import LOST, Connection, Database, PostgresError
-from rejoin.coordinator.storage.topics.base import TopicsNotStored, as_text, changed, whole_as_text
+from rejoin.coordinator.storage.topics_log.base import TopicsNotStored, as_text, changed, whole_as_text
 from rejoin.protocol.errors import ErrorCode
 
 TOPICS_CHANGED: Final = "topics"
