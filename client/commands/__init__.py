@@ -1,1 +1,1 @@
-"""Commands: `rejoin consume`, `groups`, `assign`, `account`."""
+"""Commands: `rejoin consume`, `produce`, `topics`, `groups`, `assign`, `account`."""

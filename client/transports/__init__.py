@@ -1,1 +1,1 @@
-"""How a consumer's requests reach a coordinator: over HTTP, or within one process."""
+"""How a client's requests travel: over Kafka's protocol, over HTTP, or within one process."""

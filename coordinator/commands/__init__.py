@@ -1,1 +1,1 @@
-"""Commands: `rejoin serve` and `rejoin log`."""
+"""Commands: `rejoin serve`, `log`, `credentials`, `journal-schema`."""

@@ -1,1 +1,1 @@
-"""The offsets log: what the coordinator writes so that another node, or this one after a restart, can go on."""
+"""Logs of topic partitions: what a coordinator writes so that another node, or itself after a restart, can go on."""

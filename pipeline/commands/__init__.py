@@ -1,1 +1,1 @@
-"""Commands: `rejoin report`, `sweep`, `watch`."""
+"""Commands: `rejoin report`, `why`, `watch`, `sweep`, `mcp`."""

@@ -16,18 +16,11 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from rejoin.pipeline.findings.absences import PAIRED_WITHIN_MS, SILENT_ENDS, Absence
+from rejoin.pipeline.findings.deploys import FLAPS, LEAST_CUT_MS, WAVE_MS, WIDER, deploys, widest_gap
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import SUBSCRIPTION_CHANGED, MemberSession, ObservedRebalance
 from rejoin.pipeline.findings.outages import Outage
 
-WAVE_MS: Final = 30 * 60_000
-"""Restarts that are further apart than this have nothing to do with each other."""
-WIDER: Final = 3
-"""A gap that is so many times as long as most gaps of a wave ends it."""
-LEAST_CUT_MS: Final = 30_000
-"""No wave is cut at a gap shorter than this."""
-FLAPS: Final = 3
-"""Absences of one client within :data:`WAVE_MS` of each other that make it a flapping one."""
 BY_FAR: Final = 2
 """A flapping client came back so many times as often as most others."""
 SOON_MS: Final = 60_000
@@ -38,8 +31,6 @@ TOGETHER_MS: Final = 3_000
 """Sessions that end through one outage end within this."""
 ROUNDS: Final = 4
 """So many restarts of most clients, with no more time between the rounds than within them, are no deploys."""
-ALIKE_MS: Final = 5_000
-"""Members that a deploy kills are away for equally long, within this."""
 BEGINS_MS: Final = 60_000
 """A rebalance and the leave or join that it began with are no further apart than this."""
 STARTING_MS: Final = 15_000
@@ -189,7 +180,7 @@ def separate(history: GroupHistory) -> Causes:
     flaps = flapping(history, [each for each in rest if each.same_process is not True])
     odd = [each for run in flaps for each in _odd_ones(run)]
     _, rest = _split(rest, {id(each) for run in flaps for each in run})
-    causes.deploys = _deploys(history, _restarts([*rest, *odd]))
+    causes.deploys = deploys(history, _restarts([*rest, *odd]))
     deployed = {id(each) for wave in causes.deploys for each in wave}
     causes.flapping = [[each for each in run if id(each) not in deployed] for run in flaps]
     _, rest = _split(rest, deployed)
@@ -327,7 +318,7 @@ def _runs(absences: Sequence[Absence]) -> list[list[Absence]]:
     while runs:
         run = runs.pop(0)
         gaps = [after.back_at_ms - before.back_at_ms for before, after in pairwise(run)]
-        cut = _widest(gaps) if len(run) > FLAPS else None
+        cut = widest_gap(gaps) if len(run) > FLAPS else None
         if cut is None:
             found.append(run)
         else:
@@ -348,97 +339,6 @@ def _restarts(absences: Iterable[Absence]) -> list[Absence]:
     return [
         each for each in absences if not _is_static(each) and each.before.end in ends and each.same_process is not True
     ]
-
-
-def _deploys(history: GroupHistory, restarts: Sequence[Absence]) -> list[list[Absence]]:
-    """Rolling restarts. Within one, members go alike: all leave, or all are killed; but one that was killed at its
-    turn, in the midst of others that left, is part of it."""
-    clean = waves(each for each in restarts if not each.is_silent)
-    killed = [each for each in restarts if each.is_silent]
-    for wave in clean:
-        fitting = [each for each in killed if _has_its_turn(wave, each)]
-        if len(fitting) <= len(wave) / 2:
-            wave.extend(fitting)
-            killed = [each for each in killed if each not in fitting]
-    alike = [wave for wave in waves(killed) if _away_alike(wave)]
-    found = [sorted(wave, key=lambda one: (one.went_at_ms, one.who)) for wave in [*clean, *alike]]
-    return sorted((wave for wave in found if is_deploy(history, wave)), key=lambda wave: wave[0].went_at_ms)
-
-
-def _has_its_turn(wave: Sequence[Absence], absence: Absence) -> bool:
-    """Whether a wave has a gap just where this one went, or went on with it."""
-    if len(wave) < FLAPS or any(each.client == absence.client for each in wave):
-        return False
-    times = sorted(each.went_at_ms for each in wave)
-    gaps = sorted(after - before for before, after in pairwise(times))
-    usual = gaps[(len(gaps) - 1) // 2]
-    before = [at for at in times if at <= absence.went_at_ms]
-    after = [at for at in times if at > absence.went_at_ms]
-    if before and after:
-        return after[0] - before[-1] >= 1.6 * usual
-    distance = absence.went_at_ms - before[-1] if before else after[0] - absence.went_at_ms
-    return 0.6 * usual <= distance <= 1.4 * usual
-
-
-def _away_alike(wave: Sequence[Absence]) -> bool:
-    away = [each.away_ms for each in wave]
-    return max(away) - min(away) <= ALIKE_MS
-
-
-def waves(restarts: Iterable[Absence]) -> list[list[Absence]]:
-    """Restarts one after the other: cut where a client comes a second time, and at gaps far wider than most."""
-    found: list[list[Absence]] = []
-    todo: list[list[Absence]] = []
-    for each in sorted(restarts, key=lambda one: (one.went_at_ms, one.who)):
-        if todo and each.went_at_ms - todo[-1][-1].went_at_ms <= WAVE_MS:
-            todo[-1].append(each)
-        else:
-            todo.append([each])
-    while todo:
-        wave = todo.pop(0)
-        cut = _cut(wave)
-        if cut is None:
-            found.append(wave)
-        else:
-            todo[:0] = [wave[:cut], wave[cut:]]
-    return found
-
-
-def _cut(wave: Sequence[Absence]) -> int | None:
-    """Where a wave is to be cut: the number of the restart that begins the next one."""
-    gaps = [after.went_at_ms - before.went_at_ms for before, after in pairwise(wave)]
-    last: dict[str, int] = {}
-    for nth, each in enumerate(wave):
-        before = last.get(each.client)
-        if before is not None:
-            return max(range(before, nth), key=lambda at: gaps[at]) + 1
-        last[each.client] = nth
-    return _widest(gaps)
-
-
-def _widest(gaps: Sequence[int]) -> int | None:
-    """Where to cut at a gap that is far wider than most; None if there is none."""
-    if len(gaps) < 2:
-        return None
-    usual = sorted(gaps)[(len(gaps) - 1) // 2]
-    widest = max(range(len(gaps)), key=lambda at: gaps[at])
-    return widest + 1 if gaps[widest] > max(LEAST_CUT_MS, WIDER * usual) else None
-
-
-def is_deploy(history: GroupHistory, wave: Sequence[Absence]) -> bool:
-    """Whether a good part of the group was restarted, each client once and a few at a time."""
-    begin, end = wave[0].gone_at_ms, max(each.back_at_ms for each in wave)
-    size = max(
-        (len(one.members_before or ()) for one in history.later if begin <= one.prepared_at_ms <= end), default=0
-    )
-    size = size or max(len(wave), history.size_at(begin))
-    steps = sorted(step for each in wave if each.away_ms > 0 for step in ((each.gone_at_ms, 1), (each.back_at_ms, -1)))
-    away = most = 0
-    for _, step in steps:
-        away += step
-        most = max(most, away)
-    enough = len(wave) >= max(2, size / 2) or (len(wave) >= 3 and all(each.exact for each in wave))
-    return enough and most <= max(1, size / 2)
 
 
 def _sort_out_sessions(history: GroupHistory, causes: Causes) -> None:

@@ -1,1 +1,1 @@
-"""Reading input: journals, brokers' logs, request logs, Parquet."""
+"""Reading input: journals, logs of brokers and of clients, request logs, Parquet."""

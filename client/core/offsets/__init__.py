@@ -1,1 +1,1 @@
-"""Offsets: commits, positions, records, questions."""
+"""Offsets: commits, what was committed, positions, and the ends of partitions."""

@@ -18,7 +18,8 @@ from rejoin.pipeline.findings.rules.assignments import (
     two_applications,
     unbalanced_assignor,
 )
-from rejoin.pipeline.findings.rules.brokers import coordinator_failover
+from rejoin.pipeline.findings.rules.autoscaling import thrashing_autoscaler
+from rejoin.pipeline.findings.rules.brokers import coordinator_failover, flapping_racks
 from rejoin.pipeline.findings.rules.commits import assigned_and_subscribed, expired_offsets, refused_commits
 from rejoin.pipeline.findings.rules.consumer_groups import (
     epoch_fencing_loop,
@@ -32,8 +33,12 @@ from rejoin.pipeline.findings.rules.phases import rebalance_still_open, rejoin_l
 from rejoin.pipeline.findings.rules.polls import join_held_up, max_poll_exceeded
 from rejoin.pipeline.findings.rules.progress import owned_not_moving
 from rejoin.pipeline.findings.rules.readiness import ready_for_the_consumer_protocol
-from rejoin.pipeline.findings.rules.restarts import duplicate_instance_id, flapping_member, rolling_restart
-from rejoin.pipeline.findings.rules.rollouts import changing_instance_ids, flapping_racks, thrashing_autoscaler
+from rejoin.pipeline.findings.rules.restarts import (
+    changing_instance_ids,
+    duplicate_instance_id,
+    flapping_member,
+    rolling_restart,
+)
 from rejoin.pipeline.findings.rules.silence import died_without_leaving, fell_silent, session_too_short
 from rejoin.pipeline.findings.rules.storms import storm
 

@@ -1,4 +1,5 @@
-"""Brokers that were away, or gave a group's coordinator to another: one finding for each such event."""
+"""Brokers that were away, or gave a group's coordinator to another: one finding for each such event. And racks
+that flap with each restart."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from rejoin.pipeline.findings.finding import LOW, RANK, Finding, severity_of
 from rejoin.pipeline.findings.formatting import count, names, period, span
 from rejoin.pipeline.findings.observed_rows import ObservedRebalance, all_exact
 from rejoin.pipeline.findings.outages import Outage
-from rejoin.pipeline.findings.phrases import capital, stood_still
+from rejoin.pipeline.findings.phrases import capital, first, last, share, stood_still, when
+from rejoin.pipeline.findings.rules.groups import rack_changes
 from rejoin.pipeline.schemas import EXACT
 
 NAME: Final = "coordinator-failover"
@@ -237,3 +239,38 @@ def _joined(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "evidence": [each for row in rows for each in row["evidence"]][:20],
         "confidence": max(row["confidence"] for row in rows),
     }
+
+
+def flapping_racks(causes: Causes) -> Iterator[Finding]:
+    """A broker restarts, its replicas leave the in-sync racks of the partitions and come back, and the leader takes
+    either for a change of the topics: two rebalances around each restart (KAFKA-20778)."""
+    history = causes.history
+    found = rack_changes(causes)
+    caused = list({each.rebalance_id: each for _, pair in found for each in pair}.values())
+    if not found or len(caused) < 2 * len(found):
+        return
+    cost = history.cost_s(caused)
+    brokers = list(dict.fromkeys(f"broker {stop.node}" for stop, _ in found))
+    yield Finding(
+        "flapping-racks",
+        f"Probably: each restart of a broker made {history.group_id} rebalance twice, as its racks changed",
+        f"{share(history, caused)} {when(caused)} began around {count(len(found), 'restart')} of {names(brokers)}: "
+        "once after it went, once after it was back, as the leader's metadata had changed. No topic grew: the "
+        f"racks of the replicas had changed.{stood_still(history, cost)}",
+        cost,
+        first(caused),
+        last(caused),
+        setting="client.rack",
+        advice="Consumers with client.rack assign by racks, and see each broker that goes as a change. Update the "
+        "clients (KAFKA-20778), or leave client.rack out where fetching from followers is not needed.",
+        numbers={
+            "restarts": len(found),
+            "rebalances": len(caused),
+            "rebalances_in_all": len(history.rebalances),
+            "consumer_seconds": cost,
+        },
+        members=brokers,
+        rebalances=[each.rebalance_id for each in caused],
+        evidence=[stop.as_evidence() for stop, _ in found],
+        exact=False,
+    )

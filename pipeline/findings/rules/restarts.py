@@ -1,4 +1,4 @@
-"""Members that left and came back: deploys, clients that flap, instance ids that two processes use."""
+"""Members that left and came back: deploys, clients that flap, instance ids that two use or that change each time."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from rejoin.pipeline.findings.absences import Absence
-from rejoin.pipeline.findings.causes import DEPLOY, FLAPPING, FLAPS, Causes
+from rejoin.pipeline.findings.absences import Absence, silent_ms, went_at_ms
+from rejoin.pipeline.findings.causes import DEPLOY, FLAPPING, Causes
 from rejoin.pipeline.findings.clients import SURVIVING_ID, session_timeout
+from rejoin.pipeline.findings.deploys import FLAPS
 from rejoin.pipeline.findings.finding import HIGH, MEDIUM, Finding
-from rejoin.pipeline.findings.formatting import at_least, count, names, period, span, spans, times
+from rejoin.pipeline.findings.formatting import at_least, count, names, period, seconds, span, spans, times
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import MemberSession, ObservedEvent, ObservedRebalance, all_exact
 from rejoin.pipeline.findings.phrases import first, last, probably, share, stood_still, value, when
 
+LEAST_RENAMED: Final = 2
+"""Static members that come back with other ids, from so many on."""
 MARGIN: Final = 1.2
 """How much longer than what was seen a timeout should be."""
 FENCED_AGAIN_MS: Final = 60 * 60_000
@@ -250,3 +253,44 @@ def _duplicate(causes: Causes, instance: str, fencings: Sequence[ObservedEvent],
 def _median(values: Sequence[int]) -> float:
     ordered = sorted(values)
     return float(ordered[len(ordered) // 2]) if ordered else 0.0
+
+
+def changing_instance_ids(causes: Causes) -> Iterator[Finding]:
+    """Each start of a process has another group.instance.id: the coordinator keeps the old member until its session
+    ends, and the new one is one more. That is worse than no static membership at all."""
+    history = causes.history
+    pairs = history.renamed
+    if len(pairs) < LEAST_RENAMED:
+        return
+    mine = {session.member_id for pair in pairs for session in pair}
+    caused = [each for each in history.later if each.cause_member_id in mine]
+    old = [before.group_instance_id or "" for before, _ in pairs]
+    new = [after.group_instance_id or "" for _, after in pairs]
+    from_ms, to_ms = min(went_at_ms(one) for one, _ in pairs), max(one.joined_at_ms or 0 for _, one in pairs)
+    unread = sum(silent_ms(before) for before, _ in pairs)
+    cost = history.cost_s(caused) + unread / 1_000
+    exact = all_exact([session for pair in pairs for session in pair])
+    yield Finding(
+        "changing-instance-ids",
+        f"{probably(exact)}{count(len(pairs), 'static member')} came back with another group.instance.id",
+        f"{names(old)} of {history.group_id} went for good, and {names(new)} came in their stead "
+        f"({period(from_ms, to_ms)}): "
+        f"each start has a new group.instance.id. The coordinator keeps the partitions for the old one until its "
+        f"session ends, and both made the group rebalance ({count(len(caused), 'rebalance')})."
+        + (f" The partitions had no reader for {seconds(unread)} s in all." if unread else ""),
+        cost,
+        from_ms,
+        to_ms,
+        setting="group.instance.id",
+        advice=f"Take a group.instance.id that survives a restart: {SURVIVING_ID}. A pod's name in a Deployment, a "
+        "UUID or a time of start does not. If none can be had, leave group.instance.id out.",
+        numbers={
+            "renamed": len(pairs),
+            "rebalances": len(caused),
+            "rebalances_in_all": len(history.rebalances),
+            "consumer_seconds": cost,
+        },
+        members=list(dict.fromkeys([*old, *new])),
+        rebalances=[each.rebalance_id for each in caused],
+        exact=exact,
+    )

@@ -136,7 +136,7 @@ ONLY_IN_LOGS = {"fell-silent"}
 FROM_LOOKS = {"owned-not-moving"}
 """For looks at a cluster's offsets; see tests/pipeline/live_cluster."""
 OF_SEVERAL = {"slow-load", "load-failed", "flapping-racks"}
-"""For what concerns several groups, or what only brokers log; see rules/test_offsets_log.py and test_rollouts.py."""
+"""For what concerns several groups, or what only brokers log; see rules/test_offsets_log.py and test_restarts.py."""
 FROM_REQUESTS = {"ready-for-the-consumer-protocol", "inconsistent-protocols"}
 """For what only a request log has; see rules/test_readiness.py and rules/test_commits.py."""
 

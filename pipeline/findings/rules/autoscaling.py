@@ -1,4 +1,4 @@
-"""What deployments and autoscalers do to a group: new instance ids, scaling back and forth, and racks that flap."""
+"""What an autoscaler does to a group that it scales back and forth."""
 
 from __future__ import annotations
 
@@ -7,17 +7,12 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from rejoin.pipeline.findings.absences import silent_ms, went_at_ms
 from rejoin.pipeline.findings.causes import Causes
-from rejoin.pipeline.findings.clients import SURVIVING_ID
 from rejoin.pipeline.findings.finding import Finding
-from rejoin.pipeline.findings.formatting import count, names, period, seconds, spans, times
+from rejoin.pipeline.findings.formatting import count, period, seconds, spans, times
 from rejoin.pipeline.findings.observed_rows import MemberSession, all_exact
-from rejoin.pipeline.findings.phrases import capital, first, last, probably, share, stood_still, when
-from rejoin.pipeline.findings.rules.groups import rack_changes
+from rejoin.pipeline.findings.phrases import capital, share, stood_still
 
-LEAST_RENAMED: Final = 2
-"""Static members that come back with other ids, from so many on."""
 STEP_GAP_MS: Final = 45_000
 """Members that come, or go, with no more between them than this belong to one step of an autoscaler."""
 STEP: Final = 2
@@ -28,53 +23,6 @@ UNDONE: Final = 2
 """So many steps take away those whom the step before has added. A rolling restart by twos takes others each time."""
 THRASH_GAP_MS: Final = 15 * 60_000
 """Steps that are further apart than this follow the load."""
-
-
-# --- instance ids that change
-
-
-def changing_instance_ids(causes: Causes) -> Iterator[Finding]:
-    """Each start of a process has another group.instance.id: the coordinator keeps the old member until its session
-    ends, and the new one is one more. That is worse than no static membership at all."""
-    history = causes.history
-    pairs = history.renamed
-    if len(pairs) < LEAST_RENAMED:
-        return
-    mine = {session.member_id for pair in pairs for session in pair}
-    caused = [each for each in history.later if each.cause_member_id in mine]
-    old = [before.group_instance_id or "" for before, _ in pairs]
-    new = [after.group_instance_id or "" for _, after in pairs]
-    from_ms, to_ms = min(went_at_ms(one) for one, _ in pairs), max(one.joined_at_ms or 0 for _, one in pairs)
-    unread = sum(silent_ms(before) for before, _ in pairs)
-    cost = history.cost_s(caused) + unread / 1_000
-    exact = all_exact([session for pair in pairs for session in pair])
-    yield Finding(
-        "changing-instance-ids",
-        f"{probably(exact)}{count(len(pairs), 'static member')} came back with another group.instance.id",
-        f"{names(old)} of {history.group_id} went for good, and {names(new)} came in their stead "
-        f"({period(from_ms, to_ms)}): "
-        f"each start has a new group.instance.id. The coordinator keeps the partitions for the old one until its "
-        f"session ends, and both made the group rebalance ({count(len(caused), 'rebalance')})."
-        + (f" The partitions had no reader for {seconds(unread)} s in all." if unread else ""),
-        cost,
-        from_ms,
-        to_ms,
-        setting="group.instance.id",
-        advice=f"Take a group.instance.id that survives a restart: {SURVIVING_ID}. A pod's name in a Deployment, a "
-        "UUID or a time of start does not. If none can be had, leave group.instance.id out.",
-        numbers={
-            "renamed": len(pairs),
-            "rebalances": len(caused),
-            "rebalances_in_all": len(history.rebalances),
-            "consumer_seconds": cost,
-        },
-        members=list(dict.fromkeys([*old, *new])),
-        rebalances=[each.rebalance_id for each in caused],
-        exact=exact,
-    )
-
-
-# --- an autoscaler that thrashes
 
 
 @dataclass
@@ -183,41 +131,3 @@ def _undoes(before: _Step, after: _Step) -> bool:
     """Whether a step takes away mostly those that the one before has added."""
     same = {each.member_id for each in before.sessions} & {each.member_id for each in after.sessions}
     return before.by > 0 > after.by and 2 * len(same) >= -after.by
-
-
-# --- racks that flap
-
-
-def flapping_racks(causes: Causes) -> Iterator[Finding]:
-    """A broker restarts, its replicas leave the in-sync racks of the partitions and come back, and the leader takes
-    either for a change of the topics: two rebalances around each restart (KAFKA-20778)."""
-    history = causes.history
-    found = rack_changes(causes)
-    caused = list({each.rebalance_id: each for _, pair in found for each in pair}.values())
-    if not found or len(caused) < 2 * len(found):
-        return
-    cost = history.cost_s(caused)
-    brokers = list(dict.fromkeys(f"broker {stop.node}" for stop, _ in found))
-    yield Finding(
-        "flapping-racks",
-        f"Probably: each restart of a broker made {history.group_id} rebalance twice, as its racks changed",
-        f"{share(history, caused)} {when(caused)} began around {count(len(found), 'restart')} of {names(brokers)}: "
-        "once after it went, once after it was back, as the leader's metadata had changed. No topic grew: the "
-        f"racks of the replicas had changed.{stood_still(history, cost)}",
-        cost,
-        first(caused),
-        last(caused),
-        setting="client.rack",
-        advice="Consumers with client.rack assign by racks, and see each broker that goes as a change. Update the "
-        "clients (KAFKA-20778), or leave client.rack out where fetching from followers is not needed.",
-        numbers={
-            "restarts": len(found),
-            "rebalances": len(caused),
-            "rebalances_in_all": len(history.rebalances),
-            "consumer_seconds": cost,
-        },
-        members=brokers,
-        rebalances=[each.rebalance_id for each in caused],
-        evidence=[stop.as_evidence() for stop, _ in found],
-        exact=False,
-    )
