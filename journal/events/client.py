@@ -103,6 +103,36 @@ class GenerationJoined(MemberEvent):
     waited_ms: int
 
 
+class GroupJoined(MemberEvent):
+    """A heartbeat with epoch 0 was answered: a member of a group of the consumer protocol now (KIP-848).
+
+    ``generation`` is the member's epoch; later ones are no events. ``waited_ms``: since that heartbeat was sent.
+    """
+
+    waited_ms: int
+
+
+class TargetAssignmentReceived(MemberEvent):
+    """A heartbeat's answer says what the member should have, and that is new.
+
+    ``unknown_topics``: how many topics of it have an id whose name the client does not know yet; their partitions are
+    not in ``partitions``.
+    """
+
+    partitions: Partitions
+    unknown_topics: int
+
+
+class AssignmentAcknowledged(MemberEvent):
+    """A heartbeat goes out that says that the assignment is taken over, and that the member owns ``partitions``.
+
+    ``reconciliation_ms``: since the assignment was received.
+    """
+
+    partitions: Partitions
+    reconciliation_ms: int
+
+
 class AssignmentComputed(MemberEvent):
     """This leader ran its assignor."""
 
@@ -232,6 +262,9 @@ EVENT_TYPES: tuple[type[ConsumerEvent], ...] = (
     MembershipReset,
     JoinSent,
     GenerationJoined,
+    GroupJoined,
+    TargetAssignmentReceived,
+    AssignmentAcknowledged,
     AssignmentComputed,
     AssignmentSkipped,
     AssignorFailed,

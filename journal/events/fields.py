@@ -61,7 +61,9 @@ MEANINGS: Final = {
     "rebalance_ms": "Since the first rebalance_started, or the first JoinGroup, of this rebalance.",
     "join_ms": "Length of the join phase; of a consumer group until the target was computed.",
     "sync_ms": "Length of the sync phase; of a consumer group from the target until all members have reached it.",
-    "waited_ms": "A consumer's wait for the answer to JoinGroup; in member_reconciled since the rebalance began.",
+    "waited_ms": "A consumer's wait for the answer to JoinGroup, or to the heartbeat that joins; in member_reconciled"
+    " since the rebalance began.",
+    "reconciliation_ms": "From the answer with an assignment until a heartbeat says that it is taken over.",
     "delay_ms": "The next part of the initial delay.",
     "remaining_ms": "What is left of the initial delay after that.",
     "join_timeout_ms": "The longest the join phase may take.",
@@ -83,8 +85,9 @@ MEANINGS: Final = {
     "partition_count": "Partitions of the topic; of all topics in assignment_computed.",
     "previous_partition_count": "Before it grew.",
     "records_per_second": "What each partition of a synthetic topic gets.",
-    "partitions": "Partitions of the event: assigned, revoked, lost, given in group_synced, added to a transaction;"
-    " what a member is to give up, has given up or keeps.",
+    "partitions": "Partitions of the event: assigned, revoked, lost, given in group_synced, received as a target,"
+    " acknowledged, added to a transaction; what a member is to give up, has given up or keeps.",
+    "unknown_topics": "Topics of the assignment whose names the consumer does not know yet.",
     "owned": "What the consumer owned then (join_sent, group_synced).",
     "ranges": "Records, half open.",
     "offsets": "Offsets that were committed, refused or deleted: the next record to read.",

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from rejoin.client.core.group.consumer import heartbeats as client_heartbeats
+from rejoin.client.core.group.consumer import transitions
 from rejoin.client.core.group.consumer.state import MembershipState
 from rejoin.coordinator.core.groups import shard
 from rejoin.coordinator.core.groups.consumer import groups, migration
@@ -226,8 +227,8 @@ def _acknowledging(right: Any, owned: Callable[[Any], Any]) -> Any:
 def a_consumer_overlooks_an_assignment_that_comes_while_it_acknowledges(patch: pytest.MonkeyPatch) -> None:
     right = client_heartbeats._take_target
 
-    def wrong(member: Any, assignment: Any) -> None:
-        if member.state is not MembershipState.STABLE:
-            right(member, assignment)
+    def wrong(state: Any, ctx: Any, assignment: Any) -> None:
+        if transitions.member_of(state).state is not MembershipState.STABLE:
+            right(state, ctx, assignment)
 
     patch.setattr(client_heartbeats, "_take_target", wrong)

@@ -19,6 +19,7 @@ from rejoin.client.core.group.consumer import transitions
 from rejoin.client.core.group.consumer.state import (
     HAS_NO_GROUP,
     IS_LEAVING,
+    JOIN_EPOCH,
     NOTHING_SENT,
     SENDS_AT_ONCE,
     SENDS_NOTHING,
@@ -31,8 +32,13 @@ from rejoin.client.core.group.consumer.state import (
 from rejoin.client.core.in_flight_requests import send
 from rejoin.client.core.reactions import Reaction, reaction
 from rejoin.client.core.state import ConsumerState, RequestInFlight
-from rejoin.client.core.step_context import StepContext
-from rejoin.journal.events.client import HeartbeatFailed
+from rejoin.client.core.step_context import StepContext, by_topic
+from rejoin.journal.events.client import (
+    AssignmentAcknowledged,
+    GroupJoined,
+    HeartbeatFailed,
+    TargetAssignmentReceived,
+)
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
@@ -41,6 +47,7 @@ from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
     HeartbeatAssignment,
     OwnedTopicPartitions,
 )
+from rejoin.protocol.types import TopicPartition
 
 _Value = TypeVar("_Value")
 
@@ -78,9 +85,22 @@ def _send(state: ConsumerState, ctx: StepContext) -> None:
             member.request_id = None
             transitions.left(state, ctx)
             return
+        case MembershipState.JOINING:
+            member.joined_at = ctx.now
         case MembershipState.ACKNOWLEDGING:
+            _report_acknowledgement(state, ctx, member)
             member.enter(MembershipState.STABLE if member.is_reconciled else MembershipState.RECONCILING)
     member.request_id = request_id
+
+
+def _report_acknowledgement(state: ConsumerState, ctx: StepContext, member: ConsumerMembership) -> None:
+    ctx.emit(
+        AssignmentAcknowledged(
+            partitions=by_topic(state.subscription.owned()),
+            reconciliation_ms=ctx.now - member.target_received_at,
+            **membership.identity(state, ctx),
+        )
+    )
 
 
 def _request(state: ConsumerState, ctx: StepContext, member: ConsumerMembership) -> ConsumerGroupHeartbeatRequest:
@@ -149,16 +169,32 @@ def _answered(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, res
     member.due_at += response.heartbeat_interval_ms - member.interval_ms
     member.interval_ms = response.heartbeat_interval_ms
     if response.member_epoch != member.epoch:
+        joins = member.epoch == JOIN_EPOCH
         transitions.set_epoch(state, response.member_epoch)
+        if joins:
+            ctx.emit(GroupJoined(waited_ms=ctx.now - member.joined_at, **membership.identity(state, ctx)))
     if response.assignment is not None and member.state in TAKES_ASSIGNMENTS:
-        _take_target(member, response.assignment)
+        _take_target(state, ctx, response.assignment)
 
 
-def _take_target(member: ConsumerMembership, assignment: HeartbeatAssignment) -> None:
+def _take_target(state: ConsumerState, ctx: StepContext, assignment: HeartbeatAssignment) -> None:
     """The coordinator says what this member should have now."""
+    member = transitions.member_of(state)
     partitions = {each.topic_id: frozenset(each.partitions) for each in assignment.topic_partitions}
     if member.target.epoch < 0 or member.target.partitions != partitions:
         member.target = LocalAssignment(member.target.epoch + 1, partitions)
+        member.target_received_at = ctx.now
+        names = transitions.topic_names(state)
+        known = [
+            TopicPartition(names[each], index) for each in partitions if each in names for index in partitions[each]
+        ]
+        ctx.emit(
+            TargetAssignmentReceived(
+                partitions=by_topic(sorted(known)),
+                unknown_topics=len(partitions.keys() - names.keys()),
+                **membership.identity(state, ctx),
+            )
+        )
     if not member.is_reconciled:
         member.enter(MembershipState.RECONCILING)
     elif member.state in (MembershipState.JOINING, MembershipState.RECONCILING):

@@ -35,7 +35,7 @@ def advance(state: ConsumerState, ctx: StepContext) -> None:
 
 
 def _begin(state: ConsumerState, ctx: StepContext, member: ConsumerMembership) -> None:
-    names = _names(state, member)
+    names = transitions.topic_names(state)
     known = {topic_id: found for topic_id, found in member.target.partitions.items() if topic_id in names}
     if len(known) < len(member.target.partitions):
         _look_up_the_rest(state, ctx)
@@ -66,11 +66,6 @@ def _look_up_the_rest(state: ConsumerState, ctx: StepContext) -> None:
         metadata.request_update(state)
     elif state.metadata.refreshed_at is not None:
         ctx.wake(state.metadata.refreshed_at + ctx.config.retry_backoff_ms)
-
-
-def _names(state: ConsumerState, member: ConsumerMembership) -> dict[str, str]:
-    """The names of topics by their ids."""
-    return member.topic_names | {topic_id: name for name, topic_id in state.cluster.topic_ids.items()}
 
 
 def _is_committed(state: ConsumerState, ctx: StepContext, running: Reconciliation) -> bool:

@@ -110,6 +110,9 @@ class ConsumerMembership:
     topic_names: dict[str, str] = field(default_factory=dict)
     """Names of topics that were assigned, by id: those of deleted ones are needed until they are given up."""
 
+    joined_at: Millis = 0
+    """When the last heartbeat that joins was sent."""
+    target_received_at: Millis = 0
     interval_ms: int = 0
     due_at: Millis = 0
     retry_at: Millis = 0

@@ -42,6 +42,11 @@ def member_of(state: ConsumerState) -> ConsumerMembership:
     return state.membership
 
 
+def topic_names(state: ConsumerState) -> dict[str, str]:
+    """The names of topics by their ids."""
+    return member_of(state).topic_names | {topic_id: name for name, topic_id in state.cluster.topic_ids.items()}
+
+
 def set_epoch(state: ConsumerState, epoch: int) -> None:
     """The member's epoch has changed; commits and transactions carry it from now on."""
     member = member_of(state)
