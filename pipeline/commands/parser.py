@@ -72,11 +72,11 @@ def watch(
     command_config: Path | None = None,
     group: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     log: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
-    timezone: str = "UTC",
+    timezone: str | None = None,
     out: Path | None = None,
     once: Annotated[bool, Parameter(negative=())] = False,
     every: float | None = None,
-    lost: Literal["skip", "fail"] = "skip",
+    lost: Literal["skip", "fail"] | None = None,
     master: str | None = None,
 ) -> int:
     """Follow running coordinators and show rebalances, their causes and findings as they come.
@@ -99,7 +99,7 @@ def watch(
     log
         With --bootstrap-server: a broker's server.log, which is followed as it grows; may be given several times.
     timezone
-        Time zone of the logs, such as Europe/Berlin.
+        With --log: time zone of the logs, such as Europe/Berlin; the default is UTC.
     out
         Folder for the tables and the progress. Without it nothing is kept.
     once
@@ -107,10 +107,10 @@ def watch(
     every
         Seconds between polls; the default is 1, and 5 for --bootstrap-server.
     lost
-        What to do when a service has lost events that were not read yet, as after a restart without a journal: skip
-        says so in the quarantine and goes on, fail ends with an error.
+        With --from: what to do when a service has lost events that were not read yet, as after a restart without a
+        journal: skip, the default, says so in the quarantine and goes on; fail ends with an error.
     master
-        Spark master: local[N] or spark://HOST:PORT; all cores of this machine without it.
+        With --from and --journal: Spark master, local[N] or spark://HOST:PORT; all cores of this machine without it.
     """
     from rejoin.pipeline.commands.watch_options import WatchOptions, run  # noqa: PLC0415
 

@@ -16,17 +16,21 @@ class WatchOptions(NamedTuple):
     command_config: Path | None
     group: tuple[str, ...]
     log: tuple[Path, ...]
-    timezone: str
+    timezone: str | None
     out: Path | None
     once: bool
     every: float | None
-    lost: Literal["skip", "fail"]
+    lost: Literal["skip", "fail"] | None
     master: str | None
 
 
 def run(given: WatchOptions) -> int:
     """Run the watch that the options ask for; returns the exit code."""
-    if given.bootstrap_server is not None and not (given.from_ or given.journal):
+    problem = _misplaced(given)
+    if problem is not None:
+        print(problem, file=sys.stderr)
+        return 2
+    if given.bootstrap_server is not None:
         from rejoin.pipeline.commands.watch_cluster import run as run_on_cluster  # noqa: PLC0415
 
         return run_on_cluster(
@@ -34,24 +38,11 @@ def run(given: WatchOptions) -> int:
             config=given.command_config,
             groups=given.group,
             logs=given.log,
-            timezone=given.timezone,
+            timezone=given.timezone or "UTC",
             out=given.out,
             once=given.once,
             every=given.every,
         )
-    of_clusters = {
-        "--bootstrap-server": given.bootstrap_server,
-        "--command-config": given.command_config,
-        "--group": given.group,
-        "--log": given.log,
-    }
-    misplaced = [name for name, value in of_clusters.items() if value]
-    if misplaced:
-        print(
-            f"{misplaced[0]} is for clusters: give --bootstrap-server, and neither --from nor --journal",
-            file=sys.stderr,
-        )
-        return 2
     from rejoin.pipeline.commands.watch import run as run_on_spark  # noqa: PLC0415
 
     return run_on_spark(
@@ -60,6 +51,27 @@ def run(given: WatchOptions) -> int:
         out=given.out,
         once=given.once,
         every=1.0 if given.every is None else given.every,
-        lost=given.lost,
+        lost=given.lost or "skip",
         master=given.master,
     )
+
+
+def _misplaced(given: WatchOptions) -> str | None:
+    """What is wrong with options that do not go together."""
+    of_clusters = {
+        "--bootstrap-server": given.bootstrap_server,
+        "--command-config": given.command_config,
+        "--group": given.group,
+        "--log": given.log,
+        "--timezone": given.timezone,
+    }
+    named = [name for name, value in of_clusters.items() if value]
+    if named and (given.bootstrap_server is None or given.from_ or given.journal):
+        return f"{named[0]} is for clusters: give --bootstrap-server, and neither --from nor --journal"
+    if given.timezone is not None and not given.log:
+        return "--timezone is for brokers' logs: give --log, or leave it out"
+    if given.master is not None and given.bootstrap_server is not None:
+        return "--master is for Spark, and --bootstrap-server needs none: leave it out"
+    if given.lost is not None and not given.from_:
+        return "--lost is for coordinators: give --from, or leave it out"
+    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,8 @@ from rejoin.pipeline.schemas import BROKER_LOG, EVENTS
 
 MOST_STATEMENTS: Final = 20_000
 """Statements kept for a group; older ones are forgotten."""
-_AT_ONCE_BYTES: Final = 16 * 2**20
+AT_ONCE_BYTES: Final = 16 * 2**20
+"""How much of a log is held in memory."""
 
 Row = dict[str, Any]
 
@@ -32,36 +33,40 @@ class LogTail:
         self._position = 0
         self._inode: int | None = None
 
-    def read_on(self) -> list[Statement]:
+    def read_on(self) -> Iterator[Statement]:
         """The statements of the whole lines that have come since. Raises OSError."""
         status = os.stat(self._path)
-        found: list[Statement] = []
         if self._inode not in (None, status.st_ino):
-            found += self._rest_of_rotated()
+            yield from self._rest_of_rotated()
             self._position = 0
         elif status.st_size < self._position:
             self._position = 0
         self._inode = status.st_ino
-        return found + self._read(self._path)
+        yield from self._read(self._path, status.st_size)
 
-    def _rest_of_rotated(self) -> list[Statement]:
+    def _rest_of_rotated(self) -> Iterator[Statement]:
         """What came into the file that has another name by now, before it got that name."""
         for each in self._path.parent.iterdir():
             with suppress(OSError):
-                if each.stat().st_ino == self._inode and each.stat().st_size > self._position:
-                    return self._read(each)
-        return []
+                status = each.stat()
+                if status.st_ino == self._inode:
+                    yield from self._read(each, status.st_size)
+                    return
 
-    def _read(self, path: Path) -> list[Statement]:
+    def _read(self, path: Path, end: int) -> Iterator[Statement]:
+        """Read on to ``end``, piece by piece. A last line without its end waits, unless it fills a piece."""
         with path.open("rb") as file:
-            file.seek(self._position)
-            data = file.read(_AT_ONCE_BYTES)
-        whole = data[: data.rfind(b"\n") + 1]
-        if not whole and len(data) == _AT_ONCE_BYTES:
-            whole = data
-        self._position += len(whole)
-        found = self._file.statements(whole.splitlines(keepends=True))
-        return [each for each in found if isinstance(each, Statement)]
+            while self._position < end:
+                file.seek(self._position)
+                data = file.read(min(AT_ONCE_BYTES, end - self._position))
+                whole = data[: data.rfind(b"\n") + 1]
+                if not whole and len(data) == AT_ONCE_BYTES:
+                    whole = data
+                if not whole:
+                    return
+                self._position += len(whole)
+                found = self._file.statements(whole.splitlines(keepends=True))
+                yield from (each for each in found if isinstance(each, Statement))
 
 
 class LogTails:
@@ -78,16 +83,14 @@ class LogTails:
         problems = []
         for tail in self._tails:
             try:
-                found = tail.read_on()
+                for statement in tail.read_on():
+                    if statement.group is not None:
+                        mine = self._statements[statement.group]
+                        mine.append(statement)
+                        del mine[:-MOST_STATEMENTS]
+                        self._events.pop(statement.group, None)
             except OSError as problem:
                 problems.append(f"{problem.filename}: {problem.strerror}; it is read again")
-                continue
-            for statement in found:
-                if statement.group is not None:
-                    mine = self._statements[statement.group]
-                    mine.append(statement)
-                    del mine[:-MOST_STATEMENTS]
-                    self._events.pop(statement.group, None)
         return problems
 
     def events(self, group_id: str) -> list[Row]:

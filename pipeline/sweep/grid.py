@@ -21,9 +21,9 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from rejoin import simulation
 from rejoin.simulation.scenario.actions import KINDS
 from rejoin.simulation.scenario.durations import Duration
+from rejoin.simulation.scenario.gallery import GALLERY, hint
 from rejoin.simulation.scenario.model import GroupSpec, Scenario
 from rejoin.simulation.scenario.reading import (
     RENAMED,
@@ -37,7 +37,6 @@ from rejoin.simulation.scenario.reading import (
     text_of,
 )
 
-GALLERY: Final = Path(simulation.__file__).parent / "gallery"
 MOST_RUNS: Final = 1_000_000
 _WORDS_ONLY: Final = ("question", "answer")
 _RANGE: Final = re.compile(r"^seeds:\s*(\d+:\d+)\s*(?:#.*)?$", re.MULTILINE)
@@ -235,10 +234,8 @@ def _scenario(file: GridFile, lines: dict[Path_, int], where: str, folder: Path)
     if not path.is_file() and "/" not in file.scenario and named.is_file():
         return read_scenario(named)
     if not path.is_file():
-        known = sorted(each.stem for each in GALLERY.glob("*.yaml"))
-        near = get_close_matches(file.scenario, known, n=1)
-        hint = f"; is it {near[0]}?" if near else f"; known are {', '.join(known)}"
-        raise BadScenario(where, lines.get(("scenario",)), f"scenario: neither {path} nor the gallery has it{hint}")
+        problem = f"scenario: neither {path} nor the gallery has it; {hint(file.scenario)}"
+        raise BadScenario(where, lines.get(("scenario",)), problem)
     return read_scenario(path)
 
 

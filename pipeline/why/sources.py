@@ -19,9 +19,8 @@ def open_source(
     if folder is not None:
         if not folder.is_dir():
             hint = f"; for a cluster say --bootstrap-server {folder}" if ":" in str(folder) else ""
-            raise SourceProblem(
-                f"{folder}: no such folder; expected one that rejoin report or rejoin watch wrote{hint}"
-            )
+            wrong = "is a file" if folder.exists() else "no such folder"
+            raise SourceProblem(f"{folder}: {wrong}; expected a folder that rejoin report or rejoin watch wrote{hint}")
         from rejoin.pipeline.live_cluster.store import is_watched  # noqa: PLC0415
 
         if is_watched(folder):

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, Literal
 
@@ -21,11 +20,11 @@ from rejoin.simulation.output.page import CHART_EVENTS, ChartEvents, render
 from rejoin.simulation.output.summary import show
 from rejoin.simulation.output.timeline import clock
 from rejoin.simulation.run import play
+from rejoin.simulation.scenario.gallery import GALLERY, hint
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.scenario.reading import BadScenario, read_scenario, text_of
 from rejoin.simulation.search.search import BadRange, SearchReport, parse_seeds, search_seeds
 
-GALLERY: Final = Path(__file__).parents[1] / "gallery"
 BAR_AFTER_S: Final = 2.0
 
 
@@ -188,10 +187,8 @@ def _found(file: Path) -> Path:
         return file
     if in_gallery.exists():
         return in_gallery
-    known = sorted(path.stem for path in GALLERY.glob("*.yaml"))
-    near = get_close_matches(file.stem, known, n=1)
-    hint = f"is it {near[0]}?" if near else f"it has {', '.join(known)}"
-    raise BadScenario(str(file), None, f"cannot be read: there is no such file, and none in the gallery; {hint}")
+    problem = f"cannot be read: there is no such file, and none in the gallery; {hint(file.stem)}"
+    raise BadScenario(str(file), None, problem)
 
 
 @contextmanager

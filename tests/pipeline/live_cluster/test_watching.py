@@ -162,6 +162,22 @@ def test_a_log_is_read_to_its_end_when_it_is_rotated(tmp_path: Path) -> None:
     assert [row["kind"] for row in tails.events("orders-app")] == [row["kind"] for row in once.events("orders-app")]
 
 
+def test_a_log_is_read_to_its_end_at_once_however_long_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(SERVER_LOG)
+    whole = LogTails([log])
+    whole.read_on()
+    longest = max(map(len, SERVER_LOG.splitlines(keepends=True)))
+    monkeypatch.setattr("rejoin.pipeline.live_cluster.broker_logs.AT_ONCE_BYTES", longest)
+    in_pieces = LogTails([log])
+    assert in_pieces.read_on() == []
+    found, expected = (
+        [(row["at_ms"], row["event"]) for row in each.events("orders-app")] for each in (in_pieces, whole)
+    )
+    assert found == expected
+    assert len(found) > 2
+
+
 def test_a_log_that_is_not_there_for_a_while(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     assert LogTails([log]).read_on() == [f"{log}: No such file or directory; it is read again"]
@@ -227,9 +243,17 @@ def test_a_cluster_that_is_not_there(unused_tcp_port: int, capsys: pytest.Captur
     [
         ({"bootstrap_server": "h:1", "every": 0.0}, "--every 0.0: expected a number of seconds above 0"),
         ({"bootstrap_server": "h:1", "log": (Path("nowhere"),)}, "--log nowhere: no such file"),
-        ({"bootstrap_server": "h:1", "timezone": "Mars"}, "--timezone Mars: there is no such zone"),
+        (
+            {"bootstrap_server": "h:1", "log": (Path(__file__),), "timezone": "Mars"},
+            "--timezone Mars: there is no such zone",
+        ),
+        ({"bootstrap_server": "h:1", "timezone": "UTC"}, "--timezone is for brokers' logs: give --log"),
+        ({"bootstrap_server": "h:1", "lost": "skip"}, "--lost is for coordinators: give --from"),
+        ({"bootstrap_server": "h:1", "master": "local[2]"}, "--master is for Spark, and --bootstrap-server needs none"),
         ({"bootstrap_server": "h:1", "from_": ("http://h:1",)}, "--bootstrap-server is for clusters"),
         ({"from_": ("http://h:1",), "group": ("g",)}, "--group is for clusters"),
+        ({"from_": ("http://h:1",), "timezone": "UTC"}, "--timezone is for clusters"),
+        ({"journal": (Path(),), "lost": "fail"}, "--lost is for coordinators: give --from"),
     ],
 )
 def test_options_that_make_no_sense(options: dict[str, Any], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -135,6 +135,11 @@ def test_a_running_coordinator(gallery_report: Path, capsys: pytest.CaptureFixtu
         assert "there is no group 'orders'" in capsys.readouterr().err
 
 
+def test_a_file_where_a_folder_is_expected(capsys: pytest.CaptureFixture[str]) -> None:
+    assert why("orders", Path(__file__)) == 2
+    assert f"{__file__}: is a file; expected a folder that rejoin report or" in capsys.readouterr().err
+
+
 def test_a_coordinator_that_is_not_there(unused_tcp_port: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert why("orders", bootstrap_server=f"http://127.0.0.1:{unused_tcp_port}") == 2
     assert "does not answer: connection refused" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from rejoin.simulation.commands.actions import GALLERY
+from rejoin.simulation.scenario.gallery import GALLERY
 from rejoin.simulation.web.server import FirstScenario, running
 from tests.simulation.web.browser import CHROMIUM, Page, browser
 

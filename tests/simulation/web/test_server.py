@@ -13,7 +13,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from rejoin.simulation.commands.actions import GALLERY, lab
+from rejoin.simulation.commands.actions import lab
+from rejoin.simulation.scenario.gallery import GALLERY
 from rejoin.simulation.web.server import KEPT_RUNS, FirstScenario, running
 from rejoin.transcript.player import differences, play
 
