@@ -74,7 +74,7 @@ class Scene:
         """Look until the group is Stable with so many members and all partitions have owners."""
         async with asyncio.timeout(_TIMEOUT_SECONDS):
             while True:
-                await self._watch.look()
+                await self._watch.poll()
                 last = self._watch.groups.get(self._group_id, ObservedGroup("", "")).last
                 stable = last is not None and last.state == "Stable" and len(last.members) == members
                 if last is not None and stable and len(last.owners) == PARTITIONS:
@@ -134,7 +134,7 @@ async def play(servers: str, protocol: str, watch: ClusterWatch, check: Callable
     async with asyncio.timeout(_TIMEOUT_SECONDS):
         while scene.group.status().lag != 0:
             await asyncio.sleep(0.2)
-            await watch.look()
+            await watch.poll()
     check(f"{protocol}: all records were seen to be committed", True)
     scene.hangs = True
     await produce(servers, 40)
@@ -142,11 +142,11 @@ async def play(servers: str, protocol: str, watch: ClusterWatch, check: Callable
     async with asyncio.timeout(STANDS_SECONDS + _TIMEOUT_SECONDS):
         while "owned-not-moving" not in found:
             await asyncio.sleep(1)
-            found += [row["finding"] for row in (await watch.look()).new_findings]
+            found += [row["finding"] for row in (await watch.poll()).new_findings]
     check(f"{protocol}: a handler that hangs was found", True)
     scene.hangs = False
     await scene.stop("one")
-    await watch.look()
+    await watch.poll()
 
 
 if __name__ == "__main__":

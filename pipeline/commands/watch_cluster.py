@@ -33,7 +33,7 @@ def run(
     once: bool,
     every: float | None,
 ) -> int:
-    """Follow until stopped, or look once. Options as in ``parser``; returns the exit code."""
+    """Follow until stopped, or poll once. Options as in ``parser``; returns the exit code."""
     console, errors = Console(highlight=False), Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     try:
         seconds = EVERY_SECONDS if every is None else every
@@ -84,13 +84,13 @@ async def _follow(
     async with polling(servers, config, groups) as poller:
         watch = ClusterWatch(poller, store, logs)
         if every is None:
-            shown.once(watch, await watch.look())
+            shown.once(watch, await watch.poll())
             return
         with shown:
             is_first = not watch.groups
             while True:
                 try:
-                    shown.update(watch, await watch.look())
+                    shown.update(watch, await watch.poll())
                 except ClusterProblem as problem:
                     if is_first:
                         raise

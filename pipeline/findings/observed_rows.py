@@ -200,7 +200,7 @@ class ObservedEvent:
 
 @dataclass(frozen=True, slots=True)
 class OwnedPartition:
-    """From looks at a group's offsets: since when the committed offset of a partition stands, with the same owner."""
+    """From snapshots of a group: since when a partition's committed offset stands, with the same owner."""
 
     topic: str
     partition: int
@@ -208,8 +208,8 @@ class OwnedPartition:
     owner: str
     since_ms: int
     at_ms: int
-    looks: int
-    """Looks since then."""
+    snapshots: int
+    """Snapshots since then."""
     committed: int | None
     lag: int | None
     lag_then: int | None
@@ -257,7 +257,7 @@ ROWS: Final[dict[str, type[Any]]] = {
 """Kind of row of a table to its class; the names of the fields are the columns."""
 
 ALL_ROWS: Final = {**ROWS, "progress": OwnedPartition}
-"""The same with what is not in tables: looks at a cluster's offsets."""
+"""The same with what is not in tables: snapshots of a cluster's offsets."""
 
 
 def short(member_id: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Brokers' logs beside the looks at a cluster: they are read on as they grow, and say why groups rebalance."""
+"""Brokers' logs beside the snapshots of a cluster: they are read on as they grow, and say why groups rebalance."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What changed between looks at a group: rebalances, members that came and went, lag in records and in time.
+"""What changed between snapshots of a group: rebalances, members that came and went, lag in records and in time.
 
 Kafka's protocol shows states and assignments, but not why: a member that is gone may have left, or its session may have
-expired. What lies between two looks is concluded, so it is ``inferred``.
+expired. What lies between two snapshots is concluded, so it is ``inferred``.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ LIVE_CLUSTER: Final = "cluster"
 REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 MOST_REBALANCES: Final = 2_000
 LONGEST_GAP_MS: Final = 120_000
-"""The watch was paused between looks that are further apart."""
+"""The watch was paused between snapshots that are further apart."""
 _CHAIN_GAP_MS: Final = 60_000
 
 
 @dataclass(slots=True)
 class ObservedGroup:
-    """One group over all looks."""
+    """One group over all snapshots."""
 
     group_id: str
     run_id: str
@@ -48,27 +48,27 @@ class ObservedGroup:
     balances: deque[Row] = field(default_factory=lambda: deque(maxlen=MOST_REBALANCES))
     progress: dict[TopicPartition, PartitionProgress] = field(default_factory=dict)
 
-    def follow(self, look: ClusterGroup) -> Row | None:
-        """Take in the next look; returns the rebalance that has ended since the last one, if any."""
+    def follow(self, snapshot: ClusterGroup) -> Row | None:
+        """Take in the next snapshot; returns the rebalance that has ended since the last one, if any."""
         before = self.last
-        if before is not None and look.at_ms <= before.at_ms:
+        if before is not None and snapshot.at_ms <= before.at_ms:
             return None
-        if before is None or before.state != look.state:
-            self.since_ms = look.at_ms
-        came, gone = self._members(before, look)
-        self._offsets(look)
-        done = self._rebalance(before, look, came, gone)
+        if before is None or before.state != snapshot.state:
+            self.since_ms = snapshot.at_ms
+        came, gone = self._members(before, snapshot)
+        self._offsets(snapshot)
+        done = self._rebalance(before, snapshot, came, gone)
         if done is not None or before is None:
-            self._balance(look)
-        self.last = look
+            self._balance(snapshot)
+        self.last = snapshot
         return done
 
     def _members(
-        self, before: ClusterGroup | None, look: ClusterGroup
+        self, before: ClusterGroup | None, snapshot: ClusterGroup
     ) -> tuple[list[ClusterMember], list[ClusterMember]]:
-        """Members that joined and members that are gone since the last look."""
+        """Members that joined and members that are gone since the last snapshot."""
         known = {member.member_id: member for member in before.members} if before is not None else {}
-        now = {member.member_id: member for member in look.members}
+        now = {member.member_id: member for member in snapshot.members}
         came = [member for member_id, member in now.items() if member_id not in known]
         gone = [member for member_id, member in known.items() if member_id not in now]
         successors = {member.group_instance_id for member in came if member.group_instance_id}
@@ -76,19 +76,19 @@ class ObservedGroup:
             end = "replaced" if member.group_instance_id in successors else "left"
             session = self.sessions.pop(member.member_id, None)
             if session is not None:
-                self.ended.append({**session, "ended_at_ms": look.at_ms, "end": end})
+                self.ended.append({**session, "ended_at_ms": snapshot.at_ms, "end": end})
         for member in came:
             self.sessions[member.member_id] = {
                 "member_id": member.member_id,
                 "group_instance_id": member.group_instance_id,
                 "client_id": member.client_id,
                 "client_host": member.client_host,
-                "joined_at_ms": None if before is None else look.at_ms,
+                "joined_at_ms": None if before is None else snapshot.at_ms,
                 "ended_at_ms": None,
                 "end": "open",
-                "protocols": [look.protocol] if look.protocol else None,
+                "protocols": [snapshot.protocol] if snapshot.protocol else None,
                 "topics": sorted({partition.topic for partition in member.partitions}) or None,
-                "group_protocol": "consumer" if look.group_type == "consumer" else None,
+                "group_protocol": "consumer" if snapshot.group_type == "consumer" else None,
                 "confidence": INFERRED,
             }
         return came, gone
@@ -96,37 +96,37 @@ class ObservedGroup:
     def _rebalance(
         self,
         before: ClusterGroup | None,
-        look: ClusterGroup,
+        snapshot: ClusterGroup,
         came: list[ClusterMember],
         gone: list[ClusterMember],
     ) -> Row | None:
         if before is None:
-            if look.state in REBALANCING:
-                self.open = self._begun(look.at_ms, None, look, [], [])
+            if snapshot.state in REBALANCING:
+                self.open = self._begun(snapshot.at_ms, None, snapshot, [], [])
             return None
-        moved = _moved(before, look)
-        if look.state in REBALANCING:
+        moved = _moved(before, snapshot)
+        if snapshot.state in REBALANCING:
             if self.open is None:
-                self.open = self._begun(look.at_ms, before, look, came, gone)
+                self.open = self._begun(snapshot.at_ms, before, snapshot, came, gone)
             else:
                 _name_cause(self.open, came, gone)
             return None
         if self.open is None:
-            changed = came or gone or moved or (before.epoch is not None and before.epoch != look.epoch)
-            if not changed or look.state not in ("Stable", "Empty"):
+            changed = came or gone or moved or (before.epoch is not None and before.epoch != snapshot.epoch)
+            if not changed or snapshot.state not in ("Stable", "Empty"):
                 return None
-            # It began and ended between two looks; after a pause of the watch it is not known when.
-            began_at_ms = before.at_ms if look.at_ms - before.at_ms <= LONGEST_GAP_MS else look.at_ms
-            self.open = self._begun(began_at_ms, before, look, came, gone)
+            # It began and ended between two snapshots; after a pause of the watch it is not known when.
+            began_at_ms = before.at_ms if snapshot.at_ms - before.at_ms <= LONGEST_GAP_MS else snapshot.at_ms
+            self.open = self._begun(began_at_ms, before, snapshot, came, gone)
         else:
             _name_cause(self.open, came, gone)
-        return self._ended(look, moved)
+        return self._ended(snapshot, moved)
 
     def _begun(
         self,
         at_ms: int,
         before: ClusterGroup | None,
-        look: ClusterGroup,
+        snapshot: ClusterGroup,
         came: list[ClusterMember],
         gone: list[ClusterMember],
     ) -> Row:
@@ -143,32 +143,32 @@ class ObservedGroup:
             "cause_member_id": None,
             "initial": before is not None and not before.members,
             "members_before": None if before is None else [member.member_id for member in before.members],
-            "protocol": look.protocol,
+            "protocol": snapshot.protocol,
             "owned_before": None if before is None else len(before.owners),
             "owners_before": {} if before is None else before.owners,
             "confidence": INFERRED,
-            "group_type": look.group_type,
+            "group_type": snapshot.group_type,
         }
         _name_cause(row, came, gone)
         return row
 
-    def _ended(self, look: ClusterGroup, moved: int) -> Row:
+    def _ended(self, snapshot: ClusterGroup, moved: int) -> Row:
         assert self.open is not None
         row = self.open
         self.open = None
         owners = row.pop("owners_before")
         before = set(row["members_before"] or ())
-        after = [member.member_id for member in look.members]
+        after = [member.member_id for member in snapshot.members]
         row |= {
-            "ended_at_ms": look.at_ms,
-            "unavailable_ms": look.at_ms - row["prepared_at_ms"],
-            "outcome": "emptied" if not look.members else "completed",
-            "generation_to": look.epoch,
+            "ended_at_ms": snapshot.at_ms,
+            "unavailable_ms": snapshot.at_ms - row["prepared_at_ms"],
+            "outcome": "emptied" if not snapshot.members else "completed",
+            "generation_to": snapshot.epoch,
             "members_after": after,
             "joined": [each for each in after if each not in before],
             "left": [each for each in before if each not in after],
-            "moved": max(moved, _changed(owners, look.owners)),
-            "protocol": look.protocol or row["protocol"],
+            "moved": max(moved, _changed(owners, snapshot.owners)),
+            "protocol": snapshot.protocol or row["protocol"],
         }
         previous = self.rebalances[-1] if self.rebalances else None
         quiet = None if previous is None else row["prepared_at_ms"] - previous["ended_at_ms"]
@@ -177,18 +177,18 @@ class ObservedGroup:
         self.rebalances.append(row)
         return row
 
-    def _balance(self, look: ClusterGroup) -> None:
-        counts = {member.member_id: len(member.partitions) for member in look.members}
-        if not counts or look.state in REBALANCING:
+    def _balance(self, snapshot: ClusterGroup) -> None:
+        counts = {member.member_id: len(member.partitions) for member in snapshot.members}
+        if not counts or snapshot.state in REBALANCING:
             return
         if self.balances and self.balances[-1]["until_ms"] is None:
-            self.balances[-1]["until_ms"] = look.at_ms
+            self.balances[-1]["until_ms"] = snapshot.at_ms
         self.balances.append(
             {
-                "at_ms": look.at_ms,
+                "at_ms": snapshot.at_ms,
                 "until_ms": None,
-                "generation": look.epoch,
-                "protocol": look.protocol,
+                "generation": snapshot.epoch,
+                "protocol": snapshot.protocol,
                 "members": len(counts),
                 "partitions": sum(counts.values()),
                 "least": min(counts.values()),
@@ -198,18 +198,18 @@ class ObservedGroup:
             }
         )
 
-    def _offsets(self, look: ClusterGroup) -> None:
-        owners = look.owners
-        for partition, offsets in look.offsets.items():
+    def _offsets(self, snapshot: ClusterGroup) -> None:
+        owners = snapshot.owners
+        for partition, offsets in snapshot.offsets.items():
             progress = self.progress.setdefault(partition, PartitionProgress())
-            progress.follow(look.at_ms, offsets, owners.get(partition))
-        for partition in self.progress.keys() - look.offsets.keys():
+            progress.follow(snapshot.at_ms, offsets, owners.get(partition))
+        for partition in self.progress.keys() - snapshot.offsets.keys():
             del self.progress[partition]
 
     # -- what is made of it
 
     def status(self) -> GroupStatus:
-        """The group's status at the last look."""
+        """The group's status at the last snapshot."""
         last = self.last
         if last is None:
             return GroupStatus(self.group_id)
@@ -278,8 +278,8 @@ def _name_cause(row: Row, came: list[ClusterMember], gone: list[ClusterMember]) 
             return
 
 
-def _moved(before: ClusterGroup, look: ClusterGroup) -> int:
-    return _changed(before.owners, look.owners)
+def _moved(before: ClusterGroup, snapshot: ClusterGroup) -> int:
+    return _changed(before.owners, snapshot.owners)
 
 
 def _changed(before: Mapping[TopicPartition, ClusterMember], after: Mapping[TopicPartition, ClusterMember]) -> int:

@@ -35,10 +35,10 @@ class BadOffsets(Exception):
     """A file of offsets cannot be read; the text says where and what was expected."""
 
 
-def looks_of_files(paths: Iterable[Path]) -> list[ClusterGroup]:
+def snapshots_of_files(paths: Iterable[Path]) -> list[ClusterGroup]:
     """What these files show of groups, by time. Raises BadOffsets."""
-    found = [look for path in paths for look in _of_file(path)]
-    return sorted(found, key=lambda look: (look.at_ms, look.group_id))
+    found = [snapshot for path in paths for snapshot in _of_file(path)]
+    return sorted(found, key=lambda snapshot: (snapshot.at_ms, snapshot.group_id))
 
 
 def has_offsets(path: Path) -> bool:
@@ -74,10 +74,10 @@ def _of_file(path: Path) -> Iterator[ClusterGroup]:
             raise BadOffsets(
                 f"{path}, line {number}: offsets without an instant before others that have one; {EXPECTED}"
             )
-        yield from _looks(path, number, changed_at_ms if at_ms is None else at_ms, lines)
+        yield from _snapshots(path, number, changed_at_ms if at_ms is None else at_ms, lines)
 
 
-def _looks(path: Path, first: int, at_ms: int, lines: list[str]) -> Iterator[ClusterGroup]:
+def _snapshots(path: Path, first: int, at_ms: int, lines: list[str]) -> Iterator[ClusterGroup]:
     """The groups of one table or scrape."""
     is_table = any("CURRENT-OFFSET" in line for line in lines)
     found = _of_table(path, first, lines) if is_table else _of_scrape(lines)

@@ -25,7 +25,7 @@ class ClusterProblem(Exception):
     """The cluster cannot be asked; the text says why and what to do."""
 
 
-class Look(NamedTuple):
+class ClusterSnapshot(NamedTuple):
     """The groups that answered, by id, and what was wrong with others."""
 
     at_ms: int
@@ -39,7 +39,7 @@ def now_ms() -> int:
 
 
 class ClusterPoller:
-    """Looks at groups, all of them or those that are named."""
+    """Polls groups, all of them or those that are named."""
 
     def __init__(
         self, admin: Admin, servers: str, wanted: Collection[str] = (), now: Callable[[], int] = now_ms
@@ -51,7 +51,7 @@ class ClusterPoller:
 
     @property
     def is_restricted(self) -> bool:
-        """Whether only some groups are looked at."""
+        """Whether only some groups are polled."""
         return bool(self._wanted)
 
     async def group_ids(self) -> tuple[list[str], list[str]]:
@@ -65,7 +65,7 @@ class ClusterPoller:
         found = [group.group_id for group in listing.groups]
         return [each for each in found if not self._wanted or each in self._wanted], list(listing.unanswered)
 
-    async def look(self) -> Look:
+    async def poll(self) -> ClusterSnapshot:
         """All wanted groups as they are now. Raises ClusterProblem where the cluster does not answer."""
         ids, problems = await self.group_ids()
         limit = asyncio.Semaphore(_AT_ONCE)
@@ -82,7 +82,7 @@ class ClusterPoller:
 
         found = [each for each in await asyncio.gather(*map(one, ids)) if each is not None]
         ends = await self._ends(found, problems)
-        return Look(self._now(), {each.group_id: _with_ends(each, ends) for each in found}, problems)
+        return ClusterSnapshot(self._now(), {each.group_id: _with_ends(each, ends) for each in found}, problems)
 
     async def _ends(self, groups: Collection[ClusterGroup], problems: list[str]) -> dict[TopicPartition, int | None]:
         partitions = {partition for group in groups for partition in (*group.offsets, *group.owners)}

@@ -15,7 +15,7 @@ MOST_SAMPLES: Final = 240
 
 @dataclass(slots=True)
 class PartitionProgress:
-    """One partition over all looks at its group."""
+    """One partition over all snapshots of its group."""
 
     owner: ClusterMember | None = None
     at_ms: int = 0
@@ -24,8 +24,8 @@ class PartitionProgress:
     """Since then the offset has not moved, with the same owner."""
     lag_then: int | None = None
     end_then: int | None = None
-    looks: int = 0
-    """Looks since then."""
+    snapshots: int = 0
+    """Snapshots since then."""
     longest_move_ms: int = 0
     """The longest time between two moves of the offset."""
     moves: int = 0
@@ -33,15 +33,15 @@ class PartitionProgress:
     """Instants with the end of the log then."""
 
     def follow(self, at_ms: int, offsets: PartitionOffsets, owner: ClusterMember | None) -> None:
-        """Take in the next look."""
+        """Take in the next snapshot."""
         same_owner = self.owner is not None and owner is not None and self.owner.member_id == owner.member_id
-        if self.looks and same_owner and offsets.committed == self.offsets.committed:
-            self.looks += 1
+        if self.snapshots and same_owner and offsets.committed == self.offsets.committed:
+            self.snapshots += 1
             if self.lag_then == 0:
                 # There was nothing to read up to now.
                 self._stands(at_ms, offsets)
         else:
-            if self.looks and same_owner:
+            if self.snapshots and same_owner:
                 self.moves += 1
                 self.longest_move_ms = max(self.longest_move_ms, at_ms - self.since_ms)
             self._stands(at_ms, offsets)
@@ -49,7 +49,7 @@ class PartitionProgress:
         self._sample(at_ms, offsets.end)
 
     def _stands(self, at_ms: int, offsets: PartitionOffsets) -> None:
-        self.since_ms, self.looks = at_ms, 1
+        self.since_ms, self.snapshots = at_ms, 1
         self.lag_then, self.end_then = offsets.lag, offsets.end
 
     def _sample(self, at_ms: int, end: int | None) -> None:
@@ -66,9 +66,9 @@ class PartitionProgress:
             self.samples = deque([*older[::2], *list(self.samples)[MOST_SAMPLES // 2 :]])
 
     def lag_ms(self) -> int | None:
-        """How long ago the next record to read was written, as far as the looks show it; 0 without lag.
+        """How long ago the next record to read was written, as far as the snapshots show it; 0 without lag.
 
-        The log is taken to grow evenly between two looks; for records older than the first look, at the same rate.
+        The log is taken to grow evenly between two snapshots; for records before the first, at the same rate.
         """
         lag, committed = self.offsets.lag, self.offsets.committed
         if lag is None or committed is None:
@@ -88,7 +88,7 @@ class PartitionProgress:
             "owner": self.owner.name,
             "since_ms": self.since_ms,
             "at_ms": self.at_ms,
-            "looks": self.looks,
+            "snapshots": self.snapshots,
             "committed": self.offsets.committed,
             "lag": self.offsets.lag,
             "lag_then": self.lag_then,

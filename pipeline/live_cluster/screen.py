@@ -14,7 +14,7 @@ from rich.text import Text
 from rejoin.pipeline.findings.cause_texts import SHORT_CAUSES
 from rejoin.pipeline.findings.formatting import count, span
 from rejoin.pipeline.live.dashboard import MOST_FINDINGS, MOST_GROUPS, clock, finding, line, through
-from rejoin.pipeline.live_cluster.watching import ClusterWatch, LookResult
+from rejoin.pipeline.live_cluster.watching import ClusterWatch, PollResult
 from rejoin.protocol.printable import printable
 
 _LAST: Final = 12
@@ -39,13 +39,13 @@ class Screen:
         if self._live is not None:
             self._live.__exit__(*problem)
 
-    def once(self, watch: ClusterWatch, found: LookResult) -> None:
+    def once(self, watch: ClusterWatch, found: PollResult) -> None:
         """Print everything once."""
         self._notes = found.problems
         self._console.print(self._board(watch))
 
-    def update(self, watch: ClusterWatch, found: LookResult) -> None:
-        """Show what is new since the last look."""
+    def update(self, watch: ClusterWatch, found: PollResult) -> None:
+        """Show what is new since the last snapshot."""
         self._last.extend(found.rebalances)
         if self._live is None:
             for row in found.rebalances:

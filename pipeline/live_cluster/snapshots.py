@@ -68,7 +68,7 @@ class ClusterGroup:
         lags = [each.lag for each in self.offsets.values() if each.lag is not None]
         return sum(lags) if lags else None
 
-    def looks_like(self, other: ClusterGroup) -> bool:
+    def differs_only_in_offsets(self, other: ClusterGroup) -> bool:
         """Whether only offsets differ."""
         return replace(self, at_ms=0, offsets={}) == replace(other, at_ms=0, offsets={})
 

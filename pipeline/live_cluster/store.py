@@ -1,6 +1,6 @@
-"""What a watch of a cluster keeps on disk: looks at its groups, one JSON line each, by day.
+"""What a watch of a cluster keeps on disk: snapshots of its groups, one JSON line each, by day.
 
-A look is kept when anything but offsets has changed, with the one before it, and else once in :data:`KEPT_EVERY_MS`.
+A snapshot is kept when anything but offsets has changed, with the one before, and else once in :data:`KEPT_EVERY_MS`.
 So the same conclusions are drawn from what is kept as while it was watched, and a day of a quiet group is small.
 """
 
@@ -21,7 +21,9 @@ from rejoin.pipeline.live_cluster.snapshots import ClusterGroup
 KEPT_EVERY_MS: Final = 60_000
 ABOUT: Final = "cluster.json"
 _VERSION: Final = 1
-_LOOKS: Final = "looks"
+_SNAPSHOTS: Final = "snapshots"
+_BEFORE: Final = "looks"
+"""What earlier versions called the files; they are read as well."""
 
 
 class WatchFolderProblem(Exception):
@@ -65,27 +67,27 @@ class ClusterStore:
     def observed(self) -> dict[str, ObservedGroup]:
         """The groups as they were left; what is kept from now on goes on from there."""
         groups: dict[str, ObservedGroup] = {}
-        for look in read_looks(self.folder):
-            groups.setdefault(look.group_id, ObservedGroup(look.group_id, str(self.folder))).follow(look)
-            self._kept[look.group_id] = self._last[look.group_id] = look
+        for snapshot in read_snapshots(self.folder):
+            groups.setdefault(snapshot.group_id, ObservedGroup(snapshot.group_id, str(self.folder))).follow(snapshot)
+            self._kept[snapshot.group_id] = self._last[snapshot.group_id] = snapshot
         return groups
 
-    def keep(self, looks: list[ClusterGroup]) -> None:
-        """Write the looks that are to be kept. Raises OSError."""
+    def keep(self, snapshots: list[ClusterGroup]) -> None:
+        """Write the snapshots that are to be kept. Raises OSError."""
         lines: dict[str, list[str]] = {}
-        for look in looks:
-            before = self._last.get(look.group_id)
-            kept = self._kept.get(look.group_id)
-            self._last[look.group_id] = look
-            changed = before is None or not look.looks_like(before)
-            if not changed and kept is not None and look.at_ms - kept.at_ms < KEPT_EVERY_MS:
+        for snapshot in snapshots:
+            before = self._last.get(snapshot.group_id)
+            kept = self._kept.get(snapshot.group_id)
+            self._last[snapshot.group_id] = snapshot
+            changed = before is None or not snapshot.differs_only_in_offsets(before)
+            if not changed and kept is not None and snapshot.at_ms - kept.at_ms < KEPT_EVERY_MS:
                 continue
-            for each in (before, look) if changed and before is not None and before is not kept else (look,):
+            for each in (before, snapshot) if changed and before is not None and before is not kept else (snapshot,):
                 day = f"{datetime.fromtimestamp(each.at_ms / 1_000, UTC):%Y-%m-%d}"
                 lines.setdefault(day, []).append(json.dumps(each.as_row(), ensure_ascii=False, separators=(",", ":")))
-            self._kept[look.group_id] = look
+            self._kept[snapshot.group_id] = snapshot
         for day, rows in lines.items():
-            path = self.folder / f"{_LOOKS}-{day}.jsonl"
+            path = self.folder / f"{_SNAPSHOTS}-{day}.jsonl"
             # A line that a kill cut short is ended, so that the next one is whole.
             begin = "\n" if _is_cut(path) else ""
             with path.open("a", encoding="utf-8") as file:
@@ -106,17 +108,18 @@ def about(folder: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def read_looks(folder: Path, group_id: str | None = None) -> Iterator[ClusterGroup]:
-    """The looks that were kept, of one group or of all, in the order of time. Lines that are none are left out."""
-    for path in sorted(folder.glob(f"{_LOOKS}-*.jsonl")):
+def read_snapshots(folder: Path, group_id: str | None = None) -> Iterator[ClusterGroup]:
+    """The snapshots that were kept, of one group or of all, in the order of time. Lines that are none are left out."""
+    kept = [path for name in (_BEFORE, _SNAPSHOTS) for path in folder.glob(f"{name}-*.jsonl")]
+    for path in sorted(kept, key=lambda path: (path.stem.partition("-")[2], path.name)):
         with path.open(encoding="utf-8", errors="replace") as file:
             for line in file:
                 try:
-                    look = ClusterGroup.of_row(json.loads(line))
+                    snapshot = ClusterGroup.of_row(json.loads(line))
                 except (ValueError, KeyError, TypeError, AttributeError):
                     continue
-                if group_id is None or look.group_id == group_id:
-                    yield look
+                if group_id is None or snapshot.group_id == group_id:
+                    yield snapshot
 
 
 def _is_cut(path: Path) -> bool:

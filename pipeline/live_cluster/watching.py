@@ -1,4 +1,4 @@
-"""Follows a cluster: one look after the other, what they lead to, and what is kept of it."""
+"""Follows a cluster: one poll after the other, what they lead to, and what is kept of it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ FINDINGS_EVERY_MS: Final = 10_000
 """Rules are run so often at the most, for groups that have changed and for those whose offsets stand."""
 
 
-class LookResult(NamedTuple):
-    """What one look led to."""
+class PollResult(NamedTuple):
+    """What one poll led to."""
 
     rebalances: list[Row]
     """Those that have ended, with their ``group_id``."""
@@ -47,12 +47,12 @@ class ClusterWatch:
         self._of_logs: dict[str, tuple[list[Row], list[Row]]] = {}
         """Events of a group with the rebalances that were made of them."""
 
-    async def look(self) -> LookResult:
+    async def poll(self) -> PollResult:
         """Poll the cluster once. Raises ClusterProblem and OSError."""
         problems = self._logs.read_on() if self._logs is not None else []
-        look = await self._poller.look()
+        snapshot = await self._poller.poll()
         done: list[Row] = []
-        for group_id, each in look.groups.items():
+        for group_id, each in snapshot.groups.items():
             group = self.groups.setdefault(group_id, ObservedGroup(group_id, "cluster"))
             row = group.follow(each)
             logged = self._from_logs(group_id)
@@ -60,14 +60,14 @@ class ClusterWatch:
                 done += [{**row, "group_id": group_id} for row in logged]
             elif row is not None:
                 done.append({**row, "group_id": group_id})
-            if row is not None or logged or look.at_ms - self._judged_at.get(group_id, 0) >= FINDINGS_EVERY_MS:
-                self._judged_at[group_id] = look.at_ms
+            if row is not None or logged or snapshot.at_ms - self._judged_at.get(group_id, 0) >= FINDINGS_EVERY_MS:
+                self._judged_at[group_id] = snapshot.at_ms
                 self._findings[group_id] = self._judged(group_id)
-        if not look.problems and not self._poller.is_restricted:
-            self.gone = self.groups.keys() - look.groups.keys()
+        if not snapshot.problems and not self._poller.is_restricted:
+            self.gone = self.groups.keys() - snapshot.groups.keys()
         if self._store is not None:
-            self._store.keep(list(look.groups.values()))
-        return LookResult(done, list(self._new()), [*problems, *look.problems])
+            self._store.keep(list(snapshot.groups.values()))
+        return PollResult(done, list(self._new()), [*problems, *snapshot.problems])
 
     def findings(self) -> list[Row]:
         """The findings of all groups, the worst first."""

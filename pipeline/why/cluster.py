@@ -9,12 +9,12 @@ from typing import Any, Final, TypeVar
 
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.live_cluster.observations import ObservedGroup
-from rejoin.pipeline.live_cluster.polling import ClusterPoller, ClusterProblem, Look, polling
+from rejoin.pipeline.live_cluster.polling import ClusterPoller, ClusterProblem, ClusterSnapshot, polling
 from rejoin.pipeline.live_cluster.snapshots import ClusterGroup
 from rejoin.pipeline.why.story import GroupStatus, GroupStory, Row, SourceProblem, unknown_group
 
 LOOKS_S: Final = 1.0
-"""Between two looks."""
+"""Between two snapshots."""
 NOTE: Final = (
     "a cluster shows how its groups are, not how they came there: rejoin watch --bootstrap-server ... --out DIR keeps "
     "it, and rejoin why GROUP DIR then knows"
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class ClusterSource:
-    """The cluster behind ``HOST:PORT,...``. A story looks at its group for some seconds."""
+    """The cluster behind ``HOST:PORT,...``. A story snapshots of its group for some seconds."""
 
     def __init__(self, servers: str, config: str | None = None, seconds: float = 2.0) -> None:
         self._servers = servers
@@ -32,40 +32,42 @@ class ClusterSource:
         self._seconds = seconds
 
     def groups(self) -> list[GroupStatus]:
-        """All groups, as one look shows them."""
-        look = _run(self._look())
-        return [_observed(group).status() for _, group in sorted(look.groups.items())]
+        """All groups, as one snapshot shows them."""
+        snapshot = _run(self._poll())
+        return [_observed(group).status() for _, group in sorted(snapshot.groups.items())]
 
     def story(self, group_id: str) -> GroupStory:
-        """What two or more looks show."""
+        """What two or more snapshots show."""
         return _run(self._story(group_id))
 
     def findings(self) -> list[Row]:
-        """What is wrong with groups at one look, the worst first."""
-        look = _run(self._look())
-        return sorted((row for group in look.groups.values() for row in _observed(group).findings()), key=order)
+        """What is wrong with groups in one snapshot, the worst first."""
+        snapshot = _run(self._poll())
+        return sorted((row for group in snapshot.groups.values() for row in _observed(group).findings()), key=order)
 
-    async def _look(self) -> Look:
+    async def _poll(self) -> ClusterSnapshot:
         async with polling(self._servers, self._config) as poller:
-            return await poller.look()
+            return await poller.poll()
 
     async def _story(self, group_id: str) -> GroupStory:
         async with polling(self._servers, self._config, [group_id]) as poller:
             observed = ObservedGroup(group_id, "now")
             until = time.monotonic() + self._seconds
             while True:
-                look = await poller.look()
-                if group_id not in look.groups:
-                    raise await _missing(poller, group_id, look, self._servers, self._config)
-                observed.follow(look.groups[group_id])
+                snapshot = await poller.poll()
+                if group_id not in snapshot.groups:
+                    raise await _missing(poller, group_id, snapshot, self._servers, self._config)
+                observed.follow(snapshot.groups[group_id])
                 if time.monotonic() + LOOKS_S > until:
-                    return observed.story([*look.problems, NOTE])
+                    return observed.story([*snapshot.problems, NOTE])
                 await asyncio.sleep(LOOKS_S)
 
 
-async def _missing(poller: ClusterPoller, group_id: str, look: Look, servers: str, config: str | None) -> SourceProblem:
-    if look.problems:
-        return SourceProblem(f"{servers}: {look.problems[0]}")
+async def _missing(
+    poller: ClusterPoller, group_id: str, snapshot: ClusterSnapshot, servers: str, config: str | None
+) -> SourceProblem:
+    if snapshot.problems:
+        return SourceProblem(f"{servers}: {snapshot.problems[0]}")
     async with polling(servers, config) as everything:
         known, _ = await everything.group_ids()
     return unknown_group(group_id, known, servers)

@@ -1,4 +1,4 @@
-"""Looks at a cluster: those that ``rejoin watch --bootstrap-server`` kept, and offsets that other tools wrote down."""
+"""Snapshots of a cluster: those that ``rejoin watch --bootstrap-server`` kept, and offset files of other tools."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.live_cluster.observations import ObservedGroup
-from rejoin.pipeline.live_cluster.offset_files import BadOffsets, looks_of_files
+from rejoin.pipeline.live_cluster.offset_files import BadOffsets, snapshots_of_files
 from rejoin.pipeline.live_cluster.snapshots import ClusterGroup
-from rejoin.pipeline.live_cluster.store import read_looks
+from rejoin.pipeline.live_cluster.store import read_snapshots
 from rejoin.pipeline.why.story import GroupStatus, GroupStory, Row, SourceProblem, unknown_group
 
 
@@ -38,15 +38,15 @@ class WatchedSource:
 
     def _observed(self, group_id: str | None) -> dict[str, ObservedGroup]:
         groups: dict[str, ObservedGroup] = {}
-        for look in self._looks(group_id):
-            groups.setdefault(look.group_id, ObservedGroup(look.group_id, str(self._folder))).follow(look)
+        for snapshot in self._snapshots(group_id):
+            groups.setdefault(snapshot.group_id, ObservedGroup(snapshot.group_id, str(self._folder))).follow(snapshot)
         return groups
 
-    def _looks(self, group_id: str | None) -> Iterable[ClusterGroup]:
+    def _snapshots(self, group_id: str | None) -> Iterable[ClusterGroup]:
         if not self._files:
-            return read_looks(self._folder, group_id)
+            return read_snapshots(self._folder, group_id)
         try:
-            looks = looks_of_files(self._files)
+            snapshots = snapshots_of_files(self._files)
         except BadOffsets as problem:
             raise SourceProblem(str(problem)) from None
-        return [look for look in looks if group_id in (None, look.group_id)]
+        return [snapshot for snapshot in snapshots if group_id in (None, snapshot.group_id)]

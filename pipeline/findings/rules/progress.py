@@ -13,7 +13,7 @@ from rejoin.pipeline.findings.observed_rows import OwnedPartition
 
 STANDS_MS: Final = 60_000
 """A committed offset that stands for less is nothing to speak of: consumers commit every few seconds."""
-_LOOKS: Final = 3
+_SNAPSHOTS: Final = 3
 _LONGER_THAN_USUAL: Final = 3
 
 
@@ -37,7 +37,7 @@ def _usual_ms(rows: Sequence[OwnedPartition]) -> int:
 
 
 def _stands(each: OwnedPartition, usual_ms: int) -> bool:
-    if each.committed is None or not each.lag or each.lag_then == 0 or each.looks < _LOOKS:
+    if each.committed is None or not each.lag or each.lag_then == 0 or each.snapshots < _SNAPSHOTS:
         return False
     # One record behind may be the marker of a transaction, which no consumer reads.
     to_read = bool(each.written) or each.lag > 1

@@ -134,7 +134,7 @@ def test_does_not_find_it_where_it_is_not(found: Found, finding: str, run: str) 
 ONLY_IN_LOGS = {"fell-silent"}
 """For sources that do not report every join; see test_findings_from_logs.py."""
 FROM_LOOKS = {"owned-not-moving"}
-"""For looks at a cluster's offsets; see tests/pipeline/live_cluster."""
+"""For snapshots of a cluster's offsets; see tests/pipeline/live_cluster."""
 OF_SEVERAL = {"slow-load", "load-failed", "flapping-racks"}
 """For what concerns several groups, or what only brokers log; see rules/test_offsets_log.py and test_restarts.py."""
 FROM_REQUESTS = {"ready-for-the-consumer-protocol", "inconsistent-protocols"}

@@ -11,10 +11,10 @@ import pytest
 from rejoin.client.admin import MemberDescription
 from rejoin.client.commands.groups import tables
 from rejoin.pipeline.commands.parser import why
-from rejoin.pipeline.live_cluster.offset_files import BadOffsets, looks_of_files
+from rejoin.pipeline.live_cluster.offset_files import BadOffsets, snapshots_of_files
 from rejoin.pipeline.live_cluster.snapshots import PartitionOffsets
 from rejoin.protocol.types import TopicPartition
-from tests.pipeline.live_cluster.looks import START
+from tests.pipeline.live_cluster.snapshots import START
 
 P0, P1, P2 = (TopicPartition("orders", index) for index in range(3))
 
@@ -57,10 +57,10 @@ def written(folder: Path, text: str) -> Path:
 
 @pytest.mark.parametrize("epochs", [False, True])
 def test_a_table_of_the_tool(epochs: bool, tmp_path: Path) -> None:
-    (look,) = looks_of_files([written(tmp_path, f"{instant(5)}\n{described(5, epochs=epochs)}")])
-    assert (look.at_ms, look.group_id) == (START + 5_000, "orders-app")
-    assert {member.client_id: member.partitions for member in look.members} == {"a": (P0,), "b": (P1,)}
-    assert look.offsets == {
+    (snapshot,) = snapshots_of_files([written(tmp_path, f"{instant(5)}\n{described(5, epochs=epochs)}")])
+    assert (snapshot.at_ms, snapshot.group_id) == (START + 5_000, "orders-app")
+    assert {member.client_id: member.partitions for member in snapshot.members} == {"a": (P0,), "b": (P1,)}
+    assert snapshot.offsets == {
         P0: PartitionOffsets(5, 8),
         P1: PartitionOffsets(7, 55),
         P2: PartitionOffsets(None, 9),
@@ -70,13 +70,13 @@ def test_a_table_of_the_tool(epochs: bool, tmp_path: Path) -> None:
 def test_a_table_without_an_instant_is_of_when_the_file_was_changed(tmp_path: Path) -> None:
     file = written(tmp_path, described(0))
     os.utime(file, (START / 1_000, START / 1_000))
-    assert [look.at_ms for look in looks_of_files([file])] == [START]
+    assert [snapshot.at_ms for snapshot in snapshots_of_files([file])] == [START]
 
 
 def test_a_scrape(tmp_path: Path) -> None:
-    (look,) = looks_of_files([written(tmp_path, f"# {instant(5)}\n{scrape(5)}")])
-    assert look.offsets == {P0: PartitionOffsets(5, 8), P1: PartitionOffsets(7, 55)}
-    assert sorted(member.name for member in look.members) == ["the owner of orders-0", "the owner of orders-1"]
+    (snapshot,) = snapshots_of_files([written(tmp_path, f"# {instant(5)}\n{scrape(5)}")])
+    assert snapshot.offsets == {P0: PartitionOffsets(5, 8), P1: PartitionOffsets(7, 55)}
+    assert sorted(member.name for member in snapshot.members) == ["the owner of orders-0", "the owner of orders-1"]
 
 
 @pytest.mark.parametrize(("make", "owner"), [(described, "b"), (scrape, "the owner of orders-1")])
@@ -92,18 +92,18 @@ def test_owned_but_not_moving_is_found_in_them(
 def test_files_are_put_in_order(tmp_path: Path) -> None:
     for number, second in enumerate((20, 0, 10)):
         (tmp_path / f"{number}.txt").write_text(f"{instant(second)}\n{described(second)}")
-    looks = looks_of_files(sorted(tmp_path.iterdir()))
-    assert [look.at_ms - START for look in looks] == [0, 10_000, 20_000]
+    snapshots = snapshots_of_files(sorted(tmp_path.iterdir()))
+    assert [snapshot.at_ms - START for snapshot in snapshots] == [0, 10_000, 20_000]
 
 
 def test_several_tables_without_instants_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = written(tmp_path, f"{described(0)}\n{described(1)}")
     with pytest.raises(BadOffsets, match="a second time; expected outputs of kafka-consumer-groups"):
-        looks_of_files([file])
+        snapshots_of_files([file])
     assert why("orders-app", tmp_path) == 2
     assert "date -Is" in capsys.readouterr().err
 
 
 def test_lines_of_no_table_are_passed_over(tmp_path: Path) -> None:
     noise = "Consumer group 'x' has no active members.\nkafka_consumergroup_lag{half\n\x00\n"
-    assert looks_of_files([written(tmp_path, f"{instant(0)}\n{noise}{described(0)}")]) != []
+    assert snapshots_of_files([written(tmp_path, f"{instant(0)}\n{noise}{described(0)}")]) != []

@@ -1,4 +1,4 @@
-"""Looks at a cluster over Kafka's protocol: our own listener, with our own consumers."""
+"""Snapshots of a cluster over Kafka's protocol: our own listener, with our own consumers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rejoin.client import Consumer, TopicPartition
 from rejoin.client.admin import Admin, GroupListing
 from rejoin.client.core.errors import CodedError
 from rejoin.coordinator.testing import GroupCoordinator, running
-from rejoin.pipeline.live_cluster.polling import ClusterPoller, ClusterProblem, Look, polling
+from rejoin.pipeline.live_cluster.polling import ClusterPoller, ClusterProblem, ClusterSnapshot, polling
 from rejoin.pipeline.live_cluster.snapshots import PartitionOffsets
 from rejoin.pipeline.why.cluster import ClusterSource
 from rejoin.pipeline.why.story import SourceProblem
@@ -21,9 +21,9 @@ from rejoin.protocol.errors import ErrorCode
 QUICK: dict[str, Any] = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "fetch_max_wait_ms": 20}
 
 
-async def look_at(kafka: GroupCoordinator, *groups: str) -> Look:
+async def polled(kafka: GroupCoordinator, *groups: str) -> ClusterSnapshot:
     async with polling(kafka.bootstrap_servers, wanted=groups) as poller:
-        return await poller.look()
+        return await poller.poll()
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -46,12 +46,12 @@ async def test_a_group_with_its_members_and_offsets(protocol: str) -> None:
             while read < 10:
                 read += len(await consumer.poll(100))
             await consumer.commit({TopicPartition("orders", 0): 4})
-            look = await look_at(kafka)
-            while look.groups["orders-app"].state != "Stable":
+            snapshot = await polled(kafka)
+            while snapshot.groups["orders-app"].state != "Stable":
                 await consumer.poll(100)
-                look = await look_at(kafka)
-            group = look.groups["orders-app"]
-            assert look.problems == []
+                snapshot = await polled(kafka)
+            group = snapshot.groups["orders-app"]
+            assert snapshot.problems == []
             assert group.group_type == protocol
             assert (group.epoch is None) == (protocol == "classic")
             assert [member.client_id for member in group.members] == ["worker"]
@@ -59,7 +59,7 @@ async def test_a_group_with_its_members_and_offsets(protocol: str) -> None:
             assert group.offsets[TopicPartition("orders", 0)] == PartitionOffsets(4, 10)
             assert group.offsets[TopicPartition("orders", 1)].end == 0
             assert group.lag == 6
-            assert (await look_at(kafka, "another")).groups == {}
+            assert (await polled(kafka, "another")).groups == {}
 
             source = ClusterSource(kafka.bootstrap_servers, seconds=0)
             story = await asyncio.to_thread(source.story, "orders-app")
@@ -72,7 +72,7 @@ async def test_a_cluster_that_is_not_there(unused_tcp_port: int, monkeypatch: py
     monkeypatch.setattr("rejoin.pipeline.live_cluster.polling.TIMEOUT_MS", 50)
     async with polling(f"127.0.0.1:{unused_tcp_port}") as poller:
         with pytest.raises(ClusterProblem, match="is a cluster there"):
-            await poller.look()
+            await poller.poll()
 
 
 async def test_an_address_that_is_none() -> None:
@@ -92,5 +92,5 @@ class LoadingAdmin(Admin):
 
 
 async def test_a_coordinator_that_loads_is_said_and_asked_again() -> None:
-    look = await ClusterPoller(LoadingAdmin(), "h:1").look()
-    assert (look.groups, look.problems) == ({}, ["h:1: COORDINATOR_LOAD_IN_PROGRESS"])
+    snapshot = await ClusterPoller(LoadingAdmin(), "h:1").poll()
+    assert (snapshot.groups, snapshot.problems) == ({}, ["h:1: COORDINATOR_LOAD_IN_PROGRESS"])

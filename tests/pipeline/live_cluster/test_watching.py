@@ -14,12 +14,12 @@ from rejoin.client import Consumer
 from rejoin.coordinator.testing import running
 from rejoin.pipeline.commands.parser import watch, why
 from rejoin.pipeline.live_cluster.broker_logs import LogTails
-from rejoin.pipeline.live_cluster.polling import Look, polling
+from rejoin.pipeline.live_cluster.polling import ClusterSnapshot, polling
 from rejoin.pipeline.live_cluster.snapshots import ClusterGroup
-from rejoin.pipeline.live_cluster.store import KEPT_EVERY_MS, ClusterStore, WatchFolderProblem, read_looks
+from rejoin.pipeline.live_cluster.store import KEPT_EVERY_MS, ClusterStore, WatchFolderProblem, read_snapshots
 from rejoin.pipeline.live_cluster.watching import ClusterWatch
 from rejoin.pipeline.why.sources import open_source
-from tests.pipeline.live_cluster.looks import START, look, member
+from tests.pipeline.live_cluster.snapshots import START, member, snapshot
 
 SERVER_LOG = """\
 [2026-03-01 00:00:01,000] INFO [GroupCoordinator 1]: Preparing to rebalance group orders-app in state Stable with old \
@@ -34,36 +34,36 @@ are static. (kafka.coordinator.group.GroupCoordinator)
 
 
 class Poller:
-    """Gives looks that a test has written down."""
+    """Gives snapshots that a test has written down."""
 
     is_restricted = False
 
-    def __init__(self, looks: Sequence[ClusterGroup]) -> None:
-        self.looks = list(looks)
+    def __init__(self, snapshots: Sequence[ClusterGroup]) -> None:
+        self.snapshots = list(snapshots)
 
-    async def look(self) -> Look:
-        one = self.looks.pop(0)
-        return Look(one.at_ms, {one.group_id: one}, [])
+    async def poll(self) -> ClusterSnapshot:
+        one = self.snapshots.pop(0)
+        return ClusterSnapshot(one.at_ms, {one.group_id: one}, [])
 
 
-async def watched(looks: Sequence[ClusterGroup], store: ClusterStore | None = None, **options: Any) -> ClusterWatch:
-    poller: Any = Poller(looks)
+async def watched(snapshots: Sequence[ClusterGroup], store: ClusterStore | None = None, **options: Any) -> ClusterWatch:
+    poller: Any = Poller(snapshots)
     found = ClusterWatch(poller, store, **options)
-    for _ in looks:
-        await found.look()
+    for _ in snapshots:
+        await found.poll()
     return found
 
 
-LOOKS = [
-    look(0, member("a", 0), member("b", 1), offsets={0: (1, 5), 1: (2, 6)}),
-    look(5, member("a"), member("b"), offsets={0: (2, 6), 1: (2, 7)}, state="PreparingRebalance"),
-    look(10, member("a", 0, 1), offsets={0: (3, 7), 1: (3, 8)}),
-    look(15, member("a", 0, 1), offsets={0: (4, 8), 1: (4, 9)}),
+SNAPSHOTS = [
+    snapshot(0, member("a", 0), member("b", 1), offsets={0: (1, 5), 1: (2, 6)}),
+    snapshot(5, member("a"), member("b"), offsets={0: (2, 6), 1: (2, 7)}, state="PreparingRebalance"),
+    snapshot(10, member("a", 0, 1), offsets={0: (3, 7), 1: (3, 8)}),
+    snapshot(15, member("a", 0, 1), offsets={0: (4, 8), 1: (4, 9)}),
 ]
 
 
 async def test_what_is_kept_leads_to_the_same_conclusions(tmp_path: Path) -> None:
-    live = await watched(LOOKS, ClusterStore(tmp_path))
+    live = await watched(SNAPSHOTS, ClusterStore(tmp_path))
     again = ClusterStore(tmp_path).observed()["orders-app"]
     before = live.groups["orders-app"]
     assert [row["outcome"] for row in again.rebalances] == ["completed"]
@@ -74,33 +74,42 @@ async def test_what_is_kept_leads_to_the_same_conclusions(tmp_path: Path) -> Non
 
 
 async def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
-    await watched(LOOKS[:2], ClusterStore(tmp_path))
-    resumed = await watched(LOOKS[2:], ClusterStore(tmp_path))
+    await watched(SNAPSHOTS[:2], ClusterStore(tmp_path))
+    resumed = await watched(SNAPSHOTS[2:], ClusterStore(tmp_path))
     (row,) = resumed.groups["orders-app"].rebalances
     assert (row["prepared_at_ms"], row["ended_at_ms"]) == (START + 5_000, START + 10_000)
 
 
+async def test_files_are_read_that_an_earlier_version_named_otherwise(tmp_path: Path) -> None:
+    await watched(SNAPSHOTS[:2], ClusterStore(tmp_path))
+    file = tmp_path / "snapshots-2026-03-01.jsonl"
+    file.rename(tmp_path / "looks-2026-03-01.jsonl")
+    await watched(SNAPSHOTS[2:], ClusterStore(tmp_path))
+    assert file.is_file()
+    assert [each.at_ms for each in read_snapshots(tmp_path)] == [each.at_ms for each in SNAPSHOTS[:3]]
+
+
 async def test_a_rebalance_during_a_pause_of_the_watch_has_no_length(tmp_path: Path) -> None:
-    await watched(LOOKS[:1], ClusterStore(tmp_path))
-    resumed = await watched([look(3_600, member("a", 0, 1))], ClusterStore(tmp_path))
+    await watched(SNAPSHOTS[:1], ClusterStore(tmp_path))
+    resumed = await watched([snapshot(3_600, member("a", 0, 1))], ClusterStore(tmp_path))
     (row,) = resumed.groups["orders-app"].rebalances
     assert row["prepared_at_ms"] == row["ended_at_ms"] == START + 3_600_000
 
 
 async def test_a_quiet_group_is_kept_once_in_a_while(tmp_path: Path) -> None:
-    await watched([look(s, member("a", 0), offsets={0: (s, s)}) for s in range(0, 601, 5)], ClusterStore(tmp_path))
-    assert len(list(read_looks(tmp_path))) == 600_000 // KEPT_EVERY_MS + 1
+    await watched([snapshot(s, member("a", 0), offsets={0: (s, s)}) for s in range(0, 601, 5)], ClusterStore(tmp_path))
+    assert len(list(read_snapshots(tmp_path))) == 600_000 // KEPT_EVERY_MS + 1
 
 
 async def test_a_line_that_a_kill_cut_short_costs_that_line_alone(tmp_path: Path) -> None:
-    await watched(LOOKS[:2], ClusterStore(tmp_path))
-    file = tmp_path / "looks-2026-03-01.jsonl"
+    await watched(SNAPSHOTS[:2], ClusterStore(tmp_path))
+    file = tmp_path / "snapshots-2026-03-01.jsonl"
     whole = file.read_text()
     file.write_text(whole[:-20])
     store = ClusterStore(tmp_path)
     assert len(store.observed()) == 1
-    store.keep([LOOKS[2]])
-    assert [each.at_ms for each in read_looks(tmp_path)][-1] == LOOKS[2].at_ms
+    store.keep([SNAPSHOTS[2]])
+    assert [each.at_ms for each in read_snapshots(tmp_path)][-1] == SNAPSHOTS[2].at_ms
     assert all(json.loads(line) for line in file.read_text().splitlines()[-1:])
 
 
@@ -120,10 +129,10 @@ def test_two_writers_are_refused(tmp_path: Path) -> None:
 
 
 async def test_a_finding_is_new_once(tmp_path: Path) -> None:
-    looks = [look(s, member("a", 0), offsets={0: (5, 50 + s)}) for s in range(0, 200, 5)]
-    poller: Any = Poller(looks)
+    snapshots = [snapshot(s, member("a", 0), offsets={0: (5, 50 + s)}) for s in range(0, 200, 5)]
+    poller: Any = Poller(snapshots)
     follower = ClusterWatch(poller)
-    new = [row["finding"] for _ in looks for row in (await follower.look()).new_findings]
+    new = [row["finding"] for _ in snapshots for row in (await follower.poll()).new_findings]
     assert new == ["owned-not-moving"]
 
 
@@ -132,15 +141,15 @@ async def test_logs_say_why_and_who(tmp_path: Path) -> None:
     first, rest = SERVER_LOG.split("\n", 1)
     log.write_text(first + "\n" + rest[:50])
     tails = LogTails([log])
-    looks = [look(s, member("a", 0), offsets={0: (5, 50)}) for s in (5, 10, 15)]
-    poller: Any = Poller(looks)
+    snapshots = [snapshot(s, member("a", 0), offsets={0: (5, 50)}) for s in (5, 10, 15)]
+    poller: Any = Poller(snapshots)
     follower = ClusterWatch(poller, logs=tails)
-    assert (await follower.look()).rebalances == []
+    assert (await follower.poll()).rebalances == []
     log.write_text(SERVER_LOG)
-    (row,) = (await follower.look()).rebalances
+    (row,) = (await follower.poll()).rebalances
     assert (row["cause"], row["generation_to"], row["outcome"]) == ("leave", 8, "completed")
     assert row["client_reason"] == "the consumer is being closed"
-    assert (await follower.look()).rebalances == []
+    assert (await follower.poll()).rebalances == []
     assert [each["cause"] for each in follower.story("orders-app").rebalances] == ["leave"]
 
 
@@ -186,7 +195,7 @@ def test_a_log_that_is_not_there_for_a_while(tmp_path: Path) -> None:
 async def test_the_folder_explains_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = ClusterStore(tmp_path)
     with store.held("h:1"):
-        await watched(LOOKS, store)
+        await watched(SNAPSHOTS, store)
     assert why("orders-app", tmp_path) == 0
     text = capsys.readouterr().out
     assert "orders-app: Stable since 2026-03-01 00:00:10" in text
@@ -222,7 +231,7 @@ async def test_our_own_listener_is_followed(tmp_path: Path, capsys: pytest.Captu
 async def until_stable(follower: ClusterWatch, members: int, *consumers: Consumer) -> None:
     while True:
         await asyncio.gather(*(consumer.poll(20) for consumer in consumers))
-        await follower.look()
+        await follower.poll()
         last = follower.groups["orders-app"].last if "orders-app" in follower.groups else None
         if last is not None and last.state == "Stable" and len(last.members) == members and len(last.owners) == 4:
             return

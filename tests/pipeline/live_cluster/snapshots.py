@@ -1,4 +1,4 @@
-"""Looks at a group, written down in few words."""
+"""Snapshots of a group, written down in few words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ def member(name: str, *partitions: int, instance: str | None = None, incarnation
     return ClusterMember(f"{name}-{incarnation}", instance, name, "/10.0.0.1", owned)
 
 
-def look(second: float, *members: ClusterMember, offsets: Offsets | None = None, state: str = "Stable") -> ClusterGroup:
+def snapshot(
+    second: float, *members: ClusterMember, offsets: Offsets | None = None, state: str = "Stable"
+) -> ClusterGroup:
     """The group ``orders-app`` so many seconds after the start."""
     return ClusterGroup(
         at_ms=START + int(second * 1_000),
