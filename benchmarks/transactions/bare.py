@@ -67,7 +67,7 @@ class _BareProducer:
             client_transaction_version=2,
         )
         self._offset += 1
-        await self._batch(transaction_batch(self._transactional_id, value, 1, self._offset, 0, START))
+        await self._batch(transaction_batch(self._transactional_id, value, 1, self._offset, 0, START)[0])
 
     async def _batch(self, data: bytes) -> None:
         await self._write((self._partition, 0, -1, _CHECKSUM, None, data))

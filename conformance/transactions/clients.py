@@ -59,7 +59,7 @@ def transaction_of(transactional_id: str, producer_id: int, epoch: int) -> bytes
         transaction_last_update_timestamp_ms=now,
         transaction_start_timestamp_ms=-1,
     )
-    return transaction_batch(transactional_id, value, 1, 0, -1, now)
+    return transaction_batch(transactional_id, value, 1, 0, -1, now)[0]
 
 
 class Producer:

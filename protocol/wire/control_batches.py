@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Final
 
-from rejoin.protocol.wire.record_batch import (
-    CONTROL_BIT,
-    MAGIC,
-    NO_SEQUENCE,
-    TRANSACTIONAL_BIT,
-    BatchHeader,
-    parse_header,
-    sealed,
-    stamped,
-)
+from rejoin.protocol.wire.record_batch import CONTROL_BIT, TRANSACTIONAL_BIT, BatchHeader, batch_of_one
 from rejoin.protocol.wire.records import EndTransactionMarker, write_records
+
+_ATTRIBUTES: Final = TRANSACTIONAL_BIT | CONTROL_BIT
 
 
 def marker_batch(
@@ -26,29 +20,11 @@ def marker_batch(
     timestamp: int,
 ) -> tuple[bytes, BatchHeader]:
     """The control batch with a marker, and its header."""
-    batch, header = _marker_batch(producer_id, producer_epoch, marker, timestamp)
-    return stamped(batch, header, base_offset, leader_epoch)
+    record = _control_record(marker)
+    return batch_of_one(base_offset, leader_epoch, timestamp, record, _ATTRIBUTES, producer_id, producer_epoch)
 
 
 @lru_cache(maxsize=16)
-def _marker_batch(
-    producer_id: int, producer_epoch: int, marker: EndTransactionMarker, timestamp: int
-) -> tuple[bytes, BatchHeader]:
-    """The same without an offset: a transaction has one marker, for all of its partitions."""
-    header = BatchHeader(
-        base_offset=0,
-        batch_length=0,
-        partition_leader_epoch=-1,
-        magic=MAGIC,
-        crc=0,
-        attributes=TRANSACTIONAL_BIT | CONTROL_BIT,
-        last_offset_delta=0,
-        base_timestamp=timestamp,
-        max_timestamp=timestamp,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        base_sequence=NO_SEQUENCE,
-        records_count=1,
-    )
-    batch = sealed(header, write_records([marker.as_record()]))
-    return batch, parse_header(batch)
+def _control_record(marker: EndTransactionMarker) -> bytes:
+    """The record of a marker, which is the same for every producer."""
+    return write_records([marker.as_record()])

@@ -152,6 +152,23 @@ def sealed(header: BatchHeader, records: bytes | memoryview) -> bytes:
     return _UP_TO_CHECKSUM.pack(base_offset, length, leader_epoch, magic, crc) + behind
 
 
+def batch_of_one(
+    base_offset: int,
+    leader_epoch: int,
+    timestamp: int,
+    record: bytes,
+    attributes: int = 0,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+) -> tuple[bytes, BatchHeader]:
+    """A batch of one encoded record that a broker writes itself, and its header. It has no sequence."""
+    covered = (attributes, 0, timestamp, timestamp, producer_id, producer_epoch, NO_SEQUENCE, 1)
+    behind = b"".join((_COVERED_BY_CHECKSUM.pack(*covered), record))
+    length, crc = LEAST_LENGTH + len(record), google_crc32c.value(behind)
+    header = _new_header(BatchHeader, (base_offset, length, leader_epoch, MAGIC, crc, *covered))
+    return _UP_TO_CHECKSUM.pack(base_offset, length, leader_epoch, MAGIC, crc) + behind, header
+
+
 def is_intact(batch: bytes) -> bool:
     """Whether these bytes are one whole batch with the right checksum."""
     if len(batch) < HEADER_SIZE:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from rejoin.coordinator.core.inputs import Millis
@@ -60,6 +61,24 @@ IS_IDLE: Final = frozenset({TransactionState.EMPTY, TransactionState.COMPLETE_CO
 """States in which no transaction is open."""
 
 
+def _log_partitions(partitions: tuple[TopicPartition, ...]) -> tuple[TransactionLogPartitions, ...]:
+    """The partitions of a transaction as its record has them."""
+    topics: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    return tuple(
+        [
+            unvalidated(TransactionLogPartitions, topic=topic, partition_ids=tuple(indexes))
+            for topic, indexes in topics.items()
+        ]
+    )
+
+
+_FEW_PARTITIONS: Final = 8
+_kept_log_partitions: Final = lru_cache(maxsize=1_024)(_log_partitions)
+"""The same for few partitions: the next transaction of a producer mostly has those of the one before."""
+
+
 class TxnTransit(NamedTuple):
     """What the metadata will be when a change is stored."""
 
@@ -77,15 +96,7 @@ class TxnTransit(NamedTuple):
 
     def record(self) -> TransactionLogValue:
         """The record of it."""
-        topics: dict[str, list[int]] = {}
-        for topic, partition in self.partitions:
-            topics.setdefault(topic, []).append(partition)
-        partitions = tuple(
-            [
-                unvalidated(TransactionLogPartitions, topic=topic, partition_ids=tuple(indexes))
-                for topic, indexes in topics.items()
-            ]
-        )
+        of_log = _kept_log_partitions if len(self.partitions) <= _FEW_PARTITIONS else _log_partitions
         return unvalidated(
             TransactionLogValue,
             producer_id=self.producer_id,
@@ -94,7 +105,7 @@ class TxnTransit(NamedTuple):
             producer_epoch=self.producer_epoch,
             transaction_timeout_ms=self.timeout_ms,
             transaction_status=self.state,
-            transaction_partitions=None if self.state is TransactionState.EMPTY else partitions,
+            transaction_partitions=None if self.state is TransactionState.EMPTY else of_log(self.partitions),
             transaction_last_update_timestamp_ms=self.updated_at,
             transaction_start_timestamp_ms=self.started_at,
             client_transaction_version=self.client_version,
@@ -165,7 +176,13 @@ class TransactionMetadata:
         self.pending_state = transit.state
         return transit
 
-    def _as_is(self, state: TransactionState, now: Millis) -> TxnTransit:
+    def _as_is(
+        self,
+        state: TransactionState,
+        now: Millis,
+        partitions: tuple[TopicPartition, ...] = (),
+        started_at: Millis = NOT_STARTED,
+    ) -> TxnTransit:
         return TxnTransit(
             state,
             self.producer_id,
@@ -174,8 +191,8 @@ class TransactionMetadata:
             self.previous_producer_id,
             self.next_producer_id,
             self.timeout_ms,
-            tuple(self.partitions),
-            self.started_at,
+            partitions,
+            started_at,
             now,
             self.client_version,
         )
@@ -186,8 +203,6 @@ class TransactionMetadata:
             producer_epoch=epoch,
             last_producer_epoch=last_epoch,
             timeout_ms=timeout_ms,
-            partitions=(),
-            started_at=NOT_STARTED,
         )
         return self._prepare(transit)
 
@@ -199,38 +214,41 @@ class TransactionMetadata:
             producer_epoch=0,
             last_producer_epoch=last_epoch,
             timeout_ms=timeout_ms,
-            partitions=(),
-            started_at=NOT_STARTED,
         )
         return self._prepare(transit)
 
     def prepare_add(self, partitions: Iterable[TopicPartition], now: Millis) -> TxnTransit:
         """Partitions become part of the transaction, which begins if it has not."""
-        transit = self._as_is(TransactionState.ONGOING, now)._replace(
-            partitions=tuple({**self.partitions, **dict.fromkeys(partitions)}),
-            started_at=self.started_at if self.state is TransactionState.ONGOING else now,
-        )
-        return self._prepare(transit)
+        added = tuple({**self.partitions, **dict.fromkeys(partitions)})
+        started_at = self.started_at if self.state is TransactionState.ONGOING else now
+        return self._prepare(self._as_is(TransactionState.ONGOING, now, added, started_at))
 
     def prepare_end(self, *, commits: bool, version: int, next_producer_id: int, now: Millis) -> TxnTransit:
         """The end is decided. With ``version`` 2 it raises the epoch; the next producer id is for when none is left."""
-        transit = self._as_is(TransactionState.PREPARE_COMMIT if commits else TransactionState.PREPARE_ABORT, now)
-        transit = transit._replace(
-            client_version=version,
-            next_producer_id=next_producer_id,
-            # Kafka: an abort may end a transaction that has not begun, and needs a start all the same.
-            started_at=transit.started_at if self.state is TransactionState.ONGOING else now,
-        )
+        epoch, last_epoch = self.producer_epoch, self.last_producer_epoch
         if version >= FIRST_WITH_EPOCH_BUMPS:
-            epoch = self.producer_epoch
-            transit = transit._replace(producer_epoch=epoch + 1, last_producer_epoch=epoch)
+            epoch, last_epoch = epoch + 1, epoch
+        transit = TxnTransit(
+            TransactionState.PREPARE_COMMIT if commits else TransactionState.PREPARE_ABORT,
+            self.producer_id,
+            epoch,
+            last_epoch,
+            self.previous_producer_id,
+            next_producer_id,
+            self.timeout_ms,
+            tuple(self.partitions),
+            # Kafka: an abort may end a transaction that has not begun, and needs a start all the same.
+            self.started_at if self.state is TransactionState.ONGOING else now,
+            now,
+            version,
+        )
         return self._prepare(transit)
 
     def prepare_complete(self, now: Millis) -> TxnTransit:
         """All markers are written. A producer whose epochs are used up goes on with its next id."""
         commits = self.state is TransactionState.PREPARE_COMMIT
         state = TransactionState.COMPLETE_COMMIT if commits else TransactionState.COMPLETE_ABORT
-        transit = self._as_is(state, now)._replace(partitions=())
+        transit = self._as_is(state, now, started_at=self.started_at)
         if self.next_producer_id != NO_PRODUCER_ID:
             transit = transit._replace(
                 producer_id=self.next_producer_id,

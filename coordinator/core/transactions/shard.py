@@ -39,7 +39,7 @@ from rejoin.journal.events.transactions import (
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.transaction_state import TransactionLogValue
 from rejoin.protocol.types import TopicPartition
-from rejoin.protocol.wire.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, parse_header
+from rejoin.protocol.wire.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 WRITE_ERRORS: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -299,8 +299,7 @@ class TransactionsShard:
         partition = self._partition
         version = 1 if self._ctx.features.transaction_version else 0
         end = partition.log.end_offset
-        batch = transaction_batch(transactional_id, value, version, end, partition.epoch, self._ctx.now)
-        partition.append(batch, parse_header(batch))
+        partition.append(*transaction_batch(transactional_id, value, version, end, partition.epoch, self._ctx.now))
         partition.when_stored(partition.log.end_offset, completion)
 
     def stored(self, metadata: TransactionMetadata, transit: TxnTransit) -> None:
