@@ -124,14 +124,14 @@ class Node:
         ctx.now = now
         effects: list[Effect] = []
         ctx.effects = effects
-        if isinstance(what, Elapsed):
+        if type(what) is Elapsed:
             self._fire_until(now)
             return effects
         if not is_late:
             due = ctx.deadlines.next()
             if due is not None and due < now:
                 self._fire_until(now - 1)
-        if isinstance(what, Received):
+        if type(what) is Received:
             request = what.request
             try:
                 self._handlers[type(request)](what.token, request, what.context)
@@ -201,7 +201,7 @@ class Node:
     def _handle(self, what: Input) -> None:
         """Handle everything but requests. A failure here, too, is a bug of one shard, and costs only that shard."""
         try:
-            if isinstance(what, Stored):
+            if type(what) is Stored:
                 self._stored(what)
             else:
                 self._dispatch(what)

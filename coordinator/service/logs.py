@@ -98,6 +98,11 @@ def level_of(event: Event) -> str:
     return level
 
 
+def is_level_fixed(event: Event) -> bool:
+    """Whether all events of this class have the level of this one."""
+    return not isinstance(event, AppendFailed | TransactionPrepared)
+
+
 def _short(value: Any) -> Any:
     if isinstance(value, list):
         return f"[{len(value)}]" if len(value) > _LONGEST_LIST else [_short(each) for each in value]

@@ -12,7 +12,7 @@ import structlog
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.service.feed import Feed
 from rejoin.coordinator.service.load_summaries import LOADING_EVENTS, Loads
-from rejoin.coordinator.service.logs import LEVELS, level_of, shortened
+from rejoin.coordinator.service.logs import LEVELS, is_level_fixed, level_of, shortened
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.storage.log_throttle import LogThrottle, counted
 from rejoin.journal.envelope import RowEncoder
@@ -38,6 +38,8 @@ class Publisher:
         self._encoder = RowEncoder(run_id, "coordinator", node)
         self._log: Any = structlog.get_logger("coordinator").bind()
         self._logged = {level for level, number in LEVELS.items() if self._log.is_enabled_for(number)}
+        self._unlogged: set[type[Event]] = set()
+        """Classes of events that are below the levels that are logged, as far as any came."""
         self._flush_ordered = False
         self._newest_at: Millis = 0
         self._quiet = False
@@ -70,8 +72,16 @@ class Publisher:
             row = self._encoder.encode(feed.head + 1, now, event)
         feed.add(row, event)
         self._metrics.count_event(event)
+        if type(event) not in self._unlogged:
+            self._write_log_line(event)
+
+    def _write_log_line(self, event: Event) -> None:
         is_in_summary = type(event) in LOADING_EVENTS and self._loads.take_in(event, together=self._quiet)
         level = "debug" if self._quiet or is_in_summary else level_of(event)
+        if level not in self._logged:
+            if is_level_fixed(event) and not self._quiet and type(event) not in LOADING_EVENTS:
+                self._unlogged.add(type(event))
+            return
         times = 1
         if level == "warning":
             times = self._throttle.due(event.name)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from struct import Struct
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 _LAST_OFFSET_DELTA: Final = Struct(">i")
 
 
-@dataclass(slots=True, frozen=True)
-class BatchEntry:
+class BatchEntry(NamedTuple):
     """A record batch, whole, with its offset and leader epoch in its header."""
 
     base_offset: int

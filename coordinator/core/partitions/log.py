@@ -228,7 +228,8 @@ class PartitionLog:
         batch = LogBatch(data, header, self.index.append(header.last_offset, len(data)))
         self.batches.append(batch)
         self.size += len(data)
-        self.start_epoch(batch.leader_epoch, batch.base_offset)
+        if not self.epochs or batch.leader_epoch > self.epochs[-1].epoch:
+            self.start_epoch(batch.leader_epoch, batch.base_offset)
         self.end_offset = batch.last_offset + 1
         return batch
 
@@ -241,9 +242,10 @@ class PartitionLog:
 
     def stored_up_to(self, offset: int) -> bool:
         """All below an offset is stored; returns whether readers see more than before."""
-        moved = offset > self.high_watermark
-        self.high_watermark = max(self.high_watermark, offset)
-        return moved
+        if offset <= self.high_watermark:
+            return False
+        self.high_watermark = offset
+        return True
 
     def start_at(self, offset: int) -> bool:
         """Let the log begin at an offset, never below where it began before; returns whether it moved."""

@@ -234,7 +234,10 @@ class Partition:
     def when_stored(self, end_offset: int, completion: AppendCompletion) -> None:
         """Call back when all that was asked for up to an end of the log is stored, or has failed."""
         for some in (self._in_flight, self._waiting):
-            if some and some[-1].end_offset >= end_offset:
+            if some and (last := some[-1].end_offset) >= end_offset:
+                if last == end_offset:
+                    some[-1].completions.append(completion)
+                    return
                 some[bisect_left(some, end_offset, key=_end_offset)].completions.append(completion)
                 return
         completion.ended(ErrorCode.NONE)
@@ -269,9 +272,10 @@ class Partition:
 
     def _append_waiting(self) -> None:
         self._in_flight, self._waiting = self._waiting, []
-        if self._in_flight:
+        wanted = self._in_flight
+        if wanted:
             self._append_id += 1
-            entries = tuple([wanted.entry for wanted in self._in_flight])
+            entries = (wanted[0].entry,) if len(wanted) == 1 else tuple([each.entry for each in wanted])
             self._ctx.effects.append(Append(self._append_id, self.partition, self.epoch, entries, self.leased_by))
 
     def stored(self, append_id: int, error: ErrorCode) -> None:
@@ -283,25 +287,31 @@ class Partition:
             return
         ended = self._in_flight
         self.stored_end = ended[-1].end_offset
-        self.followers.appended(self.stored_end, self._ctx.now)
+        if self.followers.are_any:
+            self.followers.appended(self.stored_end, self._ctx.now)
         has_moved = self._advance()
         self._append_waiting()
-        for completion in [each for wanted in ended for each in wanted.completions]:
-            completion.ended(ErrorCode.NONE)
+        for wanted in ended:
+            for completion in wanted.completions:
+                completion.ended(ErrorCode.NONE)
         if self.producers.ongoing:
             self.events.grown()
         if has_moved:
-            self._end_replicated()
+            if self._replicating:
+                self._end_replicated()
             self._observer.on_progress(self.partition)
 
     # --- replicas
 
     def _advance(self) -> bool:
         """Let readers see what all replicas in sync have; returns whether that is more than before."""
-        if not self.followers.is_enough(self.config.min_insync_replicas):
-            # Kafka: Partition.maybeIncrementLeaderHW. Fewer replicas than that could lose it again.
-            return False
-        has_moved = self.log.stored_up_to(self.followers.high_watermark(self.stored_end))
+        end_offset = self.stored_end
+        if self.followers.are_any:
+            if not self.followers.is_enough(self.config.min_insync_replicas):
+                # Kafka: Partition.maybeIncrementLeaderHW. Fewer replicas than that could lose it again.
+                return False
+            end_offset = self.followers.high_watermark(end_offset)
+        has_moved = self.log.stored_up_to(end_offset)
         if self.producers.unstored:
             self.producers.stored_up_to(self.log.high_watermark)
             self.log.first_unstable_offset = self.producers.first_unstable_offset

@@ -7,6 +7,8 @@ partitions. Requests take leader and epoch from here only.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from rejoin.coordinator.core.effects import DeleteLog
 from rejoin.coordinator.core.inputs import Broker, FollowersFetched, Millis
 from rejoin.coordinator.core.partitions.partition import Partition, PartitionObserver, PartitionTimer
@@ -103,8 +105,7 @@ class Partitions:
 
     def leased_by(self, partition: TopicIdPartition) -> TopicPartition:
         """The offsets partition whose leader leads a data partition."""
-        count = self._ctx.settings.offsets_topic_num_partitions
-        return offsets_partition(partition_for(f"{partition.topic_id}-{partition.partition}", count))
+        return _leased_by(partition.topic_id, partition.partition, self._ctx.settings.offsets_topic_num_partitions)
 
     @property
     def is_writing(self) -> bool:
@@ -264,6 +265,11 @@ class Partitions:
                 led.expire_producers()
         for led in loaded:
             self._watch(led)
+
+
+@lru_cache(maxsize=16_384)
+def _leased_by(topic_id: str, index: int, count: int) -> TopicPartition:
+    return offsets_partition(partition_for(f"{topic_id}-{index}", count))
 
 
 def leader_epoch_error(known: int, leader_epoch: int) -> ErrorCode:

@@ -29,6 +29,11 @@ class Followers:
         """How many there are, the leader included."""
         return len(self._end_offsets) + 1
 
+    @property
+    def are_any(self) -> bool:
+        """Whether there is a replica beside the leader."""
+        return bool(self._end_offsets)
+
     def is_enough(self, min_insync_replicas: int) -> bool:
         """Whether enough replicas are in sync. Kafka: Partition.effectiveMinIsr."""
         if not self._end_offsets:

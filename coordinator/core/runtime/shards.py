@@ -38,7 +38,10 @@ class ClusterMetadata:
 
     def broker(self, node_id: int | None) -> Broker | None:
         """A live node by its id."""
-        return next((broker for broker in self.brokers if broker.node_id == node_id), None)
+        for broker in self.brokers:
+            if broker.node_id == node_id:
+                return broker
+        return None
 
 
 class Shards(Generic[M]):

@@ -157,7 +157,8 @@ class TransactionCoordinator:
                 self._ctx, led, self._ids, self._markers, self.on_complete
             )
             shard.load()
-        self._go_on()
+        if self._waiting:
+            self._go_on()
 
     def fire(self, key: TimerKey) -> None:
         """A timer of the coordinator is due."""
