@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, Final
 
 from conformance.transactions.described_records import batch_of
@@ -47,9 +46,8 @@ def batch(producer_id: int, epoch: int, sequence: int, values: list[str], **over
     return batch_of(described | {"batchLength": over.get("batchLength", length)})
 
 
-def transaction_of(transactional_id: str, producer_id: int, epoch: int) -> bytes:
+def transaction_of(transactional_id: str, producer_id: int, epoch: int, now: int) -> bytes:
     """The record of a transactional id in the log of its coordinator: nothing is open."""
-    now = round(time.time() * 1000)
     value = TransactionLogValue(
         producer_id=producer_id,
         producer_epoch=epoch,

@@ -19,6 +19,7 @@ from typing import Any, Final, TypeAlias
 from conformance.kafka.broker import Cluster
 from conformance.transactions.definitions import ZERO_ID, newest, request_frame, response, with_defaults
 from conformance.transactions.described_records import described_batches
+from conformance.transactions.described_transaction_log import PRODUCER_IDS, with_transactions
 from rejoin.protocol.errors import ErrorCode
 
 Json: TypeAlias = dict[str, Any]
@@ -34,7 +35,7 @@ NAMED: Final = {"producerId": "pid", "sessionId": "session", "memberId": "member
 """Fields with what a broker makes up, and how that is called."""
 LEARNED_FROM: Final = {"InitProducerId", "EndTxn", "Fetch", "JoinGroup"}
 """Requests whose answers bring such values."""
-SPOKEN_OF: Final = {"producerId", "v3AndBelowProducerId", "sessionId", "memberId", "leader", "topicId"}
+SPOKEN_OF: Final = {"producerId", "v3AndBelowProducerId", "sessionId", "memberId", "leader", "topicId", *PRODUCER_IDS}
 
 
 class ScriptFailed(Exception):
@@ -295,12 +296,12 @@ class Play:
         await self._until(is_closed)
         self.note("wait until no transaction is open", began, topic=name, partition=partition)
 
-    async def until_cleaned(self, offset: int) -> None:
-        """Wait until the first partition is compacted up to an offset."""
+    async def until_cleaned(self, offset: int, topic: str | None = None, partition: int = 0) -> None:
+        """Wait until a partition is compacted up to an offset: the first one, if none is named."""
         began = self.elapsed()
 
         async def is_cleaned() -> bool:
-            return self.cluster.cleaned_up_to(1, self.topic, 0) >= offset
+            return self.cluster.cleaned_up_to(1, topic or self.topic, partition) >= offset
 
         await self._until(is_cleaned)
         await asyncio.sleep(SETTLE_MS / 1000)
@@ -334,6 +335,7 @@ class Play:
         self._names[value] = f"{prefix}-{self._counts[prefix]}"
 
     def _named_line(self, line: Json) -> Json:
+        line |= {"answer": with_transactions(line["answer"])} if "answer" in line else {}
         return {
             name: self._named(value, name) if name in ("request", "answer") else value for name, value in line.items()
         }

@@ -25,8 +25,11 @@ from rejoin.protocol.partitioner import partition_for
 
 GOLDEN: Final = Path(__file__).parents[2] / "tests" / "golden"
 TRANSACTION_STATE: Final = "__transaction_state"
-INTERNAL: Final = {"__consumer_offsets": 4, TRANSACTION_STATE: 4}
-"""Topics that a cluster makes at first use; here they are there from the beginning."""
+PARTITIONS_OF: Final = {
+    "__consumer_offsets": "offsets.topic.num.partitions",
+    TRANSACTION_STATE: "transaction.state.log.num.partitions",
+}
+"""Topics that a cluster makes at first use, and the settings with their sizes; here they are there at once."""
 
 FIRST_ID: Final = 700_000
 """The first producer id of those that are written into the log of a coordinator."""
@@ -41,6 +44,7 @@ class Recorder:
     def __init__(self, wanted: ScriptSet, jars: str) -> None:
         self._set = wanted
         self._settings = COMMON | wanted.settings
+        self._internal = {topic: int(self._settings[name]) for topic, name in PARTITIONS_OF.items()}
         self._jars = jars
         self.failed: list[str] = []
 
@@ -73,7 +77,7 @@ class Recorder:
         """Make the internal topics, and wait until producers and groups can be coordinated."""
         play = Play(Script("warm-up", _nothing), cluster, {})
         everywhere = list(cluster.ports)
-        for name, count in INTERNAL.items():
+        for name, count in self._internal.items():
             assignments = [
                 {"partitionIndex": index, "brokerIds": [*everywhere[first:], *everywhere[:first]]}
                 for index in range(count)
@@ -101,8 +105,8 @@ class Recorder:
             return
         play = Play(Script("set-epochs", _nothing), cluster, {})
         for number, script in enumerate(scripts):
-            index = partition_for(script.transactional_id, INTERNAL[TRANSACTION_STATE])
-            data = transaction_of(script.transactional_id, FIRST_ID + number, script.epoch or 0)
+            index = partition_for(script.transactional_id, self._internal[TRANSACTION_STATE])
+            data = transaction_of(script.transactional_id, FIRST_ID + number, script.epoch or 0, play.now())
             partition = {"index": index, "records": data}
             topics = [{"name": TRANSACTION_STATE, "partitionData": [partition]}]
             body = {"transactionalId": None, "acks": -1, "timeoutMs": 5_000, "topicData": topics}
@@ -119,8 +123,8 @@ class Recorder:
         if kind == 0:
             answer = await play.quietly("DescribeGroups", {"groups": [key]}, 0, broker=broker)
             return answer["groups"][0]["errorCode"] in (14, 15, 16)
-        body = {"transactionalId": key, "transactionTimeoutMs": 1_000, "producerId": -1, "producerEpoch": -1}
-        return (await play.quietly("InitProducerId", body, 5, broker=broker))["errorCode"] in (14, 15, 16, 51)
+        answer = await play.quietly("DescribeTransactions", {"transactionalIds": [key]}, 0, broker=broker)
+        return answer["transactionStates"][0]["errorCode"] in (14, 15, 16)
 
     async def _create_topics(self, cluster: Cluster, script: Script) -> dict[str, str]:
         """Make the topics of a script; returns their ids."""
@@ -162,7 +166,10 @@ class Recorder:
         if self._set.brokers == 1:
             return {}
         play = Play(script, cluster, {})
-        leaders = {topic: [await play.leader(topic, index) for index in range(INTERNAL[topic])] for topic in INTERNAL}
+        leaders = {
+            topic: [await play.leader(topic, index) for index in range(count)]
+            for topic, count in self._internal.items()
+        }
         play.close()
         return {"leaders": leaders}
 

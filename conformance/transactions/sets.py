@@ -22,6 +22,7 @@ from conformance.transactions.scripts.sequences import sequences
 from conformance.transactions.scripts.states import EXPIRED, STATES, TIMED_OUT, State
 from conformance.transactions.scripts.tables import table
 from conformance.transactions.scripts.three_brokers import three_brokers
+from conformance.transactions.scripts.transaction_log import EXPIRATION_MS, LOG_PARTITIONS, transaction_log
 from conformance.transactions.scripts.unusual import forgotten, timed_out, unusual
 
 COMMON: Final = {
@@ -149,6 +150,8 @@ OF_OLDER_VERSIONS: Final[tuple[tuple[str, Callable[[int], Iterable[Script]], dic
 """Sets for clusters of transaction versions 1 and 0."""
 
 CLEANING: Final = {"log.cleaner.backoff.ms": "100", "log.retention.check.interval.ms": "100"}
+OF_LOG: Final = CLEANING | TIMEOUTS | {"transaction.state.log.num.partitions": str(LOG_PARTITIONS)}
+OF_LOG_WITH_EXPIRY: Final = OF_LOG | EXPIRY | {"transactional.id.expiration.ms": str(EXPIRATION_MS)}
 UNVERIFIED: Final = {"transaction.partition.verification.enable": "false"}
 UNVERIFIED_SEEDS: Final = {2: 414, 1: 316, 0: 416}
 """The first seed for each transaction version: batches that begin transactions of which no coordinator knows."""
@@ -169,11 +172,34 @@ SETS: Final = (
         for version in (1, 0)
         for name, scripts, more in OF_OLDER_VERSIONS
     ),
-    ScriptSet("three-brokers", three_brokers, TIMEOUTS | SESSIONS, brokers=3, at_once=1, is_fresh=False),
+    *(
+        ScriptSet(
+            "three-brokers" if version == 2 else f"three-brokers-tv{version}",
+            partial(three_brokers, version),
+            TIMEOUTS | SESSIONS,
+            features={} if version == 2 else {"transaction.version": version},
+            brokers=3,
+            at_once=1,
+            is_fresh=False,
+        )
+        for version in (2, 1, 0)
+    ),
     ScriptSet("unusual", unusual, at_once=1),
     ScriptSet("forgotten", forgotten, FORGETFUL),
     ScriptSet("features", features, at_once=1),
     ScriptSet("compaction", compaction, CLEANING, at_once=1),
+    *(
+        ScriptSet(
+            f"transaction-log{'-expiry' if expires else ''}-tv{version}",
+            partial(transaction_log, version, expires=expires),
+            OF_LOG_WITH_EXPIRY if expires else OF_LOG,
+            features={"transaction.version": version},
+            at_once=1,
+            is_fresh=expires,
+        )
+        for expires in (False, True)
+        for version in (2, 1, 0)
+    ),
     ScriptSet("tv1", _version_1, features={"transaction.version": 1}),
     ScriptSet("tv0", _version_0, features={"transaction.version": 0}),
     *(

@@ -6,7 +6,7 @@ import { expect, messages, PARTITIONS, RECORDS, shared, sleep, step, until } fro
 
 const topic = "platformatic-life";
 const groupId = "platformatic-group";
-const options = { clientId: "platformatic", bootstrapBrokers: [process.argv[2]] };
+const options = { clientId: "platformatic", bootstrapBrokers: process.argv[2].split(",") };
 const admin = new Admin(options);
 const members = [];
 let middle;

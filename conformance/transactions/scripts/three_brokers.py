@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final
 
-from conformance.transactions.brokers import INTERNAL_PARTITIONS, TRANSACTIONS, Brokers
+from conformance.transactions.broker_session import PARTITIONS, Session
+from conformance.transactions.brokers import INTERNAL_PARTITIONS, TRANSACTIONS
 from conformance.transactions.clients import Producer
 from conformance.transactions.looks import Looks
 from conformance.transactions.play import Play, Script
@@ -14,7 +15,6 @@ from conformance.transactions.scripts.states import markers
 from rejoin.protocol.partitioner import partition_for
 
 ASSIGNMENT: Final = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
-PARTITIONS: Final = range(len(ASSIGNMENT))
 CLIENTS: Final = {1: "an-old-client", 2: "a-new-client"}
 ALONE: Final = [[1], [2], [3]]
 """One replica each: with its broker a partition is gone."""
@@ -22,83 +22,6 @@ OUTAGE_MS: Final = 300
 """So long a broker is dead before anything is asked; the others do not know yet."""
 FENCED_MS: Final = 7_000
 """After this a dead broker is fenced, also where the controller died with it."""
-
-
-class Session:
-    """A producer on three brokers, which asks its coordinator and the leaders of partitions."""
-
-    def __init__(self, play: Play, name: str = "p", version: int = 2) -> None:
-        self.play = play
-        self.brokers = Brokers(play)
-        self.producer = Producer(play, name, version=version)
-        self.looks = Looks(play)
-
-    async def find(self) -> int:
-        """Learn which broker coordinates the transactional id."""
-        self.producer.broker = self.looks.broker = await self.brokers.coordinator()
-        return self.producer.broker
-
-    async def led_elsewhere(self, broker: int) -> list[int]:
-        """The partitions that another broker leads."""
-        return [partition for partition in PARTITIONS if await self.brokers.leader(partition) != broker]
-
-    async def begin(self, *partitions: int) -> None:
-        for partition in partitions:
-            if self.producer.version < 2:
-                await self.producer.add(partition)
-            await self.produce(partition)
-
-    async def produce(self, partition: int, **over: Any) -> Any:
-        return await self.producer.produce(partition, broker=await self.brokers.leader(partition), **over)
-
-    async def offsets(self, offsets: dict[int, int], **over: Any) -> Any:
-        """TxnOffsetCommit, at the coordinator of the group."""
-        producer, coordinator = self.producer, self.producer.broker
-        if producer.version < 2:
-            await producer.add_offsets()
-        producer.broker = await self.brokers.group_coordinator()
-        answer = await producer.offsets(offsets, **over)
-        producer.broker = coordinator
-        return answer
-
-    async def look(self) -> None:
-        """The transaction, and each partition at its leader."""
-        await self.looks.transactions()
-        for partition in PARTITIONS:
-            at = Looks(self.play, await self.brokers.leader(partition))
-            await at.producers(partition)
-            await self.read(partition)
-
-    async def read(self, partition: int, broker: int | None = None) -> None:
-        """What consumers get of a partition; in versions 9 and 10 leaders alone answer Fetch."""
-        version = 18 if broker is None else 10
-        broker = await self.brokers.leader(partition) if broker is None else broker
-        wanted = {"partition": partition, "fetchOffset": 0, "partitionMaxBytes": 1_048_576, "currentLeaderEpoch": -1}
-        topic = {"topicId": self.play.topic_id} if version == 18 else {"topic": self.play.topic}
-        wanted |= {"lastFetchedEpoch": -1} if version == 18 else {}
-        for isolation in (0, 1):
-            body = {
-                "maxWaitMs": 0,
-                "minBytes": 1,
-                "maxBytes": 1_048_576,
-                "isolationLevel": isolation,
-                "topics": [{**topic, "partitions": [wanted]}],
-            }
-            await self.play.ask("c", "Fetch", body | {"sessionId": 0, "sessionEpoch": -1}, version, broker=broker)
-        end = {"partitionIndex": partition, "timestamp": -1, "currentLeaderEpoch": -1}
-        topics = [{"name": self.play.topic, "partitions": [end]}]
-        body = {"replicaId": -1, "topics": topics, "isolationLevel": 1}
-        await self.play.ask("c", "ListOffsets", body, 11, broker=broker)
-
-    async def group_offsets(self, *, stable: bool, broker: int | None = None) -> None:
-        topics = [{"name": self.play.topic, "partitionIndexes": [0, 1]}]
-        body = {"groups": [{"groupId": self.play.group, "topics": topics}], "requireStable": stable}
-        broker = await self.brokers.group_coordinator() if broker is None else broker
-        await self.play.ask("c", "OffsetFetch", body, 8, broker=broker)
-
-    async def end(self, *, commits: bool) -> None:
-        """EndTxn. If it comes to markers, the next request finds them written."""
-        await self.producer.end(commits)
 
 
 Run = Callable[[Session], Awaitable[None]]
@@ -135,7 +58,7 @@ async def _coordinator_moves(session: Session) -> None:
     for broker in (old, other):
         await session.looks.ask("DescribeTransactions", {"transactionalIds": [session.play.transactional_id]})
         session.looks.broker = broker
-    await session.producer.ask("EndTxn", _end_of(session), 5 if session.producer.version > 1 else 4, old)
+    await session.producer.ask("EndTxn", _end_of(session), session.producer.versions["EndTxn"], old)
     await session.find()
     await session.look()
     await session.begin(1, 2)
@@ -289,11 +212,13 @@ async def _offline_and_aborted(session: Session) -> None:
     await session.play.wait(FENCED_MS)
     await session.end(commits=False)
     await session.brokers.start(broker)
-    other = Producer(session.play, "q", f"{session.play.transactional_id}-other")
+    other = Producer(session.play, "q", f"{session.play.transactional_id}-other", session.producer.version)
     other.broker = await session.play.leader(
         TRANSACTIONS, partition_for(str(other.transactional_id), INTERNAL_PARTITIONS)
     )
     await other.init()
+    if other.version < 2:
+        await other.add(dead)
     await other.produce(dead, broker=broker)
     await other.commit()
     await session.look()
@@ -315,8 +240,9 @@ async def _epochs_after_moves(session: Session) -> None:
         await session.brokers.move_coordinator(session.brokers.others(old)[0])
         await session.find()
         await session.looks.transactions()
-        await producer.ask("EndTxn", _end_of(session) | {"producerEpoch": before[1], "committed": commits}, 5)
-        await producer.ask("EndTxn", _end_of(session) | {"producerEpoch": before[1], "committed": not commits}, 5)
+        for again in (commits, not commits):
+            ended = _end_of(session) | {"producerEpoch": before[1], "committed": again}
+            await producer.ask("EndTxn", ended, producer.versions["EndTxn"])
         await producer.init(before)
         await producer.init(producer.known)
         await producer.init((producer.producer_id, producer.epoch - 1))
@@ -467,29 +393,30 @@ RUNS: Final[dict[str, Run]] = {
     "a-timeout-comes-elsewhere": _timed_out_elsewhere,
 }
 """Played by clients of both kinds."""
-RUNS_OF_NEW_CLIENTS: Final[dict[str, Run]] = {
+RUNS_OF_ONE_CLIENT: Final[dict[str, Run]] = {
     "the-wrong-broker-is-asked": _wrong_broker,
     "epochs-after-moves": _epochs_after_moves,
     "the-group-dies": _group_dies,
     "brokers-are-restarted-in-turn": _rolled,
     "followers-describe-producers": _followers,
 }
-
-
+"""Played by the client of the cluster's own transaction version, as those below."""
 RUNS_WITHOUT_REPLICAS: Final[dict[str, Run]] = {
     "a-partition-is-offline": _partition_offline,
     "a-partition-is-offline-and-an-administrator-aborts": _offline_and_aborted,
 }
 
 
-def three_brokers() -> Iterator[Script]:
+def three_brokers(level: int = 2) -> Iterator[Script]:
+    """Scripts for a cluster whose transaction version is at this level. Below 2 clients are old ones."""
+    own = max(1, level)
     for name, run in RUNS.items():
-        for version, client in CLIENTS.items():
-            yield _script(f"{name}-under-{client}", run, version)
-    for name, run in RUNS_OF_NEW_CLIENTS.items():
-        yield _script(name, run, 2)
+        for version in range(1, own + 1):
+            yield _script(f"{name}-under-{CLIENTS[version]}", run, version)
+    for name, run in RUNS_OF_ONE_CLIENT.items():
+        yield _script(name, run, own)
     for name, run in RUNS_WITHOUT_REPLICAS.items():
-        yield _script(name, run, 2, ALONE)
+        yield _script(name, run, own, ALONE)
 
 
 def _script(name: str, run: Run, version: int, assignment: list[list[int]] = ASSIGNMENT) -> Script:

@@ -146,7 +146,7 @@ class TransactionMetadata:
         self.started_at: Millis = NOT_STARTED
         self.updated_at = now
         self.client_version = 0
-        """The transaction version by which the last end was decided."""
+        """The transaction version in which partitions were last added, or the last end was decided."""
         self.ended_by: EndedBy | None = None
 
     @classmethod
@@ -182,19 +182,21 @@ class TransactionMetadata:
         now: Millis,
         partitions: tuple[TopicPartition, ...] = (),
         started_at: Millis = NOT_STARTED,
+        version: int | None = None,
     ) -> TxnTransit:
+        """A change of what is given. Its previous producer id is the one of now (prepareTransitionTo)."""
         return TxnTransit(
             state,
             self.producer_id,
             self.producer_epoch,
             self.last_producer_epoch,
-            self.previous_producer_id,
+            self.producer_id,
             self.next_producer_id,
             self.timeout_ms,
             partitions,
             started_at,
             now,
-            self.client_version,
+            self.client_version if version is None else version,
         )
 
     def prepare_increment(self, epoch: int, last_epoch: int, timeout_ms: int, now: Millis) -> TxnTransit:
@@ -210,18 +212,17 @@ class TransactionMetadata:
         """The producer begins anew with another id, as its own has no epochs left."""
         transit = self._as_is(TransactionState.EMPTY, now)._replace(
             producer_id=producer_id,
-            previous_producer_id=self.producer_id,
             producer_epoch=0,
             last_producer_epoch=last_epoch,
             timeout_ms=timeout_ms,
         )
         return self._prepare(transit)
 
-    def prepare_add(self, partitions: Iterable[TopicPartition], now: Millis) -> TxnTransit:
-        """Partitions become part of the transaction, which begins if it has not."""
+    def prepare_add(self, partitions: Iterable[TopicPartition], version: int, now: Millis) -> TxnTransit:
+        """Partitions become part of the transaction of a client's version, which begins if it has not."""
         added = tuple({**self.partitions, **dict.fromkeys(partitions)})
         started_at = self.started_at if self.state is TransactionState.ONGOING else now
-        return self._prepare(self._as_is(TransactionState.ONGOING, now, added, started_at))
+        return self._prepare(self._as_is(TransactionState.ONGOING, now, added, started_at, version))
 
     def prepare_end(self, *, commits: bool, version: int, next_producer_id: int, now: Millis) -> TxnTransit:
         """The end is decided. With ``version`` 2 it raises the epoch; the next producer id is for when none is left."""
@@ -233,7 +234,7 @@ class TransactionMetadata:
             self.producer_id,
             epoch,
             last_epoch,
-            self.previous_producer_id,
+            self.producer_id,
             next_producer_id,
             self.timeout_ms,
             tuple(self.partitions),
@@ -253,7 +254,6 @@ class TransactionMetadata:
             transit = transit._replace(
                 producer_id=self.next_producer_id,
                 producer_epoch=0,
-                previous_producer_id=self.producer_id,
                 next_producer_id=NO_PRODUCER_ID,
             )
         return self._prepare(transit)

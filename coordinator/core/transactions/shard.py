@@ -216,7 +216,9 @@ class TransactionsShard:
             # Kafka: the record of version 0 cannot say it. There the transactional id is stuck from then on.
             on_end(ErrorCode.UNSUPPORTED_VERSION)
         else:
-            self._write(metadata, metadata.prepare_add(wanted, self._ctx.now), on_end)
+            # Kafka: TransactionVersion.transactionVersionForAddPartitionsToTxn
+            version = FIRST_WITH_EPOCH_BUMPS if by_broker else 0
+            self._write(metadata, metadata.prepare_add(wanted, version, self._ctx.now), on_end)
 
     def verify_partitions(
         self, transactional_id: str, producer: TxnProducer, partitions: Iterable[TopicPartition]
@@ -256,9 +258,10 @@ class TransactionsShard:
 
     def abort(self, metadata: TransactionMetadata, ended_by: EndedBy, on_end: OnProducer) -> None:
         """Abort an open transaction that its producer has not ended; the producer is fenced by that."""
-        version = self._ctx.features.transaction_version
+        bumps = self._ctx.features.transaction_version >= FIRST_WITH_EPOCH_BUMPS
+        version = FIRST_WITH_EPOCH_BUMPS if bumps else 0
         metadata.ended_by = ended_by
-        if version < FIRST_WITH_EPOCH_BUMPS:
+        if not bumps:
             metadata.fence()
         self._decide(metadata, False, version, FENCE_MARKER_DELAY_MS, on_end)
 

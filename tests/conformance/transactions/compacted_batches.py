@@ -13,7 +13,7 @@ _TIME: Final = re.compile(r"T([+-]\d+)")
 
 def is_compacted(script: Script) -> bool:
     """Whether the script is about compaction, on logs of several segments."""
-    return any("segment.ms" in topic["configs"] for topic in script.topics.values())
+    return script.changes_internal_topics or any("segment.ms" in topic["configs"] for topic in script.topics.values())
 
 
 def with_times(answer: Any) -> Any:

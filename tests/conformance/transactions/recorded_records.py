@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from conformance.transactions.clients import transaction_of
 from conformance.transactions.described_records import HEADER, batch_of, described_batches
+from conformance.transactions.described_transaction_log import PRODUCER_IDS, with_transactions
 from rejoin.coordinator.core.cluster.features import NEWEST_LEVELS
 from rejoin.coordinator.core.fetch.sessions import NO_SESSION
 from rejoin.coordinator.core.inputs import (
@@ -31,6 +32,7 @@ from rejoin.coordinator.core.inputs import (
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.partitions.topic_config import TopicConfig
 from rejoin.protocol.message import Request, Response
+from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest
 from rejoin.protocol.messages.records.describe_producers import DescribeProducersRequest, DescribeProducersTopic
 from rejoin.protocol.messages.topics.create_topics import (
     CreatableTopic,
@@ -57,7 +59,7 @@ MOST_POLLS: Final = 1_000
 PORT: Final = 9_091
 FIRST_PRODUCER_ID: Final = ProducerIdsRecord(data=ProducerIdsData(broker_id=0, next_producer_id=5_000))
 """So that what is said where there is no producer, 0 among it, is no producer's id."""
-MADE_UP: Final = ("producerId", "sessionId", "memberId", "topicId")
+MADE_UP: Final = ("producerId", *PRODUCER_IDS, "sessionId", "memberId", "topicId")
 """Numbers that a broker makes up, and that have names in the recordings."""
 ADDRESS: Final[dict[str, dict[Any, Any]]] = {"host": {"node-1": "127.0.0.1"}, "port": {9_095: "port-1"}}
 """Where the node is, as the recordings name it."""
@@ -168,6 +170,8 @@ class RecordedPlay:
             self._name(result.topic_id, f"id:{name}")
         for transactional_id, epoch in self._script.epochs.items():
             self._know(transactional_id, epoch)
+        if self._script.changes_internal_topics:
+            self._nodes[0].ask(FindCoordinatorRequest(key_type=1, key="any"), 1)
         if self._script.brokers > 1:
             self._lead(self._script)
 
@@ -176,9 +180,8 @@ class RecordedPlay:
         driven = self._nodes[0]
         index = partition_for(transactional_id, driven.node.settings.transaction_state_log_num_partitions)
         log = driven.logs.of(TopicIdPartition(TRANSACTION_STATE_TOPIC_ID, index, TRANSACTION_STATE_TOPIC))
-        log.records.append(
-            BatchEntry(0, transaction_of(transactional_id, FIRST_PRODUCER_ID.data.next_producer_id - 1, epoch))
-        )
+        known = FIRST_PRODUCER_ID.data.next_producer_id - 1
+        log.records.append(BatchEntry(0, transaction_of(transactional_id, known, epoch, self.start)))
 
     def _lead(self, script: Script) -> None:
         """Each node leads the partitions that it led in the recording."""
@@ -286,7 +289,7 @@ class RecordedPlay:
         if step.api == "ApiVersions":
             return version_differences(step.answer, ours)
         self._learn(step.answer, ours)
-        recorded, named = step.answer, self._named(ours)
+        recorded, named = step.answer, self._named(with_transactions(ours))
         if is_compacted(self._script):
             recorded, named = with_times(recorded), with_times(named)
         return [f"{step}: {each}" for each in self._differences(recorded, named, step, "")]

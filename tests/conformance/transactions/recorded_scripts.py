@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ GIVEN: Final = sorted((ROOT / "tests/golden/transactions").glob("*.jsonl"))
 RECORDED: Final = sorted((ROOT / "tests/golden/transactions/recorded").glob("*.jsonl.gz"))
 """What ``conformance/transactions`` has recorded, the scripts of a set in one file."""
 THREE_BROKERS: Final = "three-brokers"
-"""The set that is played on three brokers, which move leaders, die and come back."""
+"""Sets whose names begin so are played on three brokers, which move leaders, die and come back."""
 _FIRST: Final = '{"script":"'
 """The header of a script begins with this."""
 
@@ -66,6 +67,12 @@ class Script:
     def steps(self) -> list[Step]:
         """The requests."""
         return [line for line in self.lines if isinstance(line, Step)]
+
+    @cached_property
+    def changes_internal_topics(self) -> bool:
+        """Whether it gives internal topics other settings, so that they are compacted."""
+        changes = [step.request for step in self.steps if step.api == "IncrementalAlterConfigs"]
+        return any(each["resourceName"].startswith("__") for change in changes for each in change["resources"])
 
 
 def scripts() -> Iterator[tuple[str, list[str]]]:

@@ -7,7 +7,7 @@ import pytest
 from tests.conformance.transactions.cluster_play import played
 from tests.conformance.transactions.recorded_scripts import THREE_BROKERS, Action, read_script, scripts
 
-SCRIPTS = {name: lines for name, lines in scripts() if name.startswith(f"{THREE_BROKERS}/")}
+SCRIPTS = {name: lines for name, lines in scripts() if name.startswith(THREE_BROKERS)}
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

@@ -7,7 +7,7 @@ import pytest
 from tests.conformance.transactions.recorded_records import RecordedPlay
 from tests.conformance.transactions.recorded_scripts import THREE_BROKERS, Action, read_script, scripts
 
-SCRIPTS = {name: lines for name, lines in scripts() if not name.startswith(f"{THREE_BROKERS}/")}
+SCRIPTS = {name: lines for name, lines in scripts() if not name.startswith(THREE_BROKERS)}
 WAYS = [(name, over_wire) for name in SCRIPTS for over_wire in (False, True) if over_wire or "/" not in name]
 """Over connections all are played, and past them, into the core alone, one of each kind."""
 

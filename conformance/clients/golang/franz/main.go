@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -31,19 +30,19 @@ type member struct {
 }
 
 type life struct {
-	bootstrap string
-	admin     *kadm.Client
-	members   []*member
-	middle    time.Time
-	session   *kgo.GroupTransactSession
+	servers []string
+	admin   *kadm.Client
+	members []*member
+	middle  time.Time
+	session *kgo.GroupTransactSession
 }
 
 func main() {
-	client, err := kgo.NewClient(kgo.SeedBrokers(os.Args[1]))
+	client, err := kgo.NewClient(kgo.SeedBrokers(steps.Servers()...))
 	if err != nil {
 		panic(err)
 	}
-	l := &life{bootstrap: os.Args[1], admin: kadm.NewClient(client)}
+	l := &life{servers: steps.Servers(), admin: kadm.NewClient(client)}
 	steps.Step("create a topic", l.createTopic)
 	steps.Step("produce", func() error { return l.produce(100, false) })
 	steps.Step("produce idempotently", func() error { return l.produce(10, true) })
@@ -74,15 +73,20 @@ func (l *life) partitionCount() int {
 	return len(topics[topic].Partitions)
 }
 
+// has waits for a number of partitions: the next node that is asked may not know them yet.
+func (l *life) has(partitions int) error {
+	return steps.Await(fmt.Sprintf("%d partitions", partitions), func() bool { return l.partitionCount() == partitions })
+}
+
 func (l *life) createTopic() error {
 	if _, err := l.admin.CreateTopic(steps.Patient(), steps.Partitions, 1, nil, topic); err != nil {
 		return err
 	}
-	return steps.Expect("partitions", l.partitionCount(), steps.Partitions)
+	return l.has(steps.Partitions)
 }
 
 func (l *life) produce(count int, idempotent bool) error {
-	options := []kgo.Opt{kgo.SeedBrokers(l.bootstrap), kgo.RecordPartitioner(kgo.ManualPartitioner())}
+	options := []kgo.Opt{kgo.SeedBrokers(l.servers...), kgo.RecordPartitioner(kgo.ManualPartitioner())}
 	if idempotent {
 		options = append(options, kgo.ProducerBatchCompression(kgo.ZstdCompression()))
 	} else {
@@ -114,7 +118,7 @@ func (l *life) produce(count int, idempotent bool) error {
 func (l *life) newMember() (*member, error) {
 	m := &member{}
 	client, err := kgo.NewClient(
-		kgo.SeedBrokers(l.bootstrap), kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(),
+		kgo.SeedBrokers(l.servers...), kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(),
 		kgo.SessionTimeout(10*time.Second), kgo.HeartbeatInterval(200*time.Millisecond),
 		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, more map[string][]int32) {
 			m.mutex.Lock()
@@ -294,7 +298,7 @@ func (l *life) addPartitions() error {
 	if err != nil {
 		return err
 	}
-	return steps.First(grown.Error(), steps.Expect("partitions", l.partitionCount(), steps.Partitions+2))
+	return steps.First(grown.Error(), l.has(steps.Partitions+2))
 }
 
 func (l *life) deleteRecords() error {

@@ -21,7 +21,7 @@ const (
 // A transformer consumes one order after the other, and writes its result within a transaction.
 func (l *life) newTransformer() (*kgo.GroupTransactSession, error) {
 	return kgo.NewGroupTransactSession(
-		kgo.SeedBrokers(l.bootstrap), kgo.TransactionalID(transformer), kgo.ConsumerGroup(transformer),
+		kgo.SeedBrokers(l.servers...), kgo.TransactionalID(transformer), kgo.ConsumerGroup(transformer),
 		kgo.ConsumeTopics(orders), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.RequireStableFetchOffsets(),
 		kgo.FetchMaxBytes(1), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 	)
@@ -49,7 +49,7 @@ func (l *life) transform(value string, commits kgo.TransactionEndTry) error {
 
 func (l *life) found(level kgo.IsolationLevel, count int) string {
 	client, err := kgo.NewClient(
-		kgo.SeedBrokers(l.bootstrap), kgo.ConsumeTopics(results), kgo.FetchIsolationLevel(level),
+		kgo.SeedBrokers(l.servers...), kgo.ConsumeTopics(results), kgo.FetchIsolationLevel(level),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 	)
 	if err != nil {
@@ -78,7 +78,7 @@ func (l *life) commitTransaction() error {
 			return err
 		}
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(l.bootstrap))
+	client, err := kgo.NewClient(kgo.SeedBrokers(l.servers...))
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (l *life) fenceZombie() error {
 		return err
 	}
 	client, err := kgo.NewClient(
-		kgo.SeedBrokers(l.bootstrap), kgo.TransactionalID(transformer), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.SeedBrokers(l.servers...), kgo.TransactionalID(transformer), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 	)
 	if err != nil {
 		return err

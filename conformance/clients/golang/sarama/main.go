@@ -4,7 +4,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -38,7 +37,7 @@ func settings() *sarama.Config {
 }
 
 func main() {
-	l := &life{brokers: os.Args[1:2]}
+	l := &life{brokers: steps.Servers()}
 	steps.Step("create a topic", l.createTopic)
 	steps.Step("produce", func() error { return l.produce(100, false) })
 	steps.Step("produce idempotently", func() error { return l.produce(10, true) })

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -29,15 +28,15 @@ type member struct {
 }
 
 type life struct {
-	bootstrap string
-	client    *kafka.Client
-	members   []*member
-	middle    time.Time
+	servers []string
+	client  *kafka.Client
+	members []*member
+	middle  time.Time
 }
 
 func main() {
-	l := &life{bootstrap: os.Args[1], client: &kafka.Client{
-		Addr: kafka.TCP(os.Args[1]), Timeout: steps.Patience, Transport: &kafka.Transport{MetadataTTL: 50 * time.Millisecond},
+	l := &life{servers: steps.Servers(), client: &kafka.Client{
+		Addr: kafka.TCP(steps.Servers()...), Timeout: steps.Patience, Transport: &kafka.Transport{MetadataTTL: 50 * time.Millisecond},
 	}}
 	steps.Step("create a topic", l.createTopic)
 	steps.Step("produce", l.produce)
@@ -76,7 +75,7 @@ func (l *life) partitionCount(wanted int) error {
 
 func (l *life) produce() error {
 	writer := &kafka.Writer{
-		Addr: kafka.TCP(l.bootstrap), Topic: topic, Balancer: &kafka.RoundRobin{}, BatchTimeout: time.Millisecond,
+		Addr: kafka.TCP(l.servers...), Topic: topic, Balancer: &kafka.RoundRobin{}, BatchTimeout: time.Millisecond,
 		RequiredAcks: kafka.RequireAll, Compression: kafka.Zstd,
 	}
 	defer writer.Close()
@@ -100,7 +99,7 @@ func (l *life) produce() error {
 func (l *life) newMember() *member {
 	ctx, stop := context.WithCancel(context.Background())
 	m := &member{stop: stop, reader: kafka.NewReader(kafka.ReaderConfig{
-		Brokers: []string{l.bootstrap}, GroupID: group, Topic: topic, MaxWait: 100 * time.Millisecond,
+		Brokers: l.servers, GroupID: group, Topic: topic, MaxWait: 100 * time.Millisecond,
 		HeartbeatInterval: 200 * time.Millisecond, SessionTimeout: 10 * time.Second, JoinGroupBackoff: 100 * time.Millisecond,
 		StartOffset: kafka.FirstOffset, RebalanceTimeout: 10 * time.Second,
 	})}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"strings"
 	"time"
 )
 
@@ -43,6 +45,11 @@ func Step(name string, work func() error) {
 	}
 	text, _ := json.Marshal(line{name, problem == "", problem})
 	fmt.Println(string(text))
+}
+
+// Servers are the nodes of the cluster, from the command line: HOST:PORT,HOST:PORT.
+func Servers() []string {
+	return strings.Split(os.Args[1], ",")
 }
 
 // Patient returns a context that ends when patience does.
