@@ -56,6 +56,9 @@ _HELD: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _A_USABLE_DISK: Final = "a disk that works and has room, and the right to write to the directory and the files in it"
 _WAL_PAGES: Final = 2_000
 _READ_BUSY_MS: Final = 10_000
+QUICK_MS: Final = 1.0
+"""What a transaction takes at most where the next one need not wait for company."""
+_RECENT: Final = 8
 
 
 class TransactionHook(Protocol):
@@ -109,6 +112,8 @@ class SqliteDatabase:
         self._waiting: list[_Job] = []
         self._is_writing = False
         """Whether the writer has work whose ends are not reported yet."""
+        self._recent_ms: deque[float] = deque(maxlen=_RECENT)
+        """How long the last transactions took."""
         self._reads: SimpleQueue[_Job | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._connections: list[sqlite3.Connection] = []
@@ -185,7 +190,7 @@ class SqliteDatabase:
             self._jobs.put(waiting)
 
     def _wrote(self) -> None:
-        """The writer has nothing to do: it gets whatever waits at the end of this loop iteration."""
+        """The writer has nothing to do: it gets whatever waits, at the end of this loop iteration at the latest."""
         self._is_writing = False
         if self._waiting:
             assert self._loop is not None, "the database was started"
@@ -322,23 +327,36 @@ class SqliteDatabase:
     def _report(
         self, ends: list[tuple[Done, Any]], written: int = 0, took: float = 0.0, *, has_written: bool = False
     ) -> None:
+        loop = self._loop
+        assert loop is not None, "the database was started"
+
         def report() -> None:
+            is_quick = has_written and self._is_quick(took)
+            if is_quick:
+                self._is_writing = False
+                self._hand_over()
             if written:
                 self.on_batch(written, took)
-            left = deque(ends)
-            try:
-                while left:
-                    done, result = left.popleft()
+            for done, result in ends:
+                try:
                     done(result)
-            finally:
-                if left:
-                    self._report(list(left))
-                if has_written:
-                    self._wrote()
+                except Exception as problem:
+                    # The others get their ends all the same, before those of what is written meanwhile.
+                    loop.call_exception_handler({"message": "the end of a write raised", "exception": problem})
+            if has_written and not is_quick:
+                self._wrote()
 
-        assert self._loop is not None, "the database was started"
         with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(report)
+            loop.call_soon_threadsafe(report)
+
+    def _is_quick(self, took: float) -> bool:
+        """Whether writing takes less than what the ends of a transaction cause, so that the two had better overlap.
+
+        Otherwise what they cause is waited for, and shares the next sync.
+        """
+        # The writer may have waited for the interpreter: the shortest of the last few says what the disk can do.
+        self._recent_ms.append(took)
+        return min(self._recent_ms) < QUICK_MS
 
 
 def is_broken(problem: BaseException) -> bool:

@@ -204,7 +204,7 @@ class SqliteLog:
         self.database.submit(None, lambda _: self._begin_to_read(reading))
 
     def _begin_to_read(self, reading: _Reading) -> None:
-        reading.until = self.index.next_position - 1
+        reading.until = self.index.last_durable_position
         self._read_on(reading)
 
     def _read_on(self, reading: _Reading) -> None:

@@ -98,6 +98,11 @@ class PartitionIndex:
         self._tail_checksums = 0
         self._durable_end = (1, 0, 0)
 
+    @property
+    def last_durable_position(self) -> int:
+        """The position of the last record that is durable. For any thread."""
+        return self._durable_end[0] - 1
+
     def opened(self, connection: sqlite3.Connection) -> None:
         """Load the index from the database, and catch up with the log."""
         query = "SELECT next_position, indexed, tail_checksums FROM store"

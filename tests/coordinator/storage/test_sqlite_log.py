@@ -14,6 +14,7 @@ import pytest
 from rejoin.coordinator.storage.codec import Entry, encode
 from rejoin.coordinator.storage.memory import compacted
 from rejoin.coordinator.storage.sqlite import compaction, partition_index
+from rejoin.coordinator.storage.sqlite import database as database_module
 from rejoin.coordinator.storage.sqlite import log as sqlite
 from rejoin.coordinator.storage.sqlite.database import Done, SqliteDatabase, Work
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
@@ -361,3 +362,48 @@ async def test_what_comes_while_a_transaction_is_written_shares_the_next(tmp_pat
     database.submit(lambda _: None, lambda _: None)
     await database.close()
     assert written == [1, 3, 1]
+
+
+@pytest.mark.parametrize(("quick_ms", "written"), [(float("inf"), [1, 1, 1]), (0.0, [1, 2])])
+async def test_a_quick_disk_writes_what_waits_while_ends_are_handled_and_a_slow_one_waits_for_company(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick_ms: float, written: list[int]
+) -> None:
+    monkeypatch.setattr(database_module, "QUICK_MS", quick_ms)
+    database = SqliteDatabase(tmp_path / "data")
+    await database.start()
+    transactions: list[int] = []
+    database.on_batch = lambda jobs, _: transactions.append(jobs)
+    may_end, has_begun = threading.Event(), threading.Event()
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def on_first(_: object) -> None:
+        if quick_ms:
+            assert has_begun.wait(PATIENCE), "the second transaction has begun"
+        database.submit(lambda _: None, partial(_set, ended))
+
+    database.submit(lambda _: may_end.wait(), on_first)
+    await asyncio.sleep(0)  # the writer has it
+    database.submit(lambda _: has_begun.set(), lambda _: None)
+    may_end.set()
+    await asyncio.wait_for(ended, PATIENCE)
+    assert transactions == written
+    await database.close()
+
+
+async def test_an_end_that_raises_keeps_no_other_from_its_own(tmp_path: Path) -> None:
+    loop = asyncio.get_running_loop()
+    problems: list[object] = []
+    loop.set_exception_handler(lambda _, context: problems.append(context["exception"]))
+    database = SqliteDatabase(tmp_path / "data")
+    await database.start()
+    ended: asyncio.Future[None] = loop.create_future()
+    problem = RuntimeError("on purpose")
+
+    def fail(_: object) -> None:
+        raise problem
+
+    database.submit(lambda _: None, fail)
+    database.submit(lambda _: None, partial(_set, ended))
+    await asyncio.wait_for(ended, PATIENCE)
+    await database.close()
+    assert problems == [problem]
