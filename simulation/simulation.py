@@ -201,6 +201,8 @@ class Simulation:
             spec.aborts,
             spec.transactional_id == "partition",
             spec.group_metadata,
+            spec.outputs,
+            self.scenario.topics[spec.to].partitions,
         )
         if group.commit != "transaction":
             return TransformActor(self.world, self.network, self.cluster, config, user_code, transform, name)
@@ -214,7 +216,13 @@ class Simulation:
             TopicPartition(topic, index) for topic in spec.topics for index in range(topics[topic].partitions)
         ]
         made = ReaderActor(
-            self.world, self.network, self.cluster, _config_of_reader(name, spec), tuple(partitions), name
+            self.world,
+            self.network,
+            self.cluster,
+            _config_of_reader(name, spec),
+            tuple(partitions),
+            name,
+            spec.end_offsets,
         )
         self.readers[name] = made
         return made

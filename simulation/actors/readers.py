@@ -8,7 +8,17 @@ from typing import NamedTuple
 from rejoin.client.config import ConsumerConfig
 from rejoin.client.core.consumer import ConsumerCore
 from rejoin.client.core.effects import Cancel, Effect, PollFailed, PollReturned, Send
-from rejoin.client.core.inputs import Answered, Assigned, Elapsed, Failed, Failure, Input, Polled
+from rejoin.client.core.inputs import (
+    Answered,
+    Assigned,
+    Elapsed,
+    Failed,
+    Failure,
+    Input,
+    OffsetReset,
+    OffsetsAsked,
+    Polled,
+)
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import Cluster
 from rejoin.simulation.actors.core_timer import CoreTimer
@@ -40,10 +50,13 @@ class ReaderActor(Client):
         config: ConsumerConfig,
         partitions: tuple[TopicPartition, ...],
         name: str,
+        end_offsets_ms: Millis = 0,
     ) -> None:
         super().__init__(world, name)
         self.config = config
         self.partitions = partitions
+        self.end_offsets_ms = end_offsets_ms
+        """How often it asks where its partitions end; 0: never."""
         self.records: list[ReadRecord] = []
         self._cluster = cluster
         self._core = ConsumerCore(config, [], self.random.random, reads_records=True)
@@ -69,9 +82,15 @@ class ReaderActor(Client):
         """Begin to read."""
         self.step(Assigned(self.partitions))
         self._poll()
+        self._ask_for_ends()
 
     def _poll(self, _: object = None) -> None:
         self.step(Polled(_POLL_MS))
+
+    def _ask_for_ends(self, _: object = None) -> None:
+        if self.end_offsets_ms:
+            self.step(OffsetsAsked(None, dict.fromkeys(self.partitions, OffsetReset.LATEST.value)))
+            self.world.at(self.world.now + self.end_offsets_ms, self._user_lane, self._ask_for_ends)
 
     def step(self, what: Input) -> None:
         """Hand an input to the core and apply the effects."""

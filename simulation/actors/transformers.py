@@ -18,6 +18,7 @@ from rejoin.client.core.inputs import Processed, RecordRange, Sought
 from rejoin.client.core.producer.effects import BatchDone, ProducerEffect, RecordFailed
 from rejoin.client.core.producer.inputs import Flushed, Produced
 from rejoin.client.producer_config import ProducerConfig
+from rejoin.protocol.partitioner import partition_of_key
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import Cluster
 from rejoin.simulation.actors.consumers import ConsumerActor, UserCode
@@ -31,21 +32,26 @@ PAUSE_AFTER_ERROR_MS = 100
 
 
 class OutputRecord(NamedTuple):
-    """What a written record says: the batch of work that it belongs to, and the record that it was made from."""
+    """What a written record says: the batch of work that it belongs to, and the record that it was made from.
+
+    ``output`` counts what was made from one record.
+    """
 
     work: str
     origin: TopicPartition
     offset: int
+    output: int = 0
 
     def value(self) -> bytes:
         """The record's value."""
-        return f"{self.work}/{self.origin.topic}/{self.origin.partition}/{self.offset}".encode()
+        output = f"/{self.output}" if self.output else ""
+        return f"{self.work}/{self.origin.topic}/{self.origin.partition}/{self.offset}{output}".encode()
 
     @classmethod
     def of(cls, value: bytes) -> Self:
         """Read the value of a record."""
-        work, topic, partition, offset = value.decode().split("/")
-        return cls(work, TopicPartition(topic, int(partition)), int(offset))
+        work, topic, partition, offset, *output = value.decode().split("/")
+        return cls(work, TopicPartition(topic, int(partition)), int(offset), *map(int, output))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,7 @@ class TransformCode:
 
     A transaction has at most so many ``records``, 0: all that a poll returned. Each is aborted by its user with the
     chance ``aborts``. ``fences_by_group``: offsets are committed with the member's generation (KIP-447).
+    ``outputs``: how many records are made from one, each in another of so many ``partitions``.
     """
 
     to: str
@@ -64,6 +71,14 @@ class TransformCode:
     aborts: float = 0.0
     id_per_partition: bool = False
     fences_by_group: bool = True
+    outputs: int = 1
+    partitions: int = 1
+
+    def partition_of(self, key: bytes, output: int) -> int | None:
+        """Where an output goes; none: where its key belongs."""
+        if self.outputs == 1:
+            return None
+        return (partition_of_key(key, self.partitions) + output) % self.partitions
 
 
 class TransformProducer(ProducerClient):
@@ -203,9 +218,11 @@ class TransformActor(ConsumerActor):
         origin = TopicPartition(taken.topic, taken.partition)
         self.handled[origin, offset] += 1
         # Without keys the records of a partition stay together, in order.
-        key = f"{offset % self.transform.keys}" if self.transform.keys else f"{taken.topic}-{taken.partition}"
-        record = OutputRecord(work.name, origin, offset)
-        work.producer.step(Produced(None, self.transform.to, None, key.encode(), record.value()))
+        name = f"{offset % self.transform.keys}" if self.transform.keys else f"{taken.topic}-{taken.partition}"
+        key = name.encode()
+        for output in range(self.transform.outputs):
+            value = OutputRecord(work.name, origin, offset, output).value()
+            work.producer.step(Produced(None, self.transform.to, self.transform.partition_of(key, output), key, value))
         if work.done < work.count:
             self._user(max(work.due(), self.world.now), self._transform_next, work)
         else:

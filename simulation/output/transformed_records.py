@@ -100,6 +100,7 @@ class ReaderSummary:
     name: str
     isolation: str
     went_in: int = 0
+    """Each counts as often as records are made from it."""
     read: int = 0
     lost: int = 0
     """Committed as processed, and nowhere in what can be read."""
@@ -117,39 +118,46 @@ def summarise_reader(simulation: Simulation, reader: ReaderActor) -> ReaderSumma
     """The numbers of a reader at the end of a run."""
     summary = ReaderSummary(reader.name, reader.config.isolation_level, read=len(reader.records))
     fates = {}
-    ahead: set[tuple[TopicPartition, int]] = set()
+    ahead: set[tuple[TopicPartition, int, int]] = set()
     positions = reader.positions()
     for partition in reader.partitions:
         for output in logged_outputs(simulation.cluster, partition):
             fates[partition, output.offset] = output.fate
             if output.offset >= positions.get(partition, 0) and output.fate is not Fate.ABORTED:
-                ahead.add((output.record.origin, output.record.offset))
-    copies: Counter[tuple[TopicPartition, int]] = Counter()
+                ahead.add(_what(output.record))
+    copies: Counter[tuple[TopicPartition, int, int]] = Counter()
     newest: dict[tuple[TopicPartition, TopicPartition], int] = {}
     for read in reader.records:
         summary.aborted += fates.get((read.partition, read.offset)) is Fate.ABORTED
         record = OutputRecord.of(read.value)
-        if (record.origin, record.offset) not in copies:
+        if _what(record) not in copies:
             way = (record.origin, read.partition)
             summary.out_of_order += record.offset < newest.get(way, -1)
             newest[way] = max(record.offset, newest.get(way, -1))
-        copies[record.origin, record.offset] += 1
+        copies[_what(record)] += 1
     summary.twice = sum(count - 1 for count in copies.values())
     for group_id, group in transforms_read_by(simulation.scenario.readers[reader.name], simulation.scenario).items():
+        assert group.transform is not None, "a group that transforms"
+        outputs = range(group.transform.outputs)
         committed = committed_offsets(simulation, group_id)
         for topic in group.topics:
             for index in range(len(simulation.cluster.topics[topic].partitions)):
                 origin = TopicPartition(topic, index)
                 end = simulation.cluster.topics[topic].end(index, simulation.world.now)
-                summary.went_in += end
-                missing = [offset for offset in range(end) if (origin, offset) not in copies]
-                unread = sum(1 for offset in missing if (origin, offset) in ahead)
+                summary.went_in += end * len(outputs)
+                wanted = ((origin, offset, output) for offset in range(end) for output in outputs)
+                missing = [each for each in wanted if each not in copies]
+                unread = sum(1 for each in missing if each in ahead)
                 done = committed.get(origin, 0)
-                lost = sum(1 for offset in missing if offset < done and (origin, offset) not in ahead)
+                lost = sum(1 for each in missing if each[1] < done and each not in ahead)
                 summary.unread += unread
                 summary.lost += lost
                 summary.to_come += len(missing) - unread - lost
     return summary
+
+
+def _what(record: OutputRecord) -> tuple[TopicPartition, int, int]:
+    return record.origin, record.offset, record.output
 
 
 def transforms_read_by(reader: ReaderSpec, scenario: Scenario) -> dict[str, GroupSpec]:

@@ -169,6 +169,10 @@ class Scenario(Part):
             if group.transform is not None:
                 path = ("groups", name, "transform", "to")
                 self._check_written(group.transform.to, path, f"group {name} writes", "writers")
+                if group.transform.outputs > (there := self.topics[group.transform.to].partitions):
+                    problem = f"group {name} makes {group.transform.outputs} records of one, each in another partition"
+                    expected = f"topic {group.transform.to!r} has {there}"
+                    raise ScenarioMistake(("groups", name, "transform", "outputs"), f"{problem}; {expected}")
             elif group.commit == "transaction":
                 problem = f"group {name} commits in transactions and writes nothing; say 'transform: {{to: TOPIC}}'"
                 raise ScenarioMistake(("groups", name, "commit"), problem)

@@ -73,9 +73,11 @@ class ProducerSpec(ProducerSettings):
 
 
 class TransformSpec(ProducerSettings):
-    """What the consumers of a group write: a record for each that they read."""
+    """What the consumers of a group write: a record for each that they read, or several."""
 
     to: str
+    outputs: int = Field(default=1, ge=1, le=16)
+    """How many records are made from one, each in another partition: two are the bookings of a transfer."""
     keys: int = Field(default=0, ge=0, le=1_000_000)
     """How many keys there are; 0: the records of one input partition have the same."""
     records: int = Field(default=0, ge=0)
@@ -105,4 +107,6 @@ class ReaderSpec(Part):
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
     request_timeout: Duration = 30_000
     metadata_max_age: Duration = 300_000
+    end_offsets: Duration = 0
+    """How often it asks where its partitions end; 0: never."""
     start: StartSpec = StartSpec()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC
 from rejoin.protocol.types import TopicIdPartition, TopicPartition
 from rejoin.protocol.wire.record_batch import parse_header
 from rejoin.protocol.wire.records import ControlRecordType, EndTransactionMarker, read_batch
+from rejoin.simulation.actors.readers import ReaderActor
+from rejoin.simulation.actors.transformers import OutputRecord
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.output.transformed_records import ReaderSummary, summarise_reader
 from rejoin.simulation.simulation import Simulation
@@ -27,6 +30,8 @@ class TransactionalBatch:
     producer_epoch: int
     appended: int
     written_at: Millis
+    works: Counter[str]
+    """How many records it has of each work that was transformed."""
     ended: int | None = None
     committed: bool = False
 
@@ -37,9 +42,12 @@ class ObservedTransactions:
     def __init__(self, simulation: Simulation) -> None:
         self.simulation = simulation
         self.batches: dict[TopicPartition, list[TransactionalBatch]] = {}
+        self.logged: Counter[str] = Counter()
+        """How many records of each work are in the logs and not aborted."""
         self._open: dict[TopicIdPartition, dict[int, list[TransactionalBatch]]] = {}
         self._fences: dict[int, list[tuple[int, int]]] = {}
         self._observed = 0
+        self._looked_at: dict[str, int] = {}
         self._partitions = {
             (log.topic_id, index): log
             for topic in simulation.scenario.written_topics
@@ -64,7 +72,11 @@ class ObservedTransactions:
                 for batch in open_here.pop(header.producer_id, ()):
                     batch.ended = self._observed
                     batch.committed = marker is not None and marker.control_type is ControlRecordType.COMMIT
+                    if not batch.committed:
+                        self.logged.subtract(batch.works)
             elif header.is_transactional:
+                works = Counter(OutputRecord.of(each.value or b"").work for each in read_batch(entry.data))
+                self.logged += works
                 found = TransactionalBatch(
                     entry.base_offset,
                     header.last_offset_delta + entry.base_offset,
@@ -72,6 +84,7 @@ class ObservedTransactions:
                     header.producer_epoch,
                     self._observed,
                     self.simulation.world.now,
+                    works,
                 )
                 self.batches.setdefault(TopicPartition(partition.topic, partition.partition), []).append(found)
                 open_here.setdefault(header.producer_id, []).append(found)
@@ -81,6 +94,12 @@ class ObservedTransactions:
         self._observed += 1
         fence = (response.producer_epoch, self._observed)
         self._fences.setdefault(response.producer_id, []).append(fence)
+
+    def newly_read(self, reader: ReaderActor) -> list[str]:
+        """The works of which a reader has got records since this was last asked."""
+        records = reader.records[self._looked_at.get(reader.name, 0) :]
+        self._looked_at[reader.name] = len(reader.records)
+        return list(dict.fromkeys(OutputRecord.of(each.value).work for each in records))
 
     # -- questions
 
@@ -92,6 +111,15 @@ class ObservedTransactions:
         """Where the oldest transaction begins that is open in a log, or none."""
         batches = self._open.get(partition)
         return min((each[0].base_offset for each in batches.values()), default=None) if batches else None
+
+    def first_open_of(self, partition: TopicPartition) -> int | None:
+        """The same for a partition by its name."""
+        index = partition.partition
+        named = (
+            log for (_, number), log in self._partitions.items() if number == index and log.topic == partition.topic
+        )
+        log = next(named, None)
+        return None if log is None else self.first_open(log)
 
     def open_batches(self) -> Iterator[tuple[TopicIdPartition, TransactionalBatch]]:
         """The first batch of every open transaction, by partition."""

@@ -23,19 +23,29 @@ def transforming_scenario(seed: int) -> dict[str, Any]:
     group = _random_group(random, consumers)
     events = [_random_event(random, consumers, nodes, version) for _ in range(random.randint(1, 7))]
     events.sort(key=lambda event: int(event["at"].removesuffix("ms")))
+    read, rate, written = random.randint(1, 3), random.choice((1, 3)), random.randint(1, 3)
+    # Two records of one are the bookings of a transfer, in two partitions.
+    group["transform"]["outputs"] = Random(f"outputs/{seed}").randint(1, min(2, written))
     return {
         "horizon": "150000ms",
         "seed": seed,
         "topics": {
             "t": {
-                "partitions": random.randint(1, 3),
-                "records_per_second": random.choice((1, 3)),
+                "partitions": read,
+                "records_per_second": rate,
                 "until": f"{FAULTS_MS}ms",
             },
-            "out": {"partitions": random.randint(1, 3)},
+            "out": {"partitions": written},
         },
         "groups": {"app": group},
-        "readers": {"ledger": {"topics": ["out"], "isolation": "read_committed", "request_timeout": "3s"}},
+        "readers": {
+            "ledger": {
+                "topics": ["out"],
+                "isolation": "read_committed",
+                "request_timeout": "3s",
+                "end_offsets": "3s",
+            }
+        },
         "coordinator": {
             "nodes": nodes,
             "settings": {

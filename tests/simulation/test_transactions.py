@@ -16,7 +16,7 @@ from rejoin.client.core.fetch.fetched import FetchedBatches
 from rejoin.client.core.producer import sequences
 from rejoin.coordinator.core.fetch import reading
 from rejoin.coordinator.core.offsets.store import GroupOffsets
-from rejoin.coordinator.core.partitions import producer_state
+from rejoin.coordinator.core.partitions import list_offsets, producer_state
 from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager
 from rejoin.coordinator.core.transactions import shard
 from rejoin.coordinator.core.transactions.marker_writer import MarkerWriter
@@ -26,6 +26,7 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import OffsetCommitValue
 from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.wire.record_batch import BatchHeader
+from rejoin.simulation.actors.transformers import OutputRecord
 from rejoin.simulation.output.compare import compare, parse_axis
 from rejoin.simulation.output.page import ChartEvents, render
 from rejoin.simulation.output.summary import Summary, show
@@ -305,6 +306,24 @@ def test_variants_are_compared_by_keys_of_groups_transforms_and_readers() -> Non
     assert committed.readers["ledger"].aborted == committed.readers["ledger"].twice == 0
 
 
+def test_bookings_of_a_transfer_are_in_two_partitions_and_count_together() -> None:
+    text = SMALL.replace("payments: {partitions: 1}", "payments: {partitions: 3}")
+    text = text.replace("to: payments", "to: payments, outputs: 2, keys: 7, aborts: 0.2")
+    text = text.replace("readers:", "readers:\n  all: {topics: payments}").replace(
+        "ledger: {topics: payments}", "ledger: {topics: payments, isolation: read_committed, end_offsets: 5s}"
+    )
+    simulation, summary = play(scenario_from(text), keep=True)
+    ledger = summary.readers["ledger"]
+    assert ledger.went_in == ledger.read == 2 * 400
+    assert ledger.lost == ledger.twice == ledger.out_of_order == 0
+    assert summary.readers["all"].aborted > 50
+    partitions: dict[tuple[TopicPartition, int], set[int]] = {}
+    for read in simulation.readers["ledger"].records:
+        record = OutputRecord.of(read.value)
+        partitions.setdefault((record.origin, record.offset), set()).add(read.partition.partition)
+    assert {len(each) for each in partitions.values()} == {2}
+
+
 def test_the_page_of_a_run_has_the_numbers_of_readers_and_transactions() -> None:
     marks = ChartEvents()
     simulation, summary = play(scenario_from(SMALL.replace("1m", "5s").replace("at: 20s", "at: 4s")), keep=True)
@@ -322,6 +341,7 @@ def test_the_page_of_a_run_has_the_numbers_of_readers_and_transactions() -> None
         ("    transform: {to: payments}\n", "", "line 9: group pay commits in transactions and writes nothing"),
         ("partitions: 1", "partitions: 1, records_per_second: 1", "its records_per_second must be 0"),
         ("ledger: {topics: payments}", "ledger: {topics: orders}", "line 14: reader ledger reads topic 'orders'"),
+        ("to: payments", "to: payments, outputs: 2", "group pay makes 2 records of one, each in another partition"),
         ("to: payments", "to: payments, aborts: 2", "groups.pay.transform.aborts: expected"),
         ("ledger:", "pay:", "readers 'pay': a group or producers have this name"),
     ],
@@ -363,6 +383,26 @@ def a_reader_skips_nothing(patch: pytest.MonkeyPatch) -> None:
 
 def the_last_stable_offset_is_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ProducerStateManager, "first_unstable_offset", None)
+
+
+def listed_offsets_end_at_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
+    look_up = list_offsets.look_up
+    patch.setattr(
+        list_offsets,
+        "look_up",
+        lambda log, timestamp, end, epoch: look_up(log, timestamp, max(end, log.high_watermark), epoch),
+    )
+
+
+def one_partition_of_a_transaction_is_aborted(patch: pytest.MonkeyPatch) -> None:
+    """One booking of a transfer is committed, and the other is not."""
+    right = MarkerWriter._end_records
+
+    def wrong(self: Any, partition: Any, marker: Any, on_end: Any) -> None:
+        commits = marker.commits and partition.partition != 1
+        right(self, partition, marker._replace(commits=commits), on_end)
+
+    patch.setattr(MarkerWriter, "_end_records", wrong)
 
 
 def epochs_of_producers_are_not_compared(patch: pytest.MonkeyPatch) -> None:
@@ -432,9 +472,11 @@ MUTATIONS: list[tuple[Callable[[pytest.MonkeyPatch], None], str, int]] = [
     (an_abort_is_a_commit_for_records, "a_transaction_is_visible_in_part", 0),
     (a_reader_is_not_sent_what_was_aborted, "a_record_of_an_aborted_transaction_is_read", 0),
     (a_reader_skips_nothing, "a_record_of_an_aborted_transaction_is_read", 0),
+    (one_partition_of_a_transaction_is_aborted, "a_transaction_is_read_before_it_is_whole", 0),
+    (listed_offsets_end_at_the_high_watermark, "a_listed_end_passes_an_open_transaction", 0),
     (the_last_stable_offset_is_the_high_watermark, "a_last_stable_offset_passes_an_open_transaction", 0),
     (epochs_of_producers_are_not_compared, "a_fenced_producers_record_is_visible", 23),
-    (markers_are_sent_once, "a_transaction_never_ends", 62),
+    (markers_are_sent_once, "a_transaction_never_ends", 168),
     (a_new_coordinator_forgets_what_was_decided, "a_transaction_never_ends", 62),
     (batches_need_not_follow_one_another, "a_transformed_record_overtakes_another", 0),
 ]

@@ -52,6 +52,7 @@ EACH_STEP: Final[tuple[StepCheck, ...]] = (
     members.a_member_that_left_is_still_a_member,
     members.an_instance_id_has_two_members,
     transactions.a_last_stable_offset_passes_an_open_transaction,
+    transactions.a_listed_end_passes_an_open_transaction,
 )
 """After every step of a node."""
 
@@ -65,6 +66,7 @@ NOW_AND_THEN: Final[tuple[WholeCheck, ...]] = (
     rebalances.a_member_need_not_sync,
     logs.the_log_differs_from_memory,
     logs.an_offsets_partition_has_two_leaders,
+    transactions.a_transaction_is_read_before_it_is_whole,
 )
 """Every second of virtual time."""
 

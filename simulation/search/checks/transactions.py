@@ -6,13 +6,21 @@ from collections.abc import Iterator
 from typing import Final
 
 from rejoin.protocol.messages.records.fetch import FetchResponse
-from rejoin.simulation.actors.transactional_transformers import TransactionalTransformActor, TransactionOutcome
+from rejoin.protocol.messages.records.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from rejoin.protocol.types import TopicPartition
+from rejoin.simulation.actors.transactional_transformers import (
+    TransactionalTransformActor,
+    TransactionOutcome,
+    UserTransaction,
+)
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.output.transformed_records import visible_works
-from rejoin.simulation.search.observations import Observations, ObservedStep
+from rejoin.simulation.search.observations import Observations, ObservedStep, request_of
 
 FIRST_WHERE_ALL_END: Final = 2
 """From this transaction.version on no transaction can be left open (KIP-890)."""
+
+READ_COMMITTED: Final = 1
 
 SETTLED_MS: Final[Millis] = 30_000
 """A transaction may be open that is this young at the end, beside its timeout: aborts are due every 10 s."""
@@ -32,6 +40,51 @@ def a_last_stable_offset_passes_an_open_transaction(observed: Observations, step
                     yield f"{log}: last stable offset {found.last_stable_offset}, a transaction is open from {first} on"
 
 
+def a_listed_end_passes_an_open_transaction(observed: Observations, step: ObservedStep) -> Iterator[str]:
+    """ListOffsets gives a reader of committed records an end that lies behind the beginning of an open transaction."""
+    transactions = observed.transactions
+    if transactions is None:
+        return
+    for exchange, response in step.replies(ListOffsetsResponse):
+        request = request_of(exchange, ListOffsetsRequest)
+        if request.isolation_level != READ_COMMITTED:
+            continue
+        for topic in response.topics:
+            for found in topic.partitions:
+                first = transactions.first_open_of(TopicPartition(topic.name, found.partition_index))
+                if first is not None and found.offset > first:
+                    where = f"{topic.name}-{found.partition_index}"
+                    yield f"{where}: the end is {found.offset}, a transaction is open from {first} on"
+
+
+def a_transaction_is_read_before_it_is_whole(observed: Observations) -> Iterator[str]:
+    """A reader of committed records got some of a transaction, of which others are not in the logs, or are aborted.
+
+    This holds at every instant: what is read was decided, and before that all of it was stored. A reader may find the
+    rest later, as each partition gets its marker by itself.
+    """
+    transactions = observed.transactions
+    if transactions is None:
+        return
+    sizes = dict(_transactions(observed))
+    for reader in observed.simulation.readers.values():
+        if reader.reads_committed:
+            for name in transactions.newly_read(reader):
+                there, size = transactions.logged[name], sizes[name][1]
+                # Where all is aborted another check says so.
+                if 0 < there != size:
+                    yield f"{name}: {there} of {size} records can be committed"
+
+
+def _transactions(observed: Observations) -> Iterator[tuple[str, tuple[UserTransaction, int]]]:
+    """Each transaction by the name in its records, and how many records it has."""
+    for consumer in observed.simulation.consumers.values():
+        if isinstance(consumer, TransactionalTransformActor):
+            for name, transaction in consumer.counts.transactions.items():
+                size = sum(taken.end - taken.start for taken in transaction.ranges)
+                yield name, (transaction, size * consumer.transform.outputs)
+
+
 def a_transaction_is_visible_in_part(observed: Observations) -> Iterator[str]:
     """A reader of committed records got some records of a transaction, or offsets were committed without them."""
     transactions = observed.transactions
@@ -41,17 +94,14 @@ def a_transaction_is_visible_in_part(observed: Observations) -> Iterator[str]:
         if not reader.reads_committed:
             continue
         seen, unended = visible_works(observed.simulation, reader)
-        for consumer in observed.simulation.consumers.values():
-            if isinstance(consumer, TransactionalTransformActor):
-                for name, transaction in consumer.counts.transactions.items():
-                    size = sum(taken.end - taken.start for taken in transaction.ranges)
-                    wanted = {
-                        TransactionOutcome.COMMITTED: (size,),
-                        TransactionOutcome.ABORTED: (0,),
-                        TransactionOutcome.OPEN: (0, size),
-                    }[transaction.outcome]
-                    if seen[name] not in wanted and name not in unended:
-                        yield f"{name}: {seen[name]} of {size} records are visible, {transaction.outcome.value}"
+        for name, (transaction, size) in _transactions(observed):
+            wanted = {
+                TransactionOutcome.COMMITTED: (size,),
+                TransactionOutcome.ABORTED: (0,),
+                TransactionOutcome.OPEN: (0, size),
+            }[transaction.outcome]
+            if seen[name] not in wanted and name not in unended:
+                yield f"{name}: {seen[name]} of {size} records are visible, {transaction.outcome.value}"
     for summary in transactions.committed_only():
         if summary.lost or summary.twice:
             yield f"{summary.name}: {summary.lost} records lost and {summary.twice} too many, of {summary.went_in}"

@@ -13,85 +13,33 @@ import os
 import random
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Producer
 
-from tests.coordinator.durability.bank import BOOKINGS, ORDERS
+from tests.coordinator.durability.auditor import Auditor
+from tests.coordinator.durability.bank import ORDERS, PARTITIONS, partition_of
 from tests.coordinator.durability.producers import COMING_BACK, servers
 from tests.coordinator.durability.service import PATIENCE, Service, stop_all
 
 ROUNDS = int(os.environ.get("REJOIN_BANK_ROUNDS", "10"))
 SEED = int(os.environ.get("REJOIN_KILL_SEED", "1"))
-CLERKS, PARTITIONS, ACCOUNTS = 4, 4, 10
+CLERKS, ACCOUNTS = 4, 10
 ORDERS_A_ROUND = 20
+OFFSETS_PARTITIONS = 4
 STANDSTILL = 20.0
 """Seconds without a booking after which clients are replaced. It only bounds how long a client that hangs costs."""
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
-    "offsets.topic.num.partitions": "4",
+    "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
     "transaction.state.log.num.partitions": "4",
     "num.partitions": str(PARTITIONS),
     "broker.session.timeout.ms": "1000",
 }
-
-
-class Auditor(threading.Thread):
-    """Reads what is committed of the bookings; wherever it comes to a partition's end, the sum must be 0."""
-
-    def __init__(self, ports: list[int]) -> None:
-        super().__init__(name="auditor", daemon=True)
-        self.booked: Counter[tuple[str, bool]] = Counter()
-        """How often each order was booked, as credit or not."""
-        self.audits = 0
-        self.problems: list[str] = []
-        self._sums: Counter[int] = Counter()
-        self._next = dict.fromkeys(range(PARTITIONS), OFFSET_BEGINNING)
-        self._settings = {
-            **servers(*ports),
-            **COMING_BACK,
-            "group.id": "audit",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "isolation.level": "read_committed",
-        }
-        self._stopped = threading.Event()
-        self._fresh_consumer = threading.Event()
-
-    def stop(self) -> None:
-        self._stopped.set()
-
-    def replace_its_consumer(self) -> None:
-        """Go on with a new consumer where the old one stands still."""
-        self._fresh_consumer.set()
-
-    def run(self) -> None:
-        while not self._stopped.is_set():
-            self._fresh_consumer.clear()
-            consumer = Consumer(self._settings)
-            consumer.assign([TopicPartition(BOOKINGS, partition, offset) for partition, offset in self._next.items()])
-            while not self._stopped.is_set() and not self._fresh_consumer.is_set():
-                message: Any = consumer.poll(0.05)
-                if message is not None:
-                    self._take(message)
-            consumer.close()
-
-    def _take(self, message: Any) -> None:
-        partition = message.partition()
-        if message.error() is None:
-            name, _, delta = message.value().decode().split()
-            self._sums[partition] += int(delta)
-            self.booked[name, int(delta) > 0] += 1
-            self._next[partition] = message.offset() + 1
-        elif message.error().code() == KafkaError._PARTITION_EOF:
-            self.audits += 1
-            if self._sums[partition]:
-                self.problems.append(f"partition {partition}: the sum is {self._sums[partition]}")
 
 
 class Clerks:
@@ -136,11 +84,17 @@ class Bank:
     def order(self) -> None:
         """Order the transfers of a round."""
         for name in range(self.orders, self.orders + ORDERS_A_ROUND):
-            source, target = self._dice.sample(range(ACCOUNTS), 2)
+            source, target = self._accounts_of_two_partitions()
             value = f"{name} {source} {target} {self._dice.randint(1, 100)}"
             self._producer.produce(ORDERS, value, partition=name % PARTITIONS)
         self.orders += ORDERS_A_ROUND
         self._producer.poll(0)
+
+    def _accounts_of_two_partitions(self) -> tuple[str, str]:
+        while True:
+            source, target = map(str, self._dice.sample(range(ACCOUNTS), 2))
+            if partition_of(source) != partition_of(target):
+                return source, target
 
     def flush(self) -> None:
         assert self._producer.flush(PATIENCE) == 0, f"orders are not stored\n{self}"
@@ -160,7 +114,14 @@ class Bank:
                 for number in range(CLERKS):
                     self.clerks.kill(number)
             self.clerks.replace_those_that_ended()
-            self._producer.poll(0.02)
+            self._producer.poll(0.05)
+
+    def wait_for_last_audit(self) -> None:
+        """Wait for an audit of everything that is booked."""
+        deadline = time.monotonic() + PATIENCE
+        while self.auditor.audited < self.auditor.booked.total() and not self.auditor.problems:
+            assert time.monotonic() < deadline, f"an audit does not end\n{self}"
+            time.sleep(0.02)
 
     def close(self) -> None:
         self.auditor.stop()
@@ -173,7 +134,8 @@ class Bank:
 
     def __str__(self) -> str:
         said = "\n".join(service.said("coordinator") for service in self.services)
-        return f"{self.orders} orders, {self.auditor.booked.total()} bookings\n{said}\n{self.clerks.said()}"
+        booked = f"{self.auditor.booked.total()} bookings, {self.auditor}"
+        return f"{self.orders} orders, {booked}\n{said}\n{self.clerks.said()}"
 
 
 def services_of(nodes: int, folder: Path, request: pytest.FixtureRequest) -> list[Service]:
@@ -189,6 +151,31 @@ def services_of(nodes: int, folder: Path, request: pytest.FixtureRequest) -> lis
     return services
 
 
+def kill(killed: Service, others: list[Service]) -> None:
+    """kill -9. Where there is another node, it must lead everything before the one that was killed is started again."""
+    # A node that has just started gets its part from the others.
+    led = led_by(killed, bool) if others else {}
+    killed.kill()
+    for other in others:
+        taken = led_by(other, lambda found: len(found) == OFFSETS_PARTITIONS)
+        assert all(taken[partition] > epoch for partition, epoch in led.items()), (
+            f"taken in an old epoch: {taken}, {led}"
+        )
+    killed.start()
+
+
+def led_by(service: Service, is_enough: Callable[[dict[int, int]], object]) -> dict[int, int]:
+    """Wait until a node leads enough, and has loaded it: epochs by offsets partition. Data partitions go with these."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        shown = service.look("/cluster") or {"partitions": []}
+        found = {each["partition"]: each["epoch"] for each in shown["partitions"] if each["state"] == "active"}
+        if is_enough(found):
+            return found
+        assert time.monotonic() < deadline, f"it leads only {found}\n{service.said('coordinator')}"
+        time.sleep(0.05)
+
+
 @pytest.mark.parametrize("nodes", [1, 2], ids=["sqlite", "postgres"])
 def test_every_transfer_is_booked_once_and_whole(nodes: int, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     dice = random.Random(SEED)
@@ -202,12 +189,12 @@ def test_every_transfer_is_booked_once_and_whole(nodes: int, tmp_path: Path, req
             bank.wait_for(2 * ORDERS_A_ROUND * done + dice.randrange(1, ORDERS_A_ROUND))
             if done % 2:
                 killed = dice.choice(services)
-                killed.kill()
-                killed.start()
+                kill(killed, [each for each in services if each is not killed])
             else:
                 bank.clerks.kill(dice.randrange(CLERKS))
         bank.flush()
         bank.wait_for(2 * bank.orders)
+        bank.wait_for_last_audit()
     finally:
         bank.close()
     expected = Counter({(str(name), side): 1 for name in range(bank.orders) for side in (False, True)})
