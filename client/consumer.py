@@ -14,7 +14,6 @@ loop; heartbeats go on while the caller's code awaits, and only there: code that
 
 from __future__ import annotations
 
-import base64
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import count
@@ -54,6 +53,7 @@ from rejoin.client.driver import ConsumerRuntime, Driver, Publish
 from rejoin.client.records import RecordBuffer, Records, by_range
 from rejoin.client.transports.addresses import open_transport
 from rejoin.client.transports.base import Transport
+from rejoin.protocol.java import random_uuid
 from rejoin.protocol.types import TopicPartition
 
 Offsets: TypeAlias = Mapping[TopicPartition, "int | OffsetAndMetadata"]
@@ -408,9 +408,7 @@ class Consumer:
 
 def new_member_id() -> str:
     """A random id in Kafka's form of 22 characters."""
-    while (made := base64.urlsafe_b64encode(uuid4().bytes).decode()[:22]).startswith("-"):
-        pass  # Kafka: Uuid.randomUuid. A leading dash reads like an option.
-    return made
+    return random_uuid(lambda: uuid4().hex)
 
 
 def _assignors(

@@ -69,6 +69,13 @@ def uuid_bits(text: str) -> tuple[int, int]:
     return halves[0], halves[1]
 
 
+def random_uuid(new_id: Callable[[], str]) -> str:
+    """A `Uuid` as Kafka draws one: 22 characters. ``new_id`` gives UUIDs as hexadecimal digits."""
+    while (text := base64.urlsafe_b64encode(bytes.fromhex(new_id().replace("-", ""))).decode()[:22]).startswith("-"):
+        pass  # Kafka: Uuid.randomUuid. A leading dash reads like an option.
+    return text
+
+
 def uuid_hash(text: str) -> int:
     """Kafka's `Uuid.hashCode`, signed 32 bit."""
     most, least = uuid_bits(text)
@@ -158,7 +165,12 @@ def timeline_slot(text: str, capacity: int) -> int:
 
 def hash_position(text: str, capacity: int) -> int:
     """The bucket of a string key in a table of this size."""
-    return _spread(string_hash(text)) & capacity - 1
+    return hash_bucket(string_hash(text), capacity)
+
+
+def hash_bucket(code: int, capacity: int) -> int:
+    """The bucket of a key with this hash code in a table of this size."""
+    return _spread(code) & capacity - 1
 
 
 def hashed_order(keys: Sequence[_Key], hash_of: Callable[[_Key], int], capacity: int = DEFAULT_CAPACITY) -> list[_Key]:

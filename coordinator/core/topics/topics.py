@@ -10,7 +10,6 @@ Kafka: ReplicationControlManager for the errors of creating, growing and deletin
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -28,6 +27,7 @@ from rejoin.coordinator.core.views import TopicView
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import TopicCreated, TopicDeleted, TopicGrown
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.java import random_uuid
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsTopic, CreatePartitionsTopicResult
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreatableTopicResult
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, OFFSETS_TOPIC_ID
@@ -253,7 +253,7 @@ class Topics:
             refused = CreatableTopicResult(name=wanted.name, error_code=problem.error, error_message=problem.message)
             return refused, ()
         # Kafka: a topic that is only validated gets an id, too, which is thrown away.
-        topic_id = self._new_topic_id()
+        topic_id = random_uuid(self._new_id)
         assigned = _assigned(wanted)
         replicas = assigned or placement.replicas(0, count, wanted.replication_factor)
         result = CreatableTopicResult(
@@ -281,7 +281,7 @@ class Topics:
         settings = self._settings
         return _new_topic(
             name,
-            self._new_topic_id(),
+            random_uuid(self._new_id),
             settings.emulator_records_per_second,
             settings.num_partitions,
             self.time(now),
@@ -351,9 +351,6 @@ class Topics:
         except ConfigError as problem:
             raise TopicError(ErrorCode.INVALID_CONFIG, str(problem)) from None
         return rate, configs
-
-    def _new_topic_id(self) -> str:
-        return base64.urlsafe_b64encode(bytes.fromhex(self._new_id().replace("-", ""))).decode()[:22]
 
     def grow(
         self, wanted: CreatePartitionsTopic, placement: Placement, now: Millis

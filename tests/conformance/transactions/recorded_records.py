@@ -51,7 +51,7 @@ from rejoin.protocol.types import LogPartition, TopicIdPartition
 from tests.conformance.transactions.compacted_batches import is_compacted, with_times
 from tests.conformance.transactions.recorded_scripts import Action, Script, Step, known_settings
 from tests.conformance.wire import WireExchange
-from tests.coordinator.core.driver import DrivenNode
+from tests.coordinator.core.driver import DrivenNode, uuid_in
 
 TOLERANCE_MS: Final = 150
 """A real broker takes its time; here a request is handled when it was sent."""
@@ -83,12 +83,17 @@ class TimedNode(DrivenNode):
     def __init__(self, *, leads: bool, drawn: str = "", **settings: Any) -> None:
         self.answered_at: dict[Token, Millis] = {}
         self._drawn = drawn
+        self.draws: str | None = None
+        """The next id to be drawn, where it is known."""
         super().__init__(leads=False, **settings)
         if leads:
             self.lead()
 
     def _new_id(self) -> str:
         drawn = super()._new_id()
+        if self.draws is not None:
+            drawn, self.draws = self.draws, None
+            return drawn
         digit = self._drawn[self.ids - 1 : self.ids]
         return drawn if digit in ("", "0") else digit + drawn[1:]
 
@@ -143,7 +148,11 @@ class RecordedPlay:
 
     def _make_nodes(self) -> list[TimedNode]:
         script = self._script
-        usual = {"emulator_records_per_second": None, "transaction_partition_verification_enable": True}
+        usual: dict[str, Any] = {"emulator_records_per_second": None, "transaction_partition_verification_enable": True}
+        if script.ids is not None:
+            usual["emulator_member_order"] = "hashmap"
+            # These were recorded beside other load, and have no shorter timers than of some seconds.
+            self.late_ms = 1_000
         return [
             TimedNode(leads=script.brokers == 1, drawn=self._drawn, broker_id=number, **(usual | script.settings))
             for number in range(1, script.brokers + 1)
@@ -153,6 +162,7 @@ class RecordedPlay:
         """Make what there is before the first step."""
         for driven in self._nodes:
             driven.step(TopicsChanged(((1, (FIRST_PRODUCER_ID,)),), 1))
+        script_ids = self._script.ids
         for name, topic in self._script.topics.items():
             given = topic["configs"].items() if is_compacted(self._script) else ()
             creatable = CreatableTopic(
@@ -164,6 +174,7 @@ class RecordedPlay:
             )
             for driven in self._nodes:
                 # Each node makes up the same ids.
+                driven.draws = None if script_ids is None else uuid_in(script_ids[name])
                 result = create_topics(driven, creatable).topics[0]
                 if not given:
                     driven.node._partitions.configure(result.topic_id, config_of(topic["configs"]))
@@ -259,7 +270,9 @@ class RecordedPlay:
         if self._over_wire:
             self._on_wire[step.number] = exchange = WireExchange(request, step.version, step.client)
             request = exchange.request
+        driven.draws = None if self._script.ids is None else drawn_for(step)
         number = driven.send_as(step.client, request, step.version)
+        driven.draws = None
         if step.answer is None or step.answer == "closed":
             return []
         if number not in driven.replies:
@@ -409,6 +422,15 @@ class RecordedPlay:
         return bool(recorded == ours)
 
 
+def drawn_for(step: Step) -> str | None:
+    """The UUID of the member id that Kafka made up for a request without one."""
+    asked, answered = step.request, step.answer
+    if step.api not in {"JoinGroup", "ConsumerGroupHeartbeat"} or asked["memberId"] or not answered["memberId"]:
+        return None
+    named = asked.get("groupInstanceId") or step.client
+    return uuid_in(answered["memberId"].removeprefix(f"{named}-"))
+
+
 def create_topics(driven: Any, topic: CreatableTopic) -> CreateTopicsResponse:
     """Create a topic, which is answered at once."""
     response = driven.ask(CreateTopicsRequest(topics=(topic,)), 7)
@@ -448,10 +470,10 @@ ORDERED_BY: Final = (
 
 
 def in_order(entries: list[Any]) -> list[Any]:
-    """Topics by name or id, partitions by index: the order means nothing, but for that of aborted transactions."""
+    """Topics by name or id, partitions by index, plain names: only that of aborted transactions has a meaning."""
     if entries and isinstance(entries[0], dict) and "firstOffset" in entries[0]:
         return entries
-    if entries and all(isinstance(entry, int) for entry in entries):
+    if all(isinstance(entry, int) for entry in entries) or all(isinstance(entry, str) for entry in entries):
         return sorted(entries)
     for key in ORDERED_BY:
         if entries and all(isinstance(entry, dict) and key in entry for entry in entries):

@@ -61,6 +61,8 @@ class Script:
     """Which broker leads each partition of the internal topics, where there are several brokers."""
     is_fresh: bool = True
     """Whether the cluster was never restarted before."""
+    ids: dict[str, str] | None = None
+    """The ids of topics, where the recording has the ids that the broker drew."""
     lines: list[Step | Action] = field(default_factory=list)
 
     @property
@@ -106,6 +108,7 @@ def script_of(header: dict[str, Any], lines: list[dict[str, Any]]) -> Script:
         epochs=header.get("epochs", {}),
         leaders=header.get("leaders", {}),
         is_fresh=header.get("fresh", True),
+        ids=header.get("ids"),
         lines=[_line(line) for line in lines],
     )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
+from uuid import UUID
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
@@ -29,6 +31,13 @@ from rejoin.transcript.driver import START, HeldLogs, NodeDriver
 PARTITION = offsets_partition(0)
 GROUP = "g"
 TOPIC = "t"
+_LENGTH_OF_KAFKAS = 22
+
+
+def uuid_in(text: str) -> str:
+    """A UUID as a node draws it, in groups of hexadecimal digits; ``text`` may be in Kafka's form of 22 characters."""
+    is_kafkas = len(text) == _LENGTH_OF_KAFKAS
+    return str(UUID(bytes=base64.urlsafe_b64decode(f"{text}=="))) if is_kafkas else text
 
 
 class Driver(NodeDriver):

@@ -36,17 +36,17 @@ from rejoin.coordinator.core.groups.consumer.model.member import (
     ClassicMetadata,
     ConsumerMember,
     ConsumerMemberMetadata,
-    CurrentAssignment,
     SupportedProtocol,
 )
-from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
+from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata, embedded_assignment
 from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER, ConsumerMemberState
 from rejoin.coordinator.core.groups.group import emit_fenced
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import MemberIdHandedOut
-from rejoin.protocol.embedded.consumer_protocol import Subscription, decode_subscription, encode_partitions
+from rejoin.protocol.embedded.consumer_protocol import Subscription, decode_subscription
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.java import random_uuid
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
@@ -85,7 +85,7 @@ class ClassicMembers:
         error = self._check_join(group, request)
         member_id = request.member_id
         if error is ErrorCode.NONE and not member_id:
-            member_id = self._ctx.new_id()
+            member_id = random_uuid(self._ctx.new_id)
         is_first = not request.member_id and request.group_instance_id is None
         if error is ErrorCode.NONE and is_first and context.api_version >= FIRST_WITH_MEMBER_ID_REQUIRED:
             # Kafka: KIP-394. The id is not remembered: any id that is not known makes a member.
@@ -247,7 +247,7 @@ class ClassicMembers:
         response = SyncGroupResponse(
             protocol_type=request.protocol_type,
             protocol_name=request.protocol_name,
-            assignment=encode_partitions(self._named(member.current), None, version),
+            assignment=embedded_assignment(member.current.assigned, self._topics, version),
         )
         self._timers.cancel_sync(group, member)
         self._timers.restart_session(member, classic.session_timeout_ms)
@@ -269,10 +269,6 @@ class ClassicMembers:
             self._timers.start_join(group, member)
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
-
-    def _named(self, current: CurrentAssignment) -> list[tuple[str, int]]:
-        named = ((self._topics.named(topic_id), epochs) for topic_id, epochs in current.assigned.items())
-        return [(name, partition) for name, epochs in named if name is not None for partition in sorted(epochs)]
 
     # --- Heartbeat
 

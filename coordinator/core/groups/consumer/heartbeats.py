@@ -28,6 +28,7 @@ from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.consumer_groups import MemberEpochFenced
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.java import random_uuid
 from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
     AssignedTopicPartitions,
     ConsumerGroupHeartbeatRequest,
@@ -157,7 +158,7 @@ class ConsumerHeartbeats:
         error = check_room(group, request.member_id, request.instance_id, max_size)
         if error is not ErrorCode.NONE:
             return error
-        member_id = request.member_id or self._ctx.new_id()
+        member_id = request.member_id or random_uuid(self._ctx.new_id)
         owned = owned_by(request)
         known = group.member_order.known(group.members, member_id)
         lacked_target = lacks_target(group, request.instance_id)

@@ -22,7 +22,8 @@ from rejoin.coordinator.core.groups.consumer.model.member import (
     Partitions,
     SupportedProtocol,
 )
-from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata, metadata_hash
+from rejoin.coordinator.core.groups.consumer.model.member_order import Known, filled_order, timeline_order
+from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata, embedded_assignment, metadata_hash
 from rejoin.coordinator.core.groups.consumer.model.records import (
     current_record,
     epoch_record,
@@ -37,7 +38,7 @@ from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.consumer_groups import ConversionRefusal, ConversionRefused, GroupConverted
 from rejoin.journal.events.coordinator import Cause, GroupType
-from rejoin.protocol.embedded.consumer_protocol import decode_assignment, decode_subscription, encode_partitions
+from rejoin.protocol.embedded.consumer_protocol import decode_assignment, decode_subscription
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequestProtocol
 from rejoin.protocol.records.consumer_offsets import group_record
@@ -147,7 +148,11 @@ class Migration:
     ) -> dict[str, tuple[ConsumerMemberMetadata, Partitions]] | None:
         """Each member as one of a consumer group, with what it has; none where that cannot be read or would be lost."""
         converted = {}
-        for member in group.ordered_members():
+        members = list(group.members)
+        if group.member_order == "hashmap":
+            # Kafka: ConsumerGroup.fromClassicGroup, createConsumerGroupRecords: by way of a group that is not kept.
+            members = filled_order([each.member_id for each in group.ordered_members()])
+        for member in map(group.members.__getitem__, members):
             try:
                 subscription = decode_subscription(member.metadata_for(protocol))
                 assignment = decode_assignment(member.assignment) if member.assignment else None
@@ -192,7 +197,7 @@ class Migration:
             is_forbidden = self._ctx.settings.group_consumer_migration_policy not in DOWNGRADES
             self.refused(group.group_id, CLASSIC, leaving[0], "policy" if is_forbidden else "size")
             return False
-        classic = self._classic_group(group, leaving, group.epoch)
+        classic = self._classic_group(group, leaving, None, group.epoch)
         # The rebalance begins at once, and not when the records are stored: so that they left is said before.
         for event in changes.events:
             self._ctx.emit(event)
@@ -207,7 +212,7 @@ class Migration:
         ``epoch`` is the group's before that. Kafka: it becomes the generation, even if the member has bumped it.
         """
         rebalances = group.epoch > group.assignment_epoch
-        classic = self._classic_group(group, (), epoch)
+        classic = self._classic_group(group, (), member_id, epoch)
         self._swap(group, classic, member_id, changes)
         self._classic.adopt(classic, Cause(cause="downgrade", member_id=member_id) if rebalances else None)
 
@@ -238,10 +243,18 @@ class Migration:
             )
         )
 
-    def _classic_group(self, group: ConsumerGroup, leaving: Sequence[str], generation: int) -> ClassicGroup:
+    def _classic_group(
+        self, group: ConsumerGroup, leaving: Sequence[str], joining: str | None, generation: int
+    ) -> ClassicGroup:
         classic = self._classic.new_group(group.group_id)
-        staying = [member for member in group.members.values() if member.member_id not in leaving]
-        for member in staying:
+        members = list(group.members)
+        if classic.member_order == "hashmap":
+            # Kafka: ClassicGroup.fromConsumerGroup. The first of the group's map leads; one that joins is added last.
+            members = timeline_order(group.members.values(), Known(group.member_order.capacity, joining))
+        for member_id in members:
+            if member_id in leaving:
+                continue
+            member = group.members[member_id]
             metadata = member.metadata
             assert metadata.classic is not None, "only classic members are left"
             classic.add(
@@ -262,9 +275,5 @@ class Migration:
         classic.become_stable(generation)
         for each in classic.members.values():
             version = decode_subscription(each.metadata_for(classic.protocol_name or "")).version
-            each.assignment = encode_partitions(self._named(group.target_of(each.member_id)), None, version)
+            each.assignment = embedded_assignment(group.target_of(each.member_id), self._topics, version)
         return classic
-
-    def _named(self, partitions: Partitions) -> list[tuple[str, int]]:
-        named = ((self._topics.named(topic_id), indexes) for topic_id, indexes in partitions.items())
-        return [(name, index) for name, indexes in named if name is not None for index in sorted(indexes)]

@@ -39,7 +39,7 @@ from rejoin.protocol.records.topics import (
 )
 from rejoin.protocol.registry import BY_NAME
 from tests import paths
-from tests.coordinator.core.driver import GROUP, PARTITION, Driver
+from tests.coordinator.core.driver import GROUP, PARTITION, Driver, uuid_in
 
 TRACES: Final = paths.GOLDEN / "consumer-groups.jsonl.gz"
 CATEGORIES: Final = ("dynamic", "static", "offsets", "regex", "interval", "mixed", "migration")
@@ -168,7 +168,7 @@ class TraceNode(Driver):
             made_up = new[0] if new else made_up
             made_up = made_up and made_up.removeprefix(prefix)
         self._known_ids |= {each["member_id"] for each in (step["group"] or {}).get("members", ())}
-        return [] if made_up is None else [made_up]
+        return [] if made_up is None else [uuid_in(made_up)]
 
     def do_sleep(self, what: Mapping[str, Any]) -> None:
         """Only time goes on."""

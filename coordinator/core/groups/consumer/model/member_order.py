@@ -7,7 +7,7 @@ TimelineHashMap.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -47,10 +47,20 @@ class MemberOrder:
 
 def assignor_order(members: Mapping[str, ConsumerMember], known: Known) -> list[str]:
     """The ids of all members as an assignor gets them."""
-    return hash_map_order(_timeline_order(members.values(), known))
+    return hash_map_order(timeline_order(members.values(), known))
 
 
-def _timeline_order(members: Iterable[ConsumerMember], known: Known) -> list[str]:
+def filled_order(member_ids: Sequence[str]) -> list[str]:
+    """The ids of members as a new map has them that was filled in this order."""
+    order = MemberOrder()
+    for members in range(len(member_ids)):
+        order.grow(members)
+    ranked = [(timeline_slot(each, order.capacity), -number, each) for number, each in enumerate(member_ids)]
+    return [each for *_, each in sorted(ranked)]
+
+
+def timeline_order(members: Iterable[ConsumerMember], known: Known) -> list[str]:
+    """The ids of members as the group's own map has them."""
     ranked = [(slot_rank(each, known), each.member_id) for each in members]
     return [member_id for _, member_id in sorted(ranked)]
 

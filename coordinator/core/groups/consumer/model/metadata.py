@@ -11,6 +11,9 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Protocol
 
+from rejoin.protocol.embedded.consumer_protocol import encode_partitions
+from rejoin.protocol.java import hashed_order, uuid_hash
+
 
 class TopicsMetadata(Protocol):
     """The topics of the cluster."""
@@ -46,6 +49,16 @@ def named_partitions(partitions: Mapping[str, Collection[int]], topics: TopicsMe
     """Partitions by the names of their topics, in order; without those of topics that are gone."""
     named = {topics.named(topic_id): sorted(indexes) for topic_id, indexes in partitions.items() if indexes}
     return dict(sorted((name, indexes) for name, indexes in named.items() if name is not None))
+
+
+def embedded_assignment(partitions: Mapping[str, Collection[int]], topics: TopicsMetadata, version: int) -> bytes:
+    """An assignment as a classic member reads it, with topics in the order of Kafka's map; without those that are gone.
+
+    Kafka: GroupMetadataManager.prepareAssignment, Utils.toConsumerProtocolAssignment.
+    """
+    ordered = [(topics.named(topic_id), partitions[topic_id]) for topic_id in hashed_order([*partitions], uuid_hash)]
+    named = [(name, index) for name, indexes in ordered if name is not None for index in sorted(indexes)]
+    return encode_partitions(named, None, version)
 
 
 def metadata_hash(names: Iterable[str], topics: TopicsMetadata) -> int:
