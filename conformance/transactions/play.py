@@ -65,6 +65,8 @@ class Script:
     """Further topics that there are before the script begins, and how many partitions they have."""
     epoch: int | None = None
     """The epoch that the script's transactional id has before the script begins, if it is known then."""
+    keeps_ids: bool = False
+    """Whether members and topics have in the recording the ids that the broker drew: their order depends on them."""
 
     @property
     def transactional_id(self) -> str:
@@ -134,7 +136,7 @@ class Play:
         answer = await self._exchange(client, broker, api, version, body, is_answered)
         line |= {"answered": self.elapsed(), "answer": answer}
         # The id that a member has chosen itself is no name.
-        is_chosen = api == "JoinGroup" and bool(body["memberId"])
+        is_chosen = api == "JoinGroup" and (bool(body["memberId"]) or self.script.keeps_ids)
         if api in LEARNED_FROM and isinstance(answer, dict) and not is_chosen:
             self._learn(answer)
         if api == "CreateTopics":

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from conformance.consumer_groups.mixed import mixed
+from conformance.consumer_groups.mixed import POLICY, mixed
+from conformance.consumer_groups.random_moves import random_moves
 from conformance.consumer_groups.scripts import sequences as member_sequences
 from conformance.consumer_groups.scripts import table as group_table
 from conformance.transactions.play import Script
@@ -122,6 +123,8 @@ CONSUMER_GROUPS: Final = {
     "group.consumer.assignment.interval.ms": "0",
     "group.consumer.migration.policy": "bidirectional",
 }
+MOVES: Final = {"bidirectional": 36, "upgrade": 28, "downgrade": 28, "disabled": 28}
+"""How many random migrations there are for each policy."""
 DENIED: Final = ("group", "topic", "transactional-id")
 TIMEOUTS: Final = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "100"}
 EXPIRY: Final = {
@@ -167,6 +170,16 @@ SETS: Final = (
     ScriptSet("epochs", exhausted, is_fresh=False),
     ScriptSet("groups", _consumer_groups, CONSUMER_GROUPS, folder="consumer-groups"),
     ScriptSet("mixed-groups", mixed, CONSUMER_GROUPS, folder="consumer-groups", at_once=1, is_fresh=False),
+    *(
+        ScriptSet(
+            f"moves-{policy}",
+            partial(random_moves, policy, count),
+            CONSUMER_GROUPS | {POLICY: policy},
+            at_once=2,
+            folder="consumer-groups",
+        )
+        for policy, count in MOVES.items()
+    ),
     *(
         ScriptSet(f"{name}-tv{version}", partial(scripts, version), features={"transaction.version": version}, **more)
         for version in (1, 0)

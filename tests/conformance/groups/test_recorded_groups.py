@@ -1,7 +1,12 @@
-"""The recordings of consumer groups, with classic members among theirs, against a node: every step, every field."""
+"""The recordings of consumer groups, with classic members among theirs, against a node: every step, every field.
+
+The sets ``moves-POLICY`` are random migrations under each policy; they have the ids that Kafka drew.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import groupby, pairwise
 from typing import Final
 
 import pytest
@@ -46,4 +51,28 @@ def test_every_field_is_as_recorded(name: str, over_wire: bool) -> None:
 
 
 def test_there_are_enough_scripts() -> None:
-    assert len(SCRIPTS) > 100
+    assert len(SCRIPTS) > 200
+
+
+def kinds_of(lines: list[str]) -> list[str]:
+    """The protocols of a group with members, one after the other, as an admin client sees it."""
+    kinds = []
+    for step in read_script(lines).steps:
+        if step.api in ("ConsumerGroupDescribe", "DescribeGroups"):
+            (group,) = step.answer["groups"][:1]
+            if group["members"] and group["errorCode"] == 0:
+                kinds.append("consumer" if step.api == "ConsumerGroupDescribe" else "classic")
+    return [kind for kind, _ in groupby(kinds)]
+
+
+@pytest.mark.parametrize(("policy", "there", "back"), [
+    ("bidirectional", True, True), ("upgrade", True, False), ("downgrade", False, True), ("disabled", False, False),
+])  # fmt: skip
+def test_recorded_groups_move_with_their_members_as_the_policy_allows(policy: str, there: bool, back: bool) -> None:
+    moved = Counter(
+        move
+        for name, lines in SCRIPTS.items()
+        if name.startswith(f"moves-{policy}/")
+        for move in pairwise(kinds_of(lines))
+    )
+    assert (moved["classic", "consumer"] > 1, moved["consumer", "classic"] > 1) == (there, back), moved
