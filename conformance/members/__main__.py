@@ -15,17 +15,21 @@ from typing import Final
 from conformance.kafka.broker import JAVA, Cluster, class_path, kafka_version
 from conformance.kafka.cluster_actions import KafkaActions
 from conformance.members.consumer_lives import CONSUMER_GROUPS, CONSUMER_LIVES
+from conformance.members.exchanged import look, script_lines
 from conformance.members.lives import LIVES, RECORDS, TOPICS, Life
+from conformance.members.moving_lives import MOVING_LIVES, PARTITIONS
 from conformance.members.playing import LifePlayer
 from conformance.members.proxy import HOST, Exchange, Proxy
 from conformance.members.recorded import recorded
 from conformance.members.sequences import DIFFERENCES
+from conformance.transactions.record import write as write_lines
 from rejoin.client import Producer
 from rejoin.client.commands.topics.command import main as topics
 
 HERE: Final = Path(__file__).parent
-GOLDEN: Final = HERE.parents[1] / "tests" / "golden" / "members"
+GOLDEN: Final = HERE.parents[1] / "tests" / "golden"
 CLIENTS: Final = ("java", "ours")
+"""Those that are compared."""
 
 BROKER: Final = {
     "group.min.session.timeout.ms": "1000",
@@ -67,7 +71,8 @@ class ProcessPlayer(LifePlayer):
                 settings["partition.assignment.strategy"] = JAVA_NAMES[settings["partition.assignment.strategy"]]
             command = [*JAVA, "-cp", self._jars, str(HERE / "Member.java")]
         else:
-            command = [sys.executable, "-m", "conformance.members.member"]
+            program = "confluent_member" if self.client == "confluent" else "member"
+            command = [sys.executable, "-m", f"conformance.members.{program}"]
         pairs = [f"{key}={value}" for key, value in settings.items()]
         self._processes[name] = await asyncio.create_subprocess_exec(
             *command,
@@ -103,6 +108,15 @@ class ProcessPlayer(LifePlayer):
 
     async def grow_topic(self, name: str, partitions: int) -> None:
         await self._topics("--alter", "--topic", name, "--partitions", str(partitions))
+
+    async def produce(self, topic: str, records: int) -> None:
+        async with Producer(bootstrap_servers=f"{HOST}:{self._proxy.port}") as producer:
+            for partition in range(PARTITIONS):
+                for number in range(records):
+                    await producer.send_and_wait(topic, str(number), partition=partition)
+
+    async def look(self) -> None:
+        await look(self._proxy.port, self.group, self.life.topics.format(self.client), range(PARTITIONS))
 
     async def _topics(self, *arguments: str) -> None:
         server = f"{HOST}:{self._proxy.port}"
@@ -148,35 +162,50 @@ WARM_UP: Final = Life("warm-up", ("start a", "settle", "close a"))
 
 
 async def play(lives: list[Life], folder: Path) -> None:
-    """Play lives, both clients of each at once, and write a file for each."""
+    """Play lives, all clients of each at once, and write what they did below a folder."""
     jars = await class_path()
-    for brokers in sorted({life.brokers for life in lives}):
-        await _play_on(brokers, [life for life in lives if life.brokers == brokers], jars, folder)
+    clusters: dict[str, list[Life]] = {}
+    for life in lives:
+        clusters.setdefault(f"{life.brokers} {life.broker_settings}", []).append(life)
+    for alike in clusters.values():
+        await _play_on(alike[0].brokers, BROKER | alike[0].broker_settings, alike, jars, folder)
 
 
-async def _play_on(brokers: int, lives: list[Life], jars: str, folder: Path) -> None:
+async def _play_on(brokers: int, settings: dict[str, str], lives: list[Life], jars: str, folder: Path) -> None:
     """Play lives on a cluster of so many brokers, with a proxy before each."""
     exchanges: list[Exchange] = []
     async with AsyncExitStack() as stack:
         proxies = {number: await stack.enter_async_context(Proxy(0, exchanges)) for number in range(1, brokers + 1)}
         advertised = {number: proxy.port for number, proxy in proxies.items()}
-        cluster = await stack.enter_async_context(Cluster(jars, brokers, BROKER, advertised=advertised))
+        cluster = await stack.enter_async_context(Cluster(jars, brokers, settings, advertised=advertised))
         for number, proxy in proxies.items():
             proxy.port_of_broker = cluster.ports[number]
         proxy = proxies[1]
         await _write_topics(f"{HOST}:{proxy.port}")
-        folder.mkdir(parents=True, exist_ok=True)
         # Not recorded: what a broker does for the first time takes it long.
         await ProcessPlayer("ours", WARM_UP, jars, cluster, proxy).play()
         if brokers > 1:
             await _move(cluster, 1)
         for life in lives:
-            await asyncio.gather(*(ProcessPlayer(client, life, jars, cluster, proxy).play() for client in CLIENTS))
-            log = cluster.group_log()
-            found = {client: recorded(proxy.exchanges, log, f"{client}-{life.name}") for client in CLIENTS}
-            text = json.dumps({"kafka": kafka_version(), **found}, indent=1, ensure_ascii=False)
-            (folder / f"{life.name}.json").write_text(text + "\n")
+            await asyncio.gather(*(ProcessPlayer(client, life, jars, cluster, proxy).play() for client in life.clients))
+            _write(life, exchanges, cluster.group_log(), settings, folder)
             print(life.name, flush=True)
+
+
+def _write(life: Life, exchanges: list[Exchange], log: str, settings: dict[str, str], folder: Path) -> None:
+    """Write what was compared of a life, and of one that moves a group all that was asked and answered."""
+    groups = {client: f"{client}-{life.name}" for client in life.clients}
+    found = {client: recorded(exchanges, log, groups[client]) for client in CLIENTS}
+    text = json.dumps({"kafka": kafka_version(), **found}, indent=1, ensure_ascii=False)
+    (folder / "members").mkdir(parents=True, exist_ok=True)
+    (folder / "members" / f"{life.name}.json").write_text(f"{text}\n")
+    if life in MOVING_LIVES:
+        lines = [
+            line
+            for client, group in groups.items()
+            for line in script_lines(exchanges, client, group, {life.topics.format(client): PARTITIONS}, settings)
+        ]
+        write_lines(folder / "consumer-groups" / "lives" / f"{life.name}.jsonl.gz", lines)
 
 
 async def _write_topics(server: str) -> None:
@@ -194,9 +223,9 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description="Record the requests of Kafka's Java client and of ours.")
     parser.add_argument("lives", nargs="*", help="lives to play; all without any")
-    parser.add_argument("--into", type=Path, default=GOLDEN, help="the folder to write to")
+    parser.add_argument("--into", type=Path, default=GOLDEN, help="the folder to write below")
     given = parser.parse_args()
-    lives = [life for life in (*LIVES, *CONSUMER_LIVES) if not given.lives or life.name in given.lives]
+    lives = [life for life in (*LIVES, *CONSUMER_LIVES, *MOVING_LIVES) if not given.lives or life.name in given.lives]
     asyncio.run(play(lives, given.into))
 
 

@@ -2,8 +2,8 @@
 
 A step is a verb with its arguments: ``start NAME [setting=value ...]``, ``close NAME``, ``kill NAME``, ``fails NAME``
 (the member ends by itself), ``hang NAME MS``, ``settle`` (until no member has joined or left for a while), ``sleep
-SECONDS``, ``topic NAME PARTITIONS``, ``grow NAME PARTITIONS``, ``restart`` (the broker), ``move BROKER`` (the group's
-coordinator).
+SECONDS``, ``topic NAME PARTITIONS``, ``grow NAME PARTITIONS``, ``produce NAME RECORDS`` (to each partition),
+``restart`` (the broker), ``move BROKER`` (the group's coordinator), ``look`` (describe the group and its offsets).
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ class Life:
     settings: dict[str, str] = field(default_factory=dict)
     brokers: int = 1
     protocol: str = "classic"
+    clients: tuple[str, ...] = ("java", "ours")
+    broker_settings: dict[str, str] = field(default_factory=dict)
 
 
 def _many(members: str) -> list[str]:

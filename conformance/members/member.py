@@ -6,11 +6,18 @@ import asyncio
 import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from rejoin.client import Consumer, KafkaError, RebalanceListener, TopicPartition
 from rejoin.client.core.errors import CodedError
 from rejoin.protocol.errors import ErrorCode
+
+ENDS: Final = {
+    ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+    ErrorCode.UNRELEASED_INSTANCE_ID,
+}
+"""Errors that end the program of the Java client."""
 
 
 class SayingListener(RebalanceListener):
@@ -60,8 +67,7 @@ async def _poll(consumer: Consumer, mode: str, commands: deque[str]) -> None:
             records = await consumer.poll(100)
         except KafkaError as problem:
             print("poll raised", problem, file=sys.stderr, flush=True)
-            if isinstance(problem, CodedError) and problem.error is ErrorCode.UNRELEASED_INSTANCE_ID:
-                # It is fatal, and ends the program of the Java client.
+            if isinstance(problem, CodedError) and problem.error in ENDS:
                 break
             continue
         if records and mode == "sync":

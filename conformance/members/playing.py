@@ -55,6 +55,10 @@ class LifePlayer(ABC):
                 await self.create_topic(name, int(partitions))
             case ["grow", name, partitions]:
                 await self.grow_topic(name, int(partitions))
+            case ["produce", name, records]:
+                await self.produce(name, int(records))
+            case ["look"]:
+                await self.look()
             case ["restart"]:
                 await self.restart_broker()
             case ["move", broker]:
@@ -76,9 +80,10 @@ class LifePlayer(ABC):
             **self.life.settings,
             **own,
         }
-        if self.life.protocol == "consumer":
-            # The broker says how long a session is, and how often a member sends heartbeats.
-            del settings["session.timeout.ms"], settings["heartbeat.interval.ms"]
+        if settings["group.protocol"] == "consumer":
+            # The broker says how long a session is, how often heartbeats come, and who gets what.
+            for refused in ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy"):
+                settings.pop(refused, None)
         return settings
 
     @abstractmethod
@@ -108,6 +113,14 @@ class LifePlayer(ABC):
     @abstractmethod
     async def grow_topic(self, name: str, partitions: int) -> None:
         """Let a topic grow to so many partitions."""
+
+    @abstractmethod
+    async def produce(self, topic: str, records: int) -> None:
+        """Write so many records to each partition of a topic."""
+
+    @abstractmethod
+    async def look(self) -> None:
+        """Let an admin client describe the group and its offsets."""
 
     @abstractmethod
     async def restart_broker(self) -> None:

@@ -33,6 +33,7 @@ class Exchange:
 
     client_id: str
     api: str
+    version: int
     at: float
     request: Request
     response: Response | None = None
@@ -108,7 +109,7 @@ class Proxy:
             exchange = None
             if codec is not None:
                 request = codec.read_request(frame, header.body_at)
-                exchange = Exchange(header.client_id, codec.api.name, time.monotonic(), request)
+                exchange = Exchange(header.client_id, codec.api.name, codec.version, time.monotonic(), request)
                 if codec.api is not API_VERSIONS:
                     self.exchanges.append(exchange)
             if exchange is None or not _has_no_answer(exchange.request):

@@ -7,6 +7,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, Final
 
+from conformance.members.exchanged import ADMIN
 from conformance.members.proxy import Exchange
 from conformance.members.sequences import MEMBERSHIP, OFFSETS, sequences
 from conformance.members.transitions import transitions
@@ -18,7 +19,7 @@ LEAST_INTERVALS: Final = 3
 
 def recorded(exchanges: Sequence[Exchange], log: str, group: str) -> dict[str, Any]:
     """All that is kept of a client in a life; a restarted member is one."""
-    own = [each for each in exchanges if each.client_id.startswith(f"{group}.")]
+    own = [each for each in exchanges if each.client_id.startswith(f"{group}.") and not each.client_id.endswith(ADMIN)]
     names = sorted({each.client_id for each in own})
     return {
         "members": {

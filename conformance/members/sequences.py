@@ -154,6 +154,7 @@ def _joined(response: Any) -> str:
 def _reason(text: str | None) -> str:
     """Without what differs from run to run."""
     short = re.sub(r"memberId='[^']*'", "memberId='…'", text or "")
+    short = re.sub(r"member-id: [\w-]{22}$", "member-id: …", short)
     return re.sub(r"(java|ours)-[\w.-]+", "…", short)
 
 

@@ -63,6 +63,12 @@ class InProcessPlayer(LifePlayer):
     async def grow_topic(self, name: str, partitions: int) -> None:
         await self._kafka.set_topic(name, partitions)
 
+    async def produce(self, topic: str, records: int) -> None:
+        await self._kafka.produce(topic, None, records)
+
+    async def look(self) -> None:
+        """What Kafka answered an admin client is asked of a node of ours elsewhere."""
+
     async def restart_broker(self) -> None:
         await self._kafka.stop_broker(1)
         await asyncio.sleep(BROKER_AWAY_SECONDS)
@@ -74,7 +80,8 @@ class InProcessPlayer(LifePlayer):
 
 async def _play(life: Life, loop: VirtualLoop) -> dict[str, Any]:
     topics = tuple(InitialTopic(name, partitions) for name, partitions in TOPICS.items())
-    consumer_groups = {name.replace(".", "_"): value for name, value in CONSUMER_GROUPS.items()}
+    given = {**CONSUMER_GROUPS, **life.broker_settings}
+    consumer_groups = {name.replace(".", "_"): value for name, value in given.items()}
     settings = {"group_initial_rebalance_delay_ms": 300, "group_min_session_timeout_ms": 1_000, **consumer_groups}
     async with proxied_brokers(loop, life.brokers, topics, **settings) as brokers:
         kafka = brokers.kafka

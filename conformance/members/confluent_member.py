@@ -1,0 +1,45 @@
+"""One member of confluent-kafka: the same program as ``Member.java``, with the same arguments and commands."""
+
+from __future__ import annotations
+
+import selectors
+import sys
+from collections.abc import Mapping
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+
+POLL_SECONDS: Final = 0.1
+
+ENDS: Final = {
+    KafkaError.GROUP_ID_NOT_FOUND,
+    KafkaError.INCONSISTENT_GROUP_PROTOCOL,
+    KafkaError.UNRELEASED_INSTANCE_ID,
+}
+"""Errors that end the program of the Java client."""
+
+
+def play(mode: str, topics: str, settings: Mapping[str, str]) -> None:
+    """Poll and commit until a command says to close."""
+    consumer = Consumer(dict(settings))
+    consumer.subscribe(topics.split(","))
+    commands = selectors.DefaultSelector()
+    commands.register(sys.stdin, selectors.EVENT_READ)
+    while not commands.select(0):
+        message = consumer.poll(POLL_SECONDS)
+        if message is None:
+            continue
+        error = message.error()
+        if error is not None and (error.fatal() or error.code() in ENDS):
+            print("poll returned", error, file=sys.stderr, flush=True)
+            break
+        if error is None and mode == "sync":
+            try:
+                consumer.commit(asynchronous=False)
+            except KafkaException as problem:
+                print("commit raised", problem, file=sys.stderr, flush=True)
+    consumer.close()
+
+
+if __name__ == "__main__":
+    play(sys.argv[1], sys.argv[2], dict(pair.split("=", 1) for pair in sys.argv[3:]))

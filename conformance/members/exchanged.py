@@ -1,0 +1,91 @@
+"""What one client asked of its group and what Kafka answered, as a script that a node of ours can be asked again.
+
+The form is that of ``conformance/transactions``: a header, then a line for each request. Ids are as they were drawn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from conformance.kafka.broker import kafka_version
+from conformance.members.proxy import HOST, Exchange
+from conformance.transactions.definitions import request_frame, response
+from rejoin.protocol.messages.cluster.metadata import MetadataResponse
+
+GROUP_APIS: Final = {
+    "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "ConsumerGroupHeartbeat", "OffsetCommit", "OffsetFetch",
+    "ConsumerGroupDescribe", "DescribeGroups",
+}  # fmt: skip
+ADMIN: Final = "admin"
+"""How the client that looks is called, after its group."""
+
+LOOKS: Final = (("ConsumerGroupDescribe", 1), ("DescribeGroups", 6), ("OffsetFetch", 9))
+
+
+def script_lines(
+    exchanges: Sequence[Exchange], name: str, group: str, topics: Mapping[str, int], settings: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """The header, and a line for each request about the group."""
+    ids = {
+        topic.name: topic.topic_id
+        for each in exchanges
+        if isinstance(each.response, MetadataResponse)
+        for topic in each.response.topics
+        if topic.name in topics
+    }
+    named = {topic_id: f"id:{topic}" for topic, topic_id in ids.items()}
+    header = {
+        "script": name,
+        "kafka": kafka_version(),
+        "brokers": 1,
+        "settings": dict(settings),
+        "topics": {topic: {"partitions": count, "configs": {}} for topic, count in topics.items()},
+        "ids": ids,
+    }
+    own = [each for each in exchanges if each.client_id.startswith(f"{group}.") and each.api in GROUP_APIS]
+    return [header, *(_line(number, each, own[0].at, named) for number, each in enumerate(own, 1))]
+
+
+def _line(number: int, each: Exchange, start: float, named: Mapping[str, str]) -> dict[str, Any]:
+    answered_at = each.at if each.answered_at is None else each.answered_at
+    answer = None if each.response is None else json.loads(each.response.to_json(each.version))
+    return {
+        "n": number,
+        "client": each.client_id,
+        "broker": 1,
+        "api": each.api,
+        "version": each.version,
+        "sent": round(1_000 * (each.at - start), 1),
+        "request": _with_names(json.loads(each.request.to_json(each.version)), named),
+        "answered": round(1_000 * (answered_at - start), 1),
+        "answer": _with_names(answer, named),
+    }
+
+
+def _with_names(value: Any, named: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_names(each, named) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_with_names(each, named) for each in value]
+    return named.get(value, value) if isinstance(value, str) else value
+
+
+async def look(port: int, group: str, topic: str, partitions: Iterable[int]) -> None:
+    """Describe a group in both ways, and fetch its offsets."""
+    offsets: dict[str, Any] = {"groupId": group, "topics": [{"name": topic, "partitionIndexes": list(partitions)}]}
+    bodies: tuple[dict[str, Any], ...] = (
+        {"groupIds": [group]},
+        {"groups": [group]},
+        {"groups": [offsets], "requireStable": True},
+    )
+    reader, writer = await asyncio.open_connection(HOST, port)
+    for number, ((api, version), body) in enumerate(zip(LOOKS, bodies, strict=True)):
+        frame = request_frame(api, version, number, f"{group}.{ADMIN}", body)
+        writer.write(struct.pack(">i", len(frame)) + frame)
+        (size,) = struct.unpack(">i", await reader.readexactly(4))
+        response(api, version, await reader.readexactly(size))
+    writer.close()
