@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 import psutil
@@ -56,6 +57,13 @@ ROUNDS = 5
 EVERYTHING = True
 """Whether every table is made, or only the two that DuckDB makes as well."""
 MADE = {"rebalances": (rebalances, REBALANCES), "ownership": (ownership, OWNERSHIP)}
+
+
+class Cost(NamedTuple):
+    """Of a table. CPU is that of Java and Python together, which a busy machine changes less than the clock."""
+
+    seconds: float
+    cpu: float
 
 
 def simulated(folder: Path, records: float) -> Path:
@@ -116,10 +124,10 @@ def in_duckdb(connection: duckdb.DuckDBPyConnection, query: str) -> int:
     return int(rows)
 
 
-def all_of_them(spark: SparkSession, events: DataFrame, out: Path) -> dict[str, float]:
-    """Every table, written to Parquet as the report does; seconds each."""
+def all_of_them(spark: SparkSession, events: DataFrame, out: Path) -> dict[str, Cost]:
+    """Every table, written to Parquet as the report does, and what each costs."""
     made: dict[str, DataFrame] = {}
-    seconds: dict[str, float] = {}
+    costs: dict[str, Cost] = {}
     for name, make in all_tables():
         if name == "findings":
             continue  # small tables in, few rows out
@@ -127,9 +135,18 @@ def all_of_them(spark: SparkSession, events: DataFrame, out: Path) -> dict[str, 
         def write(name: str = name, make: Callable[..., DataFrame] = make) -> None:
             make(events, made).write.mode("overwrite").parquet(str(out / name))
 
-        seconds[name] = timed(write)
+        before = cpu_seconds()
+        seconds = timed(write)
+        costs[name] = Cost(seconds, cpu_seconds() - before)
         made[name] = spark.read.parquet(str(out / name))
-    return seconds
+    return costs
+
+
+def cpu_seconds() -> float:
+    """CPU seconds of this process, of the JVM and of its Pythons, also of those that have ended."""
+    own = psutil.Process()
+    times = [each.cpu_times() for each in (own, *own.children(recursive=True))]
+    return float(sum(each.user + each.system + each.children_user + each.children_system for each in times))
 
 
 def java_memory() -> int:
@@ -148,7 +165,7 @@ def measure(console: Console, wanted: int, records: float, *, everything: bool) 
             events = spark.read.parquet(str(work / "bronze"))
             connection = duckdb.connect(config={"threads": 2})
             connection.execute(f"create view events as from read_parquet('{work}/bronze/*.parquet')")
-            table = Table("", "rows", "first", "warm", "DuckDB", "ratio", "events/s", box=SIMPLE_HEAD)
+            table = Table("", "rows", "first", "warm", "CPU", "DuckDB", "ratio", "events/s", box=SIMPLE_HEAD)
             for name, (make, query) in MADE.items():
                 compare(
                     table,
@@ -158,13 +175,13 @@ def measure(console: Console, wanted: int, records: float, *, everything: bool) 
                     partial(in_duckdb, connection, query),
                 )
             if everything:
-                seconds = all_of_them(spark, events, work / "tables")
-                seconds = all_of_them(spark, events, work / "tables")
-                for name, took in seconds.items():
+                first = all_of_them(spark, events, work / "tables")
+                warm = all_of_them(spark, events, work / "tables")
+                for name in warm:
                     rows = spark.read.parquet(str(work / "tables" / name)).count()
-                    table.add_row(f"  {name}", f"{rows:,}", "", f"{took:.1f} s", "", "", f"{count / took:,.0f}")
-                whole = sum(seconds.values())
-                table.add_row("all tables, written", "", "", f"{whole:.1f} s", "", "", f"{count / whole:,.0f}")
+                    add_costs(table, f"  {name}", count, first[name], warm[name], rows=f"{rows:,}")
+                sums = [Cost(*map(sum, zip(*costs.values(), strict=True))) for costs in (first, warm)]
+                add_costs(table, "all tables, written", count, *sums)
             size = sum(file.stat().st_size for file in (work / "bronze").glob("*.parquet")) / 2**20
             console.print(f"{count:,} events, {size:.0f} MB; topics get {records} records a second")
             console.print(table)
@@ -177,6 +194,12 @@ def measure(console: Console, wanted: int, records: float, *, everything: bool) 
             )
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def add_costs(table: Table, name: str, count: int, first: Cost, warm: Cost, *, rows: str = "") -> None:
+    """A row about tables that DuckDB does not make."""
+    seconds = (f"{each:.1f} s" for each in (first.seconds, warm.seconds, warm.cpu))
+    table.add_row(name, rows, *seconds, "", "", f"{count / warm.seconds:,.0f}")
 
 
 def _made(make: Callable[[DataFrame], DataFrame], events: DataFrame) -> None:
@@ -192,7 +215,7 @@ def compare(table: Table, name: str, count: int, ours: Callable[[], object], the
     rounds = [(timed(ours), timed(theirs)) for _ in range(ROUNDS)]
     warm, peer = (statistics.median(column) for column in zip(*rounds, strict=True))
     seconds = (f"{each:.1f} s" for each in (first, warm))
-    table.add_row(name, f"{rows:,}", *seconds, f"{peer:.2f} s", f"{warm / peer:.1f}", f"{count / warm:,.0f}")
+    table.add_row(name, f"{rows:,}", *seconds, "", f"{peer:.2f} s", f"{warm / peer:.1f}", f"{count / warm:,.0f}")
 
 
 def bench(*, events: int = EVENTS, records: float = RECORDS, grow: bool = False, everything: bool = True) -> None:

@@ -17,11 +17,11 @@ from rejoin.pipeline.audits import violations
 from rejoin.pipeline.findings import findings
 from rejoin.pipeline.findings.in_process import findings_in_process
 from rejoin.pipeline.report.parquet_tables import OnStep, local, on_disk, rows_in_process
-from rejoin.pipeline.tables.balance import balance
-from rejoin.pipeline.tables.commits import commits
+from rejoin.pipeline.tables.balance import balance, balance_in_process
+from rejoin.pipeline.tables.commits import commits, commits_in_process
 from rejoin.pipeline.tables.member_sessions import member_sessions, member_sessions_in_process
-from rejoin.pipeline.tables.ownership import ownership
-from rejoin.pipeline.tables.pauses import pauses
+from rejoin.pipeline.tables.ownership import ownership, ownership_in_process
+from rejoin.pipeline.tables.pauses import pauses, pauses_in_process
 from rejoin.pipeline.tables.rebalances import rebalances, rebalances_in_process
 from rejoin.pipeline.tables.records import progress, ranges_by_partition, records
 from rejoin.pipeline.tables.requests import requests
@@ -48,11 +48,14 @@ def all_tables(rows: pa.Table | None = None) -> Iterable[tuple[str, MakeTable]]:
     return (
         ("streams", lambda events, _: streams(events) if rows is None else streams_in_process(rows)),
         ("rebalances", lambda events, _: rebalances(events) if rows is None else rebalances_in_process(rows)),
-        ("member_sessions", lambda events, tables: _member_sessions(events, tables, rows)),
-        ("pauses", lambda events, tables: pauses(events, tables["rebalances"])),
-        ("ownership", lambda events, _: ownership(events)),
-        ("balance", lambda events, _: balance(events)),
-        ("commits", lambda events, _: commits(events)),
+        (
+            "member_sessions",
+            lambda events, tables: _with_rebalances(member_sessions, member_sessions_in_process, events, tables, rows),
+        ),
+        ("pauses", lambda events, tables: _with_rebalances(pauses, pauses_in_process, events, tables, rows)),
+        ("ownership", lambda events, _: ownership(events) if rows is None else ownership_in_process(rows)),
+        ("balance", lambda events, _: balance(events) if rows is None else balance_in_process(rows)),
+        ("commits", lambda events, _: commits(events) if rows is None else commits_in_process(rows)),
         ("records", lambda events, _: records(ranges.of(events))),
         ("progress", lambda events, _: progress(ranges.of(events))),
         ("requests", lambda events, _: requests(events)),
@@ -167,10 +170,16 @@ class Tables(Mapping[str, DataFrame]):
         return len(self._futures)
 
 
-def _member_sessions(events: DataFrame, tables: Mapping[str, DataFrame], rows: pa.Table | None) -> DataFrame | pa.Table:
+def _with_rebalances(
+    on_spark: Callable[[DataFrame, DataFrame], DataFrame],
+    in_process: Callable[[pa.Table, pa.Table], pa.Table],
+    events: DataFrame,
+    tables: Mapping[str, DataFrame],
+    rows: pa.Table | None,
+) -> DataFrame | pa.Table:
     if rows is None or not isinstance(tables, Tables):
-        return member_sessions(events, tables["rebalances"])
-    return member_sessions_in_process(rows, tables.rows("rebalances"))
+        return on_spark(events, tables["rebalances"])
+    return in_process(rows, tables.rows("rebalances"))
 
 
 def _violations(events: DataFrame, tables: Mapping[str, DataFrame], rows: pa.Table | None) -> DataFrame:

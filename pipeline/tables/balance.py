@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from operator import attrgetter
+from statistics import pstdev
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as fn
+import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from rejoin.pipeline.schemas import BALANCE
-from rejoin.pipeline.tables.common import conform, day_of, of
-from rejoin.pipeline.tables.ownership import expected
+from rejoin.pipeline.tables import whole_groups
+from rejoin.pipeline.tables.common import date_of
+from rejoin.pipeline.tables.whole_groups import WANTS, EventOfGroup, RebalanceOfGroup, RowValues, wanted_partitions
 
-_KEY: Final = ("run_id", "group_id", "source", "node", "seq")
-_SAID: Final = ("at_ms", "generation", "protocol", "confidence")
-"""What the event says itself: the same wherever the key is."""
+_READS: Final = dict.fromkeys(WANTS, ("topics",)) | {
+    "rebalance_completed": ("generation", "protocol", "members", "owned_after", "confidence")
+}
 
 
 def balance(events: DataFrame) -> DataFrame:
@@ -22,45 +28,47 @@ def balance(events: DataFrame) -> DataFrame:
     ``unowned`` counts the partitions, at that time, of all topics that any member ever subscribed to; it says too much
     where members go over to other topics.
     """
-    done = (
-        of(events, "rebalance_completed")
-        .where("owned_after IS NOT NULL AND members IS NOT NULL")
-        .select(*_KEY, *_SAID, "members", "owned_after")
-        .hint("repartition", "run_id", "group_id")
-    )
-    none = fn.transform("members", lambda member: fn.struct(member.alias("member_id"), fn.lit(0).alias("one")))
-    some = fn.transform(
-        "owned_after", lambda own: fn.struct(own["member_id"].alias("member_id"), fn.lit(1).alias("one"))
-    )
-    each = (
-        done.select(*_KEY, *_SAID, fn.explode(fn.concat(none, some)).alias("share"))
-        .groupBy(*_KEY, *_SAID, "share.member_id")
-        .agg(fn.sum("share.one").alias("count"))
-        .groupBy(*_KEY, *_SAID)
-        .agg(
-            fn.count("*").alias("member_count"),
-            fn.sum("count").alias("partitions"),
-            fn.min("count").alias("least"),
-            fn.max("count").alias("most"),
-            fn.stddev_pop("count").alias("deviation"),
-            fn.count(fn.when(fn.col("count") == 0, 1)).alias("idle_members"),
-            fn.max_by("member_id", fn.struct("count", "member_id")).alias("most_member_id"),
+    return whole_groups.on_spark(balance_of_group, BALANCE, events, _READS)
+
+
+def balance_in_process(events: pa.Table) -> pa.Table:
+    """The same of events that are rows of this process."""
+    return whole_groups.in_process(balance_of_group, BALANCE, events, _READS)
+
+
+def balance_of_group(events: list[EventOfGroup], _: Sequence[RebalanceOfGroup] = ()) -> Iterator[RowValues]:
+    """Rows of the table from all events of one group."""
+    done = [
+        event
+        for event in events
+        if event.event == "rebalance_completed" and event.owned_after is not None and event.members is not None
+    ]
+    done.sort(key=attrgetter("at_ms", "node", "seq"))
+    wanted = wanted_partitions(events)
+    for event, after in pairwise([*done, None]):
+        assert event is not None
+        counts = Counter(dict.fromkeys(event.members or (), 0))
+        counts.update(member_id for member_id, _, _ in event.owned_after or ())
+        if not counts:
+            continue
+        partitions, least, most = sum(counts.values()), min(counts.values()), max(counts.values())
+        there = None if wanted is None else sum(since_ms <= event.at_ms for since_ms in wanted.values())
+        yield (
+            event.run_id,
+            date_of(event.at_ms),
+            event.group_id,
+            event.at_ms,
+            None if after is None else after.at_ms,
+            event.generation,
+            event.protocol,
+            len(counts),
+            partitions,
+            least,
+            most,
+            most - least,
+            pstdev(counts.values()),
+            sum(count == 0 for count in counts.values()),
+            None if there is None else max(there - partitions, 0),
+            max(counts, key=lambda member_id: (counts[member_id], member_id)),
+            event.confidence,
         )
-    )
-    wanted = (
-        expected(events).groupBy("run_id", "group_id").agg(fn.array_sort(fn.collect_list("since_ms")).alias("wanted"))
-    )
-    until = fn.lead("at_ms").over(Window.partitionBy("run_id", "group_id").orderBy("at_ms", "node", "seq"))
-    there = fn.size(fn.filter("wanted", lambda since: since <= fn.col("at_ms")))
-    found = (
-        each.select("*", until.alias("until_ms"))
-        .join(fn.broadcast(wanted), ["run_id", "group_id"], "left")
-        .select(
-            "*",
-            fn.col("member_count").alias("members"),
-            (fn.col("most") - fn.col("least")).alias("spread"),
-            fn.greatest(there - fn.col("partitions"), fn.lit(0)).alias("short"),
-            day_of(fn.col("at_ms")).alias("day"),
-        )
-    )
-    return conform(found.withColumn("unowned", fn.when(fn.col("wanted").isNotNull(), fn.col("short"))), BALANCE)

@@ -3,66 +3,189 @@
 What the coordinator stored or refused counts. Where no coordinator of a group wrote a journal, the consumers' own
 events count (``inferred``: the instant is that of the answer). The end of a log is known of synthetic topics
 only, which grow as a function of time.
+
+There are many commits in a journal, so they are not followed one by one: all of some groups are columns at a time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline.schemas import COMMITS, INFERRED
-from rejoin.pipeline.tables.common import conform, day_of, end_offset, is_one_of, logs_of_topics, of
-
-_PARTITION: Final = ("run_id", "group_id", "topic", "partition")
-_COLUMNS: Final = (
-    *("run_id", "group_id", "at_ms", "source", "node", "seq", "member_id", "group_instance_id", "generation"),
-    *("error", "offsets", "producer_id", "confidence"),
+from rejoin.pipeline.tables.common import MS_A_DAY, conform, of
+from rejoin.pipeline.tables.whole_groups import (
+    GROUP,
+    LOGS,
+    Report,
+    by_run,
+    reports_in_process,
+    reports_of_runs,
+    trusted,
+    values_in,
 )
+
+_BY_COORDINATOR: Final = ("offsets_committed", "commit_refused")
+_BY_CONSUMERS: Final = ("commit_succeeded", "commit_failed")
+_STORED: Final = ("offsets_committed", "commit_succeeded")
+_AS_IS: Final = (
+    *("run_id", "group_id", "at_ms", "source", "node", "seq", "member_id", "group_instance_id", "generation"),
+    "confidence",
+)
+_READS: Final = (*_AS_IS, "event", "error", "problem", "offsets", "producer_id")
+_PARTITION: Final = (*GROUP, "topic", "partition")
+_ORDER: Final = (*_PARTITION, "at_ms", "source", "node", "seq")
+_ROWS_AT_ONCE: Final = 100_000
+_SCHEMA: Final = to_arrow_schema(COMMITS)
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 
 def commits(events: DataFrame) -> DataFrame:
     """:data:`rejoin.pipeline.schemas.COMMITS` from the events."""
-    by_coordinator = of(events, "offsets_committed", "commit_refused")
-    by_journal = by_coordinator.select("run_id", "group_id").distinct()
-    by_consumers = of(events, "commit_succeeded", "commit_failed").where("group_id IS NOT NULL")
-    by_consumers = by_consumers.withColumn("error", fn.col("problem")).withColumn("confidence", fn.lit(INFERRED))
-    stored = is_one_of("offsets_committed", "commit_succeeded")
-    rows = (
-        by_coordinator.select(*_COLUMNS, stored.alias("stored"))
-        .unionByName(
-            by_consumers.join(fn.broadcast(by_journal), ["run_id", "group_id"], "left_anti").select(
-                *_COLUMNS, stored.alias("stored")
-            )
-        )
-        .select("*", fn.explode("offsets").alias("at"))
-        .select("*", "at.*")
-        .drop("offsets", "at")
+    rows = of(events, *_BY_COORDINATOR, *_BY_CONSUMERS).where("group_id IS NOT NULL").select(*_READS)
+    reported = rows.select(*GROUP).distinct().join(fn.broadcast(reports_of_runs(events)), "run_id")
+    in_order = rows.unionByName(reported, allowMissingColumns=True).repartition(*GROUP).sortWithinPartitions(*GROUP)
+    return conform(in_order.mapInArrow(_made, COMMITS), COMMITS)
+
+
+def commits_in_process(events: pa.Table) -> pa.Table:
+    """The same of events that are rows of this process."""
+    wanted = pc.and_(
+        pc.is_in(events["event"], pa.array((*_BY_COORDINATOR, *_BY_CONSUMERS))), pc.is_valid(events["group_id"])
     )
-    before = (
-        Window.partitionBy(*_PARTITION)
-        .orderBy("at_ms", "source", "node", "seq")
-        .rowsBetween(Window.unboundedPreceding, -1)
+    rows = events.filter(wanted).select(_READS)
+    reports = by_run(rows, reports_in_process(events), LOGS)
+    return pa.Table.from_batches(_commits_of(rows.append_column("reports", reports)), _SCHEMA)
+
+
+def _made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of the table from the rows of whole groups, of many at a time."""
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        ends = _end_of_groups(batch)
+        if ends and count + ends >= _ROWS_AT_ONCE:
+            yield from _commits_of(pa.Table.from_batches([*waiting, batch.slice(0, ends)]))
+            waiting, count, batch = [], 0, batch.slice(ends)  # noqa: PLW2901
+        waiting.append(batch)
+        count += batch.num_rows
+    if waiting:
+        yield from _commits_of(pa.Table.from_batches(waiting))
+
+
+def _end_of_groups(batch: pa.RecordBatch) -> int:
+    """Where the last group of a batch begins: rows before it are of groups that no other batch goes on with."""
+    last = batch.num_rows - 1
+    same = pc.and_(*(pc.equal(batch[name], batch[name][last]) for name in GROUP))
+    return int(pc.index(same, pa.scalar(True)).as_py()) if batch.num_rows else 0
+
+
+def _commits_of(rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Rows of the table from all commits of some groups."""
+    logs = _rates(rows)
+    rows = _reported_best(rows.filter(pc.is_valid(rows["event"]))).combine_chunks()
+    offsets = rows["offsets"].combine_chunks()
+    at = pc.list_flatten(offsets)
+    each = rows.drop_columns(["offsets", "reports"]).take(pc.list_parent_indices(offsets))
+    for name, values in zip(("topic", "partition", "offset"), at.flatten(), strict=True):
+        each = each.append_column(name, values)
+    each = each.take(pc.sort_indices(each, [(name, "ascending") for name in _ORDER])).combine_chunks()
+    stored, fresh = _ints(pc.is_in(each["event"], pa.array(_STORED))) > 0, _first_of_each(each)
+    before = _last_stored(stored, fresh)
+    known, at_ms, offset = before >= 0, _ints(each["at_ms"]), _ints(each["offset"])
+    previous, previous_ms = offset[before], at_ms[before]
+    is_synthetic, end = _end_offsets(each, fresh, at_ms, logs)
+    consumers = pc.is_in(each["event"], pa.array(_BY_CONSUMERS))
+    made = {name: each[name] for name in (*_AS_IS, "topic", "partition", "offset")} | {
+        "day": pa.array((at_ms // MS_A_DAY).astype(np.int32)).cast(pa.date32()),
+        "outcome": pc.if_else(pa.array(stored), "stored", "refused"),
+        "error": pc.if_else(consumers, each["problem"], each["error"]),
+        "previous_offset": pa.array(previous, mask=~known),
+        "advanced": pa.array(offset - previous, mask=~known),
+        "since_ms": pa.array(at_ms - previous_ms, mask=~known),
+        "end_offset": pa.array(end, mask=~is_synthetic),
+        "lag": pa.array(np.maximum(end - offset, 0), mask=~is_synthetic),
+        "transactional": pc.is_valid(each["producer_id"]),
+        "confidence": pc.if_else(consumers, INFERRED, each["confidence"]),
+    }
+    table = pa.Table.from_arrays([made[name] for name in _SCHEMA.names], _SCHEMA.names).cast(_SCHEMA)
+    yield from table.to_batches(max_chunksize=_ROWS_AT_ONCE)
+
+
+def _ints(column: pa.ChunkedArray | pa.Array) -> Ints:
+    found: Ints = column.cast(pa.int64()).to_numpy()
+    return found
+
+
+def _reported_best(rows: pa.Table) -> pa.Table:
+    """Commits as the coordinator saw them; those of consumers where no coordinator of the group wrote a journal."""
+    keys = pa.compute.binary_join_element_wise(rows["run_id"], rows["group_id"], "\0")
+    by_coordinator = pc.is_in(rows["event"], pa.array(_BY_COORDINATOR))
+    known = pc.is_in(keys, value_set=keys.filter(by_coordinator).unique())
+    return rows.filter(pc.or_(by_coordinator, pc.invert(known)))
+
+
+def _first_of_each(each: pa.Table) -> Bools:
+    """Which rows are the first of their partition."""
+    fresh = np.ones(each.num_rows, dtype=np.bool_)
+    changes = np.zeros(max(0, each.num_rows - 1), dtype=np.bool_)
+    for name in _PARTITION:
+        codes = each[name].combine_chunks().dictionary_encode().indices.to_numpy()
+        changes |= codes[1:] != codes[:-1]
+    fresh[1:] = changes
+    return fresh
+
+
+def _last_stored(stored: Bools, fresh: Bools) -> Ints:
+    """The number of the last stored commit of the same partition before each row; below 0 where there is none."""
+    numbers = np.arange(len(stored), dtype=np.int64)
+    newest = np.maximum.accumulate(np.where(stored, numbers, -1))
+    before = np.concatenate(([-1], newest[:-1])) if len(stored) else newest
+    begins = np.maximum.accumulate(np.where(fresh, numbers, 0))
+    found: Ints = np.where(before >= begins, before, -1)
+    return found
+
+
+def _rates(rows: pa.Table) -> dict[tuple[str, str, int], tuple[int, float]]:
+    """Since when the partitions of synthetic topics exist, and how many records they get a second.
+
+    Such a partition grows from its creation; nodes report it again after a restart.
+    """
+    known = rows.filter(pc.is_valid(rows["reports"])).select(["run_id", "reports"]).combine_chunks()
+    runs: Mapping[str, Sequence[Report]] = dict(
+        zip(*(values_in(column.combine_chunks()) for column in known.columns), strict=True)
     )
-    previous = fn.last(fn.when(fn.col("stored"), fn.struct("offset", "at_ms")), ignorenulls=True).over(before)
-    logs = logs_of_topics(events).where("rate > 0")
-    end = end_offset(fn.col("at_ms"))
-    found = (
-        rows.select("*", previous.alias("previous"))
-        .join(fn.broadcast(logs), ["run_id", "topic", "partition"], "left")
-        .select(
-            "*",
-            fn.when(fn.col("stored"), "stored").otherwise("refused").alias("outcome"),
-            fn.col("previous.offset").alias("previous_offset"),
-            (fn.col("offset") - fn.col("previous.offset")).alias("advanced"),
-            (fn.col("at_ms") - fn.col("previous.at_ms")).alias("since_ms_"),
-            fn.when(fn.col("rate").isNotNull(), end).alias("end_offset"),
-            fn.when(fn.col("rate").isNotNull(), fn.greatest(end - fn.col("offset"), fn.lit(0))).alias("lag"),
-            fn.col("producer_id").isNotNull().alias("transactional"),
-            day_of(fn.col("at_ms")).alias("day"),
-        )
-        .drop("since_ms")
-        .withColumnRenamed("since_ms_", "since_ms")
-    )
-    return conform(found, COMMITS)
+    found: dict[tuple[str, str, int], tuple[int, float]] = {}
+    for run_id, reports in runs.items():
+        for topic, partition_count, _, since_ms, rate in trusted(reports):
+            for partition in range(partition_count):
+                key = run_id, topic, partition
+                at_ms, known_rate = found.get(key, (since_ms, 0.0))
+                found[key] = min(at_ms, since_ms), max(known_rate, rate or 0.0)
+    return {key: value for key, value in found.items() if value[1] > 0}
+
+
+def _end_offsets(
+    each: pa.Table, fresh: Bools, at_ms: Ints, logs: Mapping[tuple[str, str, int], tuple[int, float]]
+) -> tuple[Bools, Ints]:
+    """Whether the log of each row is synthetic, and where it ends then.
+
+    As ``coordinator.core.topics.topics.SyntheticLog`` counts it.
+    """
+    firsts = each.select(["run_id", "topic", "partition"]).filter(pa.array(fresh))
+    keys = zip(*(column.to_pylist() for column in firsts.columns), strict=True)
+    found = np.array([logs.get(key, (0, 0.0)) for key in keys], dtype=np.float64).reshape(-1, 2)
+    of_partition = found[np.cumsum(fresh) - 1] if len(found) else found
+    since_ms, rate = of_partition[:, 0].astype(np.int64), of_partition[:, 1]
+    grown = np.floor((at_ms - since_ms).astype(np.float64) * rate / 1000.0).astype(np.int64)
+    return rate > 0, np.maximum(grown, 0)

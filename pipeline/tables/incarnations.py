@@ -8,12 +8,12 @@ is one stream, ordered by its numbers, whatever its clock does.
 
 from __future__ import annotations
 
-from typing import Final
+from collections import defaultdict
+from collections.abc import Iterable
+from operator import attrgetter
+from typing import Final, NamedTuple, TypeAlias
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as fn
-
-from rejoin.pipeline.tables.common import is_one_of, of
+from rejoin.pipeline.tables.whole_groups import EventOfGroup
 
 GONE: Final = {
     "consumer_crashed": "crashed",
@@ -24,82 +24,69 @@ GONE: Final = {
 """What ends an incarnation, and how."""
 
 RELEASES: Final = {"partitions_revoked": "revoked", "partitions_lost": "lost"}
-INCARNATION_EVENTS: Final = ("partitions_assigned", *RELEASES, *GONE, "consumer_started", "join_sent")
+_CHANGES: Final = {"partitions_assigned": "assigned", **RELEASES, **GONE, "consumer_started": "started"}
+INCARNATION_EVENTS: Final = (*_CHANGES, "join_sent")
 """The events that an incarnation consists of."""
 
-OWNER: Final = ("run_id", "group_id", "place", "client_id")
-"""The key of an owner."""
+_ABOUT_PARTITIONS: Final = ("client_id", "member_id", "group_instance_id", "generation", "confidence", "file", "line")
+READS: Final = {
+    **dict.fromkeys(GONE, _ABOUT_PARTITIONS),
+    "consumer_started": ("client_id",),
+    "join_sent": (*_ABOUT_PARTITIONS, "owned"),
+    **dict.fromkeys(("partitions_assigned", *RELEASES), (*_ABOUT_PARTITIONS, "partitions")),
+}
+"""Their columns that are looked at."""
 
-ORDER: Final = ("k1", "k2", "seq")
-"""The order of an owner's events."""
+Owner: TypeAlias = tuple[str, str | None]
+"""A process, ``""`` for all that are simulated, and a client id."""
 
 
-def ownership_events(events: DataFrame) -> DataFrame:
-    """The events that open, change or end what a consumer owns, with :data:`OWNER`, :data:`ORDER` and ``how``.
+class Change(NamedTuple):
+    """An event that opens, changes or ends what a consumer owns.
 
     ``how``: assigned | revoked | lost | stopped | crashed | started | gone. ``gone`` is a consumer that joins
     without partitions and member id: by its own events it may still own some, but it died silently before.
     """
-    k1, k2 = order_of_incarnations()
-    changes = (
-        of(events, *INCARNATION_EVENTS)
-        .where(is_of_an_incarnation())
-        .select(
-            "run_id",
-            fn.coalesce("group_id", fn.lit("")).alias("group_id"),
-            process_of_an_incarnation().alias("place"),
-            "client_id",
-            "node",
-            "source",
-            k1.alias("k1"),
-            k2.alias("k2"),
-            "seq",
-            "at_ms",
-            change_of_an_incarnation().alias("how"),
-            "member_id",
-            "group_instance_id",
-            "generation",
-            fn.coalesce("partitions", fn.array().cast("array<struct<topic:string,partition:int>>")).alias("partitions"),
-            "confidence",
-            "file",
-            "line",
-        )
-        .hint("repartition", "run_id", "group_id")
-    )
-    # A consumer that has revoked everything also joins without partitions.
-    before = fn.lag("how").over(Window.partitionBy(*OWNER).orderBy(*ORDER))
-    return changes.select("*", before.alias("before")).where("how != 'gone' OR before = 'assigned'").drop("before")
+
+    order: tuple[int, int, int]
+    how: str
+    event: EventOfGroup
+
+    @property
+    def ends_all(self) -> bool:
+        """Whether the consumer owns nothing any more."""
+        return self.how in ("stopped", "crashed", "gone")
 
 
-def is_of_an_incarnation() -> Column:
-    """Whether an event of :data:`INCARNATION_EVENTS` belongs to an incarnation: not every rejoin does."""
-    empty_handed = (fn.col("member_id") == "") & (fn.size("owned") == 0) & (fn.col("source") != "simulation")
-    return is_one_of(*INCARNATION_EVENTS) & (~is_one_of("join_sent") | fn.coalesce(empty_handed, fn.lit(False)))
+def incarnations(events: Iterable[EventOfGroup]) -> dict[Owner, list[Change]]:
+    """What became of each owner in a group, in order."""
+    owners: dict[Owner, list[Change]] = defaultdict(list)
+    for event in events:
+        how = _how(event)
+        if how is not None:
+            simulated = event.source == "simulation"
+            owners["" if simulated else event.node, event.client_id].append(Change(_order(event), how, event))
+    return {owner: _without_rejoins(sorted(changes, key=attrgetter("order"))) for owner, changes in owners.items()}
 
 
-def process_of_an_incarnation() -> Column:
-    """The process whose stream it is in; a simulation has one for all."""
-    return fn.when(_simulated(), fn.lit("")).otherwise(fn.col("node"))
+def _how(event: EventOfGroup) -> str | None:
+    if event.event != "join_sent":
+        return _CHANGES.get(event.event)
+    empty_handed = event.member_id == "" and event.owned == [] and event.source != "simulation"
+    return "gone" if empty_handed else None
 
 
-def order_of_incarnations() -> tuple[Column, Column]:
-    """``k1`` and ``k2`` of :data:`ORDER`."""
-    order = (
-        fn.when(is_one_of("consumer_started"), 0)
-        .when(is_one_of(*[each for each in GONE if each != "consumer_closed"]), 2)
-        .otherwise(1)
-    )
-    return fn.when(_simulated(), fn.col("at_ms")).otherwise(0), fn.when(_simulated(), order).otherwise(0)
+def _order(event: EventOfGroup) -> tuple[int, int, int]:
+    if event.source != "simulation":
+        return 0, 0, event.seq
+    if event.event == "consumer_started":
+        return event.at_ms, 0, event.seq
+    return event.at_ms, 2 if event.event in GONE and event.event != "consumer_closed" else 1, event.seq
 
 
-def change_of_an_incarnation() -> Column:
-    """``how`` of :func:`ownership_events`."""
-    event = fn.col("event")
-    how = fn.when(event == "partitions_assigned", "assigned").when(event == "consumer_started", "started")
-    for name, word in {**RELEASES, **GONE}.items():
-        how = how.when(event == name, word)
-    return how.otherwise("gone")
-
-
-def _simulated() -> Column:
-    return fn.col("source") == "simulation"
+def _without_rejoins(changes: list[Change]) -> list[Change]:
+    """A consumer that has revoked everything also joins without partitions."""
+    befores = [None, *(change.how for change in changes)]
+    return [
+        change for change, before in zip(changes, befores, strict=False) if change.how != "gone" or before == "assigned"
+    ]

@@ -14,166 +14,184 @@ coordinator reports it. What such a consumer reports itself has no length, as it
 
 from __future__ import annotations
 
-from typing import Final
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as fn
+import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from rejoin.pipeline.schemas import INFERRED, PAUSES
-from rejoin.pipeline.tables.common import COOPERATIVE, conform, day_of, ends_of_runs, of
-from rejoin.pipeline.tables.incarnations import ORDER, OWNER, RELEASES, ownership_events
+from rejoin.pipeline.tables import incarnations as consumers
+from rejoin.pipeline.tables import whole_groups
+from rejoin.pipeline.tables.common import COOPERATIVE, date_of
+from rejoin.pipeline.tables.incarnations import RELEASES, Change, incarnations
+from rejoin.pipeline.tables.whole_groups import EventOfGroup, RebalanceOfGroup, RowValues
 
 REVOKED: Final = "need to revoke partitions and re-join"
 """How the reason begins that a consumer gives for the second half of a cooperative rebalance."""
-_INCARNATION: Final = (*OWNER, "incarnation")
+
+_COLUMNS: Final = PAUSES.fieldNames()
+_READS: Final = consumers.READS | {
+    "revocation_completed": (
+        *("member_id", "group_instance_id", "member_epoch", "revocation_ms", "partitions", "confidence"),
+    )
+}
 
 
 def pauses(events: DataFrame, rebalances: DataFrame) -> DataFrame:
     """:data:`rejoin.pipeline.schemas.PAUSES` from the events and :data:`rejoin.pipeline.schemas.REBALANCES`."""
-    found = _by_consumers(events).unionByName(_by_coordinator(events, rebalances)).unionByName(_by_revocations(events))
-    return conform(found.withColumn("day", day_of(fn.col("began_at_ms"))), PAUSES)
+    return whole_groups.on_spark(pauses_of_group, PAUSES, events, _READS, rebalances)
 
 
-def _waits(events: DataFrame) -> DataFrame:
-    """One row for each wait of a consumer: all its events from behind one assignment up to and with the next."""
-    in_order = Window.partitionBy(*OWNER).orderBy(*ORDER)
-    so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    releases = fn.col("how").isin(*RELEASES.values())
-    begins = fn.col("how").isin("started", "gone")
-    numbered = ownership_events(events).select("*", fn.sum(begins.cast("int")).over(so_far).alias("incarnation"))
-
-    # Within an incarnation: what it owns after each event, and which wait it belongs to.
-    incarnation = Window.partitionBy(*_INCARNATION).orderBy(*ORDER)
-    all_so_far = incarnation.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    size = fn.size("partitions")
-    change = fn.when(fn.col("how") == "assigned", size).when(releases, -size).otherwise(0)
-    waits = fn.sum((fn.col("how") == "assigned").cast("int")).over(
-        incarnation.rowsBetween(Window.unboundedPreceding, -1)
-    )
-    counted = numbered.select(
-        "*",
-        fn.sum(change).over(all_so_far).alias("owned"),
-        fn.coalesce(waits, fn.lit(0)).alias("wait"),
-    ).select("*", (fn.max("owned").over(all_so_far) > 0).alias("had_any"))
-    end = fn.col("how").isin("assigned", "stopped", "crashed", "gone")
-    return (
-        counted.where("how != 'started'")
-        .groupBy(*_INCARNATION, "wait")
-        .agg(
-            fn.min(
-                fn.when(releases & fn.col("had_any"), fn.struct(*ORDER, "at_ms", "how", "member_id", "generation"))
-            ).alias("began"),
-            fn.min(fn.when(releases & fn.col("had_any") & (fn.col("owned") <= 0), fn.col("at_ms"))).alias("stopped_at"),
-            fn.min(
-                fn.when(end, fn.struct(*ORDER, "at_ms", "how", "member_id", "generation", size.alias("received")))
-            ).alias("ended"),
-            fn.sum(fn.when(releases, size)).alias("given_up"),
-            fn.min(fn.when(releases, fn.col("owned"))).alias("kept"),
-            fn.max("group_instance_id").alias("group_instance_id"),
-            fn.first("node").alias("node"),
-            fn.min("confidence").alias("confidence"),
-        )
-    )
+def pauses_in_process(events: pa.Table, rebalances: pa.Table) -> pa.Table:
+    """The same of rows of this process."""
+    return whole_groups.in_process(pauses_of_group, PAUSES, events, _READS, rebalances)
 
 
-def _by_consumers(events: DataFrame) -> DataFrame:
-    real = _waits(events).where("began IS NOT NULL").join(fn.broadcast(ends_of_runs(events)), "run_id")
-    over = fn.greatest(fn.coalesce("ended.at_ms", "ends_at_ms"), "began.at_ms")
-    stopped = fn.col("stopped_at").isNotNull()
-    return real.select(
-        "run_id",
-        "group_id",
-        fn.coalesce(fn.nullif("began.member_id", fn.lit("")), "ended.member_id").alias("member_id"),
-        "group_instance_id",
-        "client_id",
-        "node",
-        fn.when(stopped, "stop-the-world").otherwise("incremental").alias("kind"),
-        fn.col("began.how").alias("how"),
-        fn.col("began.at_ms").alias("began_at_ms"),
-        over.alias("ended_at_ms"),
-        (over - fn.col("began.at_ms")).alias("pause_ms"),
-        fn.when(stopped, fn.greatest(over - fn.col("stopped_at"), fn.lit(0))).otherwise(0).alias("stopped_ms"),
-        fn.when(fn.col("ended").isNull(), "open")
-        .when(fn.col("ended.how") == "assigned", "assigned")
-        .otherwise("gone")
-        .alias("end"),
-        fn.col("began.generation").alias("generation_from"),
-        fn.col("ended.generation").alias("generation_to"),
-        "given_up",
-        fn.greatest("kept", fn.lit(0)).alias("kept"),
-        fn.when(fn.col("ended.how") == "assigned", fn.col("ended.received")).alias("received"),
-        "confidence",
-    )
+def pauses_of_group(events: list[EventOfGroup], rebalances: list[RebalanceOfGroup]) -> Iterator[RowValues]:
+    """Rows of the table from all events and rebalances of one group."""
+    for (_, client_id), changes in incarnations(events).items():
+        for wait in _waits(changes):
+            yield _row(wait.changes[0].event, client_id=client_id, **wait.row())
+    if rebalances and not any(event.event == "partitions_assigned" for event in events):
+        yield from _by_coordinator(rebalances)
+    for event in events:
+        if event.event == "revocation_completed" and event.revocation_ms is not None:
+            yield _by_revocation(event)
 
 
-def _by_coordinator(events: DataFrame, rebalances: DataFrame) -> DataFrame:
-    reported = of(events, "partitions_assigned").select("run_id", "group_id").distinct()
+@dataclass(slots=True)
+class _Wait:
+    """All events of a consumer from behind one assignment up to and with the next."""
+
+    changes: list[Change] = field(default_factory=list)
+    began: Change | None = None
+    """Where it lost partitions, having owned some."""
+    stopped_at_ms: int | None = None
+    ended: Change | None = None
+    given_up: int = 0
+    kept: int | None = None
+
+    def add(self, change: Change, owned: int, *, had_any: bool) -> None:
+        """Take in the next event; ``owned`` is what the consumer has after it."""
+        self.changes.append(change)
+        event = change.event
+        if change.how in RELEASES.values():
+            self.given_up += len(event.partitions or ())
+            self.kept = owned if self.kept is None else min(self.kept, owned)
+            if had_any:
+                self.began = self.began or change
+                if owned <= 0:
+                    self.stopped_at_ms = event.at_ms if self.stopped_at_ms is None else self.stopped_at_ms
+        elif self.ended is None:
+            self.ended = change
+
+    def row(self) -> dict[str, Any]:
+        """The columns of its row, which it has if it ``began``."""
+        assert self.began is not None
+        first, ended, stopped = self.began.event, self.ended, self.stopped_at_ms is not None
+        last = first if ended is None else ended.event
+        over = max(last.ends_at_ms if ended is None else last.at_ms, first.at_ms)
+        assigned = ended is not None and ended.how == "assigned"
+        return {
+            "member_id": first.member_id or (None if ended is None else last.member_id),
+            "group_instance_id": max(c.event.group_instance_id or "" for c in self.changes) or None,
+            "kind": "stop-the-world" if stopped else "incremental",
+            "how": self.began.how,
+            "began_at_ms": first.at_ms,
+            "ended_at_ms": over,
+            "stopped_ms": max(over - self.stopped_at_ms, 0) if self.stopped_at_ms is not None else 0,
+            "end": "open" if ended is None else "assigned" if assigned else "gone",
+            "generation_from": first.generation,
+            "generation_to": None if ended is None else last.generation,
+            "given_up": self.given_up,
+            "kept": max(self.kept or 0, 0),
+            "received": len(last.partitions or ()) if assigned else None,
+            "confidence": min((c.event.confidence for c in self.changes if c.event.confidence), default=None),
+        }
+
+
+def _waits(changes: Iterable[Change]) -> Iterator[_Wait]:
+    """The waits of one consumer, over all of its incarnations, that began with a loss."""
+    wait, owned, most = _Wait(), 0, 0
+    for change in changes:
+        if change.how in ("started", "gone"):
+            if wait.began is not None:
+                yield wait
+            # A consumer that is gone without a word joins as a new one, which waits for its first assignment.
+            wait, owned, most = _Wait(), 0, 0
+            if change.how == "started":
+                continue
+        size = len(change.event.partitions or ())
+        owned += size if change.how == "assigned" else -size if change.how in RELEASES.values() else 0
+        most = max(most, owned)
+        wait.add(change, owned, had_any=most > 0)
+        if change.how == "assigned":
+            if wait.began is not None:
+                yield wait
+            wait = _Wait()
+    if wait.began is not None:
+        yield wait
+
+
+def _by_coordinator(rebalances: list[RebalanceOfGroup]) -> Iterator[RowValues]:
+    """Members pause from the beginning of an episode of an eager group to its end.
+
+    Those that were in both generations: one that left does not wait, a new one has nothing to lose.
+    """
     # A log alone has no assignor, but its members may say that they came back to give up partitions (KIP-429).
-    says_so = fn.coalesce(fn.col("client_reason").startswith(REVOKED), fn.lit(False))
-    revokes = fn.max(says_so).over(Window.partitionBy("run_id", "group_id"))
-    known = rebalances.select("*", revokes.alias("revokes"))
-    cooperative = fn.coalesce(fn.col("protocol").isin(*COOPERATIVE), fn.col("revokes"))
-    classic = fn.coalesce(fn.col("group_type") == "classic", fn.lit(True))
-    eager = known.where(fn.col("ended_at_ms").isNotNull() & ~cooperative & classic).join(
-        fn.broadcast(reported), ["run_id", "group_id"], "left_anti"
-    )
-    # Members that were in both generations: one that left does not wait, a new one has nothing to lose.
-    remaining = fn.array_intersect("members_before", "members_after")
-    episodes = (
-        eager.select("*", fn.explode(remaining).alias("member_id"))
-        .groupBy("run_id", "group_id", "node", "source", "episode", "member_id")
-        .agg(
-            fn.min("prepared_at_ms").alias("began_at_ms"),
-            fn.max("ended_at_ms").alias("ended_at_ms"),
-            fn.min("generation_from").alias("generation_from"),
-            fn.max("generation_to").alias("generation_to"),
-            fn.max(fn.struct("prepared_at_ms", "outcome"))["outcome"].alias("outcome"),
+    revokes = any((each.client_reason or "").startswith(REVOKED) for each in rebalances)
+    episodes: dict[tuple[str, str, int, str], list[RebalanceOfGroup]] = defaultdict(list)
+    for each in rebalances:
+        cooperative = revokes if each.protocol is None else each.protocol in COOPERATIVE
+        if each.ended_at_ms is None or cooperative or each.group_type not in ("classic", None):
+            continue
+        after = set(each.members_after or ())
+        for member_id in dict.fromkeys(each.members_before or ()):
+            if member_id in after:
+                episodes[each.node, each.source, each.episode, member_id].append(each)
+    for (node, _, _, member_id), found in episodes.items():
+        began = min(each.prepared_at_ms for each in found)
+        ended = max(each.ended_at_ms for each in found if each.ended_at_ms is not None)
+        last = max(found, key=lambda each: (each.prepared_at_ms, each.outcome))
+        yield _row(
+            found[0],
+            member_id=member_id,
+            node=node,
+            kind="stop-the-world",
+            how="revoked",
+            began_at_ms=began,
+            ended_at_ms=ended,
+            stopped_ms=ended - began,
+            end="assigned" if last.outcome == "completed" else "gone",
+            generation_from=min((e.generation_from for e in found if e.generation_from is not None), default=None),
+            generation_to=max((e.generation_to for e in found if e.generation_to is not None), default=None),
+            confidence=INFERRED,
         )
-    )
-    length = fn.col("ended_at_ms") - fn.col("began_at_ms")
-    return episodes.select(
-        "run_id",
-        "group_id",
-        "member_id",
-        fn.lit(None).cast("string").alias("group_instance_id"),
-        fn.lit(None).cast("string").alias("client_id"),
-        "node",
-        fn.lit("stop-the-world").alias("kind"),
-        fn.lit("revoked").alias("how"),
-        "began_at_ms",
-        "ended_at_ms",
-        length.alias("pause_ms"),
-        length.alias("stopped_ms"),
-        fn.when(fn.col("outcome") == "completed", "assigned").otherwise("gone").alias("end"),
-        "generation_from",
-        "generation_to",
-        fn.lit(None).cast("int").alias("given_up"),
-        fn.lit(None).cast("int").alias("kept"),
-        fn.lit(None).cast("int").alias("received"),
-        fn.lit(INFERRED).alias("confidence"),
+
+
+def _by_revocation(event: EventOfGroup) -> RowValues:
+    assert event.revocation_ms is not None
+    return _row(
+        event,
+        member_id=event.member_id,
+        group_instance_id=event.group_instance_id,
+        kind="incremental",
+        how="revoked",
+        began_at_ms=event.at_ms - event.revocation_ms,
+        ended_at_ms=event.at_ms,
+        stopped_ms=event.revocation_ms,
+        end="assigned",
+        generation_to=event.member_epoch,
+        given_up=None if event.partitions is None else len(event.partitions),
+        confidence=event.confidence,
     )
 
 
-def _by_revocations(events: DataFrame) -> DataFrame:
-    rows = of(events, "revocation_completed").where("revocation_ms IS NOT NULL")
-    return rows.select(
-        "run_id",
-        "group_id",
-        "member_id",
-        "group_instance_id",
-        fn.lit(None).cast("string").alias("client_id"),
-        "node",
-        fn.lit("incremental").alias("kind"),
-        fn.lit("revoked").alias("how"),
-        (fn.col("at_ms") - fn.col("revocation_ms")).alias("began_at_ms"),
-        fn.col("at_ms").alias("ended_at_ms"),
-        fn.col("revocation_ms").alias("pause_ms"),
-        fn.col("revocation_ms").alias("stopped_ms"),
-        fn.lit("assigned").alias("end"),
-        fn.lit(None).cast("int").alias("generation_from"),
-        fn.col("member_epoch").alias("generation_to"),
-        fn.size("partitions").alias("given_up"),
-        fn.lit(None).cast("int").alias("kept"),
-        fn.lit(None).cast("int").alias("received"),
-        "confidence",
-    )
+def _row(about: EventOfGroup | RebalanceOfGroup, **values: Any) -> RowValues:
+    began, ended = values["began_at_ms"], values["ended_at_ms"]
+    known = {"run_id": about.run_id, "group_id": about.group_id, "node": about.node} | values
+    known |= {"day": date_of(began), "pause_ms": ended - began}
+    return tuple(map(known.get, _COLUMNS))
