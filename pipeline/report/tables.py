@@ -16,14 +16,21 @@ from rejoin.pipeline.audit_candidates import audits_to_run
 from rejoin.pipeline.audits import violations
 from rejoin.pipeline.findings import findings
 from rejoin.pipeline.findings.in_process import findings_in_process
-from rejoin.pipeline.report.parquet_tables import OnStep, local, on_disk, rows_in_process
+from rejoin.pipeline.report.parquet_tables import OnStep, on_disk, rows_in_process
 from rejoin.pipeline.tables.balance import balance, balance_in_process
 from rejoin.pipeline.tables.commits import commits, commits_in_process
 from rejoin.pipeline.tables.member_sessions import member_sessions, member_sessions_in_process
 from rejoin.pipeline.tables.ownership import ownership, ownership_in_process
 from rejoin.pipeline.tables.pauses import pauses, pauses_in_process
 from rejoin.pipeline.tables.rebalances import rebalances, rebalances_in_process
-from rejoin.pipeline.tables.records import progress, ranges_by_partition, records
+from rejoin.pipeline.tables.records import (
+    progress,
+    progress_in_process,
+    ranges_by_partition,
+    ranges_in_process,
+    records,
+    records_in_process,
+)
 from rejoin.pipeline.tables.requests import requests
 from rejoin.pipeline.tables.streams import streams, streams_in_process
 from rejoin.pipeline.transactions.tables import TransactionTables
@@ -44,7 +51,7 @@ def all_tables(rows: pa.Table | None = None) -> Iterable[tuple[str, MakeTable]]:
     """
     here = rows is not None
     of_transactions = TransactionTables(here=here)
-    ranges = _Ranges(here=here)
+    ranges = _Ranges(rows)
     return (
         ("streams", lambda events, _: streams(events) if rows is None else streams_in_process(rows)),
         ("rebalances", lambda events, _: rebalances(events) if rows is None else rebalances_in_process(rows)),
@@ -56,8 +63,8 @@ def all_tables(rows: pa.Table | None = None) -> Iterable[tuple[str, MakeTable]]:
         ("ownership", lambda events, _: ownership(events) if rows is None else ownership_in_process(rows)),
         ("balance", lambda events, _: balance(events) if rows is None else balance_in_process(rows)),
         ("commits", lambda events, _: commits(events) if rows is None else commits_in_process(rows)),
-        ("records", lambda events, _: records(ranges.of(events))),
-        ("progress", lambda events, _: progress(ranges.of(events))),
+        ("records", lambda events, _: ranges.make(events, records, records_in_process)),
+        ("progress", lambda events, _: ranges.make(events, progress, progress_in_process)),
         ("requests", lambda events, _: requests(events)),
         ("transactions", lambda events, _: of_transactions.make("transactions", events)),
         ("producers", lambda events, tables: of_transactions.make("producers", events, tables)),
@@ -117,20 +124,23 @@ def keep_table(name: str, table: DataFrame | pa.Table, folder: Path, spark: Spar
 
 
 class _Ranges:
-    """:func:`ranges_by_partition`, computed once for the two tables that are made of it at the same time."""
+    """Ranges by partition, computed once for the two tables that are made of them at the same time."""
 
-    def __init__(self, *, here: bool) -> None:
-        self._here = here
+    def __init__(self, rows: pa.Table | None) -> None:
+        self._rows = rows
         self._lock = Lock()
-        self._ranges: DataFrame | None = None
+        self._ranges: DataFrame | pa.Table | None = None
 
-    def of(self, events: DataFrame) -> DataFrame:
+    def make(
+        self, events: DataFrame, on_spark: Callable[[DataFrame], DataFrame], in_process: Callable[[pa.Table], pa.Table]
+    ) -> DataFrame | pa.Table:
+        """One of the tables."""
         with self._lock:
             if self._ranges is None:
-                ranges = ranges_by_partition(events)
-                rows = local(events.sparkSession, ranges.toArrow(), ranges.schema) if self._here else ranges.persist()
-                self._ranges = rows
-            return self._ranges
+                rows = self._rows
+                self._ranges = ranges_by_partition(events).persist() if rows is None else ranges_in_process(rows)
+            ranges = self._ranges
+        return on_spark(ranges) if isinstance(ranges, DataFrame) else in_process(ranges)
 
 
 class KeptTable(NamedTuple):

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
@@ -21,9 +20,20 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline.schemas import COMMITS, INFERRED
-from rejoin.pipeline.tables.common import MS_A_DAY, conform, of
-from rejoin.pipeline.tables.whole_groups import (
+from rejoin.pipeline.tables.common import (
     GROUP,
+    MS_A_DAY,
+    Bools,
+    Ints,
+    by_partition,
+    conform,
+    exploded,
+    highest_before,
+    ints,
+    of,
+    some_groups,
+)
+from rejoin.pipeline.tables.whole_groups import (
     LOGS,
     Report,
     by_run,
@@ -41,13 +51,8 @@ _AS_IS: Final = (
     "confidence",
 )
 _READS: Final = (*_AS_IS, "event", "error", "problem", "offsets", "producer_id")
-_PARTITION: Final = (*GROUP, "topic", "partition")
-_ORDER: Final = (*_PARTITION, "at_ms", "source", "node", "seq")
 _ROWS_AT_ONCE: Final = 100_000
 _SCHEMA: Final = to_arrow_schema(COMMITS)
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 def commits(events: DataFrame) -> DataFrame:
@@ -69,40 +74,18 @@ def commits_in_process(events: pa.Table) -> pa.Table:
 
 
 def _made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of the table from the rows of whole groups, of many at a time."""
-    waiting: list[pa.RecordBatch] = []
-    count = 0
-    for batch in batches:
-        ends = _end_of_groups(batch)
-        if ends and count + ends >= _ROWS_AT_ONCE:
-            yield from _commits_of(pa.Table.from_batches([*waiting, batch.slice(0, ends)]))
-            waiting, count, batch = [], 0, batch.slice(ends)  # noqa: PLW2901
-        waiting.append(batch)
-        count += batch.num_rows
-    if waiting:
-        yield from _commits_of(pa.Table.from_batches(waiting))
-
-
-def _end_of_groups(batch: pa.RecordBatch) -> int:
-    """Where the last group of a batch begins: rows before it are of groups that no other batch goes on with."""
-    last = batch.num_rows - 1
-    same = pc.and_(*(pc.equal(batch[name], batch[name][last]) for name in GROUP))
-    return int(pc.index(same, pa.scalar(True)).as_py()) if batch.num_rows else 0
+    for rows in some_groups(batches):
+        yield from _commits_of(rows)
 
 
 def _commits_of(rows: pa.Table) -> Iterator[pa.RecordBatch]:
     """Rows of the table from all commits of some groups."""
     logs = _rates(rows)
-    rows = _reported_best(rows.filter(pc.is_valid(rows["event"]))).combine_chunks()
-    offsets = rows["offsets"].combine_chunks()
-    at = pc.list_flatten(offsets)
-    each = rows.drop_columns(["offsets", "reports"]).take(pc.list_parent_indices(offsets))
-    for name, values in zip(("topic", "partition", "offset"), at.flatten(), strict=True):
-        each = each.append_column(name, values)
-    each = each.take(pc.sort_indices(each, [(name, "ascending") for name in _ORDER])).combine_chunks()
-    stored, fresh = _ints(pc.is_in(each["event"], pa.array(_STORED))) > 0, _first_of_each(each)
-    before = _last_stored(stored, fresh)
-    known, at_ms, offset = before >= 0, _ints(each["at_ms"]), _ints(each["offset"])
+    rows = _reported_best(rows.filter(pc.is_valid(rows["event"])))
+    each, fresh = by_partition(exploded(rows.drop_columns(["reports"]), "offsets"), ("at_ms", "source", "node", "seq"))
+    stored = ints(pc.is_in(each["event"], pa.array(_STORED))) > 0
+    before = highest_before(np.where(stored, np.arange(len(stored)), -1), fresh)
+    known, at_ms, offset = before >= 0, ints(each["at_ms"]), ints(each["offset"])
     previous, previous_ms = offset[before], at_ms[before]
     is_synthetic, end = _end_offsets(each, fresh, at_ms, logs)
     consumers = pc.is_in(each["event"], pa.array(_BY_CONSUMERS))
@@ -122,38 +105,12 @@ def _commits_of(rows: pa.Table) -> Iterator[pa.RecordBatch]:
     yield from table.to_batches(max_chunksize=_ROWS_AT_ONCE)
 
 
-def _ints(column: pa.ChunkedArray | pa.Array) -> Ints:
-    found: Ints = column.cast(pa.int64()).to_numpy()
-    return found
-
-
 def _reported_best(rows: pa.Table) -> pa.Table:
     """Commits as the coordinator saw them; those of consumers where no coordinator of the group wrote a journal."""
-    keys = pa.compute.binary_join_element_wise(rows["run_id"], rows["group_id"], "\0")
+    keys = pc.binary_join_element_wise(rows["run_id"], rows["group_id"], "\0")
     by_coordinator = pc.is_in(rows["event"], pa.array(_BY_COORDINATOR))
     known = pc.is_in(keys, value_set=keys.filter(by_coordinator).unique())
     return rows.filter(pc.or_(by_coordinator, pc.invert(known)))
-
-
-def _first_of_each(each: pa.Table) -> Bools:
-    """Which rows are the first of their partition."""
-    fresh = np.ones(each.num_rows, dtype=np.bool_)
-    changes = np.zeros(max(0, each.num_rows - 1), dtype=np.bool_)
-    for name in _PARTITION:
-        codes = each[name].combine_chunks().dictionary_encode().indices.to_numpy()
-        changes |= codes[1:] != codes[:-1]
-    fresh[1:] = changes
-    return fresh
-
-
-def _last_stored(stored: Bools, fresh: Bools) -> Ints:
-    """The number of the last stored commit of the same partition before each row; below 0 where there is none."""
-    numbers = np.arange(len(stored), dtype=np.int64)
-    newest = np.maximum.accumulate(np.where(stored, numbers, -1))
-    before = np.concatenate(([-1], newest[:-1])) if len(stored) else newest
-    begins = np.maximum.accumulate(np.where(fresh, numbers, 0))
-    found: Ints = np.where(before >= begins, before, -1)
-    return found
 
 
 def _rates(rows: pa.Table) -> dict[tuple[str, str, int], tuple[int, float]]:

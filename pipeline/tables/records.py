@@ -5,168 +5,264 @@ are half open. By their beginning: a range that begins before the furthest end o
 that end; one that begins behind it leaves lost records in between. Committed past the last processed record is lost,
 too. The log counts from the first position of any consumer of the group. Records that a
 consumer has in hand at the end of a simulation are neither.
+
+There are many ranges in a journal, so they are not followed one by one: those of some groups are columns at a time.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
-from pyspark.sql import Column, DataFrame, Window
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from rejoin.pipeline.schemas import EXACT, INFERRED, PROGRESS, RECORDS
-from rejoin.pipeline.tables.common import conform, day_of, ends_of_runs, is_one_of, of
+from rejoin.pipeline.tables.common import (
+    GROUP,
+    PARTITION,
+    by_partition,
+    conform,
+    date_of,
+    ends_of_runs,
+    exploded,
+    highest_before,
+    ints,
+    is_one_of,
+    of,
+    some_groups,
+)
+from rejoin.pipeline.tables.whole_groups import RowValues, batch_of, by_run, values_of
 
-_PARTITION: Final = ("run_id", "group_id", "topic", "partition")
-_POSITIONS: Final = ("first_offset", "began_at_ms", "committed", "committer", "committed_at_ms")
 _WHO: Final = ("at_ms", "member_id", "client_id", "generation")
+_RANGES: Final = ("records_processed", "records_in_hand")
+_POSITIONS: Final = ("positions_found", "commit_succeeded")
+_READS: Final = (*GROUP, *_WHO, "seq", "event", "ranges", "offsets")
+
+_RANGE: Final = pa.struct(
+    [
+        *(("kind", pa.string()), ("start", pa.int64()), ("end", pa.int64()), ("at_ms", pa.int64())),
+        *(("member_id", pa.string()), ("client_id", pa.string()), ("generation", pa.int32())),
+    ]
+)
+_SWEPT: Final = pa.schema(
+    [
+        *(("run_id", pa.string()), ("group_id", pa.string()), ("topic", pa.string()), ("partition", pa.int32())),
+        *((name, pa.int64()) for name in ("first_offset", "reached", "done_to", "committed")),
+        *((name, pa.int64()) for name in ("handled", "twice", "skipped", "first_at_ms")),
+        *(("ranges", pa.list_(_RANGE)), ("is_complete", pa.bool_())),
+    ]
+)
+"""Of :func:`ranges_by_partition`."""
 
 
 def records(ranges: DataFrame) -> DataFrame:
     """:data:`rejoin.pipeline.schemas.RECORDS` from :func:`ranges_by_partition`."""
-    tail = fn.when(fn.col("is_complete"), "lost").otherwise("in-hand")
-    past = fn.when(
-        fn.col("committed") > fn.col("reached"),
-        _range(tail, fn.col("reached"), fn.col("committed"), fn.col("committer")),
-    )
-    found = ranges.select(*_PARTITION, fn.inline(fn.array_compact(fn.concat("again", "missed", fn.array(past)))))
-    return conform(
-        found.select(
-            *_PARTITION,
-            "kind",
-            "start",
-            "end",
-            (fn.col("end") - fn.col("start")).alias("records"),
-            "who.*",
-            day_of(fn.col("who.at_ms")).alias("day"),
-            fn.when(fn.col("kind") == "in-hand", INFERRED).otherwise(EXACT).alias("confidence"),
-        ),
-        RECORDS,
-    )
+    return conform(ranges.mapInArrow(_records, RECORDS), RECORDS)
+
+
+def records_in_process(ranges: pa.Table) -> pa.Table:
+    """The same of :func:`ranges_in_process`."""
+    return pa.Table.from_batches(_records(ranges.to_batches()), to_arrow_schema(RECORDS))
 
 
 def progress(ranges: DataFrame) -> DataFrame:
     """:data:`rejoin.pipeline.schemas.PROGRESS` from :func:`ranges_by_partition`."""
-    past = fn.greatest(fn.coalesce("committed", "reached") - fn.col("reached"), fn.lit(0))
-    return conform(
-        ranges.select(
-            *_PARTITION,
-            day_of(fn.col("first_at_ms")).alias("day"),
-            "first_offset",
-            fn.coalesce("done_to", "first_offset").alias("reached"),
-            "committed",
-            (fn.col("handled") - fn.col("twice")).alias("processed"),
-            "twice",
-            (fn.col("skipped") + fn.when(fn.col("is_complete"), past).otherwise(0)).alias("lost"),
-            fn.when(fn.col("is_complete"), 0).otherwise(past).alias("in_hand"),
-            fn.lit(EXACT).alias("confidence"),
-        ),
-        PROGRESS,
-    )
+    return conform(ranges.mapInArrow(_progress, PROGRESS), PROGRESS)
+
+
+def progress_in_process(ranges: pa.Table) -> pa.Table:
+    """The same of :func:`ranges_in_process`."""
+    return pa.Table.from_batches(_progress(ranges.to_batches()), to_arrow_schema(PROGRESS))
 
 
 def ranges_by_partition(events: DataFrame) -> DataFrame:
     """One row for each partition that was read, which both tables are made of.
 
-    Sums of its ranges; those processed ``again`` and those ``missed``; its first position and furthest commit.
+    Sums of its ranges; those processed again, passed over or in hand; its first position and furthest commit.
     """
-    start, reached, again = fn.col("start"), fn.col("reached"), fn.col("again.end")
-    done, length = fn.col("done"), fn.col("end") - fn.col("start")
-    twice = fn.greatest(fn.least("end", again) - start, fn.lit(0))
-    who = fn.struct(*_WHO)
-    # The later of the two processed it again.
-    later = fn.greatest(who, fn.struct(*[fn.col(f"again.{name}") for name in _WHO]))
-    duplicate = fn.when(done & (start < again), _range(fn.lit("duplicate"), start, fn.least("end", again), later))
-    missed = fn.when(start > reached, _range(fn.lit("lost"), reached, start, who))
+    rows = of(events, *_RANGES, *_POSITIONS).select(
+        "run_id",
+        fn.coalesce("group_id", fn.lit("")).alias("group_id"),
+        *_READS[2:-2],
+        "ranges",
+        fn.when(is_one_of(*_POSITIONS), fn.col("offsets")).alias("offsets"),
+    )
+    rows = rows.join(fn.broadcast(ends_of_runs(events)), "run_id").drop("ends_at_ms")
+    in_order = rows.repartition(*GROUP).sortWithinPartitions(*GROUP)
+    return in_order.mapInArrow(_swept, from_arrow_schema(_SWEPT))
+
+
+def ranges_in_process(events: pa.Table) -> pa.Table:
+    """The same of events that are rows of this process."""
+    rows = events.filter(pc.is_in(events["event"], pa.array((*_RANGES, *_POSITIONS)))).select(_READS)
+    rows = rows.set_column(1, "group_id", pc.fill_null(rows["group_id"], ""))
+    ended = events.filter(pc.equal(events["event"], "run_ended"))["run_id"].unique().to_pylist()
+    complete = dict.fromkeys(rows["run_id"].unique().to_pylist(), False) | dict.fromkeys(ended, True)
+    rows = rows.append_column("is_complete", by_run(rows, complete, pa.bool_()))
+    return pa.Table.from_batches(_of_some_groups(rows), _SWEPT)
+
+
+def _records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        rows = []
+        for run_id, *place, ranges in values_of(batch.select([*PARTITION, "ranges"])):
+            for found in ranges:
+                kind, start, end, *who = found.values()
+                confidence = INFERRED if kind == "in-hand" else EXACT
+                rows.append((run_id, date_of(who[0]), *place, kind, start, end, end - start, *who, confidence))
+        yield batch_of(rows, RECORDS)
+
+
+def _progress(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield batch_of([_progress_of(row) for row in batch.drop_columns(["ranges"]).to_pylist()], PROGRESS)
+
+
+def _progress_of(row: dict[str, Any]) -> RowValues:
+    reached, committed = row["reached"], row["committed"]
+    past = max((reached if committed is None else committed) - reached, 0)
+    lost, in_hand = (past, 0) if row["is_complete"] else (0, past)
     return (
-        _swept(events)
-        .groupBy(*_PARTITION)
-        .agg(
-            fn.sum(fn.when(done, length)).alias("handled"),
-            fn.sum(fn.when(done & again.isNotNull(), twice)).alias("twice"),
-            fn.sum(fn.greatest(start - reached, fn.lit(0))).alias("skipped"),
-            fn.max("end").alias("furthest"),
-            fn.max(fn.when(done, fn.col("end"))).alias("done_to"),
-            fn.min("log_begins").alias("log_begins"),
-            fn.min("at_ms").alias("done_at_ms"),
-            fn.collect_list(duplicate).alias("again"),
-            fn.collect_list(missed).alias("missed"),
-            *[fn.max(name).alias(name) for name in _POSITIONS],
-        )
-        .join(fn.broadcast(ends_of_runs(events)), "run_id")
-        .select(
-            *_PARTITION,
-            fn.coalesce("log_begins", "first_offset", fn.lit(0)).alias("first_offset"),
-            fn.coalesce("furthest", "first_offset", fn.lit(0)).alias("reached"),
-            "done_to",
-            "committed",
-            "committer",
-            fn.coalesce("handled", fn.lit(0)).alias("handled"),
-            fn.coalesce("twice", fn.lit(0)).alias("twice"),
-            fn.coalesce("skipped", fn.lit(0)).alias("skipped"),
-            fn.least("done_at_ms", "began_at_ms", "committed_at_ms").alias("first_at_ms"),
-            "again",
-            "missed",
-            "is_complete",
-        )
+        row["run_id"],
+        date_of(row["first_at_ms"]),
+        *(row[name] for name in ("group_id", "topic", "partition", "first_offset")),
+        row["first_offset"] if row["done_to"] is None else row["done_to"],
+        committed,
+        row["handled"] - row["twice"],
+        row["twice"],
+        row["skipped"] + lost,
+        in_hand,
+        EXACT,
     )
 
 
-def _range(kind: Column, start: Column, end: Column, who: Column) -> Column:
-    return fn.struct(kind.alias("kind"), start.alias("start"), end.alias("end"), who.alias("who"))
+def _swept(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for rows in some_groups(batches):
+        yield from _of_some_groups(rows)
 
 
-def _swept(events: DataFrame) -> DataFrame:
-    """Ranges with the furthest end before each: ``reached`` by any consumer, ``again`` by one that processed it.
+def _of_some_groups(rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    """One row for each partition, from all that was read of some groups."""
+    complete: dict[str, bool] = dict(values_of(rows.select(["run_id", "is_complete"])))
+    found = _positions(rows)
+    for partition, ranges in _ranges(rows, found):
+        found.setdefault(partition, {}).update(ranges)
+    made = [_row(partition, known, is_complete=complete[partition[0]]) for partition, known in found.items()]
+    yield pa.RecordBatch.from_pylist(made, _SWEPT)
 
-    If a consumer found or committed a position in a partition, a row without a range comes first, with these.
-    """
-    together = _ranges(events).unionByName(_positions(events), allowMissingColumns=True)
-    in_order = Window.partitionBy(*_PARTITION).orderBy(fn.col("start").asc_nulls_first(), "at_ms", "seq")
-    before = in_order.rowsBetween(Window.unboundedPreceding, -1)
-    so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    known = together.select(
-        "*",
-        fn.first("first_offset", ignorenulls=True).over(so_far).alias("found"),
-        fn.max(fn.when(fn.col("done"), fn.struct("end", *_WHO))).over(before).alias("again"),
-        fn.max("end").over(before).alias("end_before"),
-        fn.min("start").over(so_far).alias("least"),
+
+def _row(partition: RowValues, known: dict[str, Any], *, is_complete: bool) -> dict[str, Any]:
+    """A partition's row, from what is known of its positions and of its ranges."""
+    first, committed = known.get("first_offset"), known.get("committed")
+    begins = [offset for offset in (known.get("log_begins"), first, 0) if offset is not None]
+    reached = known.get("furthest", first or 0)
+    instants = [known.get(name) for name in ("done_at_ms", "began_at_ms", "committed_at_ms")]
+    ranges = list(known.get("ranges", ()))
+    if committed is not None and committed > reached:
+        ranges.append(_range("lost" if is_complete else "in-hand", reached, committed, known["committer"]))
+    return {
+        **dict(zip(PARTITION, partition, strict=True)),
+        "first_offset": begins[0],
+        "reached": reached,
+        "done_to": known.get("done_to"),
+        "committed": committed,
+        **{name: known.get(name, 0) for name in ("handled", "twice", "skipped")},
+        "first_at_ms": min(at_ms for at_ms in instants if at_ms is not None),
+        "ranges": ranges,
+        "is_complete": is_complete,
+    }
+
+
+def _range(kind: str, start: int, end: int, who: RowValues) -> dict[str, Any]:
+    return {"kind": kind, "start": start, "end": end, **dict(zip(_WHO, who, strict=True))}
+
+
+def _positions(rows: pa.Table) -> dict[RowValues, dict[str, Any]]:
+    """By partition: the first position read, and the furthest commit."""
+    each = exploded(rows.filter(pc.is_in(rows["event"], pa.array(_POSITIONS))).drop_columns(["ranges"]), "offsets")
+    found: dict[RowValues, dict[str, Any]] = {}
+    for event, which, name, at_name in (
+        ("positions_found", "min", "first_offset", "began_at_ms"),
+        ("commit_succeeded", "max", "committed", "committed_at_ms"),
+    ):
+        ours = each.filter(pc.equal(each["event"], event))
+        sums = ours.group_by(list(PARTITION)).aggregate([("offset", which), ("at_ms", "min")])
+        for *partition, offset, at_ms in values_of(sums.select([*PARTITION, f"offset_{which}", "at_ms_min"])):
+            found.setdefault(tuple(partition), {}).update({name: offset, at_name: at_ms})
+    commits, fresh = by_partition(each.filter(pc.equal(each["event"], "commit_succeeded")), ("offset", *_WHO))
+    last = pa.array(np.append(fresh[1:], fresh[:1]))
+    for run_id, group_id, topic, partition, *who in values_of(commits.filter(last).select([*PARTITION, *_WHO])):
+        found[run_id, group_id, topic, partition]["committer"] = tuple(who)
+    return found
+
+
+def _ranges(rows: pa.Table, positions: dict[RowValues, dict[str, Any]]) -> Iterator[tuple[RowValues, dict[str, Any]]]:
+    """By partition: sums of its ranges, those processed again, and those that were passed over."""
+    each = exploded(rows.filter(pc.is_in(rows["event"], pa.array(_RANGES))).drop_columns(["offsets"]), "ranges")
+    each, fresh = by_partition(each, ("start", "at_ms", "seq"))
+    if not each.num_rows:
+        return
+    firsts = np.flatnonzero(fresh)
+    number = np.cumsum(fresh) - 1
+    partitions = list(values_of(each.take(firsts).select(list(PARTITION))))
+    start, end, at_ms = (ints(each[name]) for name in ("start", "end", "at_ms"))
+    done = ints(pc.equal(each["event"], "records_processed")) > 0
+    # The furthest end before each range; of the equal ones, that of the later consumer.
+    furthest = pc.sort_indices(each, [(name, "ascending", "at_start") for name in ("end", *_WHO)])
+    by_rank = furthest.to_numpy().astype(np.int64)
+    ranks = np.empty(len(by_rank), dtype=np.int64)
+    ranks[by_rank] = np.arange(len(by_rank))
+    of_any, of_done = (highest_before(each_rank, fresh) for each_rank in (ranks, np.where(done, ranks, -1)))
+    found = [positions.get(partition, {}).get("first_offset") for partition in partitions]
+    begins = np.array([begin if at is None else min(begin, at) for begin, at in zip(start[firsts], found, strict=True)])
+    begin = begins[number]
+    reached = np.where(of_any >= 0, np.maximum(end[by_rank[of_any]], begin), begin)
+    again = np.where(of_done >= 0, end[by_rank[of_done]], start)
+    twice = np.where(done, np.maximum(np.minimum(end, again) - start, 0), 0)
+    skipped = np.maximum(start - reached, 0)
+
+    def sums(values: Any) -> list[int]:
+        return np.add.reduceat(values, firsts).tolist()  # type: ignore[no-any-return]
+
+    processed_to = np.maximum.reduceat(np.where(done, end, np.iinfo(np.int64).min), firsts)
+    any_done = np.maximum.reduceat(done, firsts)
+    ranges = _found(each, number, done & (start < again), skipped > 0, by_rank[of_done], reached)
+    columns = zip(
+        *(sums(values) for values in (np.where(done, end - start, 0), twice, skipped)),
+        np.maximum.reduceat(end, firsts).tolist(),
+        begins.tolist(),
+        np.minimum.reduceat(at_ms, firsts).tolist(),
+        strict=True,
     )
-    begins = fn.when(fn.col("start").isNotNull(), fn.least("found", "least"))
-    return known.select(
-        "*",
-        begins.alias("log_begins"),
-        fn.greatest(fn.coalesce("end_before", begins), begins).alias("reached"),
-    )
+    names = ("handled", "twice", "skipped", "furthest", "log_begins", "done_at_ms")
+    for at, (partition, values) in enumerate(zip(partitions, columns, strict=True)):
+        done_to = int(processed_to[at]) if any_done[at] else None
+        known = dict(zip(names, values, strict=True)) | {"done_to": done_to, "ranges": ranges.get(at, [])}
+        yield partition, known
 
 
-def _ranges(events: DataFrame) -> DataFrame:
-    done = is_one_of("records_processed")
-    return (
-        of(events, "records_processed", "records_in_hand")
-        .select("run_id", _group(), *_WHO, "seq", done.alias("done"), fn.explode("ranges").alias("at"))
-        .select("run_id", "group_id", *_WHO, "seq", "done", "at.topic", "at.partition", "at.start", "at.end")
-    )
+def _found(each: pa.Table, number: Any, again: Any, missed: Any, before: Any, reached: Any) -> dict[int, list[Any]]:
+    """By the number of a partition: ranges processed ``again`` after the one ``before``, and those that were missed."""
+    found: dict[int, list[Any]] = {}
+    rows = each.select([*("start", "end"), *_WHO])
+    for is_duplicate, which in ((True, again), (False, missed)):
+        at = np.flatnonzero(which)
+        earlier = values_of(rows.take(before[at]))
+        for row, (start, end, *who), (_, until, *other) in zip(at, values_of(rows.take(at)), earlier, strict=True):
+            made = (
+                # The later of the two processed it again.
+                _range("duplicate", start, min(end, until), max(tuple(who), tuple(other), key=_nulls_first))
+                if is_duplicate
+                else _range("lost", int(reached[row]), start, tuple(who))
+            )
+            found.setdefault(int(number[row]), []).append(made)
+    return found
 
 
-def _positions(events: DataFrame) -> DataFrame:
-    """One row for each partition: the first position read, and the furthest commit."""
-    found, committed = is_one_of("positions_found"), is_one_of("commit_succeeded")
-    offset, at_ms = fn.col("offset"), fn.col("at_ms")
-    return (
-        of(events, "positions_found", "commit_succeeded")
-        .select("run_id", _group(), *_WHO, "event", fn.explode("offsets").alias("at"))
-        .select("*", "at.topic", "at.partition", "at.offset")
-        .groupBy(*_PARTITION)
-        .agg(
-            fn.min(fn.when(found, offset)).alias("first_offset"),
-            fn.min(fn.when(found, at_ms)).alias("began_at_ms"),
-            fn.max(fn.when(committed, offset)).alias("committed"),
-            fn.max(fn.when(committed, fn.struct("offset", fn.struct(*_WHO).alias("who"))))["who"].alias("committer"),
-            fn.min(fn.when(committed, at_ms)).alias("committed_at_ms"),
-        )
-    )
-
-
-def _group() -> Column:
-    return fn.coalesce("group_id", fn.lit("")).alias("group_id")
+def _nulls_first(who: RowValues) -> tuple[tuple[bool, Any], ...]:
+    return tuple((value is not None, value) for value in who)

@@ -20,6 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from rejoin.pipeline.tables.common import (
+    GROUP,
     TOPIC_EVENTS,
     conform,
     ends_of_runs,
@@ -28,7 +29,6 @@ from rejoin.pipeline.tables.common import (
     of,
 )
 
-GROUP: Final = ("run_id", "group_id")
 WANTS: Final = ("subscribing", "member_joined", "member_rejoined")
 """Events that may name the topics of a member."""
 
@@ -219,9 +219,9 @@ def _made(judge: Judge, schema: StructType, batches: Iterable[pa.RecordBatch]) -
                 rebalances.append(RebalanceOfGroup(**rebalance))
         made += judge(events, rebalances)
         if len(made) >= _ROWS_AT_ONCE:
-            yield _batch(made, schema)
+            yield batch_of(made, schema)
             made = []
-    yield _batch(made, schema)
+    yield batch_of(made, schema)
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[tuple[RowValues, RowValues, Mapping[str, Any] | None]]:
@@ -253,7 +253,8 @@ def values_in(column: pa.Array) -> list[Any]:
     return found
 
 
-def _batch(rows: Sequence[RowValues], schema: StructType) -> pa.RecordBatch:
+def batch_of(rows: Sequence[RowValues], schema: StructType) -> pa.RecordBatch:
+    """Rows with all columns of a table."""
     arrow = to_arrow_schema(schema)
     columns = zip(*rows, strict=True) if rows else repeat((), len(arrow))
     return pa.RecordBatch.from_arrays(
