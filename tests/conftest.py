@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -33,6 +34,10 @@ if settings.get_current_profile_name() == "repeatable":
     providers._get_local_constants = Constants
 
 
+# Thousands of tests are collected, and nothing of that is garbage.
+gc.disable()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write what transcripts now give into their files")
 
@@ -50,6 +55,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def unused_tcp_port() -> int:
     """A port that is free, and still is when a test comes to use it."""
     return free_port()
+
+
+def pytest_collection_finish() -> None:
+    """Leave the tests themselves, which live until the end, out of each garbage collection from here on."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_report_header() -> list[str]:

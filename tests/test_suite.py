@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import re
@@ -36,6 +37,11 @@ def test_the_scheduler_knows_the_group_of_a_test(request: pytest.FixtureRequest)
     """Tests that share a fixture are a group, and one process runs all of it."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         assert request.node.nodeid.endswith("@of tests")
+
+
+def test_what_is_collected_is_left_out_of_garbage_collections() -> None:
+    """A collection would look through thousands of tests each time, and nothing of them is garbage."""
+    assert gc.get_freeze_count() > 1_000
 
 
 def drawn() -> list[tuple[int, str]]:

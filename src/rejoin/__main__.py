@@ -89,9 +89,10 @@ def _loading(*hidden: str) -> Iterator[None]:
     finally:
         for name in absent:
             del modules[name]
-        # Makes all that was imported old, so that the next young collection does not look through it.
-        gc.freeze()
-        gc.unfreeze()
+        if gc.get_freeze_count() == 0:
+            # Makes all that was imported old, so that the next young collection does not look through it.
+            gc.freeze()
+            gc.unfreeze()
         gc.enable()
 
 

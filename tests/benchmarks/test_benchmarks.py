@@ -101,7 +101,6 @@ def _process_as_it_was() -> Iterator[None]:
     yield
     structlog.configure(**logging)
     gc.set_threshold(*threshold)
-    gc.unfreeze()
     os.sched_setaffinity(0, cores)
     signal.signal(signal.SIGTERM, handler)
 
