@@ -191,8 +191,17 @@ class NodeDriver:
 
     def step(self, what: Input) -> None:
         """Hand something in, and carry out what the core wants done."""
-        for effect in self.effects_of(what):
+        effects = self.effects_of(what)
+        for effect in effects:
             self.carry_out(effect)
+        # Kafka finds the topics on another thread: what the step itself wants written comes first.
+        for effect in effects:
+            if isinstance(effect, ResolveRegexes):
+                self.resolve(effect)
+
+    def resolve(self, effect: ResolveRegexes) -> None:
+        """Find the topics of expressions, at once."""
+        self.step(resolve_regexes(effect))
 
     def effects_of(self, what: Input) -> list[Effect]:
         """Hand something in, and carry nothing out."""
@@ -213,8 +222,6 @@ class NodeDriver:
                 self.logs.delete(effect.partition)
             case SendRequest():
                 self._send(effect)
-            case ResolveRegexes():
-                self.step(resolve_regexes(effect))
             case Event():
                 self._listener.on_event(effect)
 

@@ -7,6 +7,7 @@ answers begin with its name. The commands are those of ``grammar.table``.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -20,10 +21,11 @@ from rejoin.coordinator.core.inputs import Context, Millis, Token
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.views import GroupView
 from rejoin.journal.events.base import Event
-from rejoin.journal.events.coordinator import CoreFailed
+from rejoin.journal.events.coordinator import CoreFailed, TopicCreated
 from rejoin.journal.formatting import format_event
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, WrongVersion
+from rejoin.protocol.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import offsets_partition
@@ -38,6 +40,7 @@ from rejoin.transcript.grammar.table import (
     BEAT,
     CREATE_TOPIC,
     DIRECTIVES,
+    HEARTBEAT,
     JOIN,
     MEMBER_DIRECTIVES,
     MEMBER_REQUESTS,
@@ -45,7 +48,7 @@ from rejoin.transcript.grammar.table import (
 )
 from rejoin.transcript.grammar.words import BadWord, read_number
 from rejoin.transcript.members import MemberContext
-from rejoin.transcript.responses import show
+from rejoin.transcript.responses import is_uneventful, show
 from rejoin.transcript.views import show_group, show_record, show_timers
 
 BEAT_EVERY_MS: Final = 3_000
@@ -83,6 +86,7 @@ class TranscriptPlayer:
         """Transcripts are about groups: their transactions have no coordinator."""
         self.group = "g"
         self.members: dict[str, PlayedMember] = {}
+        self.topic_ids: dict[str, str] = {}
         self.lines: list[str] = []
         self._driver: NodeDriver | None = None
         self._now: Millis = START
@@ -90,8 +94,8 @@ class TranscriptPlayer:
         self._silent = False
         self._unread: list[Record] = []
         self._member_ids = 0
-        self._topic_ids = 0
-        self._makes_topic = False
+        self._topic_id = ""
+        """While a topic is created: its id in hexadecimal digits."""
 
     # --- playing
 
@@ -122,7 +126,7 @@ class TranscriptPlayer:
     ) -> None:
         """Send a request; what is answered later is shown when it is."""
         try:
-            scope = Scope(self.group, member, self, self._offsets_partition.partition)
+            scope = Scope(self.group, member, self, self._offsets_partition.partition, self.topic_ids)
             request, version = command.read(words, scope)
             api = BY_REQUEST[type(request)]
             if not api.supports(version):
@@ -189,9 +193,8 @@ class TranscriptPlayer:
 
     def _new_id(self) -> str:
         """Short ids for members, whole ones for topics."""
-        if self._makes_topic:
-            self._topic_ids += 1
-            return f"{self._topic_ids:032x}"
+        if self._topic_id:
+            return self._topic_id
         self._member_ids += 1
         return str(self._member_ids)
 
@@ -199,7 +202,12 @@ class TranscriptPlayer:
         """An event of the node."""
         if isinstance(event, CoreFailed):
             raise NodeFailed(f"a bug of the coordinator: {event.doing}: {event.problem}")
+        if isinstance(event, TopicCreated):
+            self.topic_ids[event.topic] = event.topic_id
         self._say(format_event(event))
+
+    def _topic_name(self, topic_id: str) -> str:
+        return next((name for name, known in self.topic_ids.items() if known == topic_id), topic_id)
 
     def on_append(self, append: Append) -> None:
         """Records have got into the log."""
@@ -214,9 +222,11 @@ class TranscriptPlayer:
         member = token.member
         if isinstance(response, JoinGroupResponse):
             member.on_join_response(response)
-        text = f"{BY_REQUEST[type(token.request)].name} -> {show(response)}"
+        if isinstance(response, ConsumerGroupHeartbeatResponse):
+            member.on_heartbeat_response(getattr(token.request, "member_id", ""), response)
+        text = f"{BY_REQUEST[type(token.request)].name} -> {show(response, self._topic_name)}"
         if token.quiet:
-            if text == member.last_beat or (not member.last_beat and text.endswith("NONE")):
+            if text == member.last_beat or (not member.last_beat and is_uneventful(text)):
                 return
             member.last_beat = text
         self._say(f"{member.name}  {text}")
@@ -277,7 +287,7 @@ class TranscriptPlayer:
 
     def do_written(self, _: list[str]) -> None:
         for record in self._unread:
-            self._say(show_record(record))
+            self._say(show_record(record, self._topic_name))
         if not self._unread:
             self._say("log  nothing")
         self._unread.clear()
@@ -320,7 +330,9 @@ class TranscriptPlayer:
     def _send_beat(self, at: Millis) -> None:
         member = next(each for each in self.members.values() if each.next_beat_at == at)
         member.next_beat_at = at + BEAT_EVERY_MS
-        self._request(BEAT, member, [], quiet=True)
+        if member.is_modern and member.generation < 0:
+            return  # fenced: the next command says what it joins with
+        self._request(HEARTBEAT if member.is_modern else BEAT, member, [], quiet=True)
 
     def do_pause(self, _: list[str]) -> None:
         self.driver.paused = True
@@ -361,11 +373,12 @@ class TranscriptPlayer:
         if command is not CREATE_TOPIC:
             self._request(command, self._member(OUTSIDE), words)
             return
-        before, self._silent, self._makes_topic = self._silent, True, True
+        before, self._silent = self._silent, True
+        self._topic_id = _topic_id(words[2]) if len(words) > 2 else f"{len(self.topic_ids) + 1:032x}"
         try:
             self._request(command, self._member(OUTSIDE), words)
         finally:
-            self._silent, self._makes_topic = before, False
+            self._silent, self._topic_id = before, ""
 
     def do_log(self, words: list[str]) -> None:
         mode, _, error = (words[0] if words else "").partition("=")
@@ -437,6 +450,14 @@ def _pair(word: str) -> tuple[str, str]:
     if not equals:
         raise BadWord(f"expected KEY=VALUE, not {word!r}")
     return key, value
+
+
+def _topic_id(text: str) -> str:
+    """The hexadecimal digits of a topic's id."""
+    try:
+        return base64.urlsafe_b64decode(f"{text}==").hex()
+    except ValueError:
+        raise BadWord(f"expected the id of a topic in base64, not {text!r}") from None
 
 
 def _error(name: str) -> ErrorCode:

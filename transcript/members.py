@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
 
 
@@ -19,6 +20,8 @@ class MemberContext:
     member_id: str = ""
     generation: int = -1
     protocol: str | None = None
+    is_modern: bool = False
+    """Whether it speaks the consumer protocol: then ``generation`` is its epoch."""
     options: dict[str, str] = field(default_factory=dict)
     """What was said of its JoinGroups and goes for the next ones, too."""
     metadata: dict[tuple[str, str], list[bytes]] = field(default_factory=dict)
@@ -33,8 +36,22 @@ class MemberContext:
                 self.member_id = response.member_id
                 self.generation = response.generation_id
                 self.protocol = response.protocol_name
+                self.is_modern = False
             case ErrorCode.UNKNOWN_MEMBER_ID:
                 self.forget()
+            case _:
+                pass
+
+    def on_heartbeat_response(self, member_id: str, response: ConsumerGroupHeartbeatResponse) -> None:
+        """Take over what a ConsumerGroupHeartbeat was answered; ``member_id`` is the one that it came with."""
+        self.is_modern = True
+        match response.error_code:
+            case ErrorCode.NONE:
+                self.member_id = response.member_id or member_id
+                self.generation = response.member_epoch
+            case ErrorCode.UNKNOWN_MEMBER_ID | ErrorCode.FENCED_MEMBER_EPOCH:
+                # It joins again under its id.
+                self.generation = -1
             case _:
                 pass
 

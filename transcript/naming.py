@@ -11,6 +11,10 @@ from rejoin.coordinator.core.effects import Append, Effect
 from rejoin.coordinator.core.inputs import Context
 from rejoin.journal.events.coordinator import TopicCreated
 from rejoin.protocol.message import Request
+from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, MemberIdentity
 from rejoin.protocol.messages.offsets.offset_fetch import OffsetFetchRequest
@@ -55,11 +59,13 @@ class MemberNames:
         self._members: dict[str, NamedMember] = {}
         self._owners: dict[str, NamedMember] = {}
         """By member id: the member that it was handed to last."""
+        self._topic_ids: dict[str, str] = {}
+        self.writes_topic_ids = False
 
     def command(self, request: Request, context: Context, effects: Sequence[Effect]) -> WrittenCommand:
         """The command that says this request. Raises :class:`NotExpressible`."""
         if isinstance(request, CreateTopicsRequest):
-            return _topic_created(request, effects)
+            return self._topics_created(request, effects)
         command = BY_REQUEST.get(type(request))
         if command is None:
             is_of_group = hasattr(request, "group_id")
@@ -75,6 +81,9 @@ class MemberNames:
         if isinstance(request, JoinGroupRequest):
             return self._join(command, request, context)
         member: MemberContext | None = None
+        if isinstance(request, ConsumerGroupHeartbeatRequest):
+            member = self._beating(request, context)
+            return self._written(command, request, version, group_id, member)
         if isinstance(request, LeaveGroupRequest):
             member = self._leaving(request, context)
             command = command if member is None else LEAVE
@@ -111,6 +120,25 @@ class MemberNames:
             member.is_gone = False
             self._owners[member.member_id] = member
 
+    def on_heartbeat_response(self, name: str, member_id: str, response: ConsumerGroupHeartbeatResponse) -> None:
+        """Take over what a ConsumerGroupHeartbeat was answered."""
+        member = self._members.get(name)
+        if member is None:
+            return
+        member.on_heartbeat_response(member_id, response)
+        member.is_gone = member.generation < 0
+        self._owners[member.member_id or member_id] = member
+
+    def topic_created(self, event: TopicCreated) -> str:
+        """The command that creates a topic."""
+        self._topic_ids[event.topic] = event.topic_id
+        words = [CREATE_TOPIC.verb, event.topic, str(event.partition_count)]
+        return " ".join([*words, event.topic_id] if self.writes_topic_ids else words)
+
+    def topic_name(self, topic_id: str) -> str:
+        """The name of a topic, or its id where no such topic was created."""
+        return next((name for name, known in self._topic_ids.items() if known == topic_id), topic_id)
+
     def on_member_removed(self, member_id: str) -> None:
         """A member is out; the client that joins next under its client id may be the same."""
         owner = self._owners.get(member_id)
@@ -127,7 +155,7 @@ class MemberNames:
         group_id: str | None,
         member: MemberContext | None,
     ) -> WrittenCommand:
-        scope = Scope(group_id or "", member or MemberContext(name=OUTSIDE), self)
+        scope = Scope(group_id or "", member or MemberContext(name=OUTSIDE), self, topic_ids=self._topic_ids)
         words = [command.verb, *command.write(request, version, scope)]
         if not command.by_member:
             return WrittenCommand(" ".join(words), group_id)
@@ -142,6 +170,13 @@ class MemberNames:
         if restarts:
             return written._replace(text=written.text.replace(" join", " restarts", 1))
         return written
+
+    def _topics_created(self, request: CreateTopicsRequest, effects: Sequence[Effect]) -> WrittenCommand:
+        """A topic with the partitions that it got."""
+        created = [event for event in effects if isinstance(event, TopicCreated)]
+        if len(created) != 1:
+            raise NotExpressible("" if created or not request.topics else "no topic was created")
+        return WrittenCommand(self.topic_created(created[0]), is_silent=True)
 
     # --- who
 
@@ -176,6 +211,17 @@ class MemberNames:
                 return member
         return self._new(client_id, group_id, instance)
 
+    def _beating(self, request: ConsumerGroupHeartbeatRequest, context: Context) -> NamedMember:
+        """Who sends a ConsumerGroupHeartbeat: the member with this id, or one of this client that has none now."""
+        owner = self._owners.get(request.member_id)
+        if owner is not None and owner.group_id == request.group_id:
+            return owner
+        client = (context.client_id, request.group_id, request.instance_id)
+        for member in self._members.values():
+            if member.is_of(*client) and (member.is_gone or not member.member_id):
+                return member
+        return self._new(*client)
+
     def _asking(self, request: Request, context: Context) -> MemberContext | None:
         """The member that asks; none for a commit from outside the group."""
         member_id: str = getattr(request, "member_id", "")
@@ -200,11 +246,3 @@ class MemberNames:
         if single is not None and (itself or single.reason):
             return self._of(member_id, single.group_instance_id, context.client_id, request.group_id)
         return owner if itself else None
-
-
-def _topic_created(request: CreateTopicsRequest, effects: Sequence[Effect]) -> WrittenCommand:
-    """A topic with the partitions that it got."""
-    created = [event for event in effects if isinstance(event, TopicCreated)]
-    if len(created) != 1:
-        raise NotExpressible("" if created or not request.topics else "no topic was created")
-    return WrittenCommand(f"{CREATE_TOPIC.verb} {created[0].topic} {created[0].partition_count}", is_silent=True)

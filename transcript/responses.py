@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
 
 from rejoin.journal.formatting import owned
 from rejoin.protocol.embedded.consumer_protocol import decode_assignment
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorResponse
+from rejoin.protocol.messages.groups.consumer_group_describe import (
+    ConsumerGroupDescribeResponse,
+    DescribedAssignment,
+    DescribedConsumerGroup,
+)
+from rejoin.protocol.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from rejoin.protocol.messages.groups.delete_groups import DeleteGroupsResponse
 from rejoin.protocol.messages.groups.describe_groups import DescribeGroupsResponse
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatResponse
@@ -26,10 +34,19 @@ from rejoin.protocol.messages.transactions.txn_offset_commit import TxnOffsetCom
 from rejoin.protocol.messages.transactions.write_txn_markers import WriteTxnMarkersResponse
 from rejoin.protocol.registry import BY_NAME
 
+_UNEVENTFUL: Final = re.compile(r"Heartbeat -> (NONE|epoch \d+)$")
 
-def show(response: Response) -> str:
+TopicName: TypeAlias = Callable[[str], str]
+"""The name of a topic by its id, or the id where the topic is not known."""
+
+
+def show(response: Response, topic_name: TopicName = str) -> str:
     """An answer in short."""
     match response:
+        case ConsumerGroupHeartbeatResponse(error_code=ErrorCode.NONE):
+            return show_heartbeat(response, topic_name)
+        case ConsumerGroupDescribeResponse():
+            return ", ".join(show_described_consumers(group) for group in response.groups)
         case JoinGroupResponse():
             return show_join(response)
         case SyncGroupResponse(error_code=ErrorCode.NONE):
@@ -39,14 +56,20 @@ def show(response: Response) -> str:
                 f"{member.member_id or member.group_instance_id or '(empty id)'} {member.error_code.name}"
                 for member in members
             )
-        case OffsetCommitResponse() | TxnOffsetCommitResponse() | OffsetDeleteResponse(error_code=ErrorCode.NONE):
+        case OffsetDeleteResponse(error_code=ErrorCode.NONE):
             return " ".join(
                 f"{topic.name}:{partition.partition_index} {partition.error_code.name}"
                 for topic in response.topics
                 for partition in topic.partitions
             )
+        case OffsetCommitResponse() | TxnOffsetCommitResponse():
+            return " ".join(
+                f"{topic.name or topic_name(topic.topic_id)}:{partition.partition_index} {partition.error_code.name}"
+                for topic in response.topics
+                for partition in topic.partitions
+            )
         case OffsetFetchResponse():
-            return show_fetch(response)
+            return show_fetch(response, topic_name)
         case ListGroupsResponse(error_code=ErrorCode.NONE):
             return (
                 ", ".join(
@@ -72,6 +95,7 @@ def show(response: Response) -> str:
             return response.markers[0].topics[0].partitions[0].error_code.name
         case (
             HeartbeatResponse()
+            | ConsumerGroupHeartbeatResponse()
             | LeaveGroupResponse()
             | SyncGroupResponse()
             | ListGroupsResponse()
@@ -81,6 +105,34 @@ def show(response: Response) -> str:
     return response.to_json(BY_NAME[type(response).__name__.removesuffix("Response")].max_version).decode()
 
 
+def is_uneventful(text: str) -> bool:
+    """Whether an answer, with its request's name, says that nothing has changed."""
+    return bool(_UNEVENTFUL.search(text))
+
+
+def show_heartbeat(response: ConsumerGroupHeartbeatResponse, topic_name: TopicName) -> str:
+    if response.assignment is None:
+        return f"epoch {response.member_epoch}"
+    topics = {topic_name(each.topic_id): list(each.partitions) for each in response.assignment.topic_partitions}
+    return f"epoch {response.member_epoch}, assigned {owned(topics)}"
+
+
+def show_described_consumers(group: DescribedConsumerGroup) -> str:
+    if group.error_code is not ErrorCode.NONE:
+        return f"{group.group_id} {group.error_code.name}"
+    members = "; ".join(
+        f"{member.member_id} epoch {member.member_epoch}{' (classic)' if member.member_type == 0 else ''}, "
+        f"{_described(member.assignment)} of {_described(member.target_assignment)}"
+        for member in group.members
+    )
+    epochs = f"epoch {group.group_epoch}, target {group.assignment_epoch}"
+    return f"{group.group_id} {group.group_state}, {epochs}, {group.assignor_name} [{members}]"
+
+
+def _described(assignment: DescribedAssignment) -> str:
+    return owned({each.topic_name: list(each.partitions) for each in assignment.topic_partitions})
+
+
 def show_join(response: JoinGroupResponse) -> str:
     if response.error_code is not ErrorCode.NONE:
         refused = f"{response.error_code.name} {response.member_id}".rstrip()
@@ -88,9 +140,10 @@ def show_join(response: JoinGroupResponse) -> str:
         return refused if response.generation_id == -1 else refused + known
     members = f", members {' '.join(member.member_id for member in response.members)}" if response.members else ""
     skip = ", skip the assignment" if response.skip_assignment else ""
+    # A member of a consumer group has no leader.
+    leader = f", leader {response.leader}" if response.leader else ""
     return (
-        f"{response.member_id} in generation {response.generation_id}, {response.protocol_name}, "
-        f"leader {response.leader}{members}{skip}"
+        f"{response.member_id} in generation {response.generation_id}, {response.protocol_name}{leader}{members}{skip}"
     )
 
 
@@ -103,7 +156,7 @@ def show_assignment(data: bytes) -> str:
     return owned(topics)
 
 
-def show_fetch(response: OffsetFetchResponse) -> str:
+def show_fetch(response: OffsetFetchResponse, topic_name: TopicName) -> str:
     shown = []
     # Before v8 one group was asked for, and its answer stands at the top.
     asked: tuple[Any, ...] = response.groups or (response,)
@@ -113,7 +166,8 @@ def show_fetch(response: OffsetFetchResponse) -> str:
         for topic in group.topics:
             for partition in topic.partitions:
                 error = "" if partition.error_code is ErrorCode.NONE else f" {partition.error_code.name}"
-                shown.append(f"{topic.name}:{partition.partition_index}={partition.committed_offset}{error}")
+                name = topic.name or topic_name(topic.topic_id)
+                shown.append(f"{name}:{partition.partition_index}={partition.committed_offset}{error}")
     return " ".join(shown) or "nothing"
 
 

@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
-from rejoin.coordinator.core.views import GroupView
+from typing import Any, Final
+
+from rejoin.coordinator.core.views import ConsumerGroupView, ConsumerMemberView, GroupView
+from rejoin.journal.formatting import owned
+from rejoin.protocol.records.consumer_groups import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
 from rejoin.protocol.records.consumer_offsets import GroupRecord, OffsetRecord
-from rejoin.protocol.records.keyed import Record, TransactionMarker
-from rejoin.transcript.responses import show_assignment
+from rejoin.protocol.records.keyed import KeyedRecord, Record, TransactionMarker
+from rejoin.transcript.responses import TopicName, show_assignment
+
+_KINDS: Final = {
+    "Metadata": "the group",
+    "PartitionMetadata": "topics",
+    "MemberMetadata": "subscribes to",
+    "TargetAssignmentMetadata": "the target",
+    "TargetAssignmentMember": "target",
+    "CurrentMemberAssignment": "assignment",
+    "RegularExpression": "expression",
+}
 
 
-def show_record(record: Record) -> str:
+def show_record(record: Record, topic_name: TopicName = str) -> str:
     """What stands in the offsets log."""
     match record:
+        case KeyedRecord(key=key) if hasattr(key.data, "group_id"):
+            return f"log  {show_consumer_record(key.data, record.value, topic_name)}"
         case GroupRecord(key=key, value=None):
             return f"log  {key.data.group} is gone"
         case GroupRecord(key=key, value=value) if value is not None:
@@ -31,10 +54,59 @@ def show_record(record: Record) -> str:
     raise AssertionError(f"{record!r} is not a record of the offsets log")
 
 
+def show_consumer_record(key: Any, value: Any, topic_name: TopicName) -> str:
+    """A record of a consumer group, by what is in its value; none is a tombstone."""
+    who = getattr(key, "member_id", getattr(key, "regular_expression", None))
+    name = key.group_id if who is None else f"{key.group_id}  {who}"
+    kind = type(key).__name__.removeprefix("ConsumerGroup").removesuffix("Key")
+    if value is None:
+        return f"{name}: {_KINDS[kind]} is gone"
+    data = value.data
+    match data:
+        case ConsumerGroupMetadataValue():
+            return f"{name}: epoch {data.epoch}"
+        case ConsumerGroupMemberMetadataValue():
+            wanted = data.subscribed_topic_regex or " ".join(data.subscribed_topic_names) or "-"
+            return f"{name}: {_KINDS[kind]} {wanted}"
+        case ConsumerGroupTargetAssignmentMetadataValue():
+            return f"{name}: target of epoch {data.assignment_epoch}"
+        case ConsumerGroupTargetAssignmentMemberValue():
+            return f"{name}: target {_by_name(data.topic_partitions, topic_name)}"
+        case ConsumerGroupCurrentMemberAssignmentValue():
+            has = _by_name(data.assigned_partitions, topic_name)
+            revoking = _by_name(data.partitions_pending_revocation, topic_name)
+            return f"{name}: epoch {data.member_epoch}, has {has}" + (
+                f", gives up {revoking}" if revoking != "-" else ""
+            )
+        case ConsumerGroupRegularExpressionValue():
+            return f"{name}: matches {' '.join(data.topics) or '-'}"
+    return f"{name}: {_KINDS[kind]}"
+
+
+def _by_name(topics: Any, topic_name: TopicName) -> str:
+    return owned({topic_name(each.topic_id): list(each.partitions) for each in topics})
+
+
+def show_consumer_group(group: ConsumerGroupView) -> str:
+    """A consumer group, with what each member has, what it is to give up, and what it should have if that is more."""
+    words = [f"{group.group_id}  {group.state}, epoch {group.group_epoch}, target {group.assignment_epoch}"]
+    words += [group.protocol] if group.protocol else []
+    for member in group.members:
+        assert isinstance(member, ConsumerMemberView), "a consumer group has such members"
+        has, target = owned(member.assignment or {}), owned(member.target)
+        classic = " (classic)" if member.is_classic else ""
+        revoking = f", gives up {owned(member.pending_revocation)}" if member.pending_revocation else ""
+        wants = f", target {target}" if target != has else ""
+        words.append(f"{member.member_id}{classic} at {member.member_epoch} has {has}{revoking}{wants}")
+    return "; ".join(words)
+
+
 def show_group(group_id: str, group: GroupView | None) -> str:
     """A group as its coordinator sees it."""
     if group is None:
         return f"{group_id}  does not exist"
+    if isinstance(group, ConsumerGroupView):
+        return show_consumer_group(group)
     words = [f"{group_id}  {group.state}, generation {group.generation}"]
     if group.protocol:
         words.append(group.protocol)

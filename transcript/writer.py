@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rejoin.coordinator.config import DEFAULTS, Settings
-from rejoin.coordinator.core.effects import Append, ReadLog, Reply
+from rejoin.coordinator.core.effects import Append, ReadLog, Reply, ResolveRegexes
 from rejoin.coordinator.core.inputs import (
     Elapsed,
     Elected,
@@ -21,6 +21,7 @@ from rejoin.coordinator.core.inputs import (
     Millis,
     Received,
     RecordsWritten,
+    RegexesResolved,
     Resigned,
     SessionLost,
     Stored,
@@ -29,6 +30,10 @@ from rejoin.journal.events import coordinator as events
 from rejoin.journal.events.base import Event
 from rejoin.journal.formatting import format_event
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorResponse
+from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.registry import BY_REQUEST
@@ -39,10 +44,9 @@ from rejoin.transcript.grammar.base import OUTSIDE
 from rejoin.transcript.grammar.words import NotExpressible
 from rejoin.transcript.naming import MemberNames, WrittenCommand
 from rejoin.transcript.recording import Interception, Step
-from rejoin.transcript.responses import show
+from rejoin.transcript.responses import is_uneventful, show
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_UNEVENTFUL: Final = "Heartbeat -> NONE"
 _FIRST_GROUP: Final = "g"
 
 
@@ -55,7 +59,7 @@ class DraftBlock:
 
     @property
     def is_uneventful(self) -> bool:
-        return all(line.endswith(_UNEVENTFUL) or line.startswith("+") for line in self.out)
+        return all(is_uneventful(line) or line.startswith("+") for line in self.out)
 
 
 class TranscriptWriter:
@@ -77,6 +81,8 @@ class TranscriptWriter:
         self._done: set[int] = set()
         self._is_quiet = False
         self._seen_groups: dict[int, str] = {}
+        self._resolved: dict[tuple[LogPartition, str], list[Step]] = {}
+        """By group: what came of its expressions."""
 
     def write(self, steps: Sequence[Step], claim: str) -> str:
         """The whole text."""
@@ -87,6 +93,11 @@ class TranscriptWriter:
                     self._stored[partition, epoch, append_id] = step
                 case LogRead(partition=partition, epoch=epoch):
                     self._read.setdefault((partition, epoch), []).append(step)
+                case RegexesResolved(partition=partition, group_id=group_id):
+                    self._resolved.setdefault((partition, group_id), []).append(step)
+                case Received(request=ConsumerGroupHeartbeatRequest()):
+                    # An assignor may go by the ids of topics.
+                    self._names.writes_topic_ids = True
         for step in steps:
             if step.number not in self._done:
                 self._is_quiet = step.number <= self._since
@@ -114,7 +125,7 @@ class TranscriptWriter:
             case Interception():
                 name = self._names.name_for(what.request, what.context)
                 self._comment(f"{name} {BY_REQUEST[type(what.request)].name}: {what.text}")
-            case Elapsed() | Stored() | LogRead():
+            case Elapsed() | Stored() | LogRead() | RegexesResolved():
                 self._write_elapsed(step)
             case Resigned() | Elected():
                 verb = "resign" if isinstance(what, Resigned) else "elect"
@@ -142,7 +153,7 @@ class TranscriptWriter:
         """A request that a transcript has no command for: its topics are created, its errors are comments."""
         for event in step.effects:
             if isinstance(event, events.TopicCreated):
-                self._command(step, f"topic {event.topic} {event.partition_count}")
+                self._command(step, self._names.topic_created(event))
         for effect in step.effects:
             if isinstance(effect, Reply) and isinstance(effect.response, FindCoordinatorResponse):
                 found = show(effect.response)
@@ -196,7 +207,7 @@ class TranscriptWriter:
 
     def _begin_block(self, command: str) -> None:
         block = self._blocks[-1]
-        beats = command.rsplit(maxsplit=1)[-1] == "beat" or command.startswith("advance ")
+        beats = command.rsplit(maxsplit=1)[-1] in ("beat", "heartbeat") or command.startswith("advance ")
         if block.out and not (block.is_uneventful and beats and not self._is_quiet):
             block = DraftBlock()
             self._blocks.append(block)
@@ -228,6 +239,12 @@ class TranscriptWriter:
                     if self._only_group is None or group_id in (None, self._only_group):
                         self._add_line(step.at, format_event(effect))
 
+        for effect in step.effects:
+            if isinstance(effect, ResolveRegexes):
+                resolved = self._resolved.get((effect.partition, effect.group_id), [])
+                if resolved and resolved[0].at == step.at:
+                    self._write_output(resolved.pop(0), name)
+
     def _answer(self, step: Step, reply: Reply) -> None:
         asked = self._asked.pop(id(reply.token), None)
         if asked is None:
@@ -235,7 +252,10 @@ class TranscriptWriter:
         name, what = asked
         if isinstance(reply.response, JoinGroupResponse):
             self._names.on_join_response(name, reply.response)
-        self._add_line(step.at, f"{name}  {BY_REQUEST[type(what.request)].name} -> {show(reply.response)}")
+        if isinstance(reply.response, ConsumerGroupHeartbeatResponse):
+            self._names.on_heartbeat_response(name, getattr(what.request, "member_id", ""), reply.response)
+        shown = show(reply.response, self._names.topic_name)
+        self._add_line(step.at, f"{name}  {BY_REQUEST[type(what.request)].name} -> {shown}")
 
     def _add_line(self, at: Millis, line: str) -> None:
         if self._is_quiet:
@@ -252,7 +272,7 @@ class TranscriptWriter:
         match event:
             case events.MemberIdHandedOut():
                 self._number_id(event.member_id, name)
-            case events.MemberJoined():
+            case events.MemberJoined(member_type="classic"):
                 self._number_id(event.member_id, event.group_instance_id or name)
             case events.StaticMemberReplaced():
                 self._number_id(event.member_id, event.group_instance_id)

@@ -6,6 +6,11 @@ import pytest
 
 from rejoin.protocol.embedded.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
 from rejoin.protocol.message import Request
+from rejoin.protocol.messages.groups.consumer_group_describe import ConsumerGroupDescribeRequest
+from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    OwnedTopicPartitions,
+)
 from rejoin.protocol.messages.groups.delete_groups import DeleteGroupsRequest
 from rejoin.protocol.messages.groups.describe_groups import DescribeGroupsRequest
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
@@ -61,7 +66,7 @@ class Directory:
 
 def scope() -> Scope:
     directory = Directory()
-    return Scope("g", directory.members["a"], directory)
+    return Scope("g", directory.members["a"], directory, topic_ids={"t": T, "u": U})
 
 
 def through_words(command: RequestCommand, request: Request, version: int) -> tuple[list[str], Request, int]:
@@ -106,6 +111,29 @@ def commit(**fields: object) -> OffsetCommitRequest:
     topics = (OffsetCommitRequestTopic(name="t", partitions=(partition,)),)
     usual = {"group_id": "g", "generation_id_or_member_epoch": 3, "member_id": "a-1", "topics": topics}
     return OffsetCommitRequest.model_validate(usual | fields)
+
+
+T, U = "t".rjust(21, "0") + "A", "u".rjust(21, "0") + "A"
+WANTS: dict[str, object] = {
+    "member_epoch": 0,
+    "subscribed_topic_names": ("t", "u"),
+    "server_assignor": "range",
+    "rebalance_timeout_ms": 60_000,
+    "topic_partitions": (),
+}
+OWNED = (
+    OwnedTopicPartitions(topic_id=T, partitions=(0, 2)),
+    OwnedTopicPartitions(topic_id=U, partitions=(1,)),
+)
+
+
+def heartbeat(**fields: object) -> ConsumerGroupHeartbeatRequest:
+    return ConsumerGroupHeartbeatRequest.model_validate({"group_id": "g", "member_id": "a-1"} | fields)
+
+
+def commit_by_id() -> OffsetCommitRequest:
+    partition = OffsetCommitRequestPartition(partition_index=1, committed_offset=5, committed_metadata="")
+    return commit(topics=(OffsetCommitRequestTopic(topic_id=T, partitions=(partition,)),))
 
 
 SHARES = (
@@ -185,6 +213,18 @@ WRITTEN: list[tuple[Request, int, str]] = [
         0,
         "t:4",
     ),
+    (heartbeat(member_epoch=3), 1, "epoch=3"),
+    (heartbeat(**WANTS), 1, "names=t+u assignor=range"),
+    (
+        heartbeat(member_epoch=0, subscribed_topic_names=(), subscribed_topic_regex="t.*", rebalance_timeout_ms=-1),
+        1,
+        "owns=null names=none regex=t.* timeout=-1",
+    ),
+    (heartbeat(member_epoch=2, topic_partitions=OWNED), 1, "owns=t:0,2+u:1 epoch=2"),
+    (heartbeat(member_epoch=2, topic_partitions=(), subscribed_topic_regex=""), 1, "owns=- epoch=2 regex=none"),
+    (heartbeat(member_id="", member_epoch=-2, instance_id="i", rack_id="r"), 0, "id= epoch=-2 v=0 instance=i rack=r"),
+    (ConsumerGroupDescribeRequest(group_ids=("g", "h"), include_authorized_operations=False), 0, "v=0 g h"),
+    (commit_by_id(), 10, "t:1=5 v=10"),
     (ListGroupsRequest(states_filter=("Stable", "Empty"), types_filter=("classic",)), 5, "Stable Empty types=classic"),
     (ListGroupsRequest(states_filter=(), types_filter=()), 5, ""),
     (DescribeGroupsRequest(groups=("g", "h"), include_authorized_operations=False), 6, "v=6 g h"),
@@ -250,6 +290,11 @@ def test_other_metadata_for_the_same_topics_has_a_number() -> None:
         (commit(topics=(OffsetCommitRequestTopic(name="a b", partitions=commit().topics[0].partitions),)), 9, "'a b'"),
         (ListGroupsRequest(states_filter=(), types_filter=("classic", "consumer")), 5, "several types"),
         (LeaveGroupRequest(group_id="g", member_id="x"), 2, "an old version"),
+        (
+            heartbeat(topic_partitions=(OwnedTopicPartitions(topic_id="A" * 22, partitions=(0,)),), member_epoch=1),
+            1,
+            "no topic with the id A+ was created",
+        ),
         (sync(assignments=(SyncGroupRequestAssignment(member_id="b-2", assignment=b"?"),)), 3, "cannot be read"),
     ],
     ids=lambda value: str(value)[:30],

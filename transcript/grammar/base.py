@@ -6,8 +6,8 @@ Both directions go through the same table of options, so that what is written is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Protocol
 
 from rejoin.protocol.message import Request
@@ -37,6 +37,8 @@ class Scope:
     members: MemberDirectory
     offsets_partition: int = 0
     """The group's."""
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    """By name: the topics that were created, also those that are gone."""
 
 
 # --- options

@@ -40,8 +40,10 @@ from rejoin.transcript.grammar.base import (
     plain,
     version_option,
 )
+from rejoin.transcript.grammar.consumer_groups import topic_names
 from rejoin.transcript.grammar.words import BadWord, NotExpressible, read_number, read_offsets, write_offset
 
+FIRST_COMMIT_BY_ID = 10
 FIRST_TXN_COMMIT_BY_ID = 6
 COMMIT_GENERATION = Option(
     "generation", "generation_id_or_member_epoch", read_number, plain, lambda member: str(member.generation)
@@ -70,7 +72,7 @@ class CommitCommand(RequestCommand):
         timestamp = values.pop("commit_timestamp")
         topics = tuple(
             OffsetCommitRequestTopic(
-                name=topic,
+                **_topic(topic, scope, by_id=version >= FIRST_COMMIT_BY_ID),
                 partitions=tuple(
                     OffsetCommitRequestPartition(
                         partition_index=each.partition,
@@ -93,7 +95,7 @@ class CommitCommand(RequestCommand):
         return {name: getattr(request, name) for name in fields} | {"commit_timestamp": min(timestamps, default=-1)}
 
     def write_rest(self, request: OffsetCommitRequest, version: int, scope: Scope) -> list[str]:
-        return _written_offsets(request)
+        return _written_offsets(request, scope)
 
 
 class TxnCommand(RequestCommand):
@@ -110,7 +112,7 @@ class TxnCommand(RequestCommand):
     def build(self, values: dict[str, Any], rest: list[str], version: int, scope: Scope) -> Request:
         topics = tuple(
             TxnOffsetCommitRequestTopic(
-                name=topic,
+                **_topic(topic, scope, by_id=version >= FIRST_TXN_COMMIT_BY_ID),
                 partitions=tuple(
                     TxnOffsetCommitRequestPartition(
                         partition_index=each.partition, committed_offset=each.offset, committed_metadata=each.metadata
@@ -125,14 +127,24 @@ class TxnCommand(RequestCommand):
         )
 
     def write_rest(self, request: TxnOffsetCommitRequest, version: int, scope: Scope) -> list[str]:
-        if version >= FIRST_TXN_COMMIT_BY_ID:
-            raise NotExpressible("a commit that names topics by their ids")
-        return _written_offsets(request)
+        return _written_offsets(request, scope)
 
 
-def _written_offsets(request: OffsetCommitRequest | TxnOffsetCommitRequest) -> list[str]:
+def _topic(name: str, scope: Scope, *, by_id: bool) -> dict[str, str]:
+    """A topic as a request names it."""
+    if not by_id:
+        return {"name": name}
+    if name not in scope.topic_ids:
+        raise BadWord(f"there is no topic {name!r} to be named by its id")
+    return {"topic_id": scope.topic_ids[name]}
+
+
+def _written_offsets(request: OffsetCommitRequest | TxnOffsetCommitRequest, scope: Scope) -> list[str]:
+    name_of = topic_names(scope)
     return [
-        write_offset(topic.name, part.partition_index, part.committed_offset, part.committed_metadata)
+        write_offset(
+            topic.name or name_of(topic.topic_id), part.partition_index, part.committed_offset, part.committed_metadata
+        )
         for topic in request.topics
         for part in topic.partitions
     ]
@@ -186,8 +198,13 @@ class FetchCommand(RequestCommand):
 
     def write_rest(self, request: OffsetFetchRequest, version: int, scope: Scope) -> list[str]:
         topics: Any = self.asked(request, version).topics
+        name_of = topic_names(scope)
         words = [*(["stable"] if request.require_stable else []), *(["all"] if topics is None else [])]
-        return words + [f"{topic.name}:{index}" for topic in topics or () for index in topic.partition_indexes]
+        return words + [
+            f"{topic.name or name_of(topic.topic_id)}:{index}"
+            for topic in topics or ()
+            for index in topic.partition_indexes
+        ]
 
     @staticmethod
     def asked(request: OffsetFetchRequest, version: int) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from rejoin.protocol.message import Request
-from rejoin.transcript.grammar import groups, offsets, topics
+from rejoin.transcript.grammar import consumer_groups, groups, offsets, topics
 from rejoin.transcript.grammar.base import OUTSIDE, RequestCommand
 
 JOIN: Final = groups.JoinCommand()
@@ -14,6 +14,8 @@ SYNC: Final = groups.SyncCommand()
 BEAT: Final = groups.BeatCommand()
 LEAVE: Final = groups.LeaveCommand()
 LEAVE_TOGETHER: Final = groups.LeaveTogetherCommand()
+HEARTBEAT: Final = consumer_groups.HeartbeatCommand()
+DESCRIBE_CONSUMERS: Final = consumer_groups.DescribeConsumersCommand()
 COMMIT: Final = offsets.CommitCommand()
 TXN: Final = offsets.TxnCommand()
 END: Final = offsets.EndCommand()
@@ -29,9 +31,9 @@ FIND: Final = topics.FindCommand()
 
 REQUESTS: Final[tuple[RequestCommand, ...]] = (
     *(CREATE_TOPIC, GROW_TOPIC, DELETE_TOPIC),
-    *(JOIN, SYNC, BEAT, LEAVE, LEAVE_TOGETHER),
+    *(JOIN, SYNC, BEAT, LEAVE, LEAVE_TOGETHER, HEARTBEAT),
     *(COMMIT, TXN, END, FETCH, FORGET),
-    *(LIST, DESCRIBE, DELETE, FIND),
+    *(LIST, DESCRIBE, DESCRIBE_CONSUMERS, DELETE, FIND),
 )
 
 MEMBER_REQUESTS: Final = {command.verb: command for command in REQUESTS if command.by_member}
@@ -60,7 +62,7 @@ class Directive(NamedTuple):
 
 DIRECTIVES: Final = {
     "set": Directive("set KEY=VALUE ...", "settings, before anything else"),
-    "topic": Directive("topic NAME COUNT | NAME to COUNT | NAME gone", "create a topic, let it grow, delete it"),
+    "topic": Directive("topic NAME COUNT [ID] | NAME to COUNT | NAME gone", "create a topic, let it grow, delete it"),
     "group": Directive("group ID", "the group that is meant from here on; at first g"),
     "completing": Directive("completing NAME ...", "they join, silently, until the group is CompletingRebalance"),
     "stable": Directive("stable NAME=t:0,1 ...", "they join and sync, silently, until the group is Stable"),

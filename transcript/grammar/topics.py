@@ -20,14 +20,15 @@ class CreateTopicCommand(RequestCommand):
     """A CreateTopics of one topic."""
 
     verb = "topic"
-    usage = "topic NAME COUNT"
-    does = "create a topic, silently"
+    usage = "topic NAME COUNT [ID]"
+    does = "create a topic, silently; the id is the player's business"
     messages = (CreateTopicsRequest,)
     version = 7
     by_member = False
 
     def build(self, values: dict[str, Any], rest: list[str], version: int, scope: Scope) -> Request:
-        name, count = _two(rest, self.usage)
+        name, count = _two(rest[:2], self.usage)
+        self.expect_no(rest[3:])
         topic = CreatableTopic(
             name=name, num_partitions=read_number(count), replication_factor=1, assignments=(), configs=()
         )

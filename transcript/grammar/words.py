@@ -157,18 +157,25 @@ def read_assignment(text: str) -> bytes:
     """``t:0,1+u:2``: partitions by topic; ``-`` is an assignment of nothing, and an empty text no bytes."""
     if not text:
         return b""
-    partitions = []
+    topics = read_partitions(text)
+    partitions = [TopicPartition(topic, index) for topic, indexes in topics.items() for index in indexes]
+    try:
+        return encode_assignment(Assignment(partitions=tuple(partitions), user_data=None))
+    except ValueError as problem:
+        raise BadWord(str(problem)) from None
+
+
+def read_partitions(text: str) -> dict[str, list[int]]:
+    """``t:0,1+u:2``: partitions by topic; ``-`` is none."""
+    topics: dict[str, list[int]] = {}
     for part in [] if text == "-" else text.split("+"):
         topic, colon, indexes = part.rpartition(":")
         if not colon or not all(index.isdecimal() for index in indexes.split(",")):
             raise BadWord(f"expected an assignment as t:0,1+u:2, or - for none, not {text!r}")
         if any(len(index) > _DIGITS for index in indexes.split(",")):
             raise BadWord(f"expected partitions of at most {_DIGITS} digits, not {indexes[:60]}")
-        partitions += [TopicPartition(topic, int(index)) for index in indexes.split(",")]
-    try:
-        return encode_assignment(Assignment(partitions=tuple(partitions), user_data=None))
-    except ValueError as problem:
-        raise BadWord(str(problem)) from None
+        topics.setdefault(topic, []).extend(int(index) for index in indexes.split(","))
+    return topics
 
 
 def write_assignment(data: bytes) -> str:

@@ -194,6 +194,8 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
                 self._ctx.emit(
                     GroupCreated(group_id=group_id, offsets_partition=partition, simple=False, group_type=CONSUMER)
                 )
+            else:
+                group.shown_state = ConsumerGroupState.STABLE
         progress = self._events.stored(group_id, changes)
         self._show_state(group, progress.state)
         self._events.finish(group_id, progress)

@@ -119,10 +119,10 @@ class TraceNode(Driver):
     def carry_out(self, effect: Effect) -> None:
         if isinstance(effect, Append):
             self.records += effect.records
-        if isinstance(effect, ResolveRegexes):
-            self.background.append(effect)
-        else:
-            super().carry_out(effect)
+        super().carry_out(effect)
+
+    def resolve(self, effect: ResolveRegexes) -> None:
+        self.background.append(effect)
 
     def on_reply(self, token: Token, response: Response) -> None:
         number, api, version = cast(tuple[int, str, int], token)
