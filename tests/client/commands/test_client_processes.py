@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -122,6 +123,40 @@ async def test_a_process_leaves_a_group_of_the_consumer_protocol_and_offsets_sta
     await until(app, lambda group: group.state == "Empty")
     assert await process.wait() == 0
     assert len(app.runtime.node.describe_offsets("g", 0)) == 6, "offsets stay behind"
+    assert sum(each.lost for each in accounts_of(tmp_path)) == 0
+
+
+async def test_others_take_over_from_a_killed_process_of_the_consumer_protocol(
+    serve: Serve, start: Start, tmp_path: Path
+) -> None:
+    app = await serve(
+        {"orders": 6},
+        rate=500.0,
+        group_consumer_min_heartbeat_interval_ms=100,
+        group_consumer_heartbeat_interval_ms=100,
+        group_consumer_min_session_timeout_ms=1_000,
+        group_consumer_session_timeout_ms=3_000,
+        group_consumer_assignment_interval_ms=0,
+    )
+    process = await start(
+        "--group", "g", "--topic", "orders", "--processes", "2", "--group-protocol", "consumer",
+        "--bootstrap", app.url, "--journal", str(tmp_path), "--log-level", "error",
+        "-c", "auto.commit.interval.ms=3600000", "--processing-time", "500us",
+    )  # fmt: skip
+    assert process.stdout is not None
+    started = [json.loads(await process.stdout.readline()) for _ in range(2)]
+    both = await until(app, members(2))
+    await written(tmp_path, lambda found: len(found) == 6 and all(each.processed for each in found))
+    os.kill(started[0]["pid"], signal.SIGKILL)
+    alone = await until(app, lambda group: members(1)(group) and group.members[0].assignment == {"orders": [*range(6)]})
+    assert alone.generation > both.generation
+    # What the killed one had read since it joined was never committed.
+    await written(tmp_path, lambda found: sum(each.duplicated for each in found) > 0)
+    process.send_signal(signal.SIGTERM)
+    await until(app, lambda group: group.state == "Empty")
+    await process.wait()
+    ended = [json.loads(line) for line in (await process.communicate())[0].splitlines()]
+    assert {each.get("signal") for each in ended} == {"SIGKILL", None}
     assert sum(each.lost for each in accounts_of(tmp_path)) == 0
 
 
