@@ -56,18 +56,8 @@ def show(response: Response, topic_name: TopicName = str) -> str:
                 f"{member.member_id or member.group_instance_id or '(empty id)'} {member.error_code.name}"
                 for member in members
             )
-        case OffsetDeleteResponse(error_code=ErrorCode.NONE):
-            return " ".join(
-                f"{topic.name}:{partition.partition_index} {partition.error_code.name}"
-                for topic in response.topics
-                for partition in topic.partitions
-            )
-        case OffsetCommitResponse() | TxnOffsetCommitResponse():
-            return " ".join(
-                f"{topic.name or topic_name(topic.topic_id)}:{partition.partition_index} {partition.error_code.name}"
-                for topic in response.topics
-                for partition in topic.partitions
-            )
+        case OffsetCommitResponse() | TxnOffsetCommitResponse() | OffsetDeleteResponse(error_code=ErrorCode.NONE):
+            return show_partitions(response.topics, topic_name)
         case OffsetFetchResponse():
             return show_fetch(response, topic_name)
         case ListGroupsResponse(error_code=ErrorCode.NONE):
@@ -154,6 +144,15 @@ def show_assignment(data: bytes) -> str:
     for topic, partition in decode_assignment(data).partitions:
         topics.setdefault(topic, []).append(partition)
     return owned(topics)
+
+
+def show_partitions(topics: Any, topic_name: TopicName) -> str:
+    """The error of each partition. Only offsets that are deleted never stand under the id of their topic."""
+    return " ".join(
+        f"{topic.name or topic_name(topic.topic_id)}:{partition.partition_index} {partition.error_code.name}"
+        for topic in topics
+        for partition in topic.partitions
+    )
 
 
 def show_fetch(response: OffsetFetchResponse, topic_name: TopicName) -> str:

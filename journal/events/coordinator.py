@@ -206,7 +206,9 @@ class LeaderChanged(GroupEvent):
 class RebalanceStarted(GroupEvent):
     """A join phase began, or a group of the consumer protocol has a new epoch that its members have to reach.
 
-    ``generation`` is the old one; ``join_timeout_ms`` is how long the join phase may take at the most.
+    ``generation`` is the old one; ``join_timeout_ms`` is how long the join phase may take at the most. A group of the
+    consumer protocol names no ``members`` unless it was just loaded: one join in a large group must not cost a look at
+    all others. They are those of its last ``rebalance_completed``, and who has joined and was removed since.
     """
 
     generation: int
@@ -214,7 +216,7 @@ class RebalanceStarted(GroupEvent):
     cause: Cause
     initial: bool
     join_timeout_ms: int | None
-    members: list[str]
+    members: list[str] | None
     group_type: GroupType = "classic"
 
 

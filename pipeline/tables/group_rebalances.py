@@ -127,7 +127,7 @@ class Rebalance:
     client_reason: str | None
     initial: bool | None
     members: list[str] | None
-    """Members of the group when the rebalance began."""
+    """Members of the group when the rebalance began; of a consumer group when it was last at rest."""
     group_type: str | None
     file: str | None
     line: int | None
@@ -315,7 +315,7 @@ class GroupRebalances:
             cause_group_instance_id=event.cause_group_instance_id,
             client_reason=event.client_reason,
             initial=event.initial,
-            members=event.members,
+            members=_members_at_rest(last) if event.members is None else event.members,
             group_type=event.group_type,
             file=event.file,
             line=event.line,
@@ -366,6 +366,14 @@ class GroupRebalances:
             self.members = 0
         elif event.event in ("member_joined", "member_removed"):
             self.members = max(0, self.members + (1 if event.event == "member_joined" else -1))
+
+
+def _members_at_rest(last: Rebalance | None) -> list[str] | None:
+    """The members when a group was last at rest, where the beginning of a rebalance does not name them."""
+    if last is None:
+        return []
+    done = last.completion
+    return last.members if done is None or done.members is None else done.members
 
 
 def _move_on(current: Rebalance, event: RebalanceEvent) -> Rebalance | None:

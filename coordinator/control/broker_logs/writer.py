@@ -182,7 +182,7 @@ class BrokerLog:
                 "member": cause.member_id,
                 "instance": self._instance(cause.group_instance_id),
                 "state": event.previous_state,
-                "members": len(event.members),
+                "members": len(event.members or ()),
                 "capacity": self._group_max_size,
                 "several": ", ".join(self._left.get(group_id, [member])),
                 "set": self._set(self._sync_expired.get(group_id, [member])),

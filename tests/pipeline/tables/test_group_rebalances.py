@@ -92,3 +92,23 @@ def test_the_first_target_of_a_rebalance_counts() -> None:
         ]
     )
     assert (row["joined_at_ms"], row["generation_to"], row["protocol"], row["outcome"]) == (5, 2, "uniform", "open")
+
+
+def test_who_was_in_a_group_of_the_consumer_protocol_follows_from_its_last_rebalance() -> None:
+    known = {"cause": "join-new", "previous_state": "Stable", "group_type": "consumer"}
+    rows = rebalances_of_group(
+        [
+            event("member_joined", 5, member_id="a", state="Empty"),
+            event("rebalance_started", 10, **known | {"previous_state": "Empty"}),
+            event("rebalance_completed", 20, members=["a"], members_before=[]),
+            event("member_joined", 25, member_id="b", state="Stable"),
+            event("rebalance_started", 30, **known),
+            event("member_joined", 35, member_id="c", state="Reconciling"),
+            event("rebalance_started", 40, **known | {"previous_state": "Reconciling"}),
+        ]
+    )
+    assert [(row["outcome"], row["members_before"]) for row in rows] == [
+        ("completed", []),
+        ("superseded", ["a"]),
+        ("open", ["a"]),
+    ]

@@ -77,7 +77,8 @@ class GroupEvents:
         ):
             return
         progress = self.progress(group.group_id)
-        self._begin(group.group_id, progress, Cause(cause="failover"), group.state, group.epoch - 1)
+        members = list(group.members)
+        self._begin(group.group_id, progress, Cause(cause="failover"), group.state, group.epoch - 1, members)
         assert progress.rebalance is not None, "a rebalance has begun"
         progress.rebalance.join_ended_at = self._ctx.now
 
@@ -177,20 +178,24 @@ class GroupEvents:
             self._begin(group_id, progress, cause, before, old)
 
     def _begin(
-        self, group_id: str, progress: GroupProgress, cause: Cause, before: ConsumerGroupState, old_epoch: int
+        self,
+        group_id: str,
+        progress: GroupProgress,
+        cause: Cause,
+        before: ConsumerGroupState,
+        old_epoch: int,
+        members: list[str] | None = None,
     ) -> None:
         progress.begin_rebalance(cause, self._ctx.now)
-        # Not validated: that would cost a look at each member of the group.
         self._ctx.emit(
-            unvalidated(
-                RebalanceStarted,
+            RebalanceStarted(
                 group_id=group_id,
                 generation=old_epoch,
                 previous_state=before,
                 cause=cause,
                 initial=False,
                 join_timeout_ms=None,
-                members=list(progress.members),
+                members=members,
                 group_type=CONSUMER,
             )
         )
