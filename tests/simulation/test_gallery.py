@@ -55,8 +55,8 @@ def test_every_scenario_asks_and_answers(path: Path) -> None:
     scenario = read_scenario(path)
     assert scenario.question.endswith("?")
     assert scenario.answer
-    names = (Path(__file__).name, "test_producers.py", "test_transactions.py", "test_consumer_groups.py")
-    tests = "".join((Path(__file__).parent / name).read_text() for name in names)
+    names = ("gallery", "producers", "transactions", "transaction_findings", "consumer_groups")
+    tests = "".join((Path(__file__).parent / f"test_{name}.py").read_text() for name in names)
     assert path.stem in tests, "and a test says so"
 
 
