@@ -33,6 +33,8 @@ END_VERSION: Final = 5
 START: Final = 1_767_225_600_000
 RECORDS: Final = write_records([DefaultRecord(0, 0, b"account-17", bytes(100))])
 LOAD_SECONDS: Final = 30.0
+UNKNOWN_ID: Final = "no-such-transformer"
+UNKNOWN_PRODUCER_ID: Final = 2**40
 
 
 def batch(producer_id: int, epoch: int, time: int = START) -> bytes:
@@ -78,16 +80,7 @@ class TransactionalProducer:
 
     async def produce(self, partitions: Iterable[int] = (0,)) -> None:
         """One record to each partition."""
-        # Requests are validated where they are read, which is the codec's work.
-        records = batch(self._producer_id, self._epoch)
-        data = [unvalidated(PartitionProduceData, index=partition, records=records) for partition in partitions]
-        request = unvalidated(
-            ProduceRequest,
-            transactional_id=self._transactional_id,
-            acks=-1,
-            timeout_ms=30_000,
-            topic_data=(unvalidated(TopicProduceData, name=TOPIC, topic_id=ZERO_UUID, partition_data=tuple(data)),),
-        )
+        request = self._produce_request(self._transactional_id, self._producer_id, partitions)
         errors = {ErrorCode.CONCURRENT_TRANSACTIONS}
         while errors == {ErrorCode.CONCURRENT_TRANSACTIONS}:
             # As clients do, where the markers of the last transaction took longer than a broker waits.
@@ -97,6 +90,34 @@ class TransactionalProducer:
 
     async def send_offsets(self, offset: int) -> None:
         """Commit an offset of the group within the transaction."""
+        request = self._commit_request(self._transactional_id, self._producer_id, offset)
+        answer = await ask(self._app, request, COMMIT_VERSION)
+        assert answer.topics[0].partitions[0].error_code is ErrorCode.NONE, answer
+
+    async def be_refused(self, offset: int) -> None:
+        """The requests of a transaction, of a producer that the service does not know."""
+        request = self._produce_request(UNKNOWN_ID, UNKNOWN_PRODUCER_ID, (0,))
+        answer = await ask(self._app, request, PRODUCE_VERSION)
+        errors = [answer.responses[0].partition_responses[0].error_code]
+        answer = await ask(self._app, self._commit_request(UNKNOWN_ID, UNKNOWN_PRODUCER_ID, offset), COMMIT_VERSION)
+        errors.append(answer.topics[0].partitions[0].error_code)
+        answer = await ask(self._app, self._end_request(UNKNOWN_ID, UNKNOWN_PRODUCER_ID, True), END_VERSION)
+        errors.append(answer.error_code)
+        assert errors == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 3, errors
+
+    def _produce_request(self, transactional_id: str, producer_id: int, partitions: Iterable[int]) -> ProduceRequest:
+        # Requests are validated where they are read, which is the codec's work.
+        records = batch(producer_id, self._epoch)
+        data = [unvalidated(PartitionProduceData, index=partition, records=records) for partition in partitions]
+        return unvalidated(
+            ProduceRequest,
+            transactional_id=transactional_id,
+            acks=-1,
+            timeout_ms=30_000,
+            topic_data=(unvalidated(TopicProduceData, name=TOPIC, topic_id=ZERO_UUID, partition_data=tuple(data)),),
+        )
+
+    def _commit_request(self, transactional_id: str, producer_id: int, offset: int) -> TxnOffsetCommitRequest:
         committed = unvalidated(
             TxnOffsetCommitRequestPartition,
             partition_index=0,
@@ -104,29 +125,30 @@ class TransactionalProducer:
             committed_leader_epoch=-1,
             committed_metadata="",
         )
-        request = unvalidated(
+        return unvalidated(
             TxnOffsetCommitRequest,
-            transactional_id=self._transactional_id,
+            transactional_id=transactional_id,
             group_id=GROUP,
-            producer_id=self._producer_id,
+            producer_id=producer_id,
             producer_epoch=self._epoch,
             generation_id_or_member_epoch=-1,
             member_id="",
             group_instance_id=None,
             topics=(unvalidated(TxnOffsetCommitRequestTopic, name=TOPIC, topic_id=ZERO_UUID, partitions=(committed,)),),
         )
-        answer = await ask(self._app, request, COMMIT_VERSION)
-        assert answer.topics[0].partitions[0].error_code is ErrorCode.NONE, answer
 
-    async def end(self, *, commits: bool = True) -> None:
-        """EndTxn, which gives the next epoch."""
-        request = unvalidated(
+    def _end_request(self, transactional_id: str, producer_id: int, commits: bool) -> EndTxnRequest:
+        return unvalidated(
             EndTxnRequest,
-            transactional_id=self._transactional_id,
-            producer_id=self._producer_id,
+            transactional_id=transactional_id,
+            producer_id=producer_id,
             producer_epoch=self._epoch,
             committed=commits,
         )
+
+    async def end(self, *, commits: bool = True) -> None:
+        """EndTxn, which gives the next epoch."""
+        request = self._end_request(self._transactional_id, self._producer_id, commits)
         answer = await ask(self._app, request, END_VERSION)
         assert answer.error_code is ErrorCode.NONE, answer
         self._producer_id, self._epoch = answer.producer_id, answer.producer_epoch

@@ -34,10 +34,10 @@ TINY: dict[str, dict[str, Any]] = {
     "kafka.throughput": {"RECORDS": 2_000, "OTHERS": ()},
     "kafka.batches": {"ROUNDS": 1, "SIZES": {"2 kB": (2_048, 5)}},
     "parked_joins": {"SIZES": (20,)},
-    "transactions.markers": {"PARTITIONS": (2, 4), "ROUNDS": 1},
-    "transactions.aborted": {"ABORTED": 300, "SIZES": (1_000,), "POSITIONS": {"the middle": 0.5}, "ROUNDS": 1},
-    "transactions.rate": {"PRODUCERS": 2, "SECONDS": 0.05, "ROUNDS": 1},
-    "commits": {"COMMITTERS": 2, "SECONDS": 0.05, "ROUNDS": 1},
+    "transactions.markers": {"PARTITIONS": (40, 400), "ROUNDS": 4},
+    "transactions.aborted": {"ABORTED": 10_000, "SIZES": (1_000,), "POSITIONS": {"the middle": 0.5}, "ROUNDS": 1},
+    "transactions.rate": {"SECONDS": 0.1, "ROUNDS": 3},
+    "commits": {"SECONDS": 0.1, "QUICK_ROUNDS": 2},
     "report.page": {"PARTITIONS": 8, "REBALANCES": 5, "CONSUMERS": 2, "ROUNDS": 1, "BROWSERS": ()},
     "report.time": {"SIZES": (60,), "ROUNDS": 1, "APART": False},
     "assignors": {"REPEATS": 1, "ONLY": "small range fresh"},
@@ -70,10 +70,23 @@ SHOWN: dict[str, list[str]] = {
     "kafka.batches": [rf"{request} +│ 2 kB +│ +[\d,]+ │" for request in ("Produce", "Fetch")],
     "heartbeats.kafka": [rf"{server} +│ +[\d.]+ +│ +[\d,]+" for server in ("echo", "HTTP", "Kafka")],
     "parked_joins": [r"20 +│ +-?\d+ MB +│"],
-    "transactions.markers": [r"2 +│ +[\d.]+ +│ +[\d.]+ +│ +1\.00", r"4 +│ +[\d.]+ +│"],
-    "transactions.aborted": [rf"{log} +│ the middle +│ +1,000 │ +1[01] │" for log in ("after the other", "one more")],
-    "transactions.rate": [rf"{what} +│ +[\d,]+ +│ +[\d.]+" for what in ("bare writes", "memory", "SQLite")],
-    "commits": [rf"{store} +│ +{what} +│ +[\d,]+" for store in ("SQLite", "PostgreSQL") for what in ("bare", "node")],
+    "transactions.markers": [r"40 +│ +[\d.]+ +│ +[\d.]+ +│ +1\.00", r"400 +│ +[\d.]+ +│", "× one among few: met"],
+    "transactions.aborted": [
+        *(rf"{log} +│ the middle +│ +1,000 │ +[89] │" for log in ("after the other", "one more")),
+        r"aim ≤ 10 × read_uncommitted: [\d.]+, met",
+    ],
+    "transactions.rate": [
+        *(rf"{what} +│ +[\d,]+ +│ +[\d.]+" for what in ("bare writes", "refused", "memory", "SQLite")),
+        "every bound is kept",
+    ],
+    "commits": [
+        *(
+            rf"{store} +│ +{what} +│ +[\d,]+"
+            for store in ("SQLite", "PostgreSQL")
+            for what in ("bare", "answered", "node")
+        ),
+        r"node on SQLite, CPU, bound .*: [\d.]+, kept",
+    ],
     "report.page": [r"intervals of ownership +│ +\d+", r"page, kB +│ +\d+"],
     "report.time": [r"a report on 60 rows +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+"],
     "assignors": [r"small .*range .*fresh .*rejoin"],
