@@ -97,7 +97,7 @@ STEPS: Final = (
     Step(
         "kafka-console-consumer of __consumer_offsets",
         CONSUMER,
-        ("--topic", "__consumer_offsets", "--from-beginning", *OFFSETS_FORMAT, "--timeout-ms", "5000"),
+        ("--topic", "__consumer_offsets", "--from-beginning", *OFFSETS_FORMAT, "--timeout-ms", "15000"),
         (r'"group":"(tools-group|verifiable)"', rf'"topic":"{TOPIC}"', '"offset":'),
     ),
     Step("kafka-log-dirs", f"{TOOLS}.LogDirsCommand", ("--describe", "--topic-list", TOPIC), (rf"{TOPIC}-0",)),

@@ -1,0 +1,130 @@
+"""Burrow, the lag monitor, beside a node: ``python -m conformance.clients.burrow PATH-OF-BURROW``.
+
+It reads ``__consumer_offsets`` as bytes, knows the group's members from it, and evaluates the lag.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from confluent_kafka import Consumer, Producer
+
+from conformance.clients.node import KINDS, running_kind
+from tests.coordinator.ports import free_port
+
+TOPIC, GROUP, CLIENT = "burrow-orders", "burrow-readers", "burrow-reader"
+RECORDS, READ = 10, 7
+PATIENCE_SECONDS: Final = 60.0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m conformance.clients.burrow", description=__doc__)
+    parser.add_argument("burrow", type=Path, help="the program, built from github.com/linkedin/Burrow")
+    parser.add_argument("--node", choices=KINDS, default="memory", help="the node that it watches")
+    arguments = parser.parse_args()
+    with running_kind(arguments.node) as node, _committed(node.bootstrap_servers):
+        problem = _problem(arguments.burrow.resolve(), node.bootstrap_servers)
+        print(f"lag by Burrow: {problem or 'passed'}")
+        for line in node.defects():
+            print(f"the node logged: {line}")
+        return 1 if problem or node.defects() else 0
+
+
+@contextmanager
+def _committed(servers: str) -> Iterator[None]:
+    """A group whose one member has read some of the records, and goes on."""
+    producer = Producer({"bootstrap.servers": servers})
+    for number in range(RECORDS):
+        producer.produce(TOPIC, str(number), partition=0)
+    producer.flush()
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "client.id": CLIENT,
+            "group.id": GROUP,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    try:
+        consumer.subscribe([TOPIC])
+        end, read = time.monotonic() + PATIENCE_SECONDS, 0
+        while read < READ and time.monotonic() < end:
+            message = consumer.poll(0.5)
+            if message is not None and message.error() is None:
+                read += 1
+                consumer.commit(message=message, asynchronous=False)
+        yield
+    finally:
+        consumer.close()
+
+
+def _problem(burrow: Path, servers: str) -> str:
+    """What Burrow does not know of the group in the end; empty if it knows everything."""
+    wanted = {"topic": TOPIC, "partition": 0, "client_id": CLIENT, "offset": READ, "lag": RECORDS - READ}
+    with tempfile.TemporaryDirectory(prefix="burrow-") as name:
+        folder, port = Path(name), free_port()
+        listed = ", ".join(f'"{server}"' for server in servers.split(","))
+        (folder / "burrow.toml").write_text(SETTINGS.format(folder=folder, servers=listed, port=port))
+        with (folder / "console").open("wb") as console:
+            process = subprocess.Popen([burrow, "--config-dir", folder], stdout=console, stderr=console)
+        try:
+            end = time.monotonic() + PATIENCE_SECONDS
+            seen: dict[str, Any] = {}
+            while seen != wanted and time.monotonic() < end and process.poll() is None:
+                time.sleep(0.5)
+                seen = _seen(port)
+        finally:
+            process.terminate()
+            process.wait(10)
+        return "" if seen == wanted else f"expected {wanted}, got {seen}: {(folder / 'console').read_text()[-300:]}"
+
+
+def _seen(port: int) -> dict[str, Any]:
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/v3/kafka/node/consumer/{GROUP}/lag") as answer:
+            partitions = json.load(answer)["status"]["partitions"]
+    except (URLError, ConnectionError):
+        return {}
+    if not partitions:
+        return {}
+    (found,) = partitions
+    own = {name: found[name] for name in ("topic", "partition", "client_id")}
+    return own | {"offset": found["end"]["offset"], "lag": found["current_lag"]}
+
+
+SETTINGS: Final = """
+[general]
+pidfile="{folder}/pid"
+[logging]
+filename="{folder}/log"
+[cluster.node]
+class-name="kafka"
+servers=[{servers}]
+topic-refresh=5
+offset-refresh=1
+[consumer.node]
+class-name="kafka"
+cluster="node"
+servers=[{servers}]
+backfill-earliest=true
+[httpserver.default]
+address="127.0.0.1:{port}"
+[storage.default]
+class-name="inmemory"
+min-distance=1
+"""
+
+if __name__ == "__main__":
+    sys.exit(main())
