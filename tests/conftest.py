@@ -59,7 +59,6 @@ def unused_tcp_port() -> int:
 
 def pytest_collection_finish() -> None:
     """Leave the tests themselves, which live until the end, out of each garbage collection from here on."""
-    gc.collect()
     gc.freeze()
     gc.enable()
 

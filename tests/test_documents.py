@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 
 import pytest
@@ -60,6 +61,11 @@ def test_the_readme_is_short() -> None:
 
 def test_every_document_can_be_found_from_the_readme() -> None:
     assert [name for name in TEXTS if name != "README.md" and f"({name})" not in TEXTS["README.md"]] == []
+
+
+def test_recorded_logs_do_not_name_where_the_recorder_ran() -> None:
+    logs = sorted((ROOT / "tests" / "golden").rglob("server.log.gz"))
+    assert [log for log in logs if b"/tmp/" in gzip.decompress(log.read_bytes())] == []
 
 
 def test_the_map_has_every_top_level_folder() -> None:

@@ -19,6 +19,8 @@ HERE: Final = Path(__file__).parent
 HOST: Final = "127.0.0.1"
 CLUSTER_ID: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
 LOGGING: Final = HERE / "log4j2.properties"
+LOGGED_FOLDER: Final = "/var/lib/kafka"
+"""What recorded logs name in place of the temporary folder."""
 START_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 20.0
 JAVA: Final = ("java", "-Xmx512m", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8")
@@ -166,8 +168,8 @@ class Cluster:
         )
 
     def server_log(self, number: int) -> str:
-        """All that a broker has logged, but for its requests."""
-        return self._file(number, "console").read_text(errors="replace")
+        """All that a broker has logged, but for its requests, with :data:`LOGGED_FOLDER` for the cluster's own."""
+        return self._file(number, "console").read_text(errors="replace").replace(str(self._folder), LOGGED_FOLDER)
 
     def request_log(self, number: int) -> str:
         """The requests that a broker has logged, where its logging does that."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +21,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Reports, findings and answers go together: they share the report on the gallery.
     """
     folder = Path(__file__).parent
-    here = [item for item in items if item.path.is_relative_to(folder)]
+    beginning = f"{folder}{os.sep}"
+    here = [item for item in items if str(item.path).startswith(beginning)]
     on_spark = {item.path for item in here if "spark" in getattr(item, "fixturenames", ())}
     for item in here:
         group = item.path.stem
