@@ -112,6 +112,27 @@ def zombie(node: RecordedNode) -> None:
     assert successor.end() is ErrorCode.NONE
 
 
+def unseen_fence(node: RecordedNode) -> None:
+    """An instance is replaced between its transactions, so the log does not know the new epoch when it writes again."""
+    first = begun(node)
+    assert first.end(version=4) is ErrorCode.NONE
+    node.elapse(2_000)
+    again(Producer(node, ID))
+    node.elapse(10_000)
+    first.produce(11)
+    node.elapse(120_000)
+
+
+def known_fence(node: RecordedNode) -> None:
+    """An instance is replaced within its transaction, so the log knows the new epoch when it writes again."""
+    first = begun(node)
+    node.elapse(2_000)
+    again(Producer(node, ID))
+    node.elapse(10_000)
+    first.produce(11)
+    node.elapse(120_000)
+
+
 def too_slow(node: RecordedNode) -> None:
     """Work that takes longer than the timeout, again and again."""
     producer = begun(node, 10_000)

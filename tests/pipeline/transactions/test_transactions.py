@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager
 from rejoin.pipeline.reading.inputs import find, must_name_groups
 from rejoin.pipeline.transactions.audits import is_suspicious, violations_of
 from rejoin.pipeline.transactions.findings import TransactionsOfRun, findings_of
 from rejoin.pipeline.transactions.histories import COLUMNS, READ, tables_of
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.wire.record_batch import BatchHeader
 from tests.paths import RECORDED
 from tests.pipeline.transactions import lives
 from tests.pipeline.transactions.lives import ID, RUN, RecordedNode, lines_of, rows_of
@@ -67,6 +70,19 @@ LIVES: dict[str, tuple[Callable[[RecordedNode], None], dict[str, Any], list[str]
     "a shared id": (lives.shared_id, {}, [], ["transactional-id-shared"]),
     "a restart": (lives.restarted, {}, [], []),
     "a zombie": (lives.zombie, {}, [], ["producer-fenced"]),
+    "a fence that a log does not know": (
+        lives.unseen_fence,
+        UNVERIFIED,
+        ["fenced-producer-wrote"],
+        ["hanging-transaction"],
+    ),
+    "the same with verification": (
+        lives.unseen_fence,
+        {"emulator_transaction_version": 1},
+        [],
+        ["producer-fenced"],
+    ),
+    "a fence that a log knows": (lives.known_fence, UNVERIFIED, [], ["producer-fenced"]),
     "too slow": (lives.too_slow, {}, [], ["transaction-timed-out"]),
     "just in time": (lives.just_in_time, {}, [], []),
     "died": (lives.died, {}, [], ["transaction-timed-out"]),
@@ -81,6 +97,24 @@ def test_each_life_has_its_violations_and_findings_and_no_others(name: str) -> N
     tables = made(life, **settings)
     assert [row["kind"] for row in violations_of(tables["transactions"])] == violations
     assert [row["finding"] for row in found(tables)] == findings
+
+
+def test_a_log_that_does_not_compare_epochs_takes_the_batch_of_a_fenced_producer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The broken rule of a leader, as the audit sees it."""
+    check = ProducerStateManager.check
+
+    def wrong(self: ProducerStateManager, header: BatchHeader) -> ErrorCode:
+        found = check(self, header)
+        return ErrorCode.NONE if found is ErrorCode.INVALID_PRODUCER_EPOCH else found
+
+    monkeypatch.setattr(ProducerStateManager, "check", wrong)
+    monkeypatch.setattr(ProducerStateManager, "is_fenced", lambda *_: False)
+    tables = made(lives.known_fence, **UNVERIFIED)
+    (violation,) = violations_of(tables["transactions"])
+    assert (violation["kind"], violation["partition"]) == ("fenced-producer-wrote", 0)
+    assert "a fenced epoch of producer" in violation["text"]
 
 
 def test_a_hanging_transaction_names_who_waits_and_how_to_end_it() -> None:
