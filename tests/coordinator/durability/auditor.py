@@ -9,6 +9,7 @@ cannot be: whatever is visible when it begins was decided before, so both of its
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import Future
@@ -17,9 +18,11 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import OFFSET_BEGINNING, Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from tests.coordinator.durability.bank import BOOKINGS, PARTITIONS
+from tests.coordinator.durability.bank import BOOKINGS, CALM, PARTITIONS
 from tests.coordinator.durability.producers import COMING_BACK, servers
 
+PAUSE: Final = 0.5
+"""Seconds until the next audit, after one that could not be made. It only bounds what asking costs."""
 LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 
@@ -46,11 +49,13 @@ class Auditor(threading.Thread):
         """What is booked of the transfers of which one booking was read."""
         self._read_up_to = dict.fromkeys(range(PARTITIONS), 0)
         self._audit: _Audit | None = None
-        self._admin_settings = {**servers(*ports), **COMING_BACK}
+        self._next_audit_at = 0.0
+        self._admin_settings = {**servers(*ports), **COMING_BACK, **CALM}
         self._admin = AdminClient(self._admin_settings)
         self._settings = {
             **servers(*ports),
             **COMING_BACK,
+            **CALM,
             "group.id": "audit",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
@@ -100,7 +105,7 @@ class Auditor(threading.Thread):
 
     def _go_on_with_audit(self) -> None:
         if self._audit is None:
-            if self.booked.total() > self.audited:
+            if self.booked.total() > self.audited and time.monotonic() >= self._next_audit_at:
                 self._audit = self._begun()
         elif all(each.done() for each in self._audit.ends.values()):
             self._end_when_all_is_read(self._audit)
@@ -120,6 +125,7 @@ class Auditor(threading.Thread):
             # forget a leader epoch that it has asked with.
             self._audit = None
             self._admin = AdminClient(self._admin_settings)
+            self._next_audit_at = time.monotonic() + PAUSE
             return
         if all(self._read_up_to[partition] >= end for partition, end in ends.items()):
             self._audit = None

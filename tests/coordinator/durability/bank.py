@@ -20,6 +20,8 @@ from tests.coordinator.durability.producers import COMING_BACK, servers
 ORDERS: Final = "orders"
 BOOKINGS: Final = "bookings"
 PARTITIONS: Final = 4
+CALM: Final = {"reconnect.backoff.ms": 100, "reconnect.backoff.max.ms": 300}
+"""Six clients try again while brokers are away; this bounds what it costs."""
 _AT_ONCE: Final = 5
 _SECONDS: Final = 30.0
 _STUCK_SECONDS: Final = 10
@@ -32,6 +34,7 @@ def book(ports: list[int], number: int) -> None:
         {
             **servers(*ports),
             **COMING_BACK,
+            **CALM,
             "group.id": "bank",
             "group.instance.id": f"clerk-{number}",
             "session.timeout.ms": 30_000,
@@ -41,7 +44,7 @@ def book(ports: list[int], number: int) -> None:
             "isolation.level": "read_committed",
         }
     )
-    settings = {**servers(*ports), **COMING_BACK, "transaction.timeout.ms": 10_000}
+    settings = {**servers(*ports), **COMING_BACK, **CALM, "transaction.timeout.ms": 10_000}
     producer = Producer({**settings, "transactional.id": f"clerk-{number}"})
     producer.init_transactions(_SECONDS)
     consumer.subscribe([ORDERS])

@@ -22,7 +22,7 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.coordinator.durability.auditor import Auditor
-from tests.coordinator.durability.bank import ORDERS, PARTITIONS, partition_of
+from tests.coordinator.durability.bank import CALM, ORDERS, PARTITIONS, partition_of
 from tests.coordinator.durability.producers import COMING_BACK, servers
 from tests.coordinator.durability.service import PATIENCE, Service, stop_all
 
@@ -76,7 +76,7 @@ class Bank:
         ports = [service.kafka_port for service in services]
         self.orders = 0
         self._dice = dice
-        settings = {**servers(*ports), **COMING_BACK, "enable.idempotence": True, "max.in.flight": 1}
+        settings = {**servers(*ports), **COMING_BACK, **CALM, "enable.idempotence": True, "max.in.flight": 1}
         self._producer = Producer(settings)
         self.auditor = Auditor(ports)
         self.clerks = Clerks(services[0], ports)
