@@ -147,6 +147,11 @@ def a_downgrade_drops_offsets(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(migration.Migration, "_swap", wrong)
 
 
+@caught_by("a_group_moves_against_its_policy")
+def any_policy_upgrades(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(migration, "UPGRADES", frozenset({"disabled", "downgrade", *migration.UPGRADES}))
+
+
 @caught_by("an_epoch_is_answered_before_it_is_stored")
 def replies_do_not_wait_for_the_log(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, group_id: str, written: Any, on_written: Any) -> None:

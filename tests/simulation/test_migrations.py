@@ -46,6 +46,12 @@ def test_groups_of_both_kinds_and_moves_both_ways_are_drawn() -> None:
     assert {("classic",), ("consumer",), ("classic", "consumer"), ("consumer", "classic")} <= set(drawn)
 
 
+def test_all_policies_are_drawn() -> None:
+    name = "group.consumer.migration.policy"
+    drawn = {migrating_scenario(seed)["coordinator"]["settings"][name] for seed in range(40)}
+    assert drawn == {"disabled", "downgrade", "upgrade", "bidirectional"}
+
+
 @pytest.mark.parametrize(("mutation", "check"), MUTATIONS, ids=lambda each: getattr(each, "__name__", ""))
 def test_a_broken_rule_is_found(mutation: Break, check: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mutation(monkeypatch)

@@ -113,6 +113,7 @@ MIGRATING: Final = CheckSet(
         consumer_groups.a_member_says_that_it_gave_up_what_it_has,
         consumer_groups.a_consumer_group_member_is_removed_that_beat_in_time,
         consumer_groups.a_migration_loses_a_commit,
+        consumer_groups.a_group_moves_against_its_policy,
     ),
     (consumer_groups.a_partition_has_two_owners,),
     (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from rejoin.coordinator.core.groups.consumer.model.state import ConsumerGroupState, ConsumerMemberState
+from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER, ConsumerGroupState, ConsumerMemberState
 from rejoin.coordinator.core.snapshots import ConsumerGroupSnapshot
 from rejoin.journal.events.client import PartitionsAssigned
 from rejoin.journal.events.consumer_groups import GroupConverted
@@ -28,6 +28,9 @@ from rejoin.simulation.search.observed_consumer_groups import (
 )
 
 NONE: Final = ErrorCode.NONE
+CLASSIC: Final = "classic"
+UPGRADES: Final = ("upgrade", "bidirectional")
+DOWNGRADES: Final = ("downgrade", "bidirectional")
 LATE_MS: Final = 1_500
 """Checks look every second."""
 
@@ -135,6 +138,28 @@ def a_migration_loses_a_commit(observed: Observations, step: ObservedStep) -> It
     """A group has changed its kind, and an offset is gone that was acknowledged."""
     for event in step.events(GroupConverted):
         yield from _lost_commits(observed, step.node, event.group_id)
+
+
+def a_group_moves_against_its_policy(observed: Observations, step: ObservedStep) -> Iterator[str]:
+    """A group with members has changed its kind, or is mixed, though ``group.consumer.migration.policy`` forbids it."""
+    policy = step.node.settings.group_consumer_migration_policy
+    for event in step.events(GroupConverted):
+        if policy not in (UPGRADES if event.group_type == CONSUMER else DOWNGRADES):
+            yield f"{event.group_id} is a {event.group_type} group through {event.member_id}, with policy {policy}"
+    for group in _changed(observed, step):
+        classic = [member_id for member_id, member in group.members.items() if member.is_classic]
+        if policy == "disabled" and classic and len(classic) < len(group.members):
+            yield f"{group.group_id} has the classic members {classic}, with policy {policy}"
+
+
+def _refused_by_policy(observed: Observations, group_id: str, group_type: str) -> set[str]:
+    """Consumers that the policy keeps out of a group of this kind: those of the other protocol, and those that failed
+    just now."""
+    node = observed.simulation.cluster.leader_of(group_id)
+    policy = "bidirectional" if node is None else node.settings.group_consumer_migration_policy
+    takes_others = policy in UPGRADES if group_type == CLASSIC else policy != "disabled"
+    consumers = [] if takes_others else observed.simulation.members_of(group_id)
+    return {each.name for each in consumers if each.core is None or each.core.config.group_protocol != group_type}
 
 
 def _lost_commits(observed: Observations, node: NodeActor, group_id: str) -> Iterator[str]:
@@ -273,11 +298,12 @@ def a_member_does_not_reach_its_target(observed: Observations) -> Iterator[str]:
         node = observed.simulation.cluster.leader_of(group_id)
         group = None if node is None else node.consumer_group(group_id)
         if group is None:
-            yield from convergence.a_group_does_not_settle(observed)
+            yield from convergence.a_group_does_not_settle(observed, _refused_by_policy(observed, group_id, CLASSIC))
             continue
         if _stays_as_it_is(observed, group):
             continue
-        wanted = sorted(each.name for each in observed.simulation.members_of(group_id))
+        refused = _refused_by_policy(observed, group_id, CONSUMER)
+        wanted = sorted(each.name for each in observed.simulation.members_of(group_id) if each.name not in refused)
         there = sorted(member.group_instance_id or member.client_id for member in group.members.values())
         if group.state not in (ConsumerGroupState.STABLE, ConsumerGroupState.EMPTY):
             yield f"{group_id} is {group.state}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Final
 
 from rejoin.coordinator.core.groups.classic.state import EMPTY, STABLE
@@ -12,11 +12,12 @@ MOST_IN_FLIGHT: Final = 50
 """Asynchronous commits pile up while the log is slow; more than these are never let go."""
 
 
-def a_group_does_not_settle(observed: Observations) -> Iterator[str]:
+def a_group_does_not_settle(observed: Observations, refused: Container[str] = ()) -> Iterator[str]:
+    """A group is not at rest, or lacks a consumer that is not ``refused``."""
     for group_id in observed.simulation.scenario.groups:
         node = observed.simulation.cluster.leader_of(group_id)
         group = None if node is None else node.group(group_id)
-        wanted = sorted(each.name for each in observed.simulation.members_of(group_id))
+        wanted = sorted(each.name for each in observed.simulation.members_of(group_id) if each.name not in refused)
         if group is None:
             if wanted:
                 yield f"{group_id} does not exist, and {', '.join(wanted)} should be in it"
