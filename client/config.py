@@ -51,6 +51,16 @@ def checked_config(settings: Mapping[str, Any]) -> ConsumerConfig:
         raise ValueError(sentence(problem, ConsumerConfig, kind="setting")) from None
 
 
+_LEFT_TO_THE_BROKER: Final = {
+    "partition.assignment.strategy": "the coordinator assigns; ask for one of its assignors with group.remote.assignor",
+    "session.timeout.ms": "brokers have it, as group.consumer.session.timeout.ms, or as consumer.session.timeout.ms of "
+    "the group",
+    "heartbeat.interval.ms": "brokers have it, as group.consumer.heartbeat.interval.ms, or as "
+    "consumer.heartbeat.interval.ms of the group",
+}
+"""Settings that the consumer protocol takes from clients, with what is there in their place."""
+
+
 class ConsumerConfig(ClientSecurityConfig):
     """Everything about one consumer that can be set. Frozen."""
 
@@ -172,9 +182,9 @@ class ConsumerConfig(ClientSecurityConfig):
     def _leaves_to_the_broker_what_is_the_brokers(self) -> Self:
         # Kafka: ConsumerConfig.checkUnsupportedConfigsPostProcess.
         if self.group_protocol == "consumer":
-            for name in ("partition_assignment_strategy", "session_timeout_ms", "heartbeat_interval_ms"):
-                if name in self.model_fields_set:
-                    raise ValueError(f"{name.replace('_', '.')} cannot be set when group.protocol=consumer")
+            for name, instead in _LEFT_TO_THE_BROKER.items():
+                if name.replace(".", "_") in self.model_fields_set:
+                    raise ValueError(f"{name} cannot be set when group.protocol=consumer: {instead}")
         elif self.group_remote_assignor is not None:
             raise ValueError("group.remote.assignor cannot be set when group.protocol=classic")
         return self

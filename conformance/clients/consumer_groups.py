@@ -37,7 +37,8 @@ LACKS: Final = {
     ),
 }
 """The steps that a client cannot do."""
-TABLE: Final = StepTable("client-consumer-groups", "step", STEPS, HERE / "consumer_groups.jsonl")
+COUNTS: Final = ("records while the group moves", "of them read twice", "commits refused")
+TABLE: Final = StepTable("client-consumer-groups", "step", STEPS, HERE / "consumer_groups.jsonl", COUNTS)
 SECONDS: Final = 900.0
 SETTINGS: Final = {
     "group.initial.rebalance.delay.ms": 0,
@@ -72,12 +73,15 @@ def run_client(name: str, version: str) -> bool:
     with running(*options) as node:
         lines = play([*command, node.bootstrap_servers], SECONDS)
         defects = node.defects()
-    problems = {line["step"]: line["problem"] for line in lines}
+    problems = {line["step"]: line["problem"] for line in lines if "step" in line}
+    counts = {line["count"]: line["number"] for line in lines if "count" in line}
     for step, problem in problems.items():
         print(f"{name} {version}  {step}: {problem or 'passed'}", flush=True)
+    for what, number in counts.items():
+        print(f"{name} {version}  {what}: {number}", flush=True)
     for line in defects:
         print(f"the node logged: {line}")
-    TABLE.keep(name, version, problems)
+    TABLE.keep(name, version, problems, counts)
     return not any(problems.values()) and not defects
 
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from conformance.clients.programs import CLIENTS
 from conformance.clients.results import DOCUMENT, ROOT
 
 
-def play(command: Sequence[str], seconds: float) -> list[dict[str, str]]:
-    """Run a client's program: the steps that it prints, each with the problem that it had or none."""
+def play(command: Sequence[str], seconds: float) -> list[dict[str, Any]]:
+    """Run the program of a client: its steps, each with the problem that it had or none, and what it counts."""
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=seconds)
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     if not lines:
@@ -32,6 +33,8 @@ class StepTable:
     heading: str
     steps: tuple[str, ...]
     results: Path
+    counts: tuple[str, ...] = ()
+    """What programs count, beside steps; each is a row, too."""
 
     @property
     def begin(self) -> str:
@@ -47,11 +50,14 @@ class StepTable:
         """The results of each client, which are by the names of the steps."""
         return [json.loads(line) for line in self.results.read_text().splitlines()] if self.results.exists() else []
 
-    def keep(self, client: str, version: str, problems: dict[str, str]) -> None:
+    def keep(
+        self, client: str, version: str, problems: dict[str, str], counts: Mapping[str, int] = MappingProxyType({})
+    ) -> None:
         """Replace the results of a client."""
         day = datetime.now(UTC).date().isoformat()
         kept = [each for each in self.read() if each["client"] != client]
-        kept.append({"client": client, "version": version, "day": day, "problems": problems})
+        counted = {"counts": dict(counts)} if counts else {}
+        kept.append({"client": client, "version": version, "day": day, "problems": problems} | counted)
         kept.sort(key=lambda each: each["client"].lower())
         self.results.write_text("".join(f"{json.dumps(each)}\n" for each in kept))
 
@@ -61,6 +67,7 @@ class StepTable:
         rows = [[self.heading, *(each["client"] for each in kept)], ["---"] * (len(kept) + 1)]
         rows += [[title, *(each[title] for each in kept)] for title in ("version", "day")]
         rows += [[name, *(_cell(each["problems"].get(name)) for each in kept)] for name in self.steps]
+        rows += [[name, *(str(each.get("counts", {}).get(name, "–")) for each in kept)] for name in self.counts]
         text = "".join(f"| {' | '.join(row)} |\n" for row in rows)
         failed = [(each["client"], *pair) for each in kept for pair in each["problems"].items() if pair[1]]
         if failed:

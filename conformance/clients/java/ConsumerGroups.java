@@ -60,6 +60,10 @@ public final class ConsumerGroups {
         System.out.printf("{\"step\": \"%s\", \"problem\": \"%s\"}%n", name, quoted);
     }
 
+    private static void count(String what, int number) {
+        System.out.printf("{\"count\": \"%s\", \"number\": %d}%n", what, number);
+    }
+
     private static void expect(String what, Object found, Object wanted) {
         if (!found.equals(wanted)) throw new AssertionError(what + ": expected " + wanted + ", got " + found);
     }
@@ -169,6 +173,9 @@ public final class ConsumerGroups {
         everything();
         leaveAll();
         int duplicates = seen.values().stream().mapToInt(count -> count - 1).sum();
+        count("records while the group moves", written);
+        count("of them read twice", duplicates);
+        count("commits refused", refused);
         expect("duplicates without a refused commit", refused == 0 ? duplicates : 0, 0);
     }
 

@@ -25,9 +25,13 @@ class Printed:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call":
-            problem = "" if report.passed else report.longreprtext.strip().splitlines()[-1]
+            crash = getattr(report.longrepr, "reprcrash", None)
+            lines = (report.longreprtext if crash is None else crash.message).strip().splitlines()
+            problem = "" if report.passed else " ".join(lines[:3])
             for step in STEPS[report.nodeid.split("::")[1]]:
                 print("\n" + json.dumps({"step": step, "problem": problem}), flush=True)
+            for what, number in report.user_properties:
+                print(json.dumps({"count": what, "number": number}), flush=True)
 
 
 if __name__ == "__main__":

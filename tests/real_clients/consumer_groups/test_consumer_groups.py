@@ -273,7 +273,7 @@ def test_a_topic_grows(coordinator: BlockingGroupCoordinator) -> None:
 
 
 def test_a_group_moves_to_the_consumer_protocol_and_back_while_it_consumes(
-    coordinator: BlockingGroupCoordinator,
+    coordinator: BlockingGroupCoordinator, record_property: Callable[[str, object], None]
 ) -> None:
     coordinator.set_topic("moving", 6)
     written = 0
@@ -314,6 +314,9 @@ def test_a_group_moves_to_the_consumer_protocol_and_back_while_it_consumes(
         assert kind() == (False, 0)
         moving.poll_until(lambda: len(moving.seen) == written)
     duplicates = sum(moving.seen.values()) - written
+    record_property("records while the group moves", written)
+    record_property("of them read twice", duplicates)
+    record_property("commits refused", len(moving.refused_commits))
     assert set(moving.seen) == {str(n) for n in range(written)}, "nothing is lost"
     assert duplicates == 0 or moving.refused_commits, "a record comes twice only where a commit was refused"
     assert moving.lost == []

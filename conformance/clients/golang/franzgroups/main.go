@@ -174,6 +174,9 @@ func (g *groups) downgrade() error {
 	for _, count := range g.seen {
 		duplicates += count
 	}
+	steps.Count("records while the group moves", len(g.seen))
+	steps.Count("of them read twice", duplicates)
+	steps.Count("commits refused", g.refused)
 	if duplicates > 0 && g.refused == 0 {
 		return fmt.Errorf("%d duplicates without a refused commit", duplicates)
 	}

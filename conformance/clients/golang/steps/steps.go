@@ -17,6 +17,12 @@ const (
 	Patience   = 30 * time.Second
 )
 
+// Count prints a number that a step has counted.
+func Count(what string, number int) {
+	text, _ := json.Marshal(map[string]any{"count": what, "number": number})
+	fmt.Println(string(text))
+}
+
 type line struct {
 	Step    string `json:"step"`
 	Passed  bool   `json:"passed"`
