@@ -58,11 +58,11 @@ async def polled_until(consumer: Consumer, reached: Callable[[], bool]) -> None:
 
 @TRANSPORTS
 async def test_what_is_given_up_is_committed_before(group_coordinator: GroupCoordinator, transport: str) -> None:
-    for partition in PARTITIONS:
-        await group_coordinator.produce("orders", partition.partition, 5)
     settings: dict[str, Any] = {"enable_auto_commit": True, "auto_commit_interval_ms": LONG_MS}
     async with member(group_coordinator, transport, "orders", client_id="one", **settings) as one:
         await poll_until(group_coordinator, [one], stable_with(one))
+        for partition in PARTITIONS:
+            await group_coordinator.produce("orders", partition.partition, 5)
         read = 0
         async with asyncio.timeout(60):
             while read < 30:
