@@ -32,20 +32,18 @@ class PendingReply:
     When the requester goes away the future is cancelled, and a reply that comes later is dropped.
     """
 
-    __slots__ = ("_settled", "failed", "future", "is_lost", "response")
+    # Defaults of the class: most replies are there at once, and set nothing but their response.
+    response: Response | None = None
+    future: asyncio.Future[None] | None = None
+    failed = False
+    is_lost = False
+    """Whether there will never be a reply: its client sees a lost connection."""
+    _settled: Settled | None = None
 
     @property
     def delivery(self) -> Delivery | None:
         """How the answer is written, where a fault decides that."""
         return None
-
-    def __init__(self) -> None:
-        self.response: Response | None = None
-        self.future: asyncio.Future[None] | None = None
-        self.failed = False
-        self.is_lost = False
-        """Whether there will never be a reply: its client sees a lost connection."""
-        self._settled: Settled | None = None
 
     def when_settled(self, settled: Settled) -> None:
         """Call with the reply when it comes, once; with none when there will never be one."""

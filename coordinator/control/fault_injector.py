@@ -30,10 +30,7 @@ class LatencyEnd:
 class HeldReply(PendingReply):
     """A reply that a fault holds up."""
 
-    __slots__ = ("_delivery", "_serve", "_task")
-
     def __init__(self, serve: Callable[[], Awaitable[Response | None]], delivery: Delivery | None) -> None:
-        super().__init__()
         self._serve = serve
         self._delivery = delivery
 

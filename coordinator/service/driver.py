@@ -254,7 +254,8 @@ class Runtime:
         if self._driving:
             self._inbox.append(what)
             return
-        self._expire_leases()
+        if self.leadership.valid_until != FOREVER:
+            self._expire_leases()
         self._inbox.append(what)
         self._drive()
 
@@ -263,7 +264,8 @@ class Runtime:
         if self._driving:
             report()
             return
-        self._expire_leases()
+        if self.leadership.valid_until != FOREVER:
+            self._expire_leases()
         self._driving = True
         try:
             report()
@@ -272,8 +274,7 @@ class Runtime:
 
     def _expire_leases(self) -> None:
         """A node that slept past the end of its leases must stop leading before it answers anything."""
-        valid_until = self.leadership.valid_until
-        if valid_until != FOREVER and steady_ms() >= valid_until:
+        if steady_ms() >= self.leadership.valid_until:
             self.leadership.expire()
 
     def _drive(self) -> None:
@@ -283,9 +284,21 @@ class Runtime:
         # Inputs that a step causes at once share its instant, as on a virtual clock: the events then do not depend on
         # when a millisecond ends.
         now = self.clock.now()
+        is_late = self._arrivals is not None
         try:
             while inbox:
-                self._step(inbox.popleft(), now)
+                what = inbox.popleft()
+                try:
+                    effects = self.node.step(what, now, is_late=is_late)
+                except Exception as problem:
+                    self._give_up(what, problem)
+                    continue
+                for effect in effects:
+                    carry_out = self._carry_out.get(type(effect))
+                    if carry_out is not None:
+                        carry_out(effect)
+                    else:
+                        self._publish(effect, now)
         finally:
             self._driving = False
         self._set_alarm()
@@ -295,21 +308,11 @@ class Runtime:
                 if not settled.done():
                     settled.set_result(None)
 
-    def _step(self, what: Input, now: Millis) -> None:
-        try:
-            effects = self.node.step(what, now, is_late=self._arrivals is not None)
-        except Exception as problem:
-            self._give_up(what, problem)
-            return
-        for effect in effects:
-            carry_out = self._carry_out.get(type(effect))
-            if carry_out is not None:
-                carry_out(effect)
-            else:
-                assert isinstance(effect, Event), "what is nothing to carry out is an event"
-                if type(effect) is PartitionLoaded:
-                    self.load_ms[TopicPartition(effect.topic, effect.partition)] = effect.load_ms
-                self._publisher.publish(effect, now)
+    def _publish(self, effect: Effect, now: Millis) -> None:
+        assert isinstance(effect, Event), "what is nothing to carry out is an event"
+        if type(effect) is PartitionLoaded:
+            self.load_ms[TopicPartition(effect.topic, effect.partition)] = effect.load_ms
+        self._publisher.publish(effect, now)
 
     def _reply(self, effect: Reply) -> None:
         pending = effect.token

@@ -71,11 +71,12 @@ class GroupRequests:
             shard.kind_of(group).sync(group, token, request)
 
     def heartbeat(self, token: Token, request: HeartbeatRequest, context: Context) -> None:
-        shard = self._admission.admit(self._shards, request, context, request.group_id)
+        group_id = request.group_id
+        shard = self._admission.admit(self._shards, request, context, group_id)
         if isinstance(shard, ErrorCode):
             self._ctx.reply(token, HEARTBEAT_RESPONSES[shard])
             return
-        group = shard.groups.get(request.group_id)
+        group = shard.groups.get(group_id)
         if group is None:
             self._ctx.reply(token, HEARTBEAT_RESPONSES[ErrorCode.UNKNOWN_MEMBER_ID])
         else:

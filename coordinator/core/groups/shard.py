@@ -62,7 +62,7 @@ class GroupsShard(StateMachine):
 
     def kind_of(self, group: Group) -> GroupKind[Any]:
         """What serves a group."""
-        return self._classic if group.kind == CLASSIC else self.consumer
+        return self._classic if type(group) is ClassicGroup else self.consumer
 
     @property
     def consumer(self) -> ConsumerGroups:

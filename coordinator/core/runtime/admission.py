@@ -29,6 +29,9 @@ UNAUTHORIZED: Final = {
 }
 """The error for a resource on which the operation is denied."""
 
+_NONE: Final = ErrorCode.NONE
+_LOADING: Final = ShardState.LOADING
+
 Check: TypeAlias = Callable[[Any, Context, Settings], ErrorCode]
 
 
@@ -86,13 +89,13 @@ class Admission:
         rule = self._rules[type(request)]
         if rule.malformed is not None:
             error = rule.malformed(request, context, self._settings)
-            if error is not ErrorCode.NONE:
+            if error is not _NONE:
                 return error
         if rule.feature is not None and not self._features.level(rule.feature):
             return ErrorCode.UNSUPPORTED_VERSION
-        if not self._authorizer.allows_everything:
+        if not self.allows_everything:
             error = self.authorize(request, context, Resource.GROUP, key)
-            if error is not ErrorCode.NONE:
+            if error is not _NONE:
                 return error
         return self._route(rule, shards, request, context, key)
 
@@ -107,12 +110,12 @@ class Admission:
             return ErrorCode.INVALID_GROUP_ID
         if rule.valid is not None:
             error = rule.valid(request, context, self._settings)
-            if error is not ErrorCode.NONE:
+            if error is not _NONE:
                 return error
         shard = shards.shard_of(key)
         if shard is None:
             return ErrorCode.NOT_COORDINATOR
-        if shard.state is ShardState.LOADING:
+        if shard.state is _LOADING:
             return rule.while_loading(request, context, self._settings)
         return shard.machine
 

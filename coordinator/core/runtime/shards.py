@@ -8,10 +8,12 @@ from rejoin.coordinator.core.inputs import Broker, PartitionRegistration, Regist
 from rejoin.coordinator.core.runtime.shard import LogObserver, M, MakeMachine, Shard, ShardState
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
+from rejoin.protocol.java import LONGEST_CACHED
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.types import LogPartition, TopicPartition
 
 CLUSTER_ID: Final = "rejoin-emulated-kafka0"
+_MOST_FOUND: Final = 4_096
 
 
 class ClusterMetadata:
@@ -52,6 +54,8 @@ class Shards(Generic[M]):
         self._make = make
         self._partitions = tuple(TopicPartition(topic, index) for index in range(partitions))
         self.by_partition: dict[TopicPartition, Shard[M]] = {}
+        self._found: dict[str, Shard[M]] = {}
+        """Those of keys that were asked for since the last shard came or went."""
         self.observer: LogObserver | None = None
         """What follows the logs of all shards that start from now on."""
 
@@ -63,7 +67,15 @@ class Shards(Generic[M]):
 
     def shard_of(self, key: str) -> Shard[M] | None:
         """The shard of a key, if this node leads it."""
-        return self.by_partition.get(self._partitions[partition_for(key, len(self._partitions))])
+        return self._found.get(key) or self._find(key)
+
+    def _find(self, key: str) -> Shard[M] | None:
+        shard = self.by_partition.get(self._partitions[partition_for(key, len(self._partitions))])
+        if shard is not None and len(key) <= LONGEST_CACHED:
+            if len(self._found) >= _MOST_FOUND:
+                self._found.clear()
+            self._found[key] = shard
+        return shard
 
     def machines(self) -> list[M]:
         """Every state machine, loaded or not, by partition."""
@@ -97,6 +109,7 @@ class Shards(Generic[M]):
     def resign(self, partition: TopicPartition) -> None:
         """Lead a partition no longer."""
         shard = self.by_partition.pop(partition, None)
+        self._found.clear()
         if shard is not None:
             shard.resigned()
 
@@ -112,6 +125,7 @@ class Shards(Generic[M]):
 
     def _start(self, shard: Shard[M]) -> None:
         self.by_partition[shard.partition] = shard
+        self._found.clear()
         shard.observer = self.observer
         shard.elected()
 

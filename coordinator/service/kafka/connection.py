@@ -9,11 +9,12 @@ Kafka: SocketServer.Processor, KafkaChannel.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, cast
+from time import perf_counter
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from rejoin.coordinator.core.inputs import ANONYMOUS
 from rejoin.coordinator.pending_reply import Delivery, NoReply, PendingReply
-from rejoin.coordinator.service.kafka.requests import KafkaRequest, NotServed, RequestHead
+from rejoin.coordinator.service.kafka.requests import KafkaRequest, NotServed, RepeatedRequest, RequestHead
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
 from rejoin.protocol.wire.errors import SchemaError
@@ -41,6 +42,7 @@ class KafkaConnection(asyncio.Protocol):
         "_loop",
         "_parked",
         "_pending",
+        "_repeated",
         "client_host",
         "client_id",
         "heads",
@@ -52,6 +54,9 @@ class KafkaConnection(asyncio.Protocol):
         "transport",
     )
 
+    _takes_repeated: ClassVar[bool] = True
+    """Whether a request that was served is served again without a look at who asks."""
+
     def __init__(self, listener: KafkaListener, name: str) -> None:
         """``name`` is that of the listener that accepted it."""
         self.name = name
@@ -61,6 +66,7 @@ class KafkaConnection(asyncio.Protocol):
         self._parked: KafkaRequest | None = None
         """The request that is parked; the next one waits for its response."""
         self._pending: PendingReply | None = None
+        self._repeated: RepeatedRequest | None = None
         self._is_reading = True
         self._is_writable = True
         self.transport: asyncio.Transport | None = None
@@ -74,6 +80,7 @@ class KafkaConnection(asyncio.Protocol):
         self.heads: dict[bytes, RequestHead] = {}
         """What requests begin with, by their APIs and versions."""
         self.last_used = 0.0
+        """When something came last, by ``perf_counter``."""
 
     # --- asyncio
 
@@ -82,7 +89,7 @@ class KafkaConnection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             self.client_host = str(peer[0])
-        self.last_used = self._loop.time()
+        self.last_used = perf_counter()
         self._listener.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -101,9 +108,19 @@ class KafkaConnection(asyncio.Protocol):
         self._serve_buffered()
 
     def data_received(self, data: bytes) -> None:
-        if self._parked is None and not self._buffer and self._is_one_frame(data):
-            self._serve_one(data)
-            return
+        if self._parked is None and not self._buffer:
+            repeated = self._repeated
+            if (
+                repeated is not None
+                and data.endswith(repeated.body)
+                and data.startswith(repeated.head)
+                and len(data) == repeated.size
+            ):
+                self._serve_repeated(repeated, data)
+                return
+            if self._is_one_frame(data):
+                self._serve_one(data)
+                return
         self._buffer += data
         if self._parked is None:
             self._serve_buffered()
@@ -122,21 +139,39 @@ class KafkaConnection(asyncio.Protocol):
         return len(data) - _SIZE_BYTES == int.from_bytes(data[:_SIZE_BYTES], "big") <= self.max_request_bytes
 
     def _serve_one(self, data: bytes) -> None:
-        self.last_used = self._loop.time()
+        self.last_used = perf_counter()
         written: list[Part] = []
-        self._serve(data[_SIZE_BYTES:], written)
+        served = self._serve(data[_SIZE_BYTES:], written)
         transport = self.transport
         if transport is None or not written:
             return
         if len(written) == 1:
             transport.write(written[0])
+            if served is not None and self._takes_repeated:
+                self._repeated = self._listener.requests.repeated(*served, data, written[0]) or self._repeated
         else:
             transport.writelines(written)
+
+    def _serve_repeated(self, repeated: RepeatedRequest, data: bytes) -> None:
+        """Serve a frame that differs from an earlier one in its correlation id alone."""
+        began = perf_counter()
+        self.last_used = began
+        pending = self._listener.submit(repeated.request, repeated.context)
+        transport = self.transport
+        if transport is not None and pending.response is repeated.response:
+            transport.write(repeated.answer_to(data, began))
+            return
+        call = KafkaRequest(repeated.served, repeated.request, repeated.context, repeated.correlation_id(data), began)
+        self._repeated = None
+        written: list[Part] = []
+        self._answer_or_park(call, pending, written)
+        if self.transport is not None and written:
+            self.transport.writelines(written)
 
     def _serve_buffered(self) -> None:
         """Serve the whole frames of the buffer, up to one that has to wait."""
         buffer, most = self._buffer, self.max_request_bytes
-        self.last_used = self._loop.time()
+        self.last_used = perf_counter()
         at, end = 0, len(buffer)
         written: list[Part] = []
         while self._parked is None and self._is_writable and self.transport is not None and end - at >= _SIZE_BYTES:
@@ -167,19 +202,27 @@ class KafkaConnection(asyncio.Protocol):
         self._serve(cast(bytes, frame), written)  # nothing changes it any more
         return self._buffer
 
-    def _serve(self, frame: bytes, written: list[Part]) -> None:
-        """Hand in one request; its response goes to ``written`` if it is there at once."""
+    def _serve(self, frame: bytes, written: list[Part]) -> tuple[KafkaRequest, Response] | None:
+        """Hand in one request; its response goes to ``written`` if it is there at once.
+
+        Returns both, where the core has answered at once.
+        """
         listener = self._listener
         try:
             request = listener.requests.read(frame, self)
         except NotServed as problem:
             listener.refuse(self, problem)
             self._close(written)
-            return
+            return None
         if isinstance(request, bytes):
             written.append(request)
-            return
+            return None
         pending = listener.submit(request.request, request.context)
+        self._answer_or_park(request, pending, written)
+        return None if pending.response is None else (request, pending.response)
+
+    def _answer_or_park(self, request: KafkaRequest, pending: PendingReply, written: list[Part]) -> None:
+        """Answer a request, or let it wait for its response."""
         if pending.response is not None or pending.failed:
             self._answer(request, pending.response, written)
         else:

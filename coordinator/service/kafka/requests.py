@@ -18,7 +18,7 @@ from rejoin.protocol.brokers.offered_versions import offered
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.printable import printable
-from rejoin.protocol.registry import API_VERSIONS, DEFINED, FETCH, PRODUCE
+from rejoin.protocol.registry import API_VERSIONS, CONSUMER_GROUP_HEARTBEAT, DEFINED, FETCH, HEARTBEAT, PRODUCE
 from rejoin.protocol.wire.codec import (
     Codec,
     RequestHeader,
@@ -36,11 +36,19 @@ if TYPE_CHECKING:
 
 _LONGEST_CLIENT_ID: Final = 1_024
 _LONGEST_HEAD: Final = 2_048
+_LONGEST_REPEATED: Final = 512
+_REPEATED: Final = (HEARTBEAT, CONSUMER_GROUP_HEARTBEAT)
+"""What a client sends again and again, the same but for the correlation id."""
 _MOST_HEADS: Final = 64
 _MOST_LOGGED: Final = 100
 _FIRST_WITH_SOFTWARE: Final = 3
 _CORRELATION_AT: Final = 4
 _CLIENT_AT: Final = 8
+_FRAMED_CORRELATION_AT: Final = 8
+_FRAMED_CLIENT_AT: Final = 12
+_ANSWER_CORRELATION_AT: Final = 4
+_ANSWER_BODY_AT: Final = 8
+"""Where parts of a frame begin with its size in front of it: of a request, and of an answer."""
 
 
 class NotServed(Exception):
@@ -86,13 +94,62 @@ class KafkaRequest:
 
     __slots__ = ("began", "context", "correlation_id", "request", "served", "waited")
 
-    def __init__(self, served: WireVersion, request: Request, context: Context, correlation_id: int) -> None:
-        self.began = perf_counter()
+    def __init__(
+        self, served: WireVersion, request: Request, context: Context, correlation_id: int, began: float
+    ) -> None:
+        self.began = began
         self.served = served
         self.request = request
         self.context = context
         self.correlation_id = correlation_id
         self.waited = False
+
+
+class RepeatedRequest:
+    """A request that a connection may get once more, byte for byte but for its correlation id, and its answer.
+
+    The same bytes are the same request. If the core's response is the very object that it was, the answer is the same.
+    """
+
+    __slots__ = (
+        "_answer",
+        "_answer_head",
+        "_error",
+        "_metrics",
+        "body",
+        "context",
+        "head",
+        "request",
+        "response",
+        "served",
+        "size",
+    )
+
+    def __init__(self, call: KafkaRequest, data: bytes, response: Response, answer: Part) -> None:
+        """``data`` and ``answer`` are whole frames, each with its size in front."""
+        self.size = len(data)
+        self.head = data[:_FRAMED_CORRELATION_AT]
+        self.body = data[_FRAMED_CLIENT_AT:]
+        self.served = call.served
+        self.request = call.request
+        self.context = call.context
+        self.response = response
+        self._metrics = call.served.metrics
+        self._error = call.served.error_of(response)
+        self._answer_head = bytes(answer[:_ANSWER_CORRELATION_AT])
+        self._answer = bytes(answer[_ANSWER_BODY_AT:])
+
+    @staticmethod
+    def correlation_id(data: bytes) -> int:
+        """That of a whole frame."""
+        return int.from_bytes(data[_FRAMED_CORRELATION_AT:_FRAMED_CLIENT_AT], "big", signed=True)
+
+    def answer_to(self, data: bytes, began: float) -> bytes:
+        """The answer to a frame that is the same but for its correlation id. It is counted, as others are."""
+        metrics = self._metrics
+        metrics.answers[self._error] += 1
+        metrics.took.observe((perf_counter() - began) * 1_000)
+        return self._answer_head + data[_FRAMED_CORRELATION_AT:_FRAMED_CLIENT_AT] + self._answer
 
 
 class RequestHead(NamedTuple):
@@ -140,7 +197,7 @@ class RequestReader:
             software = cast("ApiVersionsRequest", request)
             connection.software = f"{software.client_software_name} {software.client_software_version}"
         correlation_id = int.from_bytes(frame[_CORRELATION_AT:_CLIENT_AT], "big", signed=True)
-        return KafkaRequest(served, request, context, correlation_id)
+        return KafkaRequest(served, request, context, correlation_id, perf_counter())
 
     def _read_head(self, frame: bytes, connection: KafkaConnection) -> RequestHead | bytes:
         """The head of a frame that differs from the last one of its API; or the whole answer."""
@@ -203,6 +260,12 @@ class RequestReader:
         (metrics.parked if call.waited else metrics.took).observe(millis)
         if self._log_requests:
             served.log(self._log, call.context.client_id, error, millis)
+
+    def repeated(self, call: KafkaRequest, response: Response, data: bytes, answer: Part) -> RepeatedRequest | None:
+        """What to remember of a frame that was answered at once; none where the next one is hardly the same."""
+        if call.served.api not in _REPEATED or self._log_requests or len(data) > _LONGEST_REPEATED:
+            return None
+        return RepeatedRequest(call, data, response, answer)
 
     def _look_at(self, call: KafkaRequest, response: ProduceResponse) -> None:
         """Say once for each client, topic and error why records were refused: few clients show more than the error."""

@@ -10,9 +10,11 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from rejoin.coordinator.service.kafka.connection import KafkaConnection
+from rejoin.coordinator.service.kafka.requests import KafkaRequest
 from rejoin.coordinator.service.security.authenticator import Authenticator, Login, LoginStep, Verdict
 from rejoin.coordinator.service.security.logins import Logins
 from rejoin.coordinator.service.security.principals import SslPrincipals
+from rejoin.protocol.message import Response
 from rejoin.protocol.wire.writer import Part
 
 if TYPE_CHECKING:
@@ -57,9 +59,11 @@ class SaslConnection(KafkaConnection):
         self._authenticator: Authenticator | None = Authenticator(logins, listener.max_login_ms)
         self.max_request_bytes = listener.max_login_bytes
 
-    def _serve(self, frame: bytes, written: list[Part]) -> None:
+    _takes_repeated = False  # a login may have ended
+
+    def _serve(self, frame: bytes, written: list[Part]) -> tuple[KafkaRequest, Response] | None:
         if self.transport is None:
-            return
+            return None
         authenticator = self._authenticator or self._further_login(frame)
         if authenticator is not None:
             self._log_in(authenticator, frame, written)
@@ -67,7 +71,8 @@ class SaslConnection(KafkaConnection):
             self._listener.refuse_login(self, "the login has ended, and the client did not log in again")
             self._close(written)
         else:
-            super()._serve(frame, written)
+            return super()._serve(frame, written)
+        return None
 
     def _further_login(self, frame: bytes) -> Authenticator | None:
         """The login that a handshake begins where logins end; else it is a request like others."""
