@@ -10,6 +10,8 @@ from typing import Final, NamedTuple, Self
 
 import google_crc32c
 
+from rejoin.protocol.wire.checksum import checksum
+
 HEADER_SIZE: Final = 61
 LENGTH_END: Final = 12
 """Where the bytes begin that ``batch_length`` counts."""
@@ -30,7 +32,6 @@ NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
 
-_CRC_PIECE: Final = 65_536
 MAX_SEQUENCE: Final = 2**31 - 1
 
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
@@ -126,13 +127,7 @@ def increment_sequence(sequence: int, by: int) -> int:
 
 def crc_of(batch: bytes | memoryview) -> int:
     """The CRC-32C that the header of a batch should have."""
-    # The library takes bytes only. Copies of moderate pieces stay in the cache, and give no memory back to the system.
-    if len(batch) <= _CRC_PIECE:
-        return int(google_crc32c.value(bytes(batch[ATTRIBUTES_AT:])))
-    crc = 0
-    for at in range(ATTRIBUTES_AT, len(batch), _CRC_PIECE):
-        crc = google_crc32c.extend(crc, bytes(batch[at : at + _CRC_PIECE]))
-    return int(crc)
+    return checksum(memoryview(batch)[ATTRIBUTES_AT:])
 
 
 def stamped(

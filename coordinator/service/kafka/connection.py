@@ -141,7 +141,7 @@ class KafkaConnection(asyncio.Protocol):
     def _serve_one(self, data: bytes) -> None:
         self.last_used = perf_counter()
         written: list[Part] = []
-        served = self._serve(data[_SIZE_BYTES:], written)
+        served = self._serve(data, written)
         transport = self.transport
         if transport is None or not written:
             return
@@ -184,10 +184,10 @@ class KafkaConnection(asyncio.Protocol):
             if end - start < size:
                 break
             if at == 0 and end == start + size >= _LARGE and buffer.startswith(_PRODUCE, start):
-                buffer = self._hand_over_buffer(start, written)
+                buffer = self._hand_over_buffer(written)
                 break
-            at = start + size
-            self._serve(bytes(buffer[start:at]), written)
+            begin, at = at, start + size
+            self._serve(bytes(buffer[begin:at]), written)
         if self.transport is None:
             return
         del buffer[:at]
@@ -195,15 +195,14 @@ class KafkaConnection(asyncio.Protocol):
             self.transport.writelines(written)
         self._read_or_not()
 
-    def _hand_over_buffer(self, start: int, written: list[Part]) -> bytearray:
+    def _hand_over_buffer(self, written: list[Part]) -> bytearray:
         """Serve a large Produce, which is all that the buffer has, without copying it; the next buffer is empty."""
         frame, self._buffer = self._buffer, bytearray()
-        del frame[:start]
         self._serve(cast(bytes, frame), written)  # nothing changes it any more
         return self._buffer
 
     def _serve(self, frame: bytes, written: list[Part]) -> tuple[KafkaRequest, Response] | None:
-        """Hand in one request; its response goes to ``written`` if it is there at once.
+        """Hand in the request of a frame, which has its size in front; its response is ``written`` if it is there at once.
 
         Returns both, where the core has answered at once.
         """

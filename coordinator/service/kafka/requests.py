@@ -42,13 +42,12 @@ _REPEATED: Final = (HEARTBEAT, CONSUMER_GROUP_HEARTBEAT)
 _MOST_HEADS: Final = 64
 _MOST_LOGGED: Final = 100
 _FIRST_WITH_SOFTWARE: Final = 3
-_CORRELATION_AT: Final = 4
-_CLIENT_AT: Final = 8
-_FRAMED_CORRELATION_AT: Final = 8
-_FRAMED_CLIENT_AT: Final = 12
+_API_AT: Final = 4
+_CORRELATION_AT: Final = 8
+_CLIENT_AT: Final = 12
 _ANSWER_CORRELATION_AT: Final = 4
 _ANSWER_BODY_AT: Final = 8
-"""Where parts of a frame begin with its size in front of it: of a request, and of an answer."""
+"""Where parts of a frame begin behind its size: of a request, and of an answer."""
 
 
 class NotServed(Exception):
@@ -126,10 +125,10 @@ class RepeatedRequest:
     )
 
     def __init__(self, call: KafkaRequest, data: bytes, response: Response, answer: Part) -> None:
-        """``data`` and ``answer`` are whole frames, each with its size in front."""
+        """``data`` and ``answer`` are whole frames."""
         self.size = len(data)
-        self.head = data[:_FRAMED_CORRELATION_AT]
-        self.body = data[_FRAMED_CLIENT_AT:]
+        self.head = data[:_CORRELATION_AT]
+        self.body = data[_CLIENT_AT:]
         self.served = call.served
         self.request = call.request
         self.context = call.context
@@ -142,14 +141,14 @@ class RepeatedRequest:
     @staticmethod
     def correlation_id(data: bytes) -> int:
         """That of a whole frame."""
-        return int.from_bytes(data[_FRAMED_CORRELATION_AT:_FRAMED_CLIENT_AT], "big", signed=True)
+        return int.from_bytes(data[_CORRELATION_AT:_CLIENT_AT], "big", signed=True)
 
     def answer_to(self, data: bytes, began: float) -> bytes:
         """The answer to a frame that is the same but for its correlation id. It is counted, as others are."""
         metrics = self._metrics
         metrics.answers[self._error] += 1
         metrics.took.observe((perf_counter() - began) * 1_000)
-        return self._answer_head + data[_FRAMED_CORRELATION_AT:_FRAMED_CLIENT_AT] + self._answer
+        return self._answer_head + data[_CORRELATION_AT:_CLIENT_AT] + self._answer
 
 
 class RequestHead(NamedTuple):
@@ -178,11 +177,11 @@ class RequestReader:
         self._log_requests: bool = log.is_enabled_for(logging.DEBUG)
 
     def read(self, frame: bytes, connection: KafkaConnection) -> KafkaRequest | bytes:
-        """The request in a frame; or the whole answer, where the core need not be asked.
+        """The request in a frame, which has its size in front; or the whole answer, where the core need not be asked.
 
         Raises :class:`NotServed` for what ends the connection.
         """
-        head = connection.heads.get(bytes(frame[:_CORRELATION_AT]))
+        head = connection.heads.get(bytes(frame[_API_AT:_CORRELATION_AT]))
         if head is None or not frame.startswith(head.client, _CLIENT_AT):
             found = self._read_head(frame, connection)
             if isinstance(found, bytes):
@@ -202,7 +201,7 @@ class RequestReader:
     def _read_head(self, frame: bytes, connection: KafkaConnection) -> RequestHead | bytes:
         """The head of a frame that differs from the last one of its API; or the whole answer."""
         try:
-            header = read_request_header(frame)
+            header = read_request_header(frame[_API_AT:])
         except SchemaError as problem:
             raise NotServed("", str(problem)) from None
         served = self._served.get((header.api_key, header.api_version))
@@ -212,11 +211,12 @@ class RequestReader:
                 return found
             served = self._served[header.api_key, header.api_version] = found
         context = _context(header, connection)
-        head = RequestHead(bytes(frame[_CLIENT_AT : header.body_at]), served, context, header.body_at)
+        body_at = header.body_at + _API_AT
+        head = RequestHead(bytes(frame[_CLIENT_AT:body_at]), served, context, body_at)
         if len(head.client) <= _LONGEST_HEAD:
             if len(connection.heads) >= _MOST_HEADS:
                 connection.heads.clear()
-            connection.heads[bytes(frame[:_CORRELATION_AT])] = head
+            connection.heads[bytes(frame[_API_AT:_CORRELATION_AT])] = head
         return head
 
     def _find(self, header: RequestHeader) -> WireVersion | bytes:

@@ -20,6 +20,7 @@ from rejoin.protocol.wire.writer import Part
 if TYPE_CHECKING:
     from rejoin.coordinator.service.kafka.listener import KafkaListener
 
+_SIZE_BYTES: Final = 4
 _HANDSHAKE: Final = b"\0\x11"
 """The key that begins a SaslHandshake."""
 _LOGIN_INTERVAL_SECONDS: Final = 1.0
@@ -77,7 +78,7 @@ class SaslConnection(KafkaConnection):
     def _further_login(self, frame: bytes) -> Authenticator | None:
         """The login that a handshake begins where logins end; else it is a request like others."""
         now = self._loop.time()
-        if self._expires_at is None or not frame.startswith(_HANDSHAKE) or now < self._log_in_again_at:
+        if self._expires_at is None or not frame.startswith(_HANDSHAKE, _SIZE_BYTES) or now < self._log_in_again_at:
             return None
         self._log_in_again_at = now + _LOGIN_INTERVAL_SECONDS
         self._authenticator = Authenticator(self._logins, self._listener.max_login_ms, self._login)
@@ -86,7 +87,7 @@ class SaslConnection(KafkaConnection):
     def _log_in(self, authenticator: Authenticator, frame: bytes, written: list[Part]) -> None:
         failures, now = self._listener.security.failed_logins, self._loop.time()
         is_limited = failures.wait_seconds(self.client_host, now) > 0
-        step = authenticator.receive(frame, int(time.time() * 1_000), is_limited=is_limited)
+        step = authenticator.receive(frame[_SIZE_BYTES:], int(time.time() * 1_000), is_limited=is_limited)
         if authenticator.has_failed:
             failures.add(self.client_host, now)
         match step.verdict:

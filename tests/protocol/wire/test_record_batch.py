@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import google_crc32c
+import pytest
+
+from rejoin.protocol.wire.checksum import checksum, checksum_of_copies
 from rejoin.protocol.wire.record_batch import (
     HEADER_SIZE,
     MAX_SEQUENCE,
@@ -49,3 +53,9 @@ def test_sequences_begin_again_at_zero() -> None:
     assert increment_sequence(MAX_SEQUENCE, 1) == 0
     assert increment_sequence(MAX_SEQUENCE - 1, 1) == MAX_SEQUENCE
     assert increment_sequence(3, 2) == 5
+
+
+@pytest.mark.parametrize("size", [0, 1, 61, 65_536, 65_537, 200_001])
+def test_the_checksum_is_the_same_with_and_without_copies(size: int) -> None:
+    data = memoryview(bytes(range(256)) * 800)[5 : 5 + size]
+    assert checksum(data) == checksum_of_copies(data) == google_crc32c.value(bytes(data))

@@ -214,10 +214,7 @@ async def test_a_requester_that_goes_away_leaves_nothing_behind(node: Harness, m
     replies: weakref.WeakSet[Any] = weakref.WeakSet()
 
     class Watched(PendingReply):
-        __slots__ = ("__weakref__",)
-
         def __init__(self) -> None:
-            super().__init__()
             replies.add(self)
 
     member_id = await node.member_id("g")
