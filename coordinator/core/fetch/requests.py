@@ -26,6 +26,7 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.leader_hints import LeaderIdAndEpoch, NodeEndpoint
 from rejoin.protocol.messages.records.fetch import (
     FIRST_FETCH_WITH_TOPIC_IDS,
+    FetchablePartitionResponse,
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
@@ -128,28 +129,34 @@ class FetchRequests:
     # --- answering
 
     def _answer(self, read: FetchRead, data: Answered) -> None:
-        error, session_id, partitions = read.session.respond({**data, **read.refused}, self._ctx.now)
+        if read.refused:
+            data = {**data, **read.refused}
+        error, session_id, partitions = read.session.respond(data, self._ctx.now)
         endpoints: dict[int, NodeEndpoint] = {}
         if read.context.api_version >= FIRST_FETCH_WITH_ENDPOINTS:
             partitions = self._with_leaders(read, partitions, endpoints)
-        topics = tuple(
-            unvalidated(
-                FetchableTopicResponse,
-                topic=topic or "",
-                topic_id=topic_id,
-                partitions=tuple([each for _, each in of_topic]),
-            )
-            for (topic, topic_id), of_topic in groupby(partitions.items(), lambda item: item[0][:2])
-        )
         response = unvalidated(
             FetchResponse,
             throttle_time_ms=0,
             error_code=error,
             session_id=session_id,
-            responses=topics,
+            responses=self._by_topic(partitions),
             node_endpoints=tuple(endpoints.values()),
         )
         self._ctx.reply(read.token, response)
+
+    @staticmethod
+    def _by_topic(partitions: Answered) -> tuple[FetchableTopicResponse, ...]:
+        """The partitions of a response; those of a topic that follow each other stand together."""
+        if len(partitions) == 1:
+            ((key, only),) = partitions.items()
+            return (_topic_response(key.topic, key.topic_id, (only,)),)
+        return tuple(
+            [
+                _topic_response(topic, topic_id, tuple([each for _, each in of_topic]))
+                for (topic, topic_id), of_topic in groupby(partitions.items(), lambda item: item[0][:2])
+            ]
+        )
 
     def _with_leaders(self, read: FetchRead, data: Answered, endpoints: dict[int, NodeEndpoint]) -> Answered:
         """The same with where the leader is, for partitions that another node leads; its address comes once."""
@@ -166,6 +173,12 @@ class FetchRequests:
                 _, host, port = broker.endpoint(read.context.listener)
                 endpoints[broker.node_id] = NodeEndpoint(node_id=broker.node_id, host=host, port=port, rack=broker.rack)
         return found
+
+
+def _topic_response(
+    topic: str | None, topic_id: str, partitions: tuple[FetchablePartitionResponse, ...]
+) -> FetchableTopicResponse:
+    return unvalidated(FetchableTopicResponse, topic=topic or "", topic_id=topic_id, partitions=partitions)
 
 
 def _key(topic: str, topic_id: str, partition: int, by_id: bool) -> FetchKey:

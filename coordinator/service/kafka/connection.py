@@ -80,7 +80,7 @@ class KafkaConnection(asyncio.Protocol):
         self.heads: dict[bytes, RequestHead] = {}
         """What requests begin with, by their APIs and versions."""
         self.last_used = 0.0
-        """When something came last, by ``perf_counter``."""
+        """When something came last, by the loop's clock."""
 
     # --- asyncio
 
@@ -89,7 +89,7 @@ class KafkaConnection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             self.client_host = str(peer[0])
-        self.last_used = perf_counter()
+        self.last_used = self._loop.time()
         self._listener.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -139,7 +139,7 @@ class KafkaConnection(asyncio.Protocol):
         return len(data) - _SIZE_BYTES == int.from_bytes(data[:_SIZE_BYTES], "big") <= self.max_request_bytes
 
     def _serve_one(self, data: bytes) -> None:
-        self.last_used = perf_counter()
+        self.last_used = self._loop.time()
         written: list[Part] = []
         served = self._serve(data, written)
         transport = self.transport
@@ -147,15 +147,15 @@ class KafkaConnection(asyncio.Protocol):
             return
         if len(written) == 1:
             transport.write(written[0])
-            if served is not None and self._takes_repeated:
-                self._repeated = self._listener.requests.repeated(*served, data, written[0]) or self._repeated
+            if served is not None and served[0].served.is_repeated and self._takes_repeated:
+                self._repeated = self._listener.requests.repeated(*served, data, written[0])
         else:
             transport.writelines(written)
 
     def _serve_repeated(self, repeated: RepeatedRequest, data: bytes) -> None:
         """Serve a frame that differs from an earlier one in its correlation id alone."""
         began = perf_counter()
-        self.last_used = began
+        self.last_used = self._loop.time()
         pending = self._listener.submit(repeated.request, repeated.context)
         transport = self.transport
         if transport is not None and pending.response is repeated.response:
@@ -171,7 +171,7 @@ class KafkaConnection(asyncio.Protocol):
     def _serve_buffered(self) -> None:
         """Serve the whole frames of the buffer, up to one that has to wait."""
         buffer, most = self._buffer, self.max_request_bytes
-        self.last_used = perf_counter()
+        self.last_used = self._loop.time()
         at, end = 0, len(buffer)
         written: list[Part] = []
         while self._parked is None and self._is_writable and self.transport is not None and end - at >= _SIZE_BYTES:
@@ -202,7 +202,7 @@ class KafkaConnection(asyncio.Protocol):
         return self._buffer
 
     def _serve(self, frame: bytes, written: list[Part]) -> tuple[KafkaRequest, Response] | None:
-        """Hand in the request of a frame, which has its size in front; its response is ``written`` if it is there at once.
+        """Hand in the request of a frame, size included; its response is ``written`` if it is there at once.
 
         Returns both, where the core has answered at once.
         """

@@ -62,7 +62,7 @@ class NotServed(Exception):
 class WireVersion(ServedVersion):
     """One version of an API in Kafka's binary form."""
 
-    __slots__ = ("_has_parts", "_kept", "codec", "metrics", "read")
+    __slots__ = ("_has_parts", "_kept", "codec", "is_repeated", "metrics", "read")
 
     def __init__(self, codec: Codec, metrics: ApiMetrics) -> None:
         super().__init__(codec.api, codec.version)
@@ -70,6 +70,7 @@ class WireVersion(ServedVersion):
         self.metrics = metrics
         self.read = codec.read_request
         self._has_parts = codec.api is FETCH
+        self.is_repeated = codec.api in _REPEATED
         self._kept: dict[ErrorCode, bytes] = {}
 
     def write(self, correlation_id: int, response: Response, written: list[Part]) -> None:
@@ -262,8 +263,8 @@ class RequestReader:
             served.log(self._log, call.context.client_id, error, millis)
 
     def repeated(self, call: KafkaRequest, response: Response, data: bytes, answer: Part) -> RepeatedRequest | None:
-        """What to remember of a frame that was answered at once; none where the next one is hardly the same."""
-        if call.served.api not in _REPEATED or self._log_requests or len(data) > _LONGEST_REPEATED:
+        """What to remember of a frame that was answered at once, to serve the next one that is the same."""
+        if self._log_requests or len(data) > _LONGEST_REPEATED:
             return None
         return RepeatedRequest(call, data, response, answer)
 
