@@ -2,6 +2,10 @@
 librdkafka's mock cluster, which is C.
 
 One process each, 64 connections, Heartbeat 4. Rounds alternate, as in ``heartbeats.http``.
+
+Beside load the aim is reached or just missed (1.61 and 1.81 echoes). Without sockets a heartbeat takes 3.9 µs of
+Python, and the echo's protocol 0.5: the core's step 1.7, the driver around it 0.8, the listener 0.7, counting and the
+bytes of the answer 0.4. The rest of an echo is the kernel and the loop, which both pay.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ import asyncio
 import json
 import socket
 import struct
+import sys
 from contextlib import ExitStack
 from dataclasses import replace
 from statistics import median
@@ -30,6 +35,8 @@ ROUNDS: Final = 7
 SECONDS: Final = 1.0
 AT_MOST: Final = {"echo": 1.6, "HTTP": 0.5}
 """The listener's processor time a request, as a multiple of the other's."""
+FAILS_ABOVE: Final[dict[str, float]] = {"echo": 3.2, "HTTP": 0.6}
+"""Twice what is reached: beyond that something was lost."""
 
 
 class _Echo(asyncio.Protocol):
@@ -114,8 +121,8 @@ def measure() -> dict[str, list[LoadResult]]:
     return found
 
 
-def main() -> None:
-    """Measure and print."""
+def main() -> int:
+    """Measure and print; 1 if half of the speed is lost."""
     found = measure()
     table = Table(title="Heartbeats over Kafka's protocol, 64 connections, one process (median of alternating rounds)")
     for column in ("server", "µs CPU a request", "requests a second", "Kafka ÷ it, by CPU", "wanted"):
@@ -126,7 +133,8 @@ def main() -> None:
         wanted = f"≤ {AT_MOST[name]}" if name in AT_MOST else ""
         table.add_row(name, f"{cpu[name]:.1f}", f"{rate:,.0f}", f"{cpu['Kafka'] / cpu[name]:.2f}", wanted)
     Console().print(table)
+    return int(any(cpu["Kafka"] > most * cpu[name] for name, most in FAILS_ABOVE.items()))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

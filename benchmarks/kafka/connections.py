@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import sys
 from contextlib import ExitStack
 from typing import Any, Final
 
@@ -22,6 +23,10 @@ from rejoin.protocol.registry import FETCH
 
 IDLE: Final = 5_000
 PARKED: Final = (250, 1_000, 4_000)
+IDLE_BYTES: Final = 10_240
+"""The most that an idle connection may hold."""
+GROWTH: Final = 3.0
+"""How much dearer a woken Fetch may become from the smallest number of parked ones to the largest."""
 _FETCH_VERSION: Final = 12
 _API_VERSIONS: Final = bytes.fromhex("0000000a 0012 0000 00000001 ffff")
 _SETTLE_SECONDS: Final = 0.5
@@ -113,8 +118,8 @@ def measure() -> tuple[dict[str, float], dict[int, float]]:
     return idle, woken
 
 
-def main() -> None:
-    """Measure and print."""
+def main() -> int:
+    """Measure and print; 1 if an idle connection holds too much, or waking is not linear."""
     idle, woken = measure()
     table = Table(title=f"{IDLE:,} idle connections")
     table.add_column("server")
@@ -129,7 +134,10 @@ def main() -> None:
     for count, micros in woken.items():
         table.add_row(f"{count:,}", f"{micros:.1f}")
     console.print(table)
+    growth = woken[max(woken)] / max(woken[min(woken)], 0.01)
+    console.print(f"{max(woken):,} against {min(woken):,}: {growth:.2f} for each, wanted ≤ {GROWTH}")
+    return int(idle["Kafka"] > IDLE_BYTES or growth > GROWTH)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
