@@ -22,7 +22,7 @@ def _connect(node: Harness) -> Peer:
     return Peer(node.app.endpoints[0].port)
 
 
-async def _join(peer: Peer, group: str) -> str:
+async def join_alone(peer: Peer, group: str) -> str:
     """Join alone, and get the assignment; returns the member id."""
     joined = await peer.ask(join_group(group))
     error, generation = struct.unpack_from(">hi", joined)
@@ -38,7 +38,7 @@ async def _join(peer: Peer, group: str) -> str:
 async def test_the_answer_changes_with_the_group(serve: Serve) -> None:
     node = await _serve(serve)
     async with _connect(node) as peer, _connect(node) as other:
-        member_id = await _join(peer, "g")
+        member_id = await join_alone(peer, "g")
         for correlation in (3, 70_000, -1):
             peer.send(heartbeat("g", member_id, correlation=correlation))
             assert await peer.receive() == (correlation, NONE)
@@ -55,7 +55,7 @@ async def test_the_answer_changes_with_the_group(serve: Serve) -> None:
 async def test_pieces_and_neighbours_are_no_repetition(serve: Serve) -> None:
     node = await _serve(serve)
     async with _connect(node) as peer:
-        member_id = await _join(peer, "g")
+        member_id = await join_alone(peer, "g")
         assert await peer.ask(heartbeat("g", member_id)) == NONE
         peer.send(*(heartbeat("g", member_id, correlation=number) for number in (5, 6, 7)))
         assert [await peer.receive() for _ in range(3)] == [(5, NONE), (6, NONE), (7, NONE)]
@@ -74,7 +74,7 @@ async def test_pieces_and_neighbours_are_no_repetition(serve: Serve) -> None:
 async def test_each_is_counted(serve: Serve) -> None:
     node = await _serve(serve)
     async with _connect(node) as peer:
-        member_id = await _join(peer, "g")
+        member_id = await join_alone(peer, "g")
         for _ in range(5):
             assert await peer.ask(heartbeat("g", member_id)) == NONE
     async with node.session.get(node.app.url + "/metrics") as response:
