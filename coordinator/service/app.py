@@ -464,7 +464,7 @@ def _kafka_listener(options: Options, app: App, arrivals: Arrivals | None) -> Ka
     from rejoin.coordinator.service.kafka.listener import KafkaListener  # noqa: PLC0415
 
     submit = app.runtime.submit if app.control is None else app.submit
-    return KafkaListener(options.settings, app.metrics, arrivals or Arrivals(), submit, app.security)
+    return KafkaListener(options.settings, app.metrics, arrivals, submit, app.security, is_recorded=bool(app.control))
 
 
 def _bind_for_kafka(host: str, port: int) -> socket.socket:

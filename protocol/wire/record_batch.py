@@ -6,11 +6,13 @@ Kafka: DefaultRecordBatch.
 from __future__ import annotations
 
 import struct
-from typing import Final, NamedTuple, Self
+from collections.abc import Callable
+from typing import Final, NamedTuple, Self, TypeAlias
 
 import google_crc32c
 
-from rejoin.protocol.wire.checksum import checksum
+Checksum: TypeAlias = Callable[[memoryview], int]
+"""Computes the CRC-32C of a buffer."""
 
 HEADER_SIZE: Final = 61
 LENGTH_END: Final = 12
@@ -32,6 +34,7 @@ NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
 
+_PIECE: Final = 65_536
 MAX_SEQUENCE: Final = 2**31 - 1
 
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
@@ -123,6 +126,38 @@ def size_at(data: bytes | memoryview, at: int = 0) -> int:
 def increment_sequence(sequence: int, by: int) -> int:
     """The sequence so many records later; 0 follows the largest."""
     return by - (MAX_SEQUENCE - sequence) - 1 if sequence > MAX_SEQUENCE - by else sequence + by
+
+
+def checksum_of_copies(data: memoryview) -> int:
+    """The checksum of a buffer, which is copied piece by piece."""
+    # Copies of moderate pieces stay in the cache, and give no memory back to the system.
+    if len(data) <= _PIECE:
+        return int(google_crc32c.value(bytes(data)))
+    crc = 0
+    for at in range(0, len(data), _PIECE):
+        crc = google_crc32c.extend(crc, bytes(data[at : at + _PIECE]))
+    return int(crc)
+
+
+def checksum_in_place() -> Checksum | None:
+    """What computes the checksum of a buffer without copying it: the package of the extra ``fast``, where it is."""
+    try:
+        # With the first checksum: its own start takes milliseconds.
+        from crc32c import crc32c  # noqa: PLC0415
+    except ImportError:
+        return None
+    return crc32c
+
+
+_checksum: Checksum | None = None
+
+
+def checksum(data: memoryview) -> int:
+    """The CRC-32C of a buffer."""
+    global _checksum  # noqa: PLW0603 - chosen once
+    if _checksum is None:
+        _checksum = checksum_in_place() or checksum_of_copies
+    return _checksum(data)
 
 
 def crc_of(batch: bytes | memoryview) -> int:

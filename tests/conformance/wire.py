@@ -49,6 +49,7 @@ class Connections:
     """What a connection needs of its listener, without sockets and without an event loop."""
 
     max_request_bytes = 2**30
+    is_recorded = False
 
     def __init__(self) -> None:
         self.loop = self

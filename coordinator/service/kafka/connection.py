@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from time import perf_counter
-from typing import TYPE_CHECKING, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from rejoin.coordinator.core.inputs import ANONYMOUS
 from rejoin.coordinator.pending_reply import Delivery, NoReply, PendingReply
@@ -53,9 +53,6 @@ class KafkaConnection(asyncio.Protocol):
         "software",
         "transport",
     )
-
-    _takes_repeated: ClassVar[bool] = True
-    """Whether a request that was served is served again without a look at who asks."""
 
     def __init__(self, listener: KafkaListener, name: str) -> None:
         """``name`` is that of the listener that accepted it."""
@@ -147,10 +144,14 @@ class KafkaConnection(asyncio.Protocol):
             return
         if len(written) == 1:
             transport.write(written[0])
-            if served is not None and served[0].served.is_repeated and self._takes_repeated:
+            if served is not None and served[0].served.is_repeated and self._takes_repeated():
                 self._repeated = self._listener.requests.repeated(*served, data, written[0])
         else:
             transport.writelines(written)
+
+    def _takes_repeated(self) -> bool:
+        """Whether a request that was served may be served again without a look at who asks."""
+        return not self._listener.is_recorded
 
     def _serve_repeated(self, repeated: RepeatedRequest, data: bytes) -> None:
         """Serve a frame that differs from an earlier one in its correlation id alone."""

@@ -40,18 +40,27 @@ class KafkaListener:
     """The sockets of one node's Kafka listeners, and their connections."""
 
     def __init__(
-        self, settings: Settings, metrics: Metrics, arrivals: Arrivals, submit: Submit, security: ListenerSecurity
+        self,
+        settings: Settings,
+        metrics: Metrics,
+        arrivals: Arrivals | None,
+        submit: Submit,
+        security: ListenerSecurity,
+        *,
+        is_recorded: bool = False,
     ) -> None:
+        """``is_recorded``: requests are kept, and told apart by what they are, so each is an object of its own."""
         self.loop = asyncio.get_running_loop()
         self.submit = submit
         self.security = security
+        self.is_recorded = is_recorded
         self.max_request_bytes = settings.socket_request_max_bytes
         self.max_login_bytes = min(settings.sasl_server_max_receive_size, settings.socket_request_max_bytes)
         self.max_login_ms = settings.connections_max_reauth_ms
         self._failed_login_seconds = settings.connection_failed_authentication_delay_ms / 1_000
         self.requests = RequestReader(metrics, settings.emulator_as_kafka)
         self.connections: set[KafkaConnection] = set()
-        self._arrivals = arrivals
+        self._arrivals = arrivals or Arrivals()
         self._metrics = metrics
         self._max_connections = settings.max_connections
         self._idle_seconds = settings.connections_max_idle_ms / 1_000

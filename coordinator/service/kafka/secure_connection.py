@@ -60,8 +60,6 @@ class SaslConnection(KafkaConnection):
         self._authenticator: Authenticator | None = Authenticator(logins, listener.max_login_ms)
         self.max_request_bytes = listener.max_login_bytes
 
-    _takes_repeated = False  # a login may have ended
-
     def _serve(self, frame: bytes, written: list[Part]) -> tuple[KafkaRequest, Response] | None:
         if self.transport is None:
             return None
@@ -74,6 +72,9 @@ class SaslConnection(KafkaConnection):
         else:
             return super()._serve(frame, written)
         return None
+
+    def _takes_repeated(self) -> bool:
+        return False  # the login may have ended
 
     def _further_login(self, frame: bytes) -> Authenticator | None:
         """The login that a handshake begins where logins end; else it is a request like others."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import google_crc32c
 import pytest
 
-from rejoin.protocol.wire.checksum import checksum, checksum_of_copies
 from rejoin.protocol.wire.record_batch import (
     HEADER_SIZE,
     MAX_SEQUENCE,
+    checksum,
+    checksum_of_copies,
     crc_of,
     increment_sequence,
     parse_header,

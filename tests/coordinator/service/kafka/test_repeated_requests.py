@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+from rejoin.coordinator.testing.starting import running
 from tests.coordinator.service.conftest import Serve
 from tests.coordinator.service.helpers import Harness
 from tests.coordinator.service.kafka.frames import Peer, framed, heartbeat, join_group, request, string
@@ -81,3 +82,10 @@ async def test_each_is_counted(serve: Serve) -> None:
         shown = await response.text()
     assert 'requests_total{error="NONE",request="Heartbeat"} 5' in shown
     assert 'total_time_ms_count{request="Heartbeat"} 5' in shown
+
+
+async def test_each_is_recorded() -> None:
+    async with running(clock="virtual") as coordinator, Peer(coordinator.app.endpoints[0].port) as peer:
+        for _ in range(3):
+            assert await peer.ask(heartbeat("g", "m")) == UNKNOWN_MEMBER_ID
+        assert len(await coordinator.requests("Heartbeat")) == 3
