@@ -33,13 +33,12 @@ Key = tuple[Any, ...]
 
 def audits_to_run(events: pa.Table, rebalances: pa.Table, ownership: pa.Table) -> set[str]:
     """The kinds of violations that there may be, from rows of this process."""
-    between = pc.and_(pc.equal(ownership["kind"], "gap"), pc.equal(ownership["end"], "between"))
     statics = pc.and_(
         pc.is_valid(rebalances["cause_group_instance_id"]), pc.equal(rebalances["previous_state"], "Stable")
     )
     there_may_be = {
         TWO_OWNERS: _any(pc.greater(ownership["overlap_ms"], 0)),
-        UNEXPLAINED_GAPS: _any(pc.and_(between, pc.greater(ownership["length_ms"], TOLERANCE_MS))),
+        UNEXPLAINED_GAPS: any(_gaps_beyond_rebalances(ownership, rebalances)),
         GENERATIONS_BACK: any(_generations_that_fell(events)),
         COMMITS_NOT_SEEN: any(_positions_behind_a_commit(events)),
         STATIC_MEMBERS: _any(statics),
@@ -49,6 +48,23 @@ def audits_to_run(events: pa.Table, rebalances: pa.Table, ownership: pa.Table) -
 
 def _any(condition: pa.ChunkedArray) -> bool:
     return bool(pc.any(condition).as_py())
+
+
+def _gaps_beyond_rebalances(ownership: pa.Table, rebalances: pa.Table) -> Iterator[bool]:
+    """For each long time without an owner, whether it is longer than the rebalances in it."""
+    between = pc.and_(pc.equal(ownership["kind"], "gap"), pc.equal(ownership["end"], "between"))
+    gaps = ownership.filter(pc.and_(between, pc.greater(ownership["length_ms"], TOLERANCE_MS)))
+    names = ("run_id", "group_id", "prepared_at_ms", "ended_at_ms")
+    spans = list(zip(*(rebalances[name].to_pylist() for name in names), strict=True)) if gaps.num_rows else []
+    for *group, from_ms, to_ms in zip(
+        *(gaps[name].to_pylist() for name in (*names[:2], "from_ms", "to_ms")), strict=True
+    ):
+        covered = [
+            min(ended_ms, to_ms) - max(began_ms, from_ms)
+            for run_id, group_id, began_ms, ended_ms in spans
+            if [run_id, group_id] == group and ended_ms is not None and began_ms < to_ms and ended_ms > from_ms
+        ]
+        yield to_ms - from_ms > sum(covered) + TOLERANCE_MS
 
 
 def _generations_that_fell(events: pa.Table) -> Iterator[bool]:

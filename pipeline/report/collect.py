@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
@@ -18,7 +19,7 @@ from rejoin.pipeline.findings.observed_rows import RunContext, short
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.report.data import FINEST, MOST_INTERVALS, GroupReport, Intervals, Report, Row
 from rejoin.pipeline.report.defaults import MOST_GROUPS
-from rejoin.pipeline.report.tables import AT_ONCE
+from rejoin.pipeline.report.tables import AT_ONCE, Tables
 from rejoin.pipeline.report.transactions import collect_transactions
 
 MOST_LINES: Final = 20
@@ -47,6 +48,14 @@ class ShownGroups:
         wanted = fn.array(*[_struct(key) for key in self.spans])
         return table.where(fn.array_contains(wanted, fn.struct(*_KEY)))
 
+    def rows(self, tables: Mapping[str, DataFrame], name: str) -> dict[Key, list[dict[str, Any]]]:
+        """The rows of these groups in a table, by group."""
+        found = collected(tables, name)
+        if found is None:
+            return _by_group(_rows(self.of(tables[name])))
+        groups = _by_group(_rows(found))
+        return {key: groups[key] for key in self.spans if key in groups}
+
     def value(self, values: Mapping[Key, int]) -> Column:
         """A number of each group as a column."""
         pairs = [part for key in self.spans for part in (_struct(key), fn.lit(values[key]))]
@@ -64,13 +73,11 @@ def collect(
 ) -> Report:
     """The report over all tables. ``groups`` are those to show if given; else the worst ones are."""
     on_step("findings")
-    findings = _by_group(_rows(tables["findings"]))
+    findings = _by_group(_all(tables, "findings"))
     for rows in findings.values():
         rows.sort(key=order)
     known = _spans(tables)
-    rebalanced = {
-        _key(row): row["n"] for row in _rows(tables["rebalances"].groupBy(*_KEY).agg(fn.count("*").alias("n")))
-    }
+    rebalanced = {key: each.rows for key, each in _extents(tables, "rebalances", "prepared_at_ms").items()}
     ranked = sorted(known, key=lambda key: (_weight(findings.get(key, ())), -rebalanced.get(key, 0), key))
     keys = [key for key in ranked if not groups or key[1] in groups][:most_groups]
     shown = ShownGroups({key: known[key] for key in keys})
@@ -85,7 +92,7 @@ def collect(
     transactions = collect_transactions(tables, sorted(about_producers, key=order))
     on_step("quarantine")
     kinds = _rows(quarantine.groupBy("kind").agg(fn.count("*").alias("n")).orderBy(fn.desc("n"), "kind"))
-    streams = _rows(tables["streams"].orderBy(*_KEY[:1], "source", "node"))
+    streams = sorted(_all(tables, "streams"), key=lambda row: (row["run_id"], row["source"], row["node"]))
     return Report(
         title,
         list(made.values()),
@@ -95,7 +102,7 @@ def collect(
         _rows(quarantine.orderBy("file", "line").limit(MOST_LINES)),
         sum(row["rows"] or 0 for row in streams),
         transactions=transactions,
-        readers=sorted(_rows(tables["readers"]), key=lambda row: (row["run_id"], row["reader"])),
+        readers=sorted(_all(tables, "readers"), key=lambda row: (row["run_id"], row["reader"])),
     )
 
 
@@ -129,18 +136,22 @@ def _fill(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str,
 
 def _fill_lanes(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
     _fill_owners(made, shown, tables["ownership"])
-    fill_members(made, shown, tables["member_sessions"])
+    fill_members(made, shown, tables)
 
 
 def _fill_lists(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
-    simple = {
-        "balance": tables["balance"].orderBy("at_ms", "generation"),
-        "violations": tables["violations"].orderBy("at_ms", "kind", "topic", "partition"),
-        "requests": tables["requests"].where("api IS NOT NULL").orderBy(fn.desc("requests"), "api", "day"),
-    }
-    for name, table in simple.items():
-        for key, rows in _by_group(_rows(shown.of(table))).items():
-            setattr(made[key], name, rows)
+    for key, rows in shown.rows(tables, "balance").items():
+        made[key].balance = sorted(rows, key=lambda row: (row["at_ms"], row["generation"]))
+    for key, rows in shown.rows(tables, "violations").items():
+        made[key].violations = sorted(rows, key=_order_of_violations)
+    for key, rows in shown.rows(tables, "requests").items():
+        known = [row for row in rows if row["api"] is not None]
+        made[key].requests = sorted(known, key=lambda row: (-row["requests"], row["api"], row["day"]))
+
+
+def _order_of_violations(row: Row) -> tuple[Any, ...]:
+    partition = -1 if row["partition"] is None else row["partition"]
+    return row["at_ms"], row["kind"], row["topic"] or "", partition
 
 
 def _fill_counts(made: dict[Key, GroupReport], shown: ShownGroups, progress: DataFrame) -> None:
@@ -150,7 +161,7 @@ def _fill_counts(made: dict[Key, GroupReport], shown: ShownGroups, progress: Dat
 
 
 def _fill_rebalances(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
-    rebalances = _by_group(_rows(shown.of(tables["rebalances"])))
+    rebalances = shown.rows(tables, "rebalances")
     pauses = _by_group(_rows(shown.of(pauses_by_generation(tables["pauses"]))))
     for key, group in made.items():
         rows = sorted(rebalances.get(key, ()), key=lambda row: (row["prepared_at_ms"], row["rebalance_id"]))
@@ -217,15 +228,14 @@ def _draw_owners(group: GroupReport, columns: Mapping[str, list[Any]], most: int
     group.to_ms = max(group.to_ms, int(held.end.max()))
 
 
-def fill_members(made: dict[Key, GroupReport], shown: ShownGroups, sessions: DataFrame) -> None:
+def fill_members(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
     """A lane for each member of the groups whose owners are not known."""
     without = {key: shown.spans[key] for key, group in made.items() if not group.partitions}
     if not without:
         return
-    who = fn.coalesce("group_instance_id", "client_id")
-    columns = sessions.select(*_KEY, who.alias("who"), "member_id", "joined_at_ms", "ended_at_ms", "end")
-    for key, rows in _by_group(_rows(ShownGroups(without).of(columns))).items():
+    for key, found in ShownGroups(without).rows(tables, "member_sessions").items():
         group = made[key]
+        rows = [row | {"who": _first_known(row["group_instance_id"], row["client_id"])} for row in found]
         rows.sort(key=lambda row: (row["joined_at_ms"] or group.from_ms, row["member_id"]))
         shared = _shared_names(rows, group)
         lane_of: dict[str, int] = {}
@@ -236,6 +246,10 @@ def fill_members(made: dict[Key, GroupReport], shown: ShownGroups, sessions: Dat
             if lane < MOST_LANES:
                 lanes.append((lane, *_span(row, group), str(row["end"] or "")))
         group.members, group.sessions = list(lane_of)[:MOST_LANES], lanes
+
+
+def _first_known(*values: Any) -> Any:
+    return next((value for value in values if value is not None), None)
 
 
 def _span(row: Row, group: GroupReport) -> tuple[int, int]:
@@ -344,36 +358,49 @@ def _lag(rows: Iterable[Row], from_ms: int, width: int) -> list[tuple[int, int]]
 
 def _spans(tables: Mapping[str, DataFrame]) -> dict[Key, tuple[int, int]]:
     """When each group was: from its first row in any table to the end of its run."""
-    begins = [
-        tables[name].select(*_KEY, fn.col(column).alias("at_ms"))
-        for name, column in (
-            ("rebalances", "prepared_at_ms"),
-            ("member_sessions", "joined_at_ms"),
-            ("ownership", "from_ms"),
-            ("commits", "at_ms"),
-            ("findings", "from_ms"),
-            ("violations", "at_ms"),
-        )
-    ]
-    lasts = [
-        tables["rebalances"].select(*_KEY, fn.coalesce("ended_at_ms", "prepared_at_ms").alias("at_ms")),
-        tables["member_sessions"].select(*_KEY, fn.col("ended_at_ms").alias("at_ms")),
-    ]
-    every = begins[0]
-    for part in [*begins[1:], *lasts]:
-        every = every.unionByName(part)
-    ends = tables["streams"].groupBy("run_id").agg(fn.max("last_at_ms").alias("ends"))
-    found = (
-        every.where("group_id IS NOT NULL")
-        .groupBy(*_KEY)
-        .agg(fn.min("at_ms").alias("first"), fn.max("at_ms").alias("last"))
-        .join(fn.broadcast(ends), "run_id", "left")
-        .select(*_KEY, "first", fn.greatest("last", "ends").alias("last"))
-    )
+    ends: dict[str, int] = {}
+    for row in _all(tables, "streams"):
+        ends[row["run_id"]] = max(row["last_at_ms"], ends.get(row["run_id"], row["last_at_ms"]))
+    found: dict[Key, tuple[int, int]] = {}
+    for name, *columns in _TIMES:
+        for column in columns:
+            for key, each in _extents(tables, name, column).items():
+                if key[1] is not None and each.least is not None and each.most is not None:
+                    first, last = found.get(key, (each.least, ends.get(key[0], each.most)))
+                    found[key] = min(first, each.least), max(last, each.most)
+    return found
+
+
+_TIMES: Final = (
+    ("rebalances", "prepared_at_ms", "ended_at_ms"),
+    ("member_sessions", "joined_at_ms", "ended_at_ms"),
+    ("ownership", "from_ms"),
+    ("commits", "at_ms"),
+    ("findings", "from_ms"),
+    ("violations", "at_ms"),
+)
+"""Columns of tables that say when a group was there."""
+
+
+class _Extent(NamedTuple):
+    """Of a column in the rows of one group."""
+
+    least: int | None
+    most: int | None
+    rows: int
+
+
+def _extents(tables: Mapping[str, DataFrame], name: str, column: str) -> dict[Key, _Extent]:
+    rows = collected(tables, name)
+    if rows is None:
+        sums = tables[name].groupBy(*_KEY).agg(fn.min(column), fn.max(column), fn.count("*")).toArrow()
+    else:
+        functions = [(column, "min"), (column, "max"), ([], "count_all")]
+        sums = rows.group_by(list(_KEY)).aggregate(functions)
+        sums = sums.select([*_KEY, f"{column}_min", f"{column}_max", "count_all"])
     return {
-        _key(row): (row["first"] or 0, max(row["last"] or 0, row["first"] or 0))
-        for row in _rows(found)
-        if row["first"] is not None
+        (run_id, group_id): _Extent(*extent)
+        for run_id, group_id, *extent in zip(*(each.to_pylist() for each in sums.columns), strict=True)
     }
 
 
@@ -420,8 +447,20 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return pieces
 
 
-def _rows(table: DataFrame) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = table.toArrow().to_pylist()
+def collected(tables: Mapping[str, DataFrame], name: str) -> pa.Table | None:
+    """The rows of a table if they are in this process."""
+    return tables.collected(name) if isinstance(tables, Tables) else None
+
+
+def _all(tables: Mapping[str, DataFrame], name: str) -> list[dict[str, Any]]:
+    """All rows of a table."""
+    rows = collected(tables, name)
+    return _rows(tables[name] if rows is None else rows)
+
+
+def _rows(table: DataFrame | pa.Table) -> list[dict[str, Any]]:
+    rows = table.toArrow() if isinstance(table, DataFrame) else table
+    found: list[dict[str, Any]] = rows.to_pylist()
     for row in found:
         for name, value in row.items():
             if isinstance(value, list) and value and isinstance(value[0], tuple):

@@ -54,7 +54,7 @@ def rows_in_process(
     spark: SparkSession, rows: pa.Table, schema: StructType, folder: Path, by: Sequence[str]
 ) -> DataFrame:
     """The same with rows that are in this process already."""
-    rows = _as_read(rows, by)
+    rows = as_read(rows, by)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     _write(rows, schema, folder, by)
@@ -73,7 +73,7 @@ def _read(spark: SparkSession, schema: StructType, folder: Path) -> DataFrame:
     return spark.read.schema(schema).parquet(str(folder)).select(*schema.fieldNames())
 
 
-def _as_read(rows: pa.Table, by: Iterable[str]) -> pa.Table:
+def as_read(rows: pa.Table, by: Iterable[str]) -> pa.Table:
     """An empty text cannot be the name of a folder: it is read back as null."""
     for name in by:
         column = rows.column(name)

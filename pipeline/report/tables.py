@@ -10,13 +10,14 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline import schemas
 from rejoin.pipeline.audit_candidates import audits_to_run
 from rejoin.pipeline.audits import violations
 from rejoin.pipeline.findings import findings
 from rejoin.pipeline.findings.in_process import findings_in_process
-from rejoin.pipeline.report.parquet_tables import OnStep, on_disk, rows_in_process
+from rejoin.pipeline.report.parquet_tables import OnStep, as_read, on_disk, rows_in_process
 from rejoin.pipeline.tables.balance import balance, balance_in_process
 from rejoin.pipeline.tables.commits import commits, commits_in_process
 from rejoin.pipeline.tables.member_sessions import member_sessions, member_sessions_in_process
@@ -49,8 +50,7 @@ def all_tables(rows: pa.Table | None = None) -> Iterable[tuple[str, MakeTable]]:
 
     ``rows``: the events, if they are in this process; what is written in Python then runs here.
     """
-    here = rows is not None
-    of_transactions = TransactionTables(here=here)
+    of_transactions = TransactionTables(rows)
     ranges = _Ranges(rows)
     return (
         ("streams", lambda events, _: streams(events) if rows is None else streams_in_process(rows)),
@@ -119,7 +119,7 @@ def keep_table(name: str, table: DataFrame | pa.Table, folder: Path, spark: Spar
     schema, by = schemas.TABLES[name], folders_of(name)
     if isinstance(table, DataFrame) and not here:
         return KeptTable(on_disk(table, schema, folder / name, by), None)
-    rows = table.toArrow() if isinstance(table, DataFrame) else table
+    rows = as_read(table.toArrow() if isinstance(table, DataFrame) else table, by)
     return KeptTable(rows_in_process(spark, rows, schema, folder / name, by), rows)
 
 
@@ -170,6 +170,10 @@ class Tables(Mapping[str, DataFrame]):
         assert rows is not None, f"the rows of {name} are with Spark"
         return rows
 
+    def collected(self, name: str) -> pa.Table | None:
+        """Its rows if they are in this process."""
+        return self._futures[name].result().rows
+
     def __getitem__(self, name: str) -> DataFrame:
         return self._futures[name].result().frame
 
@@ -192,17 +196,19 @@ def _with_rebalances(
     return in_process(rows, tables.rows("rebalances"))
 
 
-def _violations(events: DataFrame, tables: Mapping[str, DataFrame], rows: pa.Table | None) -> DataFrame:
+def _violations(events: DataFrame, tables: Mapping[str, DataFrame], rows: pa.Table | None) -> DataFrame | pa.Table:
     rebalanced, owned, sessions = (tables[name] for name in ("rebalances", "ownership", "member_sessions"))
     if rows is None:
         return violations(events, rebalanced, owned, sessions)
     assert isinstance(tables, Tables)
     kinds = audits_to_run(rows, tables.rows("rebalances"), tables.rows("ownership"))
-    return violations(events, rebalanced, owned, sessions, kinds)
+    if not kinds:
+        return to_arrow_schema(schemas.VIOLATIONS).empty_table()
+    return violations(events, rebalanced, owned, sessions, kinds).toArrow()
 
 
-def _findings(events: DataFrame, tables: Mapping[str, DataFrame], rows: pa.Table | None) -> DataFrame:
+def _findings(events: DataFrame, tables: Mapping[str, DataFrame], rows: pa.Table | None) -> DataFrame | pa.Table:
     if rows is None:
         return findings(tables, events)
     assert isinstance(tables, Tables)
-    return events.sparkSession.createDataFrame(findings_in_process(tables.rows, rows), schemas.FINDINGS)
+    return findings_in_process(tables.rows, rows)

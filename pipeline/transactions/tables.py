@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -28,26 +29,32 @@ MOST: Final = 10_000
 _OF_READERS: Final = ("run_id", "source", "node", "seq", "at_ms", *readers.COLUMNS)
 
 Rows = list[dict[str, Any]]
+Table: TypeAlias = "DataFrame | pa.Table"
+"""With Spark, or in this process."""
 
 
 class TransactionTables:
-    """Makes the tables of :data:`OF_TRANSACTIONS` from the events. ``here``: in this process."""
+    """Makes the tables of :data:`OF_TRANSACTIONS` from the events.
 
-    def __init__(self, *, here: bool) -> None:
-        self._here = here
+    ``rows``: the events, if they are in this process.
+    """
+
+    def __init__(self, rows: pa.Table | None) -> None:
+        self._events = rows
         self._rows: dict[str, list[dict[str, Any]]] | None = None
 
-    def make(self, name: str, events: DataFrame, tables: Mapping[str, DataFrame] | None = None) -> DataFrame:
+    def make(self, name: str, events: DataFrame, tables: Mapping[str, DataFrame] | None = None) -> DataFrame | pa.Table:
         """One of them. All but ``transactions`` wait for that one, so that events are read once."""
-        if self._here:
+        if self._events is not None:
             if tables is not None:
                 assert tables["transactions"] is not None
             if self._rows is None:
-                self._rows = _rows_here(events)
-            return _frame(events, self._rows[name], OF_TRANSACTIONS[name])
+                self._rows = _rows_here(self._events)
+            return _arrow(self._rows[name], OF_TRANSACTIONS[name])
         if name == "readers":
             compared = events.where(fn.col("event") == readers.EVENT).select(*_OF_READERS)
-            return _frame(events, readers.rows_of(compared.toArrow().to_pylist()), OF_TRANSACTIONS[name])
+            found = readers.rows_of(compared.toArrow().to_pylist())
+            return events.sparkSession.createDataFrame(_arrow(found, OF_TRANSACTIONS[name]), OF_TRANSACTIONS[name])
         if name == "stable_offsets":
             samples = events.where(fn.col("event").isin(*IN_LOGS) & fn.col("last_stable_offset").isNotNull())
             return samples.select(*[fn.col(each.name).cast(each.dataType) for each in STABLE_OFFSETS.fields])
@@ -57,12 +64,12 @@ class TransactionTables:
 
     # --- what is wrong with them
 
-    def with_violations(self, violations: DataFrame, tables: Mapping[str, DataFrame]) -> DataFrame:
+    def with_violations(self, violations: Table, tables: Mapping[str, DataFrame]) -> Table:
         """The table ``violations`` with those of transactions."""
         found = list(violations_of(self._suspicious(tables)))
-        return violations.unionByName(_frame(violations, found, VIOLATIONS)) if found else violations
+        return _with(violations, found, VIOLATIONS)
 
-    def with_findings(self, findings: DataFrame, tables: Mapping[str, DataFrame]) -> DataFrame:
+    def with_findings(self, findings: Table, tables: Mapping[str, DataFrame]) -> Table:
         """The table ``findings`` with those about transactions."""
         suspicious, producers = self._suspicious(tables), self._producers(tables)
         found = readers.reader_findings(self._compared(tables))
@@ -74,7 +81,7 @@ class TransactionTables:
                     [row for row in rows if row["run_id"] == run_id] for rows in (suspicious, producers, rebalances)
                 )
                 found += findings_of(TransactionsOfRun(run_id, late, ours, groups.get(run_id, {}), waits))
-        return findings.unionByName(_frame(findings, found, FINDINGS)) if found else findings
+        return _with(findings, found, FINDINGS)
 
     def _compared(self, tables: Mapping[str, DataFrame]) -> Rows:
         if "readers" not in tables:
@@ -109,8 +116,18 @@ class TransactionTables:
         return found
 
 
-def _frame(like: DataFrame, rows: Rows, schema: StructType) -> DataFrame:
-    return like.sparkSession.createDataFrame(pa.Table.from_pylist(rows, schema=to_arrow_schema(schema)), schema)
+def _with(table: Table, rows: Rows, schema: StructType) -> Table:
+    """A table with these rows besides."""
+    if not rows:
+        return table
+    more = _arrow(rows, schema)
+    if not isinstance(table, DataFrame):
+        return pa.concat_tables([table, more])
+    return table.unionByName(table.sparkSession.createDataFrame(more, schema))
+
+
+def _arrow(rows: Rows, schema: StructType) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=to_arrow_schema(schema))
 
 
 def _groups_by_topic(sessions: DataFrame) -> dict[str, dict[str, list[str]]]:
@@ -134,17 +151,13 @@ def _wanted(events: DataFrame) -> DataFrame:
     return events.where(fn.col("event").isin(*READ) & fn.col("producer_id").isNotNull()).select(*COLUMNS)
 
 
-def _rows_here(events: DataFrame) -> dict[str, list[dict[str, Any]]]:
-    of_producers = fn.col("event").isin(*READ) & fn.col("producer_id").isNotNull()
-    wanted = events.where(of_producers | (fn.col("event") == readers.EVENT))
-    found = wanted.select(*dict.fromkeys((*COLUMNS, *_OF_READERS))).toArrow().to_pylist()
-    rows = [row for row in found if row["event"] != readers.EVENT]
-    compared = readers.rows_of(row for row in found if row["event"] == readers.EVENT)
-    ends: Mapping[str, int] = {}
-    if rows:
-        found = events.groupBy("run_id").agg(fn.max("at_ms").alias("ends_at_ms")).collect()
-        ends = {row.run_id: row.ends_at_ms for row in found}
-    return tables_of(rows, ends) | {"readers": compared}
+def _rows_here(events: pa.Table) -> dict[str, list[dict[str, Any]]]:
+    of_producers = pc.and_(pc.is_in(events["event"], pa.array(READ)), pc.is_valid(events["producer_id"]))
+    rows: Rows = events.filter(of_producers).select(COLUMNS).to_pylist()
+    compared = events.filter(pc.equal(events["event"], readers.EVENT)).select(_OF_READERS).to_pylist()
+    lasts = events.group_by("run_id").aggregate([("at_ms", "max")]).to_pylist() if rows else []
+    ends = {row["run_id"]: row["at_ms_max"] for row in lasts}
+    return tables_of(rows, ends) | {"readers": readers.rows_of(compared)}
 
 
 def _made(name: str) -> Callable[[pa.Table], pa.Table]:

@@ -225,7 +225,7 @@ def test_watching_once_makes_the_tables_of_a_batch(
     assert f"watching {url}" in printed
     assert "session-expiry" in printed
     events = of_batch(spark, kept).events
-    made = TransactionTables(here=False)
+    made = TransactionTables(None)
     for name, batch in {
         "rebalances": rebalances(events),
         **{name: made.make(name, events) for name in OF_TRANSACTIONS},

@@ -171,7 +171,7 @@ def test_where_owners_are_not_known_each_member_has_a_lane(spark: SparkSession) 
     group = GroupReport("r", "g", 5, 100)
     known = GroupReport("r", "h", 0, 100, partitions=[("t", 0)])
     keys = {("r", "g"): (5, 100), ("r", "h"): (0, 100)}
-    fill_members({("r", "g"): group, ("r", "h"): known}, ShownGroups(keys), sessions)
+    fill_members({("r", "g"): group, ("r", "h"): known}, ShownGroups(keys), {"member_sessions": sessions})
     # Two members with one client.id at a time are two lanes, with their member ids.
     assert group.members == ["d", "i-1", "c-a", "c-b"]
     assert group.sessions == [
