@@ -52,7 +52,7 @@ def rows_of_groups_in_process(table: Callable[[str], pa.Table], events: pa.Table
         "rebalance": table("rebalances"),
         "session": sessions,
         "balance": table("balance"),
-        "pauses": _pauses_by_generation(table("pauses")),
+        "pauses": pauses_by_generation_here(table("pauses")),
         "owned": _summed(_of_kind(table("ownership"), "owned"), _PARTITION, {"first_ms": ("from_ms", "min")}),
         "loss": _losses(table("records")),
     }
@@ -77,7 +77,8 @@ def _runs(events: pa.Table) -> dict[str, RunContext]:
     }
 
 
-def _pauses_by_generation(pauses: pa.Table) -> pa.Table:
+def pauses_by_generation_here(pauses: pa.Table) -> pa.Table:
+    """What :func:`rejoin.pipeline.findings.pauses_by_generation` gives."""
     assigned = _all(
         pc.is_valid(pauses["generation_to"]), pc.is_valid(pauses["ended_at_ms"]), pc.equal(pauses["end"], "assigned")
     )

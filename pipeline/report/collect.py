@@ -5,61 +5,33 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from rejoin.pipeline.findings import pauses_by_generation
 from rejoin.pipeline.findings.history import GroupHistory
+from rejoin.pipeline.findings.in_process import pauses_by_generation_here
 from rejoin.pipeline.findings.observed_rows import RunContext, short
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.report.data import FINEST, MOST_INTERVALS, GroupReport, Intervals, Report, Row
 from rejoin.pipeline.report.defaults import MOST_GROUPS
-from rejoin.pipeline.report.tables import AT_ONCE, Tables
+from rejoin.pipeline.report.lag import fill_lag
+from rejoin.pipeline.report.shown import Key, ShownGroups, all_rows, by_group, collected, key_of, rows_of
+from rejoin.pipeline.report.tables import AT_ONCE
 from rejoin.pipeline.report.transactions import collect_transactions
+from rejoin.pipeline.tables.common import GROUP
 
 MOST_LINES: Final = 20
 """Lines of the quarantine that the page shows."""
 MOST_STREAMS: Final = 50
 MOST_LANES: Final = 200
 """Members of a group with a lane; those that came first have one."""
-LAG_POINTS: Final = 400
 STOP_STEPS: Final = 4_000
 
-Key = tuple[str, str]
-_KEY: Final = ("run_id", "group_id")
 _RANK: Final = {"high": 0, "medium": 1, "low": 2}
-
-
-@dataclass(frozen=True, slots=True)
-class ShownGroups:
-    """The groups to show, and when each of them was."""
-
-    spans: dict[Key, tuple[int, int]]
-
-    def of(self, table: DataFrame) -> DataFrame:
-        """The rows of these groups."""
-        if not self.spans:
-            return table.limit(0)
-        wanted = fn.array(*[_struct(key) for key in self.spans])
-        return table.where(fn.array_contains(wanted, fn.struct(*_KEY)))
-
-    def rows(self, tables: Mapping[str, DataFrame], name: str) -> dict[Key, list[dict[str, Any]]]:
-        """The rows of these groups in a table, by group."""
-        found = collected(tables, name)
-        if found is None:
-            return _by_group(_rows(self.of(tables[name])))
-        groups = _by_group(_rows(found))
-        return {key: groups[key] for key in self.spans if key in groups}
-
-    def value(self, values: Mapping[Key, int]) -> Column:
-        """A number of each group as a column."""
-        pairs = [part for key in self.spans for part in (_struct(key), fn.lit(values[key]))]
-        return fn.element_at(fn.create_map(*pairs), fn.struct(*_KEY))
 
 
 def collect(
@@ -73,7 +45,7 @@ def collect(
 ) -> Report:
     """The report over all tables. ``groups`` are those to show if given; else the worst ones are."""
     on_step("findings")
-    findings = _by_group(_all(tables, "findings"))
+    findings = by_group(all_rows(tables, "findings"))
     for rows in findings.values():
         rows.sort(key=order)
     known = _spans(tables)
@@ -91,18 +63,18 @@ def collect(
     about_producers = [row for rows in findings.values() for row in rows if row["transactional_ids"] is not None]
     transactions = collect_transactions(tables, sorted(about_producers, key=order))
     on_step("quarantine")
-    kinds = _rows(quarantine.groupBy("kind").agg(fn.count("*").alias("n")).orderBy(fn.desc("n"), "kind"))
-    streams = sorted(_all(tables, "streams"), key=lambda row: (row["run_id"], row["source"], row["node"]))
+    kinds = rows_of(quarantine.groupBy("kind").agg(fn.count("*").alias("n")).orderBy(fn.desc("n"), "kind"))
+    streams = sorted(all_rows(tables, "streams"), key=lambda row: (row["run_id"], row["source"], row["node"]))
     return Report(
         title,
         list(made.values()),
         [_other(key, rebalanced.get(key, 0), findings.get(key, ())) for key in ranked if key not in made],
         streams[:MOST_STREAMS],
         [(row["kind"], row["n"]) for row in kinds],
-        _rows(quarantine.orderBy("file", "line").limit(MOST_LINES)),
+        rows_of(quarantine.orderBy("file", "line").limit(MOST_LINES)),
         sum(row["rows"] or 0 for row in streams),
         transactions=transactions,
-        readers=sorted(_all(tables, "readers"), key=lambda row: (row["run_id"], row["reader"])),
+        readers=sorted(all_rows(tables, "readers"), key=lambda row: (row["run_id"], row["reader"])),
     )
 
 
@@ -121,10 +93,10 @@ def _fill(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str,
     parts: tuple[Callable[[], None], ...] = (
         lambda: _fill_rebalances(made, shown, tables),
         lambda: _fill_lanes(made, shown, tables),
-        lambda: _fill_pauses(made, shown, tables["pauses"]),
-        lambda: _fill_lag(made, shown, tables["commits"]),
+        lambda: _fill_pauses(made, shown, tables),
+        lambda: fill_lag(made, shown, tables),
         lambda: _fill_lists(made, shown, tables),
-        lambda: _fill_counts(made, shown, tables["progress"]),
+        lambda: _fill_counts(made, shown, tables),
     )
     with ThreadPoolExecutor(AT_ONCE, "charts") as pool:
         for part in [pool.submit(each) for each in parts]:
@@ -135,7 +107,7 @@ def _fill(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str,
 
 
 def _fill_lanes(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
-    _fill_owners(made, shown, tables["ownership"])
+    _fill_owners(made, shown, tables)
     fill_members(made, shown, tables)
 
 
@@ -154,15 +126,16 @@ def _order_of_violations(row: Row) -> tuple[Any, ...]:
     return row["at_ms"], row["kind"], row["topic"] or "", partition
 
 
-def _fill_counts(made: dict[Key, GroupReport], shown: ShownGroups, progress: DataFrame) -> None:
-    sums = progress.groupBy(*_KEY).agg(fn.sum("twice").alias("duplicates"), fn.sum("lost").alias("lost"))
-    for row in _rows(shown.of(sums)):
-        made[_key(row)].counts = {name: row[name] for name in ("duplicates", "lost")}
+def _fill_counts(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
+    for key, rows in shown.rows(tables, "progress", (*GROUP, "twice", "lost")).items():
+        made[key].counts = {"duplicates": sum(r["twice"] for r in rows), "lost": sum(r["lost"] for r in rows)}
 
 
 def _fill_rebalances(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
     rebalances = shown.rows(tables, "rebalances")
-    pauses = _by_group(_rows(shown.of(pauses_by_generation(tables["pauses"]))))
+    paused = collected(tables, "pauses")
+    sums = shown.of(pauses_by_generation(tables["pauses"])) if paused is None else pauses_by_generation_here(paused)
+    pauses = by_group(rows_of(sums))
     for key, group in made.items():
         rows = sorted(rebalances.get(key, ()), key=lambda row: (row["prepared_at_ms"], row["rebalance_id"]))
         history = GroupHistory.of(
@@ -181,28 +154,37 @@ def _fill_rebalances(made: dict[Key, GroupReport], shown: ShownGroups, tables: M
         ]
 
 
-def _fill_owners(made: dict[Key, GroupReport], shown: ShownGroups, ownership: DataFrame) -> None:
-    owned = shown.of(ownership.where("kind = 'owned' AND from_ms IS NOT NULL AND to_ms IS NOT NULL"))
-    numbers = {_key(row): row["n"] for row in _rows(owned.groupBy(*_KEY).agg(fn.count("*").alias("n")))}
-    if not numbers:
-        return
-    # Where there are very many, the shortest gaps are closed before anything is collected.
+_OWNED: Final = (*GROUP, "topic", "partition", "owner", "from_ms", "to_ms", "overlap_ms")
+
+
+def _owned(shown: ShownGroups, tables: Mapping[str, DataFrame]) -> dict[str, list[Any]]:
+    """Columns of intervals; where there are very many, the shortest gaps are closed before anything is collected."""
+    rows = collected(tables, "ownership")
+    if rows is not None and rows.num_rows <= 4 * MOST_INTERVALS:
+        return dict(rows.filter(pc.equal(rows["kind"], "owned")).select(_OWNED).to_pydict())
+    owned = shown.of(tables["ownership"].where("kind = 'owned' AND from_ms IS NOT NULL AND to_ms IS NOT NULL"))
+    numbers = {key_of(row): row["n"] for row in rows_of(owned.groupBy(*GROUP).agg(fn.count("*").alias("n")))}
     gaps = {
         key: (to_ms - from_ms) // FINEST if numbers.get(key, 0) > 4 * MOST_INTERVALS else 0
         for key, (from_ms, to_ms) in shown.spans.items()
     }
-    slim = owned.select(*_KEY, "topic", "partition", "owner", "from_ms", "to_ms", "overlap_ms")
+    slim = owned.select(*_OWNED)
     if any(gaps.values()):
         slim = _closed(slim, shown.value(gaps))
-    columns = slim.toArrow().to_pydict()
-    by_group: dict[Key, list[int]] = defaultdict(list)
+    return dict(slim.toArrow().to_pydict())
+
+
+def _fill_owners(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
+    columns = _owned(shown, tables)
+    places: dict[Key, list[int]] = defaultdict(list)
     for index, key in enumerate(zip(columns["run_id"], columns["group_id"], strict=True)):
-        by_group[key].append(index)
+        if key in shown.spans:
+            places[key].append(index)
     # Each group may have its share, and what small ones leave goes to those that come after them.
     left = MOST_INTERVALS
-    for number, key in enumerate(sorted(by_group, key=lambda key: (len(by_group[key]), key))):
-        ours = {name: [values[index] for index in by_group[key]] for name, values in columns.items()}
-        _draw_owners(made[key], ours, left // (len(by_group) - number))
+    for number, key in enumerate(sorted(places, key=lambda key: (len(places[key]), key))):
+        ours = {name: [values[index] for index in places[key]] for name, values in columns.items()}
+        _draw_owners(made[key], ours, left // (len(places) - number))
         left -= len(made[key].held)
 
 
@@ -271,38 +253,45 @@ def _shared_names(rows: Sequence[Row], group: GroupReport) -> set[str]:
 
 def _closed(owned: DataFrame, gap_ms: Column) -> DataFrame:
     """Intervals of one owner drawn together where at most so much lies between them."""
-    place = Window.partitionBy(*_KEY, "topic", "partition").orderBy("from_ms", "to_ms", "owner")
+    place = Window.partitionBy(*GROUP, "topic", "partition").orderBy("from_ms", "to_ms", "owner")
     follows = (fn.col("owner") == fn.lag("owner").over(place)) & (
         fn.col("from_ms") - fn.lag("to_ms").over(place) <= gap_ms
     )
     numbered = owned.withColumn("fresh", fn.coalesce(~follows, fn.lit(True)).cast("int"))
     islands = numbered.withColumn("island", fn.sum("fresh").over(place))
-    return islands.groupBy(*_KEY, "topic", "partition", "owner", "island").agg(
+    return islands.groupBy(*GROUP, "topic", "partition", "owner", "island").agg(
         fn.min("from_ms").alias("from_ms"), fn.max("to_ms").alias("to_ms"), fn.max("overlap_ms").alias("overlap_ms")
     )
 
 
-def _fill_pauses(made: dict[Key, GroupReport], shown: ShownGroups, pauses: DataFrame) -> None:
-    ours = shown.of(pauses.where("end != 'gone'"))
-    who = fn.coalesce("group_instance_id", "client_id", "member_id")
-    stopped = fn.col("kind") == "stop-the-world"
-    sums = ours.groupBy(*_KEY, who.alias("owner")).agg(
-        fn.count(fn.when(stopped, 1)).alias("pauses"),
-        fn.coalesce(fn.sum("stopped_ms"), fn.lit(0)).alias("stopped_ms"),
-        fn.coalesce(fn.max("stopped_ms"), fn.lit(0)).alias("longest_ms"),
-        fn.count(fn.when(~stopped, 1)).alias("incremental"),
-    )
-    for key, rows in _by_group(_rows(sums)).items():
-        made[key].pauses = sorted(rows, key=lambda row: (-row["stopped_ms"], _natural(row["owner"] or "")))
-    lengths = ours.where("began_at_ms IS NOT NULL AND ended_at_ms > began_at_ms").select(
-        *_KEY, "began_at_ms", "ended_at_ms", stopped.cast("int").alias("all")
-    )
-    steps: dict[Key, list[tuple[int, int, int]]] = defaultdict(list)
-    columns = lengths.toArrow().to_pydict()
-    for run, group, begin, end, everything in zip(*columns.values(), strict=True):
-        steps[run, group] += [(begin, 1, everything), (end, -1, -everything)]
-    for key, found in steps.items():
-        made[key].stops = _running(found, *shown.spans[key])
+def _fill_pauses(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
+    for key, rows in shown.rows(tables, "pauses", _OF_PAUSES).items():
+        of_owners: dict[str | None, dict[str, Any]] = {}
+        steps: list[tuple[int, int, int]] = []
+        for row in rows:
+            if row["end"] == "gone":
+                continue
+            owner = _first_known(row["group_instance_id"], row["client_id"], row["member_id"])
+            stopped, stopped_ms = row["kind"] == "stop-the-world", row["stopped_ms"] or 0
+            sums = of_owners.setdefault(owner, dict.fromkeys(("pauses", "stopped_ms", "longest_ms", "incremental"), 0))
+            sums["pauses" if stopped else "incremental"] += 1
+            sums["stopped_ms"] += stopped_ms
+            sums["longest_ms"] = max(sums["longest_ms"], stopped_ms)
+            begin, end = row["began_at_ms"], row["ended_at_ms"]
+            if begin is not None and end is not None and end > begin:
+                steps += [(begin, 1, int(stopped)), (end, -1, -int(stopped))]
+        made[key].pauses = sorted(
+            ({"owner": owner, **sums} for owner, sums in of_owners.items()),
+            key=lambda row: (-row["stopped_ms"], _natural(row["owner"] or "")),
+        )
+        if steps:
+            made[key].stops = _running(steps, *shown.spans[key])
+
+
+_OF_PAUSES: Final = (
+    *(*GROUP, "group_instance_id", "client_id", "member_id", "kind", "end"),
+    *("began_at_ms", "ended_at_ms", "stopped_ms"),
+)
 
 
 def _running(steps: list[tuple[int, int, int]], from_ms: int, to_ms: int) -> list[tuple[int, int, int]]:
@@ -327,39 +316,10 @@ def _running(steps: list[tuple[int, int, int]], from_ms: int, to_ms: int) -> lis
     return sorted({*highest.values(), *last.values()})
 
 
-def _fill_lag(made: dict[Key, GroupReport], shown: ShownGroups, commits: DataFrame) -> None:
-    stored = shown.of(commits.where("outcome = 'stored' AND lag IS NOT NULL"))
-    if not shown.spans:
-        return
-    begin = shown.value({key: from_ms for key, (from_ms, _) in shown.spans.items()})
-    width = shown.value({key: max(1, (to - at) // LAG_POINTS) for key, (at, to) in shown.spans.items()})
-    binned = stored.groupBy(*_KEY, "topic", "partition", fn.floor((fn.col("at_ms") - begin) / width).alias("bin")).agg(
-        fn.max_by("lag", fn.struct("at_ms", "seq")).alias("lag")
-    )
-    for key, rows in _by_group(_rows(binned)).items():
-        from_ms, to_ms = shown.spans[key]
-        made[key].lag = _lag(rows, from_ms, max(1, (to_ms - from_ms) // LAG_POINTS))
-
-
-def _lag(rows: Iterable[Row], from_ms: int, width: int) -> list[tuple[int, int]]:
-    """The sum over all partitions, each as of its last commit, from the first commit on."""
-    rows = list(rows)
-    bins = max(row["bin"] for row in rows) + 1
-    partitions = sorted({(row["topic"], row["partition"]) for row in rows})
-    lags = np.full((len(partitions), bins), -1, dtype=np.int64)
-    for row in rows:
-        lags[partitions.index((row["topic"], row["partition"])), max(0, row["bin"])] = row["lag"]
-    newest = np.maximum.accumulate(np.where(lags >= 0, np.arange(bins), -1), axis=1)
-    filled = np.where(newest >= 0, np.take_along_axis(lags, np.maximum(newest, 0), axis=1), 0)
-    sums = filled.sum(axis=0)
-    first = min(max(0, row["bin"]) for row in rows)
-    return [(from_ms + int(number) * width, int(sums[number])) for number in range(first, bins)]
-
-
 def _spans(tables: Mapping[str, DataFrame]) -> dict[Key, tuple[int, int]]:
     """When each group was: from its first row in any table to the end of its run."""
     ends: dict[str, int] = {}
-    for row in _all(tables, "streams"):
+    for row in all_rows(tables, "streams"):
         ends[row["run_id"]] = max(row["last_at_ms"], ends.get(row["run_id"], row["last_at_ms"]))
     found: dict[Key, tuple[int, int]] = {}
     for name, *columns in _TIMES:
@@ -393,19 +353,15 @@ class _Extent(NamedTuple):
 def _extents(tables: Mapping[str, DataFrame], name: str, column: str) -> dict[Key, _Extent]:
     rows = collected(tables, name)
     if rows is None:
-        sums = tables[name].groupBy(*_KEY).agg(fn.min(column), fn.max(column), fn.count("*")).toArrow()
+        sums = tables[name].groupBy(*GROUP).agg(fn.min(column), fn.max(column), fn.count("*")).toArrow()
     else:
         functions = [(column, "min"), (column, "max"), ([], "count_all")]
-        sums = rows.group_by(list(_KEY)).aggregate(functions)
-        sums = sums.select([*_KEY, f"{column}_min", f"{column}_max", "count_all"])
+        sums = rows.group_by(list(GROUP)).aggregate(functions)
+        sums = sums.select([*GROUP, f"{column}_min", f"{column}_max", "count_all"])
     return {
         (run_id, group_id): _Extent(*extent)
         for run_id, group_id, *extent in zip(*(each.to_pylist() for each in sums.columns), strict=True)
     }
-
-
-def _struct(key: Key) -> Column:
-    return fn.struct(*[fn.lit(value).alias(name) for name, value in zip(_KEY, key, strict=True)])
 
 
 def _weight(findings: Sequence[Row]) -> tuple[int, float]:
@@ -445,35 +401,3 @@ def _natural(name: str) -> list[tuple[int, str]]:
             digits = ""
         pieces.append((-1, letter))
     return pieces
-
-
-def collected(tables: Mapping[str, DataFrame], name: str) -> pa.Table | None:
-    """The rows of a table if they are in this process."""
-    return tables.collected(name) if isinstance(tables, Tables) else None
-
-
-def _all(tables: Mapping[str, DataFrame], name: str) -> list[dict[str, Any]]:
-    """All rows of a table."""
-    rows = collected(tables, name)
-    return _rows(tables[name] if rows is None else rows)
-
-
-def _rows(table: DataFrame | pa.Table) -> list[dict[str, Any]]:
-    rows = table.toArrow() if isinstance(table, DataFrame) else table
-    found: list[dict[str, Any]] = rows.to_pylist()
-    for row in found:
-        for name, value in row.items():
-            if isinstance(value, list) and value and isinstance(value[0], tuple):
-                row[name] = dict(value)
-    return found
-
-
-def _by_group(rows: Iterable[dict[str, Any]]) -> dict[Key, list[dict[str, Any]]]:
-    found: dict[Key, list[dict[str, Any]]] = defaultdict(list)
-    for row in rows:
-        found[_key(row)].append(row)
-    return dict(found)
-
-
-def _key(row: Row) -> Key:
-    return row["run_id"], row["group_id"]

@@ -32,7 +32,7 @@ from rejoin.pipeline.tables.records import (
     records,
     records_in_process,
 )
-from rejoin.pipeline.tables.requests import requests
+from rejoin.pipeline.tables.requests import requests, requests_in_process
 from rejoin.pipeline.tables.streams import streams, streams_in_process
 from rejoin.pipeline.transactions.tables import TransactionTables
 
@@ -65,7 +65,7 @@ def all_tables(rows: pa.Table | None = None) -> Iterable[tuple[str, MakeTable]]:
         ("commits", lambda events, _: commits(events) if rows is None else commits_in_process(rows)),
         ("records", lambda events, _: ranges.make(events, records, records_in_process)),
         ("progress", lambda events, _: ranges.make(events, progress, progress_in_process)),
-        ("requests", lambda events, _: requests(events)),
+        ("requests", lambda events, _: requests(events) if rows is None else requests_in_process(rows)),
         ("transactions", lambda events, _: of_transactions.make("transactions", events)),
         ("producers", lambda events, tables: of_transactions.make("producers", events, tables)),
         ("stable_offsets", lambda events, tables: of_transactions.make("stable_offsets", events, tables)),

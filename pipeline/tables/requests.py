@@ -6,60 +6,85 @@ From request logs. Journals have no requests; what a consumer says of its wait f
 
 from __future__ import annotations
 
-from typing import Final
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline.schemas import INFERRED, REQUEST, REQUESTS
-from rejoin.pipeline.tables.common import conform, is_one_of, of
+from rejoin.pipeline.tables.common import GROUP, conform, of, some_groups
+from rejoin.pipeline.tables.whole_groups import RowValues, batch_of, values_of
 
+_WAITED: Final = "generation_joined"
 _KEY: Final = ("run_id", "day", "group_id", "api", "source")
-_SHARES: Final = (0.5, 0.95, 0.99)
+_VALUES: Final = ("ms", "parked", "error", "client_id", "confidence")
+_READS: Final = (
+    *("run_id", "group_id", "day", "source", "event", "api", "total_ms", "waited_ms", "parked_ms", "error"),
+    *("client_id", "confidence"),
+)
+_SHARES: Final = (50, 95, 99)
 
 
 def requests(events: DataFrame) -> DataFrame:
     """:data:`rejoin.pipeline.schemas.REQUESTS` from the events."""
-    waited = is_one_of("generation_joined")
-    rows = of(events, REQUEST, "generation_joined").select(
-        "run_id",
-        "day",
-        "group_id",
-        fn.when(waited, "JOIN_GROUP").otherwise(fn.col("api")).alias("api"),
-        "source",
-        fn.coalesce("total_ms", "waited_ms").cast("double").alias("ms"),
-        fn.coalesce("parked_ms", "waited_ms").cast("double").alias("parked"),
-        fn.nullif("error", fn.lit("NONE")).alias("error"),
-        "client_id",
-        fn.when(waited, INFERRED).otherwise(fn.col("confidence")).alias("confidence"),
+    rows = of(events, REQUEST, _WAITED).select(*_READS).fillna("", subset=["group_id"])
+    in_order = rows.repartition(*GROUP).sortWithinPartitions(*GROUP)
+    return conform(in_order.mapInArrow(_made, REQUESTS), REQUESTS)
+
+
+def requests_in_process(events: pa.Table) -> pa.Table:
+    """The same of events that are rows of this process."""
+    rows = events.filter(pc.is_in(events["event"], pa.array((REQUEST, _WAITED)))).select(_READS)
+    rows = rows.set_column(1, "group_id", pc.fill_null(rows["group_id"], ""))
+    return pa.Table.from_batches([_requests_of(rows)], to_arrow_schema(REQUESTS))
+
+
+def _made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for rows in some_groups(batches):
+        yield _requests_of(rows)
+
+
+def _requests_of(rows: pa.Table) -> pa.RecordBatch:
+    """Rows of the table from all requests of some groups."""
+    waited = pc.equal(rows["event"], _WAITED)
+    known = {name: rows[name] for name in ("run_id", "day", "group_id", "source", "client_id")} | {
+        "api": pc.if_else(waited, "JOIN_GROUP", rows["api"]),
+        "ms": pc.coalesce(rows["total_ms"].cast(pa.float64()), rows["waited_ms"].cast(pa.float64())),
+        "parked": pc.coalesce(rows["parked_ms"].cast(pa.float64()), rows["waited_ms"].cast(pa.float64())),
+        "error": rows["error"],
+        "confidence": pc.if_else(waited, INFERRED, rows["confidence"]),
+    }
+    table = pa.table({name: known[name] for name in (*_KEY, *_VALUES)})
+    found: dict[RowValues, list[RowValues]] = defaultdict(list)
+    for row in values_of(table):
+        found[row[: len(_KEY)]].append(row[len(_KEY) :])
+    return batch_of([_row(key, values) for key, values in found.items()], REQUESTS)
+
+
+def _row(key: RowValues, values: list[RowValues]) -> RowValues:
+    """The row about all requests of one kind. Those that are about no group have none."""
+    run_id, day, group_id, api, source = key
+    took, parked, errors, clients, confidences = zip(*values, strict=True)
+    failures = Counter(error for error in errors if error not in (None, "NONE"))
+    waits = [wait for wait in parked if wait is not None]
+    half, _, most = _percentiles(waits)
+    return (
+        *(run_id, day, group_id or None, api, source, len(values), failures.total()),
+        sorted(failures.items()),
+        *_percentiles(took),
+        max((ms for ms in took if ms is not None), default=None),
+        sum(waits) if waits else None,
+        *(half, most, max(waits, default=None)),
+        len({client for client in clients if client is not None}),
+        max((each for each in confidences if each is not None), default=None),
     )
-    times = rows.groupBy(*_KEY).agg(
-        fn.count("*").alias("requests"),
-        fn.count("error").alias("failed"),
-        fn.percentile("ms", fn.array(*[fn.lit(share) for share in _SHARES])).alias("latency"),
-        fn.max("ms").alias("max_ms"),
-        fn.sum("parked").alias("parked_ms"),
-        fn.percentile("parked", fn.array(*[fn.lit(share) for share in _SHARES])).alias("waits"),
-        fn.max("parked").alias("parked_max_ms"),
-        fn.count_distinct("client_id").alias("clients"),
-        fn.max("confidence").alias("confidence"),
-    )
-    errors = (
-        rows.where("error IS NOT NULL")
-        .groupBy(*_KEY, "error")
-        .agg(fn.count("*").alias("times"))
-        .groupBy(*[fn.col(name).alias(f"{name}_") for name in _KEY])
-        .agg(fn.map_from_entries(fn.array_sort(fn.collect_list(fn.struct("error", "times")))).alias("errors"))
-    )
-    # Requests that are about no group have none, and are counted all the same.
-    same = [fn.col(name).eqNullSafe(fn.col(f"{name}_")) for name in _KEY]
-    found = times.join(fn.broadcast(errors), same, "left").select(
-        "*",
-        fn.col("latency")[0].alias("p50_ms"),
-        fn.col("latency")[1].alias("p95_ms"),
-        fn.col("latency")[2].alias("p99_ms"),
-        fn.col("waits")[0].alias("parked_p50_ms"),
-        fn.col("waits")[2].alias("parked_p99_ms"),
-    )
-    none = fn.create_map().cast("map<string,bigint>")
-    return conform(found.withColumn("errors", fn.coalesce("errors", none)), REQUESTS)
+
+
+def _percentiles(values: Iterable[float | None]) -> list[Any]:
+    known = [value for value in values if value is not None]
+    return np.percentile(known, _SHARES).tolist() if known else [None] * len(_SHARES)

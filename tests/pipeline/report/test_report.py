@@ -15,9 +15,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rejoin.pipeline.findings.formatting import seconds
-from rejoin.pipeline.report.collect import ShownGroups, fill_members
+from rejoin.pipeline.report.collect import fill_members
 from rejoin.pipeline.report.data import GroupReport, Report
 from rejoin.pipeline.report.page import render
+from rejoin.pipeline.report.shown import ShownGroups
 from rejoin.pipeline.schemas import TABLES
 
 
