@@ -54,6 +54,16 @@ COMPARED = RecordsCompared(
 )
 
 
+MOST_QUERIES = 8
+"""Of a report on little data."""
+
+
+def queries(spark: SparkSession) -> int:
+    """How many queries Spark has carried out."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    return int(spark._jsparkSession.sharedState().statusStore().executionsCount())
+
+
 def rows_of(tables: Path) -> dict[str, list[str]]:
     return {
         folder.name: sorted(str(row) for row in pq.read_table(folder).to_pylist())
@@ -69,7 +79,10 @@ def test_small_and_large_reports_have_the_same_rows(spark: SparkSession, tmp_pat
     compared = RowEncoder("compared", "simulation", "outside").encode(1, 70_000, COMPARED)
     (tmp_path / "readers.jsonl").write_bytes(compared + b"\n")
     inputs = [tmp_path / name for name in ("run.jsonl", "producers.jsonl", "readers.jsonl")]
+    before = queries(spark)
     small = make_report(spark, inputs, tmp_path / "small", small=True)
+    # The line that is no row, the quarantine, and producers: each query takes longer than all rows of this report.
+    assert queries(spark) - before <= MOST_QUERIES
     large = make_report(spark, inputs, tmp_path / "large", small=False)
     assert [each.findings for each in small.parts] == [each.findings for each in large.parts]
     assert small.groups[0].findings
