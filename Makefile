@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup test check lint demo bench bench-long bench-day bench-protocols search search-failovers search-producers search-transactions search-consumer idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-transform bank failover client-failover record record-members record-security record-client-logs incident conformance-others clients client-logins clean
+.PHONY: setup test check quick lint demo bench bench-long bench-day bench-protocols search search-failovers search-producers search-transactions search-consumer idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-transform bank failover client-failover record record-members record-security record-client-logs incident conformance-others clients client-logins clean
 
 setup: $(VENV)/.installed
 
@@ -22,13 +22,18 @@ $(VENV)/spark-classes: $(VENV)/.installed
 	@mkdir -p $@ && touch $@
 
 # The tests and the checks that go with them; at the end, the CPU that all their processes took.
-test: setup lint $(VENV)/spark-classes
+test: setup
+	@$(MAKE) --no-print-directory --jobs=2 lint $(VENV)/spark-classes
 	$(RUN) -m tests.cpu $(RUN) -m pytest -n 2 --dist loadgroup
 
-# While editing: lint, types, and the tests that need no socket, process or Spark.
-check: lint
-	$(RUN) -m pytest -n 2 --dist loadgroup tests/test_*.py tests/protocol tests/journal tests/transcript \
-	  tests/coordinator/core tests/coordinator/control tests/client/core tests/client/assignors tests/conformance
+# While editing: lint, types, and the tests that need no socket, process or Spark. Types take one core, so tests run beside.
+check: setup
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint quick
+
+QUICK := tests/test_*.py tests/protocol tests/journal tests/transcript tests/coordinator/core tests/coordinator/control \
+  tests/client/core tests/client/assignors tests/conformance
+quick: setup
+	$(RUN) -m pytest -n 2 --dist loadgroup $(QUICK)
 
 lint: setup
 	$(RUN) -m ruff check .
