@@ -11,29 +11,29 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 
 POLL_SECONDS: Final = 0.1
 
-ENDS: Final = {
+FATAL: Final = {
+    KafkaError._FATAL,
     KafkaError.GROUP_ID_NOT_FOUND,
     KafkaError.INCONSISTENT_GROUP_PROTOCOL,
     KafkaError.UNRELEASED_INSTANCE_ID,
 }
-"""Errors that end the program of the Java client."""
+"""Errors that end the program, as they end that of the Java client."""
 
 
 def play(mode: str, topics: str, settings: Mapping[str, str]) -> None:
     """Poll and commit until a command says to close."""
-    consumer = Consumer(dict(settings))
+    errors: list[KafkaError] = []
+    consumer = Consumer({**settings, "error_cb": errors.append})
     consumer.subscribe(topics.split(","))
     commands = selectors.DefaultSelector()
     commands.register(sys.stdin, selectors.EVENT_READ)
-    while not commands.select(0):
+    while not commands.select(0) and not any(error.fatal() or error.code() in FATAL for error in errors):
         message = consumer.poll(POLL_SECONDS)
-        if message is None:
-            continue
-        error = message.error()
-        if error is not None and (error.fatal() or error.code() in ENDS):
+        error = None if message is None else message.error()
+        if error is not None:
             print("poll returned", error, file=sys.stderr, flush=True)
-            break
-        if error is None and mode == "sync":
+            errors.append(error)
+        elif message is not None and mode == "sync":
             try:
                 consumer.commit(asynchronous=False)
             except KafkaException as problem:

@@ -23,6 +23,10 @@ GROUP_APIS: Final = {
 ADMIN: Final = "admin"
 """How the client that looks is called, after its group."""
 
+PROMPT: Final = {"Heartbeat", "ConsumerGroupHeartbeat", "LeaveGroup"}
+"""Requests that are never parked."""
+IN_FLIGHT_SECONDS: Final = 0.05
+
 LOOKS: Final = (("ConsumerGroupDescribe", 1), ("DescribeGroups", 6), ("OffsetFetch", 9))
 
 
@@ -47,7 +51,25 @@ def script_lines(
         "ids": ids,
     }
     own = [each for each in exchanges if each.client_id.startswith(f"{group}.") and each.api in GROUP_APIS]
-    return [header, *(_line(number, each, own[0].at, named) for number, each in enumerate(own, 1))]
+    return [header, *(_line(number, each, own[0].at, named) for number, each in enumerate(in_order(own), 1))]
+
+
+def in_order(exchanges: Sequence[Exchange]) -> list[Exchange]:
+    """Requests as the broker came to them: of two prompt ones in flight at a time, that which was answered first."""
+    ordered: list[Exchange] = []
+    for each in exchanges:
+        at = len(ordered)
+        while at and _overtakes(each, ordered[at - 1]):
+            at -= 1
+        ordered.insert(at, each)
+    return ordered
+
+
+def _overtakes(later: Exchange, earlier: Exchange) -> bool:
+    if later.answered_at is None or earlier.answered_at is None or later.client_id == earlier.client_id:
+        return False
+    is_prompt = {later.api, earlier.api} <= PROMPT and later.at - earlier.at < IN_FLIGHT_SECONDS
+    return is_prompt and later.answered_at < earlier.answered_at
 
 
 def _line(number: int, each: Exchange, start: float, named: Mapping[str, str]) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 Members are restarted one by one with ``group.protocol=consumer``, and back. Each life has a topic of its own, to which
 records are written in each phase. In ``look`` an admin client describes the group and its offsets.
+
+librdkafka's cooperative leader gives user data with the partitions, so its groups cannot move (``user-data``).
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from typing import Final
 from conformance.members.lives import Life
 
 POLICY: Final = "group.consumer.migration.policy"
+SESSION: Final = "group.consumer.session.timeout.ms"
 PARTITIONS: Final = 12
 """Of each topic: two, three or four members have the same number each."""
 CLASSIC: Final = "group.protocol=classic"
@@ -21,11 +24,19 @@ DIFFERENCES: Final[dict[str, str]] = {}
 
 
 def _restart(name: str, *settings: str) -> tuple[str, ...]:
-    """Close a member and start it with other settings, while records come."""
-    return (f"close {name}", " ".join(("start", name, *settings)), "produce TOPIC 2", "settle", "sleep 2", "look")
+    """Close a member and start it with other settings, while records come. The place of a static one stays its own."""
+    closes = (f"close {name}",) if any("instance" in each for each in settings) else (f"close {name}", "settle")
+    return (*closes, " ".join(("start", name, *settings)), "produce TOPIC 2", "settle", "sleep 2", "look")
 
 
-def _life(name: str, *steps: str, commit: str = "auto", policy: str = "bidirectional", **settings: str) -> Life:
+def _life(
+    name: str,
+    *steps: str,
+    clients: tuple[str, ...] = ("java", "ours", "confluent"),
+    commit: str = "auto",
+    policy: str = "bidirectional",
+    **settings: str,
+) -> Life:
     topic = f"more-{{}}-{name}"
     return Life(
         f"move-{name}",
@@ -33,8 +44,8 @@ def _life(name: str, *steps: str, commit: str = "auto", policy: str = "bidirecti
         topics=topic,
         commit=commit,
         settings={key.replace("_", "."): value for key, value in settings.items()},
-        clients=("java", "ours", "confluent"),
-        broker_settings={POLICY: policy},
+        clients=clients,
+        broker_settings={POLICY: policy, **({SESSION: "15000"} if "session_timeout_ms" in settings else {})},
     )
 
 
@@ -53,12 +64,17 @@ MOVING_LIVES: Final = (
         *(f"{step} {_STATIC[step[-1]]}" if step.startswith("start") else step for step in _TWO),
         *_restart("a", CONSUMER, _STATIC["a"]), *_restart("b", CONSUMER, _STATIC["b"]),
         *_restart("a", CLASSIC, _STATIC["a"]), *_restart("b", CLASSIC, _STATIC["b"]),
-        "close b", "sleep 4", "settle", "close a", "sleep 4", "look",
+        "close b", "sleep 16", "settle", "close a", "sleep 16", "look", session_timeout_ms="15000",
     ),
     _life(
         "cooperative",
         *_TWO, *_restart("a", CONSUMER), *_restart("b", CONSUMER), *_restart("a", CLASSIC), *_restart("b", CLASSIC),
-        *_END, partition_assignment_strategy="cooperative-sticky",
+        *_END, clients=("java", "ours"), partition_assignment_strategy="cooperative-sticky",
+    ),
+    _life(
+        "user-data",
+        *_TWO, "close a", "settle", f"start a {CONSUMER}", "fails a", "look", "close b",
+        clients=("confluent",), partition_assignment_strategy="cooperative-sticky",
     ),
     _life(
         "commit-sync",

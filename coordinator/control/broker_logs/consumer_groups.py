@@ -106,10 +106,11 @@ class ConsumerGroupLog:
             case events.MemberJoined():
                 kind = "dynamic" if event.group_instance_id is None else "static"
                 return self._line("modern_joined", kind, **_who(event), member_protocol=event.member_type)
-            case events.MemberRejoined() if event.member_type != CONSUMER or not event.changed:
-                # Kafka: each JoinGroup, and each heartbeat with epoch 0, is logged as that of a new member.
-                kind = "dynamic" if event.group_instance_id is None else "static"
-                return self._line("modern_joined", kind, **_who(event), member_protocol=event.member_type)
+            case events.MemberRejoined() if event.group_instance_id is None and (
+                event.member_type != CONSUMER or not event.changed
+            ):
+                # Kafka: JoinGroup and a heartbeat with epoch 0 of a dynamic member are logged as those of a new one.
+                return self._line("modern_joined", "dynamic", **_who(event), member_protocol=event.member_type)
             case events.MemberIdHandedOut():
                 return self._line("modern_id", member=event.member_id)
             case events.StaticMemberReplaced():
