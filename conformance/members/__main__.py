@@ -196,9 +196,10 @@ def _write(life: Life, exchanges: list[Exchange], log: str, settings: dict[str, 
     """Write what was compared of a life, and of one that moves a group all that was asked and answered."""
     groups = {client: f"{client}-{life.name}" for client in life.clients}
     found = {client: recorded(exchanges, log, groups[client]) for client in CLIENTS if client in groups}
-    text = json.dumps({"kafka": kafka_version(), **found}, indent=1, ensure_ascii=False)
-    (folder / "members").mkdir(parents=True, exist_ok=True)
-    (folder / "members" / f"{life.name}.json").write_text(f"{text}\n")
+    if found:
+        text = json.dumps({"kafka": kafka_version(), **found}, indent=1, ensure_ascii=False)
+        (folder / "members").mkdir(parents=True, exist_ok=True)
+        (folder / "members" / f"{life.name}.json").write_text(f"{text}\n")
     if life in MOVING_LIVES:
         lines = [
             line

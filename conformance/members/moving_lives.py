@@ -19,9 +19,6 @@ PARTITIONS: Final = 12
 CLASSIC: Final = "group.protocol=classic"
 CONSUMER: Final = "group.protocol=consumer"
 
-DIFFERENCES: Final[dict[str, str]] = {}
-"""Lives in which the clients differ, each with its reason."""
-
 
 def _restart(name: str, *settings: str) -> tuple[str, ...]:
     """Close a member and start it with other settings, while records come. The place of a static one stays its own."""

@@ -16,7 +16,6 @@ import pytest
 
 from conformance.members.consumer_lives import CONSUMER_LIVES, DIFFERENCES
 from conformance.members.lives import Life
-from conformance.members.moving_lives import DIFFERENCES as MOVING_DIFFERENCES
 from conformance.members.moving_lives import MOVING_LIVES
 from tests.conformance.members.replayed import replayed
 from tests.conformance.replaying.waits import assert_as_late
@@ -86,7 +85,7 @@ def _counted(line: str) -> str:
 @EVERY_LIFE
 def test_both_clients_ask_the_same(life: Life) -> None:
     ours, java = counted(life, recorded(life, "ours")), counted(life, recorded(life, "java"))
-    assert (ours == java) is (life.name not in DIFFERENCES | MOVING_DIFFERENCES)
+    assert (ours == java) is (life.name not in DIFFERENCES)
 
 
 @EVERY_LIFE
