@@ -2,6 +2,7 @@
 
 import { drawActions } from "./actions.js";
 import * as lanes from "./lanes.js";
+import { Lessons } from "./lessons.js";
 import { drawGroup, drawLines, drawWords, make } from "./panel.js";
 import * as partitions from "./partitions.js";
 import { Player, SPEEDS } from "./player.js";
@@ -16,6 +17,7 @@ const $ = id => document.getElementById(id);
 const OVERVIEW = 34;
 const view = new TimeView(), player = new Player();
 let recording = new Recording(), scenario = null, text = "", seed = null, run = null, playing = null;
+let lessons = null;
 let plan = null, rows = null, dirty = false, wanted = null, asking = false, shown = null, reached = false;
 
 const canvases = { overview: $("overview"), lanes: $("lanes"), partitions: $("partitions") };
@@ -68,6 +70,8 @@ function cursor() {
   const x = view.x(player.at), inside = x >= view.left - 1 && x <= view.width - 9;
   $("head").style.transform = `translateX(${x}px)`;
   $("head").hidden = !inside;
+  $("veil").style.left = `${Math.max(view.left, Math.min(view.width, x))}px`;
+  $("overveil").style.left = `${view.left + player.at / view.horizon * (view.width - 10 - view.left)}px`;
   $("overhead").style.transform = `translateX(${view.left + player.at / view.horizon * (view.width - 10 - view.left)}px)`;
   $("clock").textContent = clock(player.at, true);
   const slider = $("slider");
@@ -294,11 +298,15 @@ $("speed").addEventListener("change", () => { player.speed = Number($("speed").v
 $("slider").addEventListener("input", () => goTo(Number($("slider").value)));
 $("group").addEventListener("change", drawState);
 $("minor").addEventListener("change", redraw);
-$("gallery").addEventListener("change", async () => {
-  const found = await source.galleryText($("gallery").value);
+$("gallery").addEventListener("change", () => { lessons.leave(); openScenario($("gallery").value); });
+
+/** Play a scenario of the gallery. */
+async function openScenario(name) {
+  const found = await source.galleryText(name);
   scenario = null;
+  $("gallery").value = name;
   await start(found.text, null);
-});
+}
 $("share").addEventListener("click", async () => {
   history.replaceState(null, "", "#" + await pack({ text, seed, at: player.at }));
   try { await navigator.clipboard.writeText(location.href); $("action-result").textContent = "The address is copied."; } catch { $("action-result").textContent = "The address has the scenario."; }
@@ -356,7 +364,8 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { re
 
 async function begin() {
   const shared = await unpack(location.hash);
-  const [first, all] = await Promise.all([source.start(), source.gallery()]);
+  const [first, all, chapters] = await Promise.all([source.start(), source.gallery(), source.lessons()]);
+  lessons = new Lessons(chapters, { open: openScenario, goTo, show: (from, to) => view.show(from, to), redraw, recording: () => recording, groups: () => scenario.groups });
   $("gallery").replaceChildren(...all.map(each => { const option = make("option", "", each.title); option.value = each.name; option.title = each.question; return option; }));
   $("gallery").selectedIndex = -1;
   if (!shared && all.some(each => each.name === first.name)) $("gallery").value = first.name;
@@ -365,5 +374,5 @@ async function begin() {
 }
 
 // For tests, and for the console.
-window.laboratory = { player, view, drawing, get recording() { return recording; }, span };
+window.laboratory = { player, view, drawing, get lessons() { return lessons; }, get recording() { return recording; }, span };
 begin().catch(problem => say(problem.message));

@@ -26,6 +26,9 @@ export const start = () => get("api/start");
 /** The scenarios of the gallery: name and question. */
 export const gallery = () => get("api/gallery");
 
+/** The chapters of lessons. */
+export const lessons = () => get("api/lessons");
+
 export const galleryText = name => get(`api/gallery/${encodeURIComponent(name)}`);
 
 /** Play a scenario. `onHead` gets what the run is, `onPiece` each piece of it. */

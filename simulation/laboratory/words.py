@@ -93,7 +93,8 @@ class _Speaker:
         for member in missing[:MOST_NAMED]:
             yield f"Missing is {self._name(member)}: {self._why_missing(member)}."
         if len(missing) > MOST_NAMED:
-            yield f"{len(missing) - MOST_NAMED} more are missing."
+            more = len(missing) - MOST_NAMED
+            yield f"{more} more {'is' if more == 1 else 'are'} missing."
         if missing and all(self._is_gone(each) and each["sessionExpiresAt"] is not None for each in missing):
             last = max(each["sessionExpiresAt"] for each in missing)
             yield f"When the session ends, at {clock(last)}, the coordinator removes it, and the rebalance goes on."

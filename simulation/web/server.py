@@ -16,6 +16,7 @@ from rejoin import pages
 from rejoin.coordinator.service.http.access import Access, check_content_type
 from rejoin.coordinator.service.http.problems import Problem
 from rejoin.simulation.laboratory.exports import NotExported, pytest_of, transcript_of
+from rejoin.simulation.laboratory.lessons import read_lessons
 from rejoin.simulation.laboratory.run import LaboratoryRun
 from rejoin.simulation.laboratory.scenario_edits import with_event
 from rejoin.simulation.laboratory.state import state_at
@@ -107,6 +108,7 @@ class LaboratoryServer:
         app.router.add_get("/assets/{name}", self._asset)
         app.router.add_get("/api/start", self._start)
         app.router.add_get("/api/gallery", self._list_gallery)
+        app.router.add_get("/api/lessons", self._list_lessons)
         app.router.add_get("/api/gallery/{name}", self._show_scenario)
         app.router.add_post("/api/runs", self._play)
         app.router.add_get("/api/runs/{run}/state", self._show_state)
@@ -150,6 +152,9 @@ class LaboratoryServer:
         return web.json_response(
             [{"name": name, "title": name.replace("_", " "), "question": each.question} for name, each in found]
         )
+
+    async def _list_lessons(self, _: web.Request) -> web.Response:
+        return web.json_response([each.model_dump() for each in read_lessons()])
 
     async def _show_scenario(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]

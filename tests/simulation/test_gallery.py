@@ -12,6 +12,7 @@ from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import JoinPhaseEnded
 from rejoin.simulation.kernel import Actor
 from rejoin.simulation.output.summary import GroupSummary, Summary
+from rejoin.simulation.output.timeline import line_of, short
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import read_scenario
 from tests.paths import GALLERY
@@ -25,19 +26,24 @@ class Played(NamedTuple):
     story: tuple[str, ...]
     generations: tuple[int, ...]
     """That join phases ended with, in order."""
+    lines: tuple[tuple[int, str], ...]
+    """What the laboratory's page shows as text: instant and line."""
 
 
 @cache
 def played(name: str) -> Played:
     story: list[str] = []
     generations: list[int] = []
+    lines: list[tuple[int, str]] = []
 
-    def on_event(_: Actor, event: Event, __: int) -> None:
+    def on_event(_: Actor, event: Event, now: int) -> None:
         if isinstance(event, JoinPhaseEnded):
             generations.append(event.generation)
+        if (line := line_of(event)) is not None:
+            lines.append((now, short(line)))
 
     _, summary = play(read_scenario(GALLERY / f"{name}.yaml"), print_line=story.append, listeners=[on_event])
-    return Played(summary, tuple(story), tuple(generations))
+    return Played(summary, tuple(story), tuple(generations), tuple(lines))
 
 
 def group(name: str, group_id: str = "orders-app") -> GroupSummary:
@@ -56,7 +62,8 @@ def test_every_scenario_asks_and_answers(path: Path) -> None:
     assert scenario.question.endswith("?")
     assert scenario.answer
     names = ("gallery", "producers", "transactions", "transaction_findings", "consumer_groups")
-    tests = "".join((Path(__file__).parent / f"test_{name}.py").read_text() for name in names)
+    files = (*(f"test_{name}.py" for name in names), "laboratory/test_lessons.py")
+    tests = "".join((Path(__file__).parent / file).read_text() for file in files)
     assert path.stem in tests, "and a test says so"
 
 

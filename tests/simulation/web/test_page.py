@@ -152,6 +152,26 @@ def test_an_action_is_a_line_of_the_scenario_and_keeps_the_instant(opened: Opene
     assert "is killed" in opened.value("laboratory.recording.lines.find(each => each.at === 12000).text")
 
 
+def test_a_lesson_hides_what_comes_until_it_is_answered(opened: Opened) -> None:
+    opened.open()
+    opened.value("document.getElementById('lessons-open').click()")
+    pick = "[...document.querySelectorAll('#lessons-index button')].find(each => each.textContent === 'A group begins')"
+    opened.value(f"{pick}.click()")
+    opened.wait_for("document.body.dataset.done === 'yes' && laboratory.player.at === 12")
+    later = "[...document.querySelectorAll('#lines .later')].filter(each => each.offsetParent !== null).length"
+    veil = "document.getElementById('veil').getBoundingClientRect().width"
+    assert opened.value(later) == 0
+    assert opened.value(veil) > 500
+    assert opened.value("document.getElementById('lesson-answer').textContent") == ""
+    opened.value("document.getElementById('lesson-next').click()")
+    opened.wait_for("document.getElementById('lesson-answer').textContent")
+    assert opened.at == 12_015
+    assert opened.value(veil) == 0
+    assert "rebalances\t1" in opened.value("document.getElementById('lesson-numbers').innerText")
+    opened.value("document.getElementById('lesson-end').click()")
+    assert opened.value("document.getElementById('lesson').hidden")
+
+
 def test_a_mistake_in_the_yaml_is_shown_with_its_line(opened: Opened) -> None:
     opened.open()
     opened.value("document.getElementById('yaml').value += '  - {at: 5s, crsh: {who: x}}\\n'")
