@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from rejoin.coordinator.control.broker_logs.request_log import RequestLog
-from rejoin.coordinator.control.broker_logs.writer import BrokerLog
+from rejoin.coordinator.control.broker_log_writer.request_log import RequestLog
+from rejoin.coordinator.control.broker_log_writer.writer import BrokerLog
 from rejoin.coordinator.core.effects import Effect, Reply
 from rejoin.coordinator.core.inputs import Input, Received
 from rejoin.journal.events import coordinator as events

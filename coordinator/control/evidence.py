@@ -35,8 +35,8 @@ class Evidence:
 
     def broker_log(self, kafka: str, since: int = 0, group_id: str | None = None) -> str:
         """The lines of ``server.log`` in a Kafka version's words."""
-        from rejoin.coordinator.control.broker_logs.versions import kafka_version  # noqa: PLC0415
-        from rejoin.coordinator.control.broker_logs.writer import BrokerLog  # noqa: PLC0415
+        from rejoin.coordinator.control.broker_log_writer.versions import kafka_version  # noqa: PLC0415
+        from rejoin.coordinator.control.broker_log_writer.writer import BrokerLog  # noqa: PLC0415
 
         version = kafka_version(kafka)
         settings = self._settings
@@ -53,8 +53,8 @@ class Evidence:
 
     def request_log(self, kafka: str, since: int = 0, group_id: str | None = None) -> str:
         """The lines of ``kafka-request.log``, one for each answer."""
-        from rejoin.coordinator.control.broker_logs.request_log import SINCE, RequestLog  # noqa: PLC0415
-        from rejoin.coordinator.control.broker_logs.versions import kafka_version  # noqa: PLC0415
+        from rejoin.coordinator.control.broker_log_writer.request_log import SINCE, RequestLog  # noqa: PLC0415
+        from rejoin.coordinator.control.broker_log_writer.versions import kafka_version  # noqa: PLC0415
 
         version = kafka_version(kafka, SINCE, "; older request logs are not JSON")
         lines = RequestLog(version, self._runtime.broker).lines(self._all(since), since, group_id)

@@ -1,1 +1,1 @@
-"""The service around the core: event loop, HTTP, files, logging. The only place of the coordinator that knows them."""
+"""The service around the core: its driver on asyncio, the listeners, the publisher of events, metrics, logging."""

@@ -1,4 +1,7 @@
-"""Rolling restarts: restarts one after the other, cut into waves, and which of the waves are deploys."""
+"""Rolling restarts: restarts one after the other, cut into waves, and which of the waves are deploys.
+
+What is said of them is in ``rules/restarts.py``.
+"""
 
 from __future__ import annotations
 

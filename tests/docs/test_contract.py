@@ -7,9 +7,28 @@ from collections import deque
 from typing import Any
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.effects import Append, DeleteLog, ReadLog, Reply, ResolveRegexes
+from rejoin.coordinator.core.effects import (
+    AlterPartition,
+    Append,
+    AppendTopics,
+    DeleteLog,
+    ReadLog,
+    Reply,
+    ResolveRegexes,
+    SendRequest,
+)
 from rejoin.coordinator.core.groups.consumer.regex_resolution import resolve_regexes
-from rejoin.coordinator.core.inputs import Broker, ClusterSeen, Context, Elapsed, Elected, LogRead, Received, Stored
+from rejoin.coordinator.core.inputs import (
+    Broker,
+    ClusterSeen,
+    Context,
+    Elapsed,
+    Elected,
+    LogRead,
+    NodeAnswered,
+    Received,
+    Stored,
+)
 from rejoin.coordinator.core.node import Node
 from rejoin.journal.events.coordinator import RebalanceCompleted
 from rejoin.protocol.embedded.consumer_protocol import Subscription, encode_subscription
@@ -21,7 +40,7 @@ from tests.docs.texts import TEXTS
 
 [LOOP] = re.findall(r"```python\n(def drive\(.*?)```", TEXTS["ARCHITECTURE.md"], re.DOTALL)
 OFFSETS = TopicPartition("__consumer_offsets", 0)
-EFFECTS = (Reply, Append, ReadLog, DeleteLog, ResolveRegexes)
+EFFECTS = (Reply, Append, ReadLog, DeleteLog, ResolveRegexes, SendRequest, AppendTopics, AlterPartition)
 
 
 class Log:
@@ -32,6 +51,14 @@ class Log:
 
     def read(self, effect: ReadLog, inbox: deque[Any]) -> None:
         inbox.append(LogRead(effect.partition, effect.epoch, (), end=True))
+
+
+class Cluster:
+    """No other node is to be reached."""
+
+    def carry_out(self, effect: SendRequest | AppendTopics | AlterPartition, inbox: deque[Any]) -> None:
+        assert isinstance(effect, SendRequest), "this node has neither a topics log nor a controller"
+        inbox.append(NodeAnswered(effect.send_id, None))
 
 
 class Clock:
@@ -58,7 +85,7 @@ def test_the_loop_drives_a_group_until_it_is_stable() -> None:
     events: list[Any] = []
 
     def drive(*inputs: Any) -> None:
-        scope["drive"](node, Log(), deque(inputs), clock, answers.__setitem__, events.append)
+        scope["drive"](node, Log(), Cluster(), deque(inputs), clock, answers.__setitem__, events.append)
 
     def ask(token: str, request: Request, version: int) -> None:
         drive(Received(token, request, Context(version, client_id="c")))

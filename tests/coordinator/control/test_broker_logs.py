@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rejoin.coordinator.control.broker_logs.request_log import key_name
-from rejoin.coordinator.control.broker_logs.versions import kafka_version
+from rejoin.coordinator.control.broker_log_writer.request_log import key_name
+from rejoin.coordinator.control.broker_log_writer.versions import kafka_version
 from rejoin.coordinator.control.errors import InvalidArgument
 from rejoin.protocol.registry import APIS
 from tests.coordinator.control.helpers import ControlledNode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rejoin.coordinator.control.broker_logs.writer import BrokerLog
+from rejoin.coordinator.control.broker_log_writer.writer import BrokerLog
 from rejoin.journal.kafka_logs.template import Version
 from rejoin.pipeline.reading.broker_logs.messages import read_message
 from rejoin.protocol.embedded.consumer_protocol import Subscription, encode_partitions, encode_subscription

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rejoin.coordinator.control.broker_logs.writer import BrokerLog
+from rejoin.coordinator.control.broker_log_writer.writer import BrokerLog
 from rejoin.journal.events.coordinator import Cause, RebalanceStarted
 from rejoin.journal.kafka_logs.lines import LINES, line
 from rejoin.journal.kafka_logs.reasons import CLIENT_REASON, REASONS, WITH_CLIENT_REASON, reason_line

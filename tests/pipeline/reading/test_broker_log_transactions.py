@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rejoin.coordinator.control.broker_logs.writer import BrokerLog
+from rejoin.coordinator.control.broker_log_writer.writer import BrokerLog
 from rejoin.journal.events.transactions import ProducerIdInitialized
 from rejoin.journal.kafka_logs.template import VERSIONS, Template, Version
 from rejoin.journal.kafka_logs.transactions import EXCEPTIONS, PREFIXES, TRANSACTION_LINES, transaction_line

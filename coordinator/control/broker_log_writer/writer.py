@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import singledispatchmethod
 from typing import Any, Final
 
-from rejoin.coordinator.control.broker_logs.consumer_groups import ConsumerGroupLog, Lines
+from rejoin.coordinator.control.broker_log_writer.consumer_groups import ConsumerGroupLog, Lines
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.journal.events import coordinator as events
 from rejoin.journal.events import transactions

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from rejoin.coordinator.control.broker_logs.writer import stamp
+from rejoin.coordinator.control.broker_log_writer.writer import stamp
 from rejoin.coordinator.core.effects import Reply
 from rejoin.coordinator.core.inputs import Broker, Context, Millis, Received
 from rejoin.journal.kafka_logs.template import Version
