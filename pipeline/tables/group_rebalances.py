@@ -315,7 +315,7 @@ class GroupRebalances:
             cause_group_instance_id=event.cause_group_instance_id,
             client_reason=event.client_reason,
             initial=event.initial,
-            members=_members_at_rest(last) if event.members is None else event.members,
+            members=_members_at_rest(last, event.previous_state) if event.members is None else event.members,
             group_type=event.group_type,
             file=event.file,
             line=event.line,
@@ -368,10 +368,13 @@ class GroupRebalances:
             self.members = max(0, self.members + (1 if event.event == "member_joined" else -1))
 
 
-def _members_at_rest(last: Rebalance | None) -> list[str] | None:
-    """The members when a group was last at rest, where the beginning of a rebalance does not name them."""
+def _members_at_rest(last: Rebalance | None, previous_state: str | None) -> list[str] | None:
+    """The members when a group was last at rest, where the beginning of a rebalance does not name them.
+
+    None where that is not known: a source that begins in the middle of a group's life says nothing of them.
+    """
     if last is None:
-        return []
+        return [] if previous_state == "Empty" else None
     done = last.completion
     return last.members if done is None or done.members is None else done.members
 

@@ -120,7 +120,7 @@ def _waits(changes: Iterable[Change]) -> Iterator[_Wait]:
         if change.how in ("started", "gone"):
             if wait.began is not None:
                 yield wait
-            # A consumer that is gone without a word joins as a new one, which waits for its first assignment.
+            # A consumer that ended without leaving joins as a new one, which waits for its first assignment.
             wait, owned, most = _Wait(), 0, 0
             if change.how == "started":
                 continue

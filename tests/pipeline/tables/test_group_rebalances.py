@@ -94,6 +94,15 @@ def test_the_first_target_of_a_rebalance_counts() -> None:
     assert (row["joined_at_ms"], row["generation_to"], row["protocol"], row["outcome"]) == (5, 2, "uniform", "open")
 
 
+@pytest.mark.parametrize("group_type", ["classic", "consumer"])
+def test_who_was_in_a_group_before_its_log_begins_is_not_known(group_type: str) -> None:
+    known = {"cause": "join-new", "group_type": group_type}
+    (row,) = rebalances_of_group([event("rebalance_started", 10, **known, previous_state="Stable")])
+    assert row["members_before"] is None
+    (row,) = rebalances_of_group([event("rebalance_started", 10, **known, previous_state="Empty")])
+    assert row["members_before"] == []
+
+
 def test_who_was_in_a_group_of_the_consumer_protocol_follows_from_its_last_rebalance() -> None:
     known = {"cause": "join-new", "previous_state": "Stable", "group_type": "consumer"}
     rows = rebalances_of_group(
