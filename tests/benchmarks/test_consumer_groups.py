@@ -1,33 +1,14 @@
-"""What heartbeats and joins of consumer groups cost, in calls: the same on every machine, however busy it is."""
+"""What heartbeats and joins of consumer groups cost, in calls and in bytes: the same however busy the machine is."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from types import FrameType
+import tracemalloc
 
-from benchmarks.heartbeats import consumer
-from benchmarks.heartbeats.consumer import AIM, Groups
+from benchmarks.heartbeats.consumer import AIM, Groups, large_group
 from rejoin.coordinator.core.inputs import Context, Received
 from rejoin.protocol.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
-
-
-def calls_of(work: Callable[[], object]) -> int:
-    """How many functions it calls, of Python and of C."""
-    counted = 0
-
-    def count(frame: FrameType, event: str, argument: object) -> None:
-        nonlocal counted
-        counted += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return counted
+from tests.benchmarks.calls import calls_of
 
 
 def calls_of_heartbeats(groups: int) -> tuple[int, int]:
@@ -48,26 +29,34 @@ def calls_of_heartbeats(groups: int) -> tuple[int, int]:
     return found[0], found[1]
 
 
-def calls_of_join(members: int) -> int:
-    """Calls of a join that computes the target: two partitions move to the member, however many others there are."""
-    node = Groups()
-    node.create_topic("t", 2 * members + 8)
-    for _ in range(2):
-        for number in range(members):
-            node.join("g", f"member-{number:05d}")
-        # The first that comes now computes the target of all.
-        node.driver.now += consumer._INTERVAL_MS
-    node.join("g", "settles")
-    node.driver.now += consumer._INTERVAL_MS
-    return calls_of(lambda: node.join("g", "with-a-target"))
+def bytes_of_join(members: int) -> int:
+    """The most memory that a join takes which computes the target: two partitions move, whatever the others have.
+
+    The least of three joins: now and then a table or a list that grows is copied.
+    """
+    node = large_group(members, joins=4)
+    node.join_with_target("g", "settles")
+    found = []
+    for number in range(3):
+        tracemalloc.start()
+        try:
+            node.join_with_target("g", f"joins-{number}")
+            found.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    return min(found)
 
 
 def test_a_heartbeat_without_change_costs_little_more_than_a_classic_one_in_any_number_of_groups() -> None:
-    few, many = calls_of_heartbeats(1), calls_of_heartbeats(100)
+    few, many = calls_of_heartbeats(1), calls_of_heartbeats(2_000)
     assert few == many
     assert few[0] <= AIM * few[1]
 
 
-def test_a_join_costs_what_moves() -> None:
-    small, large = calls_of_join(50), calls_of_join(400)
-    assert large <= 1.1 * small, f"{small} calls in a group of 50, {large} in one of 400"
+def test_a_join_copies_nothing_that_has_an_entry_for_each_member() -> None:
+    """Copies in C are no calls: even a tuple of all members would take eight bytes for each.
+
+    ``tests/coordinator/core/groups/consumer/test_incremental.py`` counts the lines that a join runs.
+    """
+    small, large = bytes_of_join(400), bytes_of_join(1_000)
+    assert large - small < 1_000 - 400, f"{small} bytes in a group of 400, {large} in one of 1,000"

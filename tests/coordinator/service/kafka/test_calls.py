@@ -6,8 +6,6 @@ heartbeats.kafka kafka.batches`` has the time.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from typing import Any, Final, cast
 
 import pytest
@@ -22,6 +20,7 @@ from rejoin.protocol.registry import CREATE_TOPICS, FETCH, HEARTBEAT, PRODUCE, A
 from rejoin.protocol.wire.codec import codec_of
 from rejoin.protocol.wire.record_batch import BatchHeader, sealed
 from rejoin.protocol.wire.records import DefaultRecord, write_records
+from tests.benchmarks.calls import calls_of
 from tests.conformance.wire import Transport
 from tests.coordinator.service.conftest import Serve
 from tests.coordinator.service.helpers import Harness
@@ -33,24 +32,6 @@ REPETITIONS: Final = 20
 VERSIONS: Final = {"Heartbeat": (HEARTBEAT.key, 0), "Produce": (PRODUCE.key, 9), "Fetch": (FETCH.key, 12)}
 AT_MOST: Final = {"Heartbeat": 70, "Produce": 370, "Fetch": 240}
 """Calls of Python's functions and of those in C, on average."""
-
-
-def _calls(call: Callable[[], object]) -> float:
-    """How many functions are called, again and again."""
-    count = 0
-
-    def profile(_: Any, event: str, __: Any) -> None:
-        nonlocal count
-        count += event in {"call", "c_call"}
-
-    call()
-    sys.setprofile(profile)
-    try:
-        for _ in range(REPETITIONS):
-            call()
-    finally:
-        sys.setprofile(None)
-    return count / REPETITIONS
 
 
 def _frame(api: Api, version: int, request: Request) -> bytes:
@@ -113,6 +94,10 @@ async def test_a_request_takes_few_calls(serve: Serve, name: str) -> None:
     transport.written = b""
     connection.data_received(frame)
     assert _error(name, transport.written[4:]) == ErrorCode.NONE
-    calls = _calls(lambda: connection.data_received(frame))
-    assert calls <= AT_MOST[name]
+
+    def send() -> None:
+        for _ in range(REPETITIONS):
+            connection.data_received(frame)
+
+    assert calls_of(send) / REPETITIONS <= AT_MOST[name]
     connection.connection_lost(None)
