@@ -102,9 +102,7 @@ class MemberRequests:
         if request.generation_id != group.generation:
             return HEARTBEAT_RESPONSES[ErrorCode.ILLEGAL_GENERATION]
         if state is not EMPTY:
-            # As MemberOperations.restart_session does, without another call.
-            ctx = self._ctx
-            ctx.deadlines.set(member.session_key, ctx.now + member.session_timeout_ms)
+            self._members.restart_session(member)
         return HEARTBEAT_RESPONSES[ON_HEARTBEAT[state]]
 
     # --- LeaveGroup
