@@ -10,6 +10,8 @@ from rejoin.protocol.message import Response
 from rejoin.protocol.registry import Api
 
 _ONLY_ERROR: Final = {"throttle_time_ms", "error_code"}
+_NAMES: Final = {error: error.name for error in ErrorCode}
+"""A name of an enum's member is computed at each look."""
 
 
 class ServedVersion:
@@ -28,7 +30,7 @@ class ServedVersion:
     def error_of(self, response: Any) -> str:
         """The name of the error of a whole response; "" where this version has none."""
         error: ErrorCode | None = response.error_code if self._has_error else None
-        return "" if error is None else error.name
+        return "" if error is None else _NAMES[error]
 
     def bare_error(self, response: Any) -> ErrorCode | None:
         """The error of a response that says nothing else, and so is always written alike; none for all others."""

@@ -40,6 +40,9 @@ class FaultyLog:
         return self._log.elect(partition)
 
     def append(self, partition: TopicPartition, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
+        if not self.hold_appends and self.fail_appends is None:
+            self._log.append(partition, epoch, records, stored)
+            return
         self._append(lambda: self._log.append(partition, epoch, records, stored), bool(records), stored)
 
     def append_data(
@@ -50,6 +53,9 @@ class FaultyLog:
         entries: tuple[DataEntry, ...],
         stored: Stored,
     ) -> None:
+        if not self.hold_appends and self.fail_appends is None:
+            self._log.append_data(partition, epoch, leased_by, entries, stored)
+            return
         self._append(lambda: self._log.append_data(partition, epoch, leased_by, entries, stored), True, stored)
 
     def read(self, partition: TopicPartition, epoch: int, piece: Piece) -> None:

@@ -169,8 +169,9 @@ def stamped(
     batch: bytes | memoryview, header: BatchHeader, base_offset: int, leader_epoch: int
 ) -> tuple[bytes, BatchHeader]:
     """A batch and its header with an offset and a leader epoch, which the checksum does not cover."""
-    placed = BatchHeader(base_offset, header.batch_length, leader_epoch, *header[3:])
-    start = _OFFSET_LENGTH_EPOCH.pack(base_offset, header.batch_length, leader_epoch)
+    length = header.batch_length
+    placed = _new_header(BatchHeader, (base_offset, length, leader_epoch, *header[3:]))
+    start = _OFFSET_LENGTH_EPOCH.pack(base_offset, length, leader_epoch)
     return b"".join((start, batch[MAGIC_AT:])), placed
 
 

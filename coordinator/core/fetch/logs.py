@@ -80,14 +80,12 @@ class ReadableLogs:
         self._partitions = partitions
         self._offsets_topic = offsets_topic
         self._batches = BatchCache()
+        self.exists = topics.has_partition
+        """Whether there is such a partition at any node."""
 
     def named(self, topic_id: str) -> str | None:
         """The name of the topic with this id."""
         return self._topics.named(topic_id)
-
-    def exists(self, topic: str, partition: int) -> bool:
-        """Whether there is such a partition at any node."""
-        return self._topics.has_partition(topic, partition)
 
     def find(self, topic: str, topic_id: str | None, partition: int) -> Found:
         """The partition, or why it cannot be read here. With a topic id, it must still be the topic's."""

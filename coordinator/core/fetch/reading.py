@@ -85,16 +85,17 @@ class FetchData:
 def read_partitions(read: FetchRead, logs: ReadableLogs) -> FetchData:
     """Read all partitions in order, until the limit of the request is reached."""
     data = FetchData()
-    left = read.max_bytes
+    left, isolation_level = read.max_bytes, read.request.isolation_level
     for wanted in read.partitions:
-        found = logs.find(wanted.topic, wanted.topic_id, wanted.partition)
+        asked = wanted.asked
+        found = logs.find(wanted.topic, wanted.topic_id, asked.partition)
         if isinstance(found, ErrorCode):
-            answer = failed(wanted.partition, found)
-        elif (error := wanted.leader_epoch_error(found.leader_epoch)) is not ErrorCode.NONE:
-            answer = failed(wanted.partition, error)
+            answer = failed(asked.partition, found)
+        elif (error := leader_epoch_error(asked.current_leader_epoch, found.leader_epoch)) is not ErrorCode.NONE:
+            answer = failed(asked.partition, error)
         else:
             # Kafka: as long as nothing was given, the first batch comes even if it is larger than the limits.
-            answer = _read(wanted, found.log, read.isolation_level, left, at_least_one=data.size == 0)
+            answer = _read(wanted, found.log, isolation_level, left, at_least_one=data.size == 0)
         data.partitions[wanted.key] = answer
         data.ends_wait |= answer.error_code is not ErrorCode.NONE or answer.diverging_epoch.epoch >= 0
         size = len(answer.records or b"")

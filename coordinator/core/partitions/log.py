@@ -224,13 +224,14 @@ class PartitionLog:
 
     def append(self, data: bytes, header: BatchHeader) -> LogBatch:
         """Add a batch, which ends behind the end."""
-        assert header.last_offset >= self.end_offset, "offsets grow"
-        batch = LogBatch(data, header, self.index.append(header.last_offset, len(data)))
+        last_offset, size = header.last_offset, len(data)
+        assert last_offset >= self.end_offset, "offsets grow"
+        batch = LogBatch(data, header, self.index.append(last_offset, size))
         self.batches.append(batch)
-        self.size += len(data)
+        self.size += size
         if not self.epochs or batch.leader_epoch > self.epochs[-1].epoch:
             self.start_epoch(batch.leader_epoch, batch.base_offset)
-        self.end_offset = batch.last_offset + 1
+        self.end_offset = last_offset + 1
         return batch
 
     def start_epoch(self, epoch: int, start_offset: int) -> None:
@@ -303,15 +304,16 @@ class PartitionLog:
         A first batch that is larger comes whole with ``at_least_one``, and without it nothing.
         """
         found: list[bytes] = []
-        left = max_bytes
-        for batch in self.batches_from(offset):
-            if batch.base_offset >= limit:
+        left, batches = max_bytes, self.batches
+        for index in range(self._index_at(offset), len(batches)):
+            if batches[index].base_offset >= limit:
                 break
-            data = batch.data
-            if not found and len(data) > left:
+            data = batches[index].data
+            size = len(data)
+            if not found and size > left:
                 return [data] if at_least_one else []
-            found.append(data[:left] if len(data) > left else data)
-            left -= len(data)
+            found.append(data[:left] if size > left else data)
+            left -= size
             if left <= 0:
                 break
         return found

@@ -194,7 +194,7 @@ class Partition:
         """Add a batch with its offset, and have it stored. With ``marker``, that is what the batch is."""
         self._add(data, header, marker)
         self._want(BatchEntry(header.base_offset, data))
-        if header.is_transactional and header.base_offset in self.producers.ongoing:
+        if header.base_offset in self.producers.ongoing and header.is_transactional:
             self.when_stored(self.log.end_offset, self.events.opening(header))
 
     def append_marker(self, producer_id: int, producer_epoch: int, marker: EndTransactionMarker) -> None:
@@ -290,7 +290,9 @@ class Partition:
         if self.followers.are_any:
             self.followers.appended(self.stored_end, self._ctx.now)
         has_moved = self._advance()
-        self._append_waiting()
+        self._in_flight = []
+        if self._waiting:
+            self._append_waiting()
         for wanted in ended:
             for completion in wanted.completions:
                 completion.ended(ErrorCode.NONE)

@@ -215,7 +215,7 @@ class Partitions:
         led = self.led.get(partition)
         if led is not None and led.epoch == epoch:
             led.stored(append_id, error)
-            if led.followers.are_behind and self._ctx.deadlines.at(_ISR_EXPIRY) is None:
+            if led.followers.are_any and led.followers.are_behind and self._ctx.deadlines.at(_ISR_EXPIRY) is None:
                 self._watch_followers()
 
     def log_read(self, partition: TopicIdPartition, epoch: int, entries: tuple[DataEntry, ...], end: bool) -> None:

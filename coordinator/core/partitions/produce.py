@@ -37,7 +37,7 @@ from rejoin.protocol.messages.records.produce import (
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.types import TopicIdPartition, TopicPartition
 from rejoin.protocol.unvalidated import unvalidated
-from rejoin.protocol.wire.record_batch import BatchHeader
+from rejoin.protocol.wire.record_batch import TRANSACTIONAL_BIT, BatchHeader
 
 FIRST_WITH_TOPIC_IDS: Final = 13
 FIRST_WITH_LEADERS: Final = 10
@@ -146,9 +146,9 @@ class _Production(DelayedOperation):
     __slots__ = (
         "_context",
         "_endpoints",
-        "_is_answered",
         "_requests",
         "acks",
+        "is_answered",
         "pending",
         "slots",
         "timeout_ms",
@@ -164,7 +164,7 @@ class _Production(DelayedOperation):
         self.slots: list[_Slot] = []
         self.pending = 0
         self._endpoints: dict[int, NodeEndpoint] = {}
-        self._is_answered = False
+        self.is_answered = False
 
     def leader_of(self, slot: _Slot) -> LeaderIdAndEpoch:
         """Who leads a partition that is led elsewhere; its address goes into the response."""
@@ -176,30 +176,26 @@ class _Production(DelayedOperation):
     def begin(self) -> None:
         """Every partition was looked at: answer, or wait."""
         if not self.pending:
-            self._answer()
+            self._requests.answer(self)
         elif self.acks == ALL_IN_SYNC:
             self._requests.wait(self, self.timeout_ms)
 
     def stored(self, slot: _Slot, error: ErrorCode) -> None:
         """The append of one batch has ended."""
-        if self._is_answered:
+        if self.is_answered:
             return
         slot.is_pending = False
         self.pending -= 1
         if error is not ErrorCode.NONE:
             slot.refuse(ProduceError(error, by_log=False))
         if not self.pending:
-            self._answer()
+            self._requests.answer(self)
 
     def time_out(self) -> None:
         """Wait no longer. What is not stored yet is in the log, and may be stored later."""
         for slot in self.slots:
             if slot.is_pending and slot.result is not None:
                 slot.result = slot.result.model_copy(update={"error_code": ErrorCode.REQUEST_TIMED_OUT})
-        self._answer()
-
-    def _answer(self) -> None:
-        self._is_answered = True
         self._requests.answer(self)
 
     def response(self) -> ProduceResponse:
@@ -207,15 +203,17 @@ class _Production(DelayedOperation):
         topics: dict[tuple[str, str], list[PartitionProduceResponse]] = {}
         for slot in self.slots:
             assert slot.result is not None, "every partition was looked at"
-            topics.setdefault((slot.name, slot.topic_id), []).append(slot.result)
-        responses = tuple(
-            [
-                unvalidated(TopicProduceResponse, name=name, topic_id=topic_id, partition_responses=tuple(results))
-                for (name, topic_id), results in topics.items()
-            ]
-        )
-        endpoints = tuple(self._endpoints.values())
-        return unvalidated(ProduceResponse, responses=responses, throttle_time_ms=0, node_endpoints=endpoints)
+            key = slot.name, slot.topic_id
+            if key in topics:
+                topics[key].append(slot.result)
+            else:
+                topics[key] = [slot.result]
+        responses = [
+            unvalidated(TopicProduceResponse, name=key[0], topic_id=key[1], partition_responses=tuple(topics[key]))
+            for key in topics
+        ]
+        endpoints = tuple(self._endpoints.values()) if self._endpoints else ()
+        return unvalidated(ProduceResponse, responses=tuple(responses), throttle_time_ms=0, node_endpoints=endpoints)
 
 
 class ProduceRequests:
@@ -241,25 +239,22 @@ class ProduceRequests:
     def produce(self, token: Token, request: ProduceRequest, context: Context) -> None:
         production = _Production(self, token, request, context)
         batches = self._find_batches(request, context, production)
-        error = self._error_of_all(request, context, batches)
-        if error is None and request.acks not in (0, 1, ALL_IN_SYNC):
-            refused = ProduceError(ErrorCode.INVALID_REQUIRED_ACKS, by_log=False)
-            batches = [each if isinstance(each, ProduceError) else refused for each in batches]
-        plain: list[tuple[_Slot, BatchHeader]] = []
-        transactional: list[tuple[_Slot, BatchHeader]] = []
-        for slot, found in zip(production.slots, batches, strict=True):
-            if error is not None:
+        marked = [each for each in batches if each[1].attributes & TRANSACTIONAL_BIT]
+        error = self._error_of_all(request, context, [header for _, header in marked]) if marked else None
+        if error is not None:
+            for slot in production.slots:
                 slot.refuse(error)
-            elif isinstance(found, ProduceError):
-                slot.refuse(found)
-            elif found.is_transactional and found.has_producer_id:
-                transactional.append((slot, found))
-            else:
-                plain.append((slot, found))
-        if transactional:
+            batches = marked = []
+        elif request.acks not in (0, 1, ALL_IN_SYNC):
+            refused = ProduceError(ErrorCode.INVALID_REQUIRED_ACKS, by_log=False)
+            for slot, _ in batches:
+                slot.refuse(refused)
+            batches = marked = []
+        if marked and (transactional := [each for each in marked if each[1].has_producer_id]):
+            plain = [each for each in batches if not (each[1].is_transactional and each[1].has_producer_id)]
             self._append_transactional(production, request.transactional_id or "", plain, transactional, context)
         else:
-            self._append_all(production, plain)
+            self._append_all(production, batches)
 
     def partitions_of(self, request: ProduceRequest) -> list[TopicIdPartition]:
         """The partitions with real logs that a request is for."""
@@ -274,8 +269,8 @@ class ProduceRequests:
 
     def _find_batches(
         self, request: ProduceRequest, context: Context, production: _Production
-    ) -> list[BatchHeader | ProduceError]:
-        """The header of the batch for each partition, or why there is none to append."""
+    ) -> list[tuple[_Slot, BatchHeader]]:
+        """The header of the batch for each partition that has one to append; the others are refused."""
         slots = [
             _Slot(production, topic.name, topic.topic_id, data)
             for topic in request.topic_data
@@ -286,31 +281,32 @@ class ProduceRequests:
             last = {(slot.name, slot.topic_id, slot.index): slot for slot in slots}
             slots = [slot for slot in slots if last[slot.name, slot.topic_id, slot.index] is slot]
         production.slots = slots
-        return [self._find_batch(slot, context) for slot in slots]
+        found: list[tuple[_Slot, BatchHeader]] = []
+        for slot in slots:
+            try:
+                found.append((slot, self._find_batch(slot, context)))
+            except ProduceError as problem:
+                slot.refuse(problem)
+        return found
 
-    def _find_batch(self, slot: _Slot, context: Context) -> BatchHeader | ProduceError:
-        try:
-            if context.api_version >= FIRST_WITH_TOPIC_IDS:
-                name = self._topics.named(slot.topic_id)
-                if name is None:
-                    raise ProduceError(ErrorCode.UNKNOWN_TOPIC_ID, by_log=False)
-                slot.topic = name
-            name = slot.topic
-            if not self._admission.allows(ProduceRequest, context, Resource.TOPIC, name):
-                raise ProduceError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, by_log=False)
-            if not self._topics.is_partition(name, slot.index):
-                raise ProduceError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, by_log=False)
-            return find_batch(slot.records, context.api_version)
-        except ProduceError as problem:
-            return problem
+    def _find_batch(self, slot: _Slot, context: Context) -> BatchHeader:
+        """The header of the batch of a slot. Raises :class:`ProduceError`."""
+        if context.api_version >= FIRST_WITH_TOPIC_IDS:
+            name = self._topics.named(slot.topic_id)
+            if name is None:
+                raise ProduceError(ErrorCode.UNKNOWN_TOPIC_ID, by_log=False)
+            slot.topic = name
+        name, admission = slot.topic, self._admission
+        if not (admission.allows_everything or admission.allows(ProduceRequest, context, Resource.TOPIC, name)):
+            raise ProduceError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, by_log=False)
+        if not self._topics.has_partition(name, slot.index):
+            raise ProduceError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, by_log=False)
+        return find_batch(slot.records, context.api_version)
 
     def _error_of_all(
-        self, request: ProduceRequest, context: Context, batches: list[BatchHeader | ProduceError]
+        self, request: ProduceRequest, context: Context, transactional: list[BatchHeader]
     ) -> ProduceError | None:
-        """The error of every partition, if they share one."""
-        transactional = [header for header in batches if isinstance(header, BatchHeader) and header.is_transactional]
-        if not transactional:
-            return None
+        """The error of every partition, if they share one: it is that of the transactional batches."""
         if not self._may_use(request.transactional_id, context):
             return ProduceError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, by_log=False)
         if len({(header.producer_id, header.producer_epoch) for header in transactional}) > 1:
@@ -423,8 +419,9 @@ class ProduceRequests:
         if slot.topic in INTERNAL_TOPICS:
             raise ProduceError(ErrorCode.INVALID_TOPIC_EXCEPTION, by_log=False)
         slot.partition = partition = self._led(slot)
-        is_enough = partition.followers.is_enough(partition.config.min_insync_replicas)
-        if slot.production.acks == ALL_IN_SYNC and not is_enough:
+        if slot.production.acks == ALL_IN_SYNC and not partition.followers.is_enough(
+            partition.config.min_insync_replicas
+        ):
             raise ProduceError(ErrorCode.NOT_ENOUGH_REPLICAS, by_log=False)
         return partition
 
@@ -457,6 +454,7 @@ class ProduceRequests:
 
     def answer(self, production: _Production) -> None:
         """All that a request waited for has ended."""
+        production.is_answered = True
         self.ctx.reply(production.token, production.response())
         self.purgatory.ended(production)
         # No cycle is left, so that the bytes of the request are freed with it.

@@ -70,9 +70,9 @@ def find_batch(data: bytes | memoryview | None, version: int) -> BatchHeader:
     """The header of the one batch that there must be, which is whole. Raises :class:`ProduceError`."""
     if data is not None and len(data) >= HEADER_SIZE:
         header = parse_header(data)
-        if header.magic == MAGIC and header.size == len(data):
+        if header.magic == MAGIC and LENGTH_END + header.batch_length == len(data):
             # One batch and nothing else, as nearly all producers send it.
-            return _with_known_codec(header, version)
+            return header if version >= FIRST_PRODUCE_WITH_ZSTD else _with_known_codec(header, version)
     # Differs: null records make Kafka fail inside and never answer.
     size = 0 if data is None else _next_size(data, 0)
     if data is None or size == 0:

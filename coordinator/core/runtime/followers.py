@@ -13,7 +13,7 @@ from rejoin.coordinator.core.inputs import Millis, PartitionRegistration
 class Followers:
     """What a leader knows of its followers. Without any, the leader is the one replica in sync."""
 
-    __slots__ = ("_behind_since", "_end_offsets", "_silent", "isr", "wanted_isr")
+    __slots__ = ("_behind_since", "_end_offsets", "_silent", "are_any", "isr", "replicas", "wanted_isr")
 
     def __init__(self, registration: PartitionRegistration | None, leader: int) -> None:
         replicas = () if registration is None else registration.replicas
@@ -21,18 +21,12 @@ class Followers:
         self.wanted_isr: tuple[int, ...] | None = None
         """The in-sync replicas that the controller was asked for, until it answers."""
         self._end_offsets: dict[int, int] = {replica: 0 for replica in replicas if replica != leader}
+        self.are_any = bool(self._end_offsets)
+        """Whether there is a replica beside the leader."""
+        self.replicas = len(self._end_offsets) + 1
+        """How many there are, the leader included."""
         self._behind_since: dict[int, Millis] = {}
         self._silent: tuple[int, ...] = ()
-
-    @property
-    def replicas(self) -> int:
-        """How many there are, the leader included."""
-        return len(self._end_offsets) + 1
-
-    @property
-    def are_any(self) -> bool:
-        """Whether there is a replica beside the leader."""
-        return bool(self._end_offsets)
 
     def is_enough(self, min_insync_replicas: int) -> bool:
         """Whether enough replicas are in sync. Kafka: Partition.effectiveMinIsr."""

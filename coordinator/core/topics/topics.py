@@ -162,13 +162,8 @@ class Topics:
         return 0 if found is None else len(found.partitions)
 
     def has_partition(self, topic: str, partition: int) -> bool:
-        return 0 <= partition < self.partition_count(topic)
-
-    def is_partition(self, topic: str, partition: int) -> bool:
         """Whether there is such a partition, those of ``__consumer_offsets`` among them."""
-        if topic == OFFSETS_TOPIC:
-            return 0 <= partition < self._settings.offsets_topic_num_partitions
-        return self.has_partition(topic, partition)
+        return 0 <= partition < self.partition_count(topic)
 
     def end_offset(self, topic: str, partition: int, now: Millis) -> int | None:
         """The offset that the next record of a partition will get; none where only another node knows it."""

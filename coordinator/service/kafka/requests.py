@@ -79,7 +79,7 @@ class WireVersion(ServedVersion):
         if self._has_parts:
             written += codec.response_parts(correlation_id, response)
             return
-        error = self.bare_error(response)
+        error = self.bare_error(response) if self.is_only_error else None
         if error is None:
             written.append(codec.response_frame(correlation_id, response))
             return

@@ -118,7 +118,7 @@ class TransactionRequests:
         batch = _BatchOfTransactions(self._ctx, token, request)
         for number, transaction in enumerate(request.transactions):
             wanted = _partitions(transaction.topics)
-            unknown = [each for each in wanted if not self._topics.is_partition(*each)]
+            unknown = [each for each in wanted if not self._topics.has_partition(*each)]
             if unknown:
                 unattempted = dict.fromkeys(wanted, ErrorCode.OPERATION_NOT_ATTEMPTED)
                 batch.verified(number, unattempted | dict.fromkeys(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
