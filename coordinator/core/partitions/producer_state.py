@@ -184,8 +184,9 @@ class ProducerStateManager:
         entry = self.entries.get(header.producer_id)
         if entry is None or entry.epoch != header.producer_epoch:
             return None
+        last_sequence = header.last_sequence
         for batch in entry.batches:
-            if batch.last_sequence == header.last_sequence and batch.first_sequence == header.base_sequence:
+            if batch.last_sequence == last_sequence and batch.first_sequence == header.base_sequence:
                 return batch
         return None
 
