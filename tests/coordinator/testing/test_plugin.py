@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+from typing import NamedTuple
+
 import pytest
 
 from rejoin.transcript.player import play
@@ -16,16 +24,8 @@ addopts = --strict-markers -p no:cacheprovider -p no:xdist
 filterwarnings = error
 """
 
-
-@pytest.fixture
-def project(pytester: pytest.Pytester) -> pytest.Pytester:
-    pytester.makefile(".ini", pytest=INI)
-    return pytester
-
-
-def test_the_fixture_is_there_and_in_an_async_test_its_methods_are_awaited(project: pytest.Pytester) -> None:
-    project.makepyfile(
-        test_fixture="""
+FILES = {
+    "test_fixture": """
         import json
         from urllib.request import urlopen
 
@@ -33,7 +33,7 @@ def test_the_fixture_is_there_and_in_an_async_test_its_methods_are_awaited(proje
             with urlopen(f"{group_coordinator.url}/healthz", timeout=60) as answer:
                 assert json.load(answer)["status"] == "ok"
         """,
-        test_both="""
+    "test_both": """
         import pytest
         from rejoin.coordinator.testing import BlockingGroupCoordinator, GroupCoordinator
 
@@ -47,13 +47,7 @@ def test_the_fixture_is_there_and_in_an_async_test_its_methods_are_awaited(proje
             assert group_coordinator.behind.app.control.clock.kind == "real"
             assert group_coordinator.set_topic("orders", 3).partitions == 3
         """,
-    )
-    project.runpytest_subprocess().assert_outcomes(passed=3)
-
-
-def test_a_failing_tests_report_carries_what_happened(project: pytest.Pytester) -> None:
-    project.makepyfile(
-        """
+    "test_evidence": """
         import json
         from urllib.request import Request, urlopen
 
@@ -66,11 +60,88 @@ def test_a_failing_tests_report_carries_what_happened(project: pytest.Pytester) 
 
         def test_right(group_coordinator):
             pass
-        """
+        """,
+    "test_wait": """
+        def test_no_member_joins(group_coordinator):
+            group_coordinator.wait_for_group("orders-app", state="Stable", members=3, timeout_ms=10)
+        """,
+    "test_marker": """
+        import pytest
+
+        @pytest.mark.group_coordinator(clok="virtual")
+        def test_misspelt(group_coordinator):
+            pass
+        """,
+    "test_awaits": """
+        async def test_forgets(group_coordinator):
+            group_coordinator.advance(6_000)
+
+        async def test_fails_for_another_reason(group_coordinator):
+            group_coordinator.add_fault(keys="Heartbeat", error="NOT_COORDINATOR")
+            assert await group_coordinator.group("g") is not None
+
+        async def test_awaits(group_coordinator):
+            await group_coordinator.group("g")
+        """,
+    "test_mistakes": """
+        import pytest
+
+        def test_wrong_name(group_coordinator):
+            group_coordinator.add_fault(keys="Hearbeat", error="NOT_COORDINATOR")
+
+        @pytest.mark.group_coordinator(settings={"group.max.sise": 1})
+        def test_wrong_setting(group_coordinator):
+            pass
+        """,
+}
+"""A project's tests, without their endings; no two tests have the same name."""
+
+
+class Run(NamedTuple):
+    """What pytest printed of the project: how each test ended, and the report on each that failed, by its name."""
+
+    outcomes: dict[str, str]
+    reports: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """All files are run by one pytest in a process of its own, as it takes longer to start than to run them."""
+    folder: Path = tmp_path_factory.mktemp("project")
+    (folder / "pytest.ini").write_text(INI)
+    for name, text in FILES.items():
+        (folder / f"{name}.py").write_text(dedent(text).lstrip())
+    command = [sys.executable, "-m", "pytest", "-v", "-W", "error"]
+    environment = {**os.environ, "COLUMNS": "80", "PY_COLORS": "0", "PYTEST_ADDOPTS": ""}
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
-    result = project.runpytest_subprocess()
-    result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(
+    assert done.returncode == 1, done.stdout + done.stderr
+    outcomes = dict(re.findall(r"^test_\w+\.py::(\w+) ([A-Z]+) +\[", done.stdout, re.MULTILINE))
+    _, *parts = re.split(r"^_+ (?:ERROR at setup of )?(test_\w+) _+$", done.stdout.partition("\n====")[2], flags=re.M)
+    reports = {name: text.partition("\n====")[0] for name, text in zip(parts[::2], parts[1::2], strict=True)}
+    return Run(outcomes, reports)
+
+
+def matcher(report: str) -> pytest.LineMatcher:
+    return pytest.LineMatcher(report.splitlines())
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    pytester.makefile(".ini", pytest=INI)
+    return pytester
+
+
+def test_the_fixture_is_there_and_in_an_async_test_its_methods_are_awaited(run: Run) -> None:
+    assert [run.outcomes[name] for name in ("test_it_listens", "test_async", "test_plain")] == ["PASSED"] * 3
+
+
+def test_a_failing_tests_report_carries_what_happened(run: Run) -> None:
+    assert (run.outcomes["test_wrong"], run.outcomes["test_right"]) == ("FAILED", "PASSED")
+    assert "test_right" not in run.reports
+    report = run.reports["test_wrong"]
+    matcher(report).fnmatch_lines(
         [
             "*group coordinator: what happened*",
             "# test_wrong failed.",
@@ -80,21 +151,14 @@ def test_a_failing_tests_report_carries_what_happened(project: pytest.Pytester) 
             "billing  Heartbeat -> UNKNOWN_MEMBER_ID",
         ]
     )
-    assert result.stdout.str().count("group coordinator: what happened") == 1
-    evidence = result.stdout.str().partition("# test_wrong failed.")[2].partition("=====")[0]
+    assert report.count("group coordinator: what happened") == 1
+    evidence = report.partition("# test_wrong failed.")[2]
     assert not play(evidence).differing, "what the report shows can be played"
 
 
-def test_a_wait_that_fails_says_how_the_group_looked(project: pytest.Pytester) -> None:
-    project.makepyfile(
-        """
-        def test_no_member_joins(group_coordinator):
-            group_coordinator.wait_for_group("orders-app", state="Stable", members=3, timeout_ms=10)
-        """
-    )
-    result = project.runpytest_subprocess()
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(
+def test_a_wait_that_fails_says_how_the_group_looked(run: Run) -> None:
+    assert run.outcomes["test_no_member_joins"] == "FAILED"
+    matcher(run.reports["test_no_member_joins"]).fnmatch_lines(
         ["E*NotReached: group 'orders-app' was not Stable with 3 members within 10 ms; there is no*"]
     )
 
@@ -117,19 +181,11 @@ def test_under_xdist_each_test_has_its_own(project: pytest.Pytester) -> None:
     assert "topic t 8" in result.stdout.str(), "the report travels from the worker with its section"
 
 
-def test_a_marker_that_makes_no_sense_is_reported(project: pytest.Pytester) -> None:
-    project.makepyfile(
-        """
-        import pytest
-
-        @pytest.mark.group_coordinator(clok="virtual")
-        def test_wrong(group_coordinator):
-            pass
-        """
+def test_a_marker_that_makes_no_sense_is_reported(run: Run) -> None:
+    assert run.outcomes["test_misspelt"] == "ERROR"
+    matcher(run.reports["test_misspelt"]).fnmatch_lines(
+        ["*expected clock, topics, settings, socket, brokers, by name; not clok*"]
     )
-    result = project.runpytest_subprocess()
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*expected clock, topics, settings, socket, brokers, by name; not clok*"])
 
 
 def test_a_test_that_does_not_ask_for_it_does_not_pay_for_it(project: pytest.Pytester) -> None:
@@ -145,47 +201,23 @@ def test_a_test_that_does_not_ask_for_it_does_not_pay_for_it(project: pytest.Pyt
     project.runpytest_subprocess().assert_outcomes(passed=1)
 
 
-def test_a_forgotten_await_fails_the_test_that_forgot_it(project: pytest.Pytester) -> None:
-    project.makepyfile(
-        """
-        async def test_forgets(group_coordinator):
-            group_coordinator.advance(6_000)
-
-        async def test_fails_for_another_reason(group_coordinator):
-            group_coordinator.add_fault(keys="Heartbeat", error="NOT_COORDINATOR")
-            assert await group_coordinator.group("g") is not None
-
-        async def test_awaits(group_coordinator):
-            await group_coordinator.group("g")
-        """
-    )
-    result = project.runpytest_subprocess("-W", "error")
-    result.assert_outcomes(passed=1, failed=2)
-    result.stdout.fnmatch_lines(
+def test_a_forgotten_await_fails_the_test_that_forgot_it(run: Run) -> None:
+    names = ("test_forgets", "test_fails_for_another_reason", "test_awaits")
+    assert [run.outcomes[name] for name in names] == ["FAILED", "FAILED", "PASSED"]
+    matcher(run.reports["test_forgets"]).fnmatch_lines(
         ["group_coordinator: not awaited, so it had no effect: advance() at *.py:2; expected await before the call"]
     )
-    result.stdout.fnmatch_lines(["*not awaited, so it had no effect: add_fault() at *.py:5; *"])
-
-
-def test_a_mistake_is_shown_at_the_line_of_the_test(project: pytest.Pytester) -> None:
-    project.makepyfile(
-        """
-        import pytest
-
-        def test_wrong(group_coordinator):
-            group_coordinator.add_fault(keys="Hearbeat", error="NOT_COORDINATOR")
-
-        @pytest.mark.group_coordinator(settings={"group.max.sise": 1})
-        def test_wrong_marker(group_coordinator):
-            pass
-        """
+    matcher(run.reports["test_fails_for_another_reason"]).fnmatch_lines(
+        ["*not awaited, so it had no effect: add_fault() at *.py:5; *"]
     )
-    result = project.runpytest_subprocess()
-    result.assert_outcomes(failed=1, errors=1)
-    shown = result.stdout.str()
-    assert "E       ValueError: keys.0: there is no API 'Hearbeat'; is it Heartbeat?" in shown
+
+
+def test_a_mistake_is_shown_at_the_line_of_the_test(run: Run) -> None:
+    assert (run.outcomes["test_wrong_name"], run.outcomes["test_wrong_setting"]) == ("FAILED", "ERROR")
+    called, marked = run.reports["test_wrong_name"], run.reports["test_wrong_setting"]
+    assert "E       ValueError: keys.0: there is no API 'Hearbeat'; is it Heartbeat?" in called
     assert (
-        "@pytest.mark.group_coordinator: settings: there is no setting group.max.sise; is it group.max.size?" in shown
+        "@pytest.mark.group_coordinator: settings: there is no setting group.max.sise; is it group.max.size?" in marked
     )
-    assert "coordinator/testing" not in shown
-    assert len(shown.splitlines()) < 45
+    assert "coordinator/testing" not in called + marked
+    assert len((called + marked).splitlines()) < 30
