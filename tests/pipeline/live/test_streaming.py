@@ -65,7 +65,7 @@ def assert_same_tables(spark: SparkSession, store: WatchStore, folder: Path) -> 
 
 
 def test_segments_are_taken_in_as_they_are_closed(spark: SparkSession, tmp_path: Path) -> None:
-    parts = journal(tmp_path / "journal")
+    parts = journal(tmp_path / "journal", rows=200)
     growing, store = tmp_path / "growing", WatchStore(tmp_path / "out")
     growing.mkdir()
     for part in parts[: len(parts) // 2]:
@@ -224,7 +224,7 @@ def test_watching_once_makes_the_tables_of_a_batch(
     printed = capsys.readouterr().out
     assert f"watching {url}" in printed
     assert "session-expiry" in printed
-    events = of_batch(spark, kept).events
+    events = local(spark, of_batch(spark, kept).events.toArrow(), EVENTS)
     made = TransactionTables(None)
     for name, batch in {
         "rebalances": rebalances(events),
