@@ -25,7 +25,7 @@ from rejoin.pipeline.live.store import StoreTrouble, WatchStore
 from rejoin.pipeline.live.tables import read_table
 from rejoin.pipeline.report.parquet_tables import local
 from rejoin.pipeline.schemas import EVENTS
-from rejoin.pipeline.tables.rebalances import rebalances
+from rejoin.pipeline.tables.rebalances import rebalances, rebalances_in_process
 from rejoin.pipeline.transactions.schemas import OF_TRANSACTIONS
 from rejoin.pipeline.transactions.tables import TransactionTables
 from rejoin.simulation.run import play
@@ -52,7 +52,7 @@ def assert_same_tables(spark: SparkSession, store: WatchStore, folder: Path) -> 
     events, quarantine = batch.events.toArrow(), rows(batch.quarantine)
     assert rows(stream.events) == rows(events)
     assert rows(stream.quarantine) == quarantine
-    computed = rebalances(local(spark, events, EVENTS)).toArrow().to_pylist()
+    computed = rebalances_in_process(events).to_pylist()
     live = store.read_live(spark).where("what = 'finished'").select(*COLUMNS).toArrow()
     assert live.num_rows > 10
     # Of a coordinator that died in the middle only others know what became of its rebalance.
