@@ -30,6 +30,8 @@ ROUNDS = int(os.environ.get("REJOIN_BANK_ROUNDS", "10"))
 SEED = int(os.environ.get("REJOIN_KILL_SEED", "1"))
 CLERKS, ACCOUNTS = 4, 10
 ORDERS_A_ROUND = 20
+AUDITED_ROUNDS = 3
+"""In one round of so many an audit must end before something is killed."""
 OFFSETS_PARTITIONS = 4
 STANDSTILL = 20.0
 """Seconds without a booking after which clients are replaced. It only bounds how long a client that hangs costs."""
@@ -116,10 +118,10 @@ class Bank:
             self.clerks.replace_those_that_ended()
             self._producer.poll(0.05)
 
-    def wait_for_last_audit(self) -> None:
-        """Wait for an audit of everything that is booked."""
+    def wait_for_audit(self, bookings: int) -> None:
+        """Wait until an audit has ended that began with so many bookings, or more."""
         deadline = time.monotonic() + PATIENCE
-        while self.auditor.audited < self.auditor.booked.total() and not self.auditor.problems:
+        while self.auditor.audited < bookings and not self.auditor.problems:
             assert time.monotonic() < deadline, f"an audit does not end\n{self}"
             time.sleep(0.02)
 
@@ -187,6 +189,9 @@ def test_every_transfer_is_booked_once_and_whole(nodes: int, tmp_path: Path, req
             bank.order()
             # Kills come in the midst of the bookings of a round; there are two for each order.
             bank.wait_for(2 * ORDERS_A_ROUND * done + dice.randrange(1, ORDERS_A_ROUND))
+            if done % AUDITED_ROUNDS == 0:
+                # So that the sum was looked at between kills, and not only at the end.
+                bank.wait_for_audit(2 * ORDERS_A_ROUND * done + 1)
             if done % 2:
                 killed = dice.choice(services)
                 kill(killed, [each for each in services if each is not killed])
@@ -194,11 +199,11 @@ def test_every_transfer_is_booked_once_and_whole(nodes: int, tmp_path: Path, req
                 bank.clerks.kill(dice.randrange(CLERKS))
         bank.flush()
         bank.wait_for(2 * bank.orders)
-        bank.wait_for_last_audit()
+        bank.wait_for_audit(bank.auditor.booked.total())
     finally:
         bank.close()
     expected = Counter({(str(name), side): 1 for name in range(bank.orders) for side in (False, True)})
     assert bank.auditor.problems == [], bank
     assert bank.auditor.booked == expected, bank
-    assert bank.auditor.audits > 0
+    assert bank.auditor.audits > (ROUNDS - 1) // AUDITED_ROUNDS
     assert all(service.said("coordinator") == "" for service in services), "nothing failed inside"
