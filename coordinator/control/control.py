@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from rejoin.coordinator.config import Settings
@@ -15,7 +14,7 @@ from rejoin.coordinator.control.errors import ConditionNotReached, NotFound, Not
 from rejoin.coordinator.control.evidence import Evidence
 from rejoin.coordinator.control.fault_injector import FaultInjector
 from rejoin.coordinator.control.fault_rules import Fault, FaultRule, Faults
-from rejoin.coordinator.control.node_interface import ControlledRuntime, EventFeed
+from rejoin.coordinator.control.node_interface import ControlledRuntime, ControlledService, EventFeed
 from rejoin.coordinator.control.topic_records import TopicRecords
 from rejoin.coordinator.control.waiting import GroupWaiter
 from rejoin.coordinator.core.inputs import Context
@@ -56,10 +55,11 @@ class Control:
         runtime: ControlledRuntime,
         feed: EventFeed,
         log: OffsetsLog,
-        create_initial_topics: Callable[[], Awaitable[None]],
+        service: ControlledService,
     ) -> None:
         """Stand around a runtime."""
         self._runtime = runtime
+        self._service = service
         self.injector = FaultInjector(self.clock, self.faults, self.recorder)
         self.clock_driver = ClockDriver(self.clock, runtime, self.injector, self.recorder)
         self.groups = GroupWaiter(runtime, self.clock, feed)
@@ -71,7 +71,7 @@ class Control:
             self.faults,
             self.recorder,
             lambda: self.new_node(self._settings),
-            create_initial_topics,
+            service.create_initial_topics,
             None if self.brokers is None else self.brokers.reset,
         )
         self.records = TopicRecords(runtime, self.clock)
@@ -126,7 +126,9 @@ class Control:
 
     def status(self) -> dict[str, Any]:
         """Where everything stands."""
-        return {**self.clock_driver.shown(), "mark": self.recorder.mark, "faults": len(self.faults.all())}
+        faults = len(self.faults.all())
+        servers = self._service.bootstrap_servers or None
+        return {**self.clock_driver.shown(), "mark": self.recorder.mark, "faults": faults, "bootstrap_servers": servers}
 
     def new_node(self, settings: Settings) -> RecordedNode:
         """A node whose steps are recorded."""

@@ -69,6 +69,17 @@ class RequestTarget(Protocol):
         """Hand in anything else that can happen."""
 
 
+class ControlledService(Protocol):
+    """What stands around the runtime: its listeners, and the topics of the start."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where Kafka clients connect; empty without a listener for them."""
+
+    async def create_initial_topics(self) -> None:
+        """Create the topics that are there from the beginning."""
+
+
 class ControlledRuntime(RequestTarget, Protocol):
     """A node at work, or all that are in one process."""
 

@@ -71,7 +71,7 @@ class BrokerCluster:
         control.clock.let_in = self._let_in
         runtime = ControlledBrokers(self.apps, self._driver)
         feed = Feeds([app.publisher.feed for app in self.apps])
-        control.attach(runtime, feed, self._logs, self.apps[0].create_initial_topics)
+        control.attach(runtime, feed, self._logs, self)
 
     def _let_in(self, call: Callable[[], None]) -> None:
         """Call once all brokers have handed in what has arrived."""
@@ -124,6 +124,10 @@ class BrokerCluster:
         return tuple(endpoint for app in self.apps for endpoint in app.endpoints)
 
     # --- starting and stopping
+
+    async def create_initial_topics(self) -> None:
+        """Create what is there from the beginning, by the first broker."""
+        await self.apps[0].create_initial_topics()
 
     async def start(self) -> None:
         """Start every broker, then create what is there from the beginning."""

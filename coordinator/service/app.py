@@ -167,7 +167,7 @@ class App:
                 raise StartFailed(str(problem)) from None
         if self.control is not None and parts is None:
             self.control.clock.let_in = arrivals.then
-            self.control.attach(self.runtime, self.publisher.feed, store.log, self.create_initial_topics)
+            self.control.attach(self.runtime, self.publisher.feed, store.log, self)
         self.service = self._http_service(arrivals)
         self.kafka = _kafka_listener(options, self, arrivals)
         self._clock_file = _clock_file(options, clock)

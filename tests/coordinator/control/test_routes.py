@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from rejoin.__main__ import main
@@ -13,6 +15,7 @@ from rejoin.coordinator.commands.serve import options_from
 from rejoin.coordinator.commands.serve_options import ServeOptions
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service.app import App, ControlOptions, Options, StartFailed
+from rejoin.coordinator.testing import running
 from tests.coordinator.control.conftest import Start
 from tests.coordinator.control.helpers import ControlledNode
 from tests.coordinator.service.conftest import Serve, serve
@@ -31,6 +34,23 @@ async def test_it_describes_itself(node: ControlledNode) -> None:
     assert list(rule) == fields.split()
     assert all(each["does"] for each in answer["operations"])
     assert all(field.get("description") for field in rule.values())
+
+
+@pytest.mark.parametrize("brokers", [1, 2])
+async def test_it_says_where_kafka_clients_connect(brokers: int) -> None:
+    async with running(brokers=brokers) as coordinator, aiohttp.ClientSession() as session:
+        async with session.get(f"{coordinator.url}/control") as answered:
+            servers = (await answered.json())["bootstrap_servers"]
+        assert servers == coordinator.bootstrap_servers
+        assert len(servers.split(",")) == brokers
+        for address in servers.split(","):
+            host, _, port = address.rpartition(":")
+            _, writer = await asyncio.open_connection(host, int(port))
+            writer.close()
+
+
+async def test_without_a_listener_for_kafka_clients_there_is_no_address(node: ControlledNode) -> None:
+    assert (await node.control("GET", ""))["bootstrap_servers"] is None
 
 
 async def test_every_operation_that_is_described_is_there(node: ControlledNode) -> None:
