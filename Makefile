@@ -198,10 +198,11 @@ dashboard: setup
 
 # Clients in other languages and Kafka's own tools through a life with topics, records and groups, and those that speak
 # the consumer protocol through its groups; writes docs/clients.md. It wants Java, Maven, Go and Node.js.
-# CLIENTS='franz-go KafkaJS' for some, without those groups; NODE=data, postgres or 2.8 for other nodes.
+# CLIENTS='franz-go KafkaJS' for some, without those groups; NODE=data, postgres or 2.8 for other nodes; CLIENTS=Burrow
+# with BURROW=PATH for that monitor, built from its source.
 NODE ?= memory
 clients: setup
-	$(RUN) -m conformance.clients --node $(NODE) $(CLIENTS)
+	BURROW=$(BURROW) $(RUN) -m conformance.clients --node $(NODE) $(CLIENTS)
 	$(if $(CLIENTS),,$(RUN) -m conformance.clients.consumer_groups)
 
 # The same clients log in by each mechanism, over TLS and without; writes its table of docs/clients.md.

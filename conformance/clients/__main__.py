@@ -7,11 +7,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Final
 
-from conformance.clients import tools
+from conformance.clients import burrow, tools
 from conformance.clients.node import IN_MEMORY, KINDS, running, running_kind
 from conformance.clients.programs import CLIENTS, Client
 from conformance.clients.results import EXAMPLE, ROOT, Result, replace_results
@@ -23,16 +23,20 @@ EXAMPLE_SECONDS: Final = 300.0
 def main() -> int:
     names = [*(client.name for client in CLIENTS), tools.NAME]
     parser = argparse.ArgumentParser(prog="python -m conformance.clients", description=__doc__)
-    parser.add_argument("client", nargs="*", metavar="CLIENT", help=f"one of {', '.join(names)}; all without")
+    known = [*names, burrow.NAME]
+    text = f"one of {', '.join(known)}; all but {burrow.NAME} without"
+    parser.add_argument("client", nargs="*", metavar="CLIENT", help=text)
     parser.add_argument("--node", choices=KINDS, default=IN_MEMORY, help="the node that they are run against")
     arguments = parser.parse_args()
     wanted, kind = arguments.client or names, arguments.node
-    unknown = [name for name in wanted if name not in names]
+    unknown = [name for name in wanted if name not in known]
     if unknown:
-        parser.error(f"unknown client {unknown[0]}: expected one of {', '.join(names)}")
+        parser.error(f"unknown client {unknown[0]}: expected one of {', '.join(known)}")
     good = [run_client(client, kind) for client in CLIENTS if client.name in wanted]
     if tools.NAME in wanted:
-        good.append(run_tools(kind))
+        good.append(run_beside(tools.NAME, tools.VERSION, kind, tools.run_steps))
+    if burrow.NAME in wanted:
+        good.append(run_beside(burrow.NAME, burrow.VERSION, kind, burrow.run_steps))
     return 0 if all(good) else 1
 
 
@@ -68,10 +72,10 @@ def _run_example(command: list[str]) -> str:
     return "" if done.returncode == 0 else " ".join((done.stdout + done.stderr).split())[:300]
 
 
-def run_tools(kind: str) -> bool:
+def run_beside(name: str, version: str, kind: str, run_steps: Callable[[str], Iterable[tuple[str, str]]]) -> bool:
+    """Run the steps of programs that are no clients in the sense above; keep their results."""
     with running_kind(kind) as node:
-        steps = tools.run_steps(node.bootstrap_servers)
-        return _keep(tools.NAME, tools.VERSION, kind, steps) and _clean(node.defects())
+        return _keep(name, version, kind, run_steps(node.bootstrap_servers)) and _clean(node.defects())
 
 
 def _keep(client: str, version: str, kind: str, steps: Iterable[tuple[str, str]]) -> bool:

@@ -1,14 +1,13 @@
-"""Burrow, the lag monitor, beside a node: ``python -m conformance.clients.burrow PATH-OF-BURROW``.
+"""Burrow, the lag monitor, beside a node: ``BURROW=PATH python -m conformance.clients Burrow``.
 
 It reads ``__consumer_offsets`` as bytes, knows the group's members from it, and evaluates the lag.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
+import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,25 +19,23 @@ from urllib.request import urlopen
 
 from confluent_kafka import Consumer, Producer
 
-from conformance.clients.node import KINDS, running_kind
 from tests.coordinator.ports import free_port
 
+NAME: Final = "Burrow"
+VERSION: Final = "1.9.5"
+STEP: Final = "lag, offset and client of a group"
 TOPIC, GROUP, CLIENT = "burrow-orders", "burrow-readers", "burrow-reader"
 RECORDS, READ = 10, 7
 PATIENCE_SECONDS: Final = 60.0
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m conformance.clients.burrow", description=__doc__)
-    parser.add_argument("burrow", type=Path, help="the program, built from github.com/linkedin/Burrow")
-    parser.add_argument("--node", choices=KINDS, default="memory", help="the node that it watches")
-    arguments = parser.parse_args()
-    with running_kind(arguments.node) as node, _committed(node.bootstrap_servers):
-        problem = _problem(arguments.burrow.resolve(), node.bootstrap_servers)
-        print(f"lag by Burrow: {problem or 'passed'}")
-        for line in node.defects():
-            print(f"the node logged: {line}")
-        return 1 if problem or node.defects() else 0
+def run_steps(bootstrap_servers: str) -> list[tuple[str, str]]:
+    """The one step and its problem, which is empty where it passed. The program is at the path in ``BURROW``."""
+    program = Path(os.environ.get("BURROW", "burrow")).resolve()
+    if not program.is_file():
+        raise SystemExit(f"BURROW={program} is no file: expected the program, built from github.com/linkedin/Burrow")
+    with _committed(bootstrap_servers):
+        return [(STEP, _problem(program, bootstrap_servers))]
 
 
 @contextmanager
@@ -125,6 +122,3 @@ address="127.0.0.1:{port}"
 class-name="inmemory"
 min-distance=1
 """
-
-if __name__ == "__main__":
-    sys.exit(main())

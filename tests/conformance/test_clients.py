@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 import pytest
 
-from conformance.clients import consumer_groups, logins, tools
+from conformance.clients import burrow, consumer_groups, logins, tools
 from conformance.clients.node import IN_MEMORY, KINDS
 from conformance.clients.programs import CLIENTS, PYTHON, Client
 from conformance.clients.results import BEGIN, END, EXAMPLE, STEPS, read_results, tables
@@ -71,6 +71,12 @@ def test_each_tool_was_run() -> None:
     mine = [result for result in IN_ONE_TABLE if result.client == tools.NAME]
     assert [result.step for result in mine] == [step.name for step in tools.STEPS]
     assert {result.version for result in mine} == {tools.VERSION}
+
+
+@pytest.mark.parametrize("kind", [IN_MEMORY, "data", "postgres"])
+def test_burrow_knew_the_lag_beside_each_kind_of_node(kind: str) -> None:
+    mine = [result for result in RESULTS if (result.client, result.node) == (burrow.NAME, kind)]
+    assert [(result.step, result.version, result.passed) for result in mine] == [(burrow.STEP, burrow.VERSION, True)]
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != IN_MEMORY])
