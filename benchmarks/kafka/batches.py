@@ -2,8 +2,8 @@
 
 Another one also keeps them, as a log does: memory that was never touched before is what keeping costs. For 1 MiB that
 is as much as all that the copying server does, so that hardly a log in memory reaches half of its speed; the share of
-the keeping server's speed is shown beneath the table. A Produce of 16 kB takes 70 µs without sockets: about 45 are
-Python's calls for one request of one batch, 12 the look at its records, 10 untouched memory.
+the keeping server's speed is shown beneath the table. A Produce of 16 kB takes 53 µs without sockets: about 35 are
+Python's calls for one request of one batch, 6 the look at its records, 9 untouched memory.
 
 One process each, four connections, one request at a time on each. Rounds alternate; what counts is the processor time
 of the server for each request.
