@@ -178,6 +178,27 @@ def test_the_day_of_many_consumers(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert all("every heartbeat: the same" in line for line in same)
 
 
+def test_a_day_of_either_protocol(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """``make bench-protocols``, with a few consumers: the deploys of dynamic members rebalance under each protocol."""
+    for constant, value in {"CONSUMERS": 8, "PARTITIONS": 16, "GROUPS": (2, 1)}.items():
+        monkeypatch.setattr(simulation, constant, value)
+    assert simulation.main(["--protocols", "--hours", "1"]) == 0
+    heading, _, *rows = capsys.readouterr().out.splitlines()
+    table = {cells[0]: dict(zip(cells_of(heading), cells, strict=True)) for cells in map(cells_of, rows)}
+    assert list(table) == [
+        f"{kind}, {members}" for members in ("dynamic", "static") for kind in ("classic", "consumer")
+    ]
+    for kind in ("classic", "consumer"):
+        dynamic, static = table[f"{kind}, dynamic"], table[f"{kind}, static"]
+        assert int(dynamic["rebalances"]) > int(static["rebalances"]) >= 2, "each of two groups, when it started"
+        assert dynamic["twice"] == static["twice"] == "0"
+
+
+def cells_of(row: str) -> list[str]:
+    """A row of a table in Markdown."""
+    return [cell.strip() for cell in row.split("|")[1:-1]]
+
+
 def test_an_unknown_name_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["parked_join"]) == 2
     assert capsys.readouterr().out == "there is no benchmark parked_join; is it parked_joins?\n"

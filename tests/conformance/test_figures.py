@@ -6,7 +6,10 @@ import re
 
 from conformance.emulators.tally import SET, play_here, recorded
 from tests.conformance.golden import PATHS, recordings
+from tests.conformance.groups.test_recorded_groups import SCRIPTS
+from tests.conformance.members.test_moving_lives import LIVES
 from tests.conformance.transactions.recorded_scripts import RECORDED, scripts_of
+from tests.conformance.transactions.test_recorded_brokers import SCRIPTS as SCRIPTS_OF_THREE
 from tests.docs.texts import TEXTS
 
 PAGE = TEXTS["docs/conformance.md"]
@@ -30,7 +33,15 @@ def test_the_number_of_scripts_and_requests_is_that_of_the_recordings() -> None:
 
 def test_the_number_of_scripts_about_transactions_is_that_of_the_recordings() -> None:
     count = sum(len(list(scripts_of(path))) for path in RECORDED)
-    assert f"- {count} scripts about producers and transactions" in TEXTS["README.md"]
+    of_three = len(SCRIPTS_OF_THREE)
+    words = f"- {count} scripts about producers and transactions, {of_three} of them on three brokers"
+    assert words in " ".join(TEXTS["README.md"].split())
+
+
+def test_the_number_of_scripts_of_consumer_groups_is_that_of_the_recordings() -> None:
+    random = sum(name.startswith("moves-") for name in SCRIPTS)
+    words = f"{len(SCRIPTS)} scripts of consumer groups, {random} of them random migrations, and {len(LIVES)} groups"
+    assert f"- {words} that Java" in " ".join(TEXTS["README.md"].split())
 
 
 def test_the_table_has_what_the_replay_counts() -> None:

@@ -17,6 +17,7 @@ from rejoin.__main__ import main
 from rejoin.client.commands.consumer_processes import settings_from
 from rejoin.client.commands.setting_options import WrongOption
 from rejoin.client.workload.accounting import Account, account
+from rejoin.coordinator.core.inputs import SessionLost
 from rejoin.coordinator.core.views import ConsumerGroupView, GroupView
 from rejoin.coordinator.service.app import App
 from rejoin.journal.events.client import EVENT_TYPES
@@ -134,8 +135,6 @@ async def test_others_take_over_from_a_killed_process_of_the_consumer_protocol(
         rate=500.0,
         group_consumer_min_heartbeat_interval_ms=100,
         group_consumer_heartbeat_interval_ms=100,
-        group_consumer_min_session_timeout_ms=1_000,
-        group_consumer_session_timeout_ms=3_000,
         group_consumer_assignment_interval_ms=0,
     )
     process = await start(
@@ -148,6 +147,9 @@ async def test_others_take_over_from_a_killed_process_of_the_consumer_protocol(
     both = await until(app, members(2))
     await written(tmp_path, lambda found: len(found) == 6 and all(each.processed for each in found))
     os.kill(started[0]["pid"], signal.SIGKILL)
+    # Members of such a group have one session timeout. Only this session ends; the other member keeps the 45 s.
+    (killed,) = (member for member in both.members if member.client_id == "g-1")
+    app.runtime.hand_in(SessionLost("g", killed.member_id))
     alone = await until(app, lambda group: members(1)(group) and group.members[0].assignment == {"orders": [*range(6)]})
     assert alone.generation > both.generation
     # What the killed one had read since it joined was never committed.

@@ -1,6 +1,7 @@
-"""Members of groups of the consumer protocol over HTTP, and over Kafka's protocol: commits, lost sessions, expressions.
+"""Members of groups of the consumer protocol over HTTP, over Kafka's protocol, and without a socket between.
 
-The coordinator's clock stands, so no session ends by itself, however busy the machine is.
+The coordinator's clock stands, and where a test advances it the member heartbeats after each second: no session ends by
+itself, however busy the machine is.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from rejoin.client import Consumer, TopicPartition
+from rejoin.client.transports.in_process import InProcessTransport
 from rejoin.coordinator.testing import GroupCoordinator
 from tests.client.transports.test_consumer_groups_over_http import GROUP, PARTITIONS, poll_until, stable_with
 
@@ -24,13 +26,15 @@ pytestmark = pytest.mark.group_coordinator(
         "group.consumer.assignment.interval.ms": 0,
     },
 )
-TRANSPORTS = pytest.mark.parametrize("transport", ["HTTP", "Kafka"])
+TRANSPORTS = pytest.mark.parametrize("transport", ["HTTP", "Kafka", "in-process"])
 LONG_MS = 3_600_000
 
 
 def member(coordinator: GroupCoordinator, transport: str, *topics: str, **settings: Any) -> Consumer:
-    servers = coordinator.url if transport == "HTTP" else coordinator.bootstrap_servers
     usual = {"group_id": GROUP, "group_protocol": "consumer", "auto_offset_reset": "earliest", "fetch_max_wait_ms": 20}
+    if transport == "in-process":
+        return Consumer(*topics, transport=InProcessTransport(coordinator), **{**usual, **settings})
+    servers = coordinator.url if transport == "HTTP" else coordinator.bootstrap_servers
     return Consumer(*topics, **{"bootstrap_servers": servers, **usual, **settings})
 
 
