@@ -57,6 +57,16 @@ def test_a_process_pool_gives_the_same_files(reference: dict[str, bytes], tmp_pa
     assert len({row["pid"] for row in rows_of(tmp_path)} | {os.getpid()}) > 1
 
 
+def test_a_grid_compares_both_protocols(tmp_path: Path) -> None:
+    """A deploy stops all dynamic members of range, and of the consumer protocol only those that give something up."""
+    swept(grid_from(f"{SCENARIO}\nparameters:\n  protocol: [classic, consumer]\n"), tmp_path)
+    classic, consumer = rows_of(tmp_path)
+    assert [row["status"] for row in (classic, consumer)] == ["ok", "ok"]
+    assert classic["rebalances"] == consumer["rebalances"] == 6, "each of three leaves and joins"
+    assert consumer["stopped_ms"] < classic["stopped_ms"]
+    assert consumer["unowned_ms"] > classic["unowned_ms"], "until the new owner's next heartbeat"
+
+
 @pytest.mark.parametrize("slots", [1, 4])
 def test_spark_gives_the_same_files_however_runs_are_portioned(
     reference: dict[str, bytes], spark: SparkSession, tmp_path: Path, slots: int

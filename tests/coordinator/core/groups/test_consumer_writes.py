@@ -64,6 +64,19 @@ def test_a_member_whose_records_cannot_be_written_is_none_and_what_came_later_st
     assert list(group.members) == ["a", "c"]
 
 
+def test_the_switch_for_offloading_assignors_is_accepted_and_changes_nothing() -> None:
+    """Kafka 4.4: with it on, too, assignors run inside the request; the answer has the new target already."""
+    played = []
+    for offloads in (True, False):
+        node = DrivenNode(group_consumer_assignor_offload_enable=offloads)
+        joined = [node.ask(heartbeat("a"), 1)]
+        node.elapse(1_000)
+        joined.append(node.ask(heartbeat("b"), 1))
+        played.append((joined, node.log))
+    assert [each.member_epoch for each in played[0][0]] == [2, 3]
+    assert played[0] == played[1]
+
+
 def test_a_heartbeat_waits_for_the_records_before_it() -> None:
     node = DrivenNode()
     node.ask(heartbeat("a"), 1)
