@@ -1,4 +1,4 @@
-"""What the core costs for the requests that carry the most: commits, fetches, and a group of a thousand.
+"""What the core costs for the requests that carry the most: commits, fetches, a group of a thousand, many names.
 
 CPU time from the JSON of the request to the JSON of the response, records written as a log would write them. There is
 no HTTP, no disk and no waiting in it, so that runs on different days can be compared.
@@ -20,6 +20,8 @@ from rejoin.coordinator.core.effects import Append, Reply
 from rejoin.coordinator.core.inputs import Context, Elapsed, Received, Stored
 from rejoin.coordinator.storage.codec import encode
 from rejoin.protocol.message import Request
+from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest
+from rejoin.protocol.messages.groups.describe_groups import DescribeGroupsRequest
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from rejoin.protocol.messages.offsets.offset_commit import (
     OffsetCommitRequest,
@@ -37,6 +39,7 @@ from rejoin.transcript.driver import NodeDriver
 MEMBERS = 1_000
 PARTITIONS = 1_000
 COMMITS = 2_000
+NAMES = 2_000
 ROUNDS = 7
 TOPIC: Final = "orders"
 
@@ -139,6 +142,39 @@ def large_group() -> float:
     return cpu_us(run)
 
 
+def find_coordinators() -> float:
+    """Microseconds a FindCoordinator of many keys."""
+    service = Service()
+    body = FindCoordinatorRequest(key_type=0, coordinator_keys=group_names()).to_json(4)
+    service.receive(FindCoordinatorRequest, body, 4, 1)
+    assert sum(each.error_code == 0 for each in service.replies.by_token[1].coordinators) == NAMES
+    return cpu_us(lambda: service.receive(FindCoordinatorRequest, body, 4, 1))
+
+
+def describe_groups() -> float:
+    """Microseconds a DescribeGroups of many names."""
+    service = Service()
+    body = DescribeGroupsRequest(groups=group_names()).to_json(5)
+    service.receive(DescribeGroupsRequest, body, 5, 1)
+    assert sum(each.error_code == 0 for each in service.replies.by_token[1].groups) == NAMES
+    return cpu_us(lambda: service.receive(DescribeGroupsRequest, body, 5, 1))
+
+
+def create_topics() -> float:
+    """Microseconds a CreateTopics of many topics with one partition each."""
+    topics = tuple(
+        CreatableTopic(name=name, num_partitions=1, replication_factor=1, assignments=(), configs=())
+        for name in group_names()
+    )
+    body = CreateTopicsRequest(topics=topics, timeout_ms=1).to_json(5)
+    services = [Service() for _ in range(ROUNDS)]
+    return cpu_us(lambda: services.pop().receive(CreateTopicsRequest, body, 5, 1))
+
+
+def group_names() -> tuple[str, ...]:
+    return tuple(f"name-{number}" for number in range(NAMES))
+
+
 def cpu_us(run: Callable[[], None]) -> float:
     """The median CPU time of some rounds, in microseconds."""
     found = []
@@ -155,6 +191,9 @@ MEASURED: Final[dict[str, tuple[Callable[[], float], Callable[[], int]]]] = {
     "OffsetCommit of many partitions": (large_commit, lambda: PARTITIONS),
     "OffsetFetch of many partitions": (large_fetch, lambda: PARTITIONS),
     "JoinGroup of many members": (large_group, lambda: MEMBERS),
+    "FindCoordinator of many keys": (find_coordinators, lambda: NAMES),
+    "DescribeGroups of many names": (describe_groups, lambda: NAMES),
+    "CreateTopics of many topics": (create_topics, lambda: NAMES),
 }
 """What is measured, and over how many entries."""
 

@@ -23,7 +23,7 @@ from tests.pipeline.quick import INTERPRETED
 TINY: dict[str, dict[str, Any]] = {
     "node_step": {"GROUPS": (1, 2), "MEMBERS": 3, "BEATS": 100, "ROUNDS": 1},
     "kafka.codec": {"MEMBERS": 2, "PARTITIONS": 3, "SECONDS": 0.001, "ROUNDS": 1},
-    "large_requests": {"MEMBERS": 3, "PARTITIONS": 4, "COMMITS": 5, "ROUNDS": 1},
+    "large_requests": {"MEMBERS": 3, "PARTITIONS": 4, "COMMITS": 5, "NAMES": 4, "ROUNDS": 1},
     "start_up": {"ROUNDS": 1, "PROCESSES": 1, "COMPARED": 1},
     "simulation": {"HOURS": (1,), "BARE_STEPS": 1_000, "BUSY_MINUTES": 1},
     "heartbeats.http": {"ROUNDS": 1, "SECONDS": 0.1},
@@ -61,7 +61,13 @@ SHOWN: dict[str, list[str]] = {
         r"read a Heartbeat request +│ +[\d.]+ +│ +[\d.]+ +│ +[\d.]+",
         r"Fetch response of 1 MiB +│ +[\d.]+",
     ],
-    "large_requests": [r"OffsetFetch of many partitions +│ +4 +│ +[\d,]+ +│", r"JoinGroup of many members +│ +3 +│"],
+    "large_requests": [
+        r"OffsetFetch of many partitions +│ +4 +│ +[\d,]+ +│",
+        r"JoinGroup of many members +│ +3 +│",
+        r"FindCoordinator of many keys +│ +4 +│",
+        r"DescribeGroups of many names +│ +4 +│",
+        r"CreateTopics of many topics +│ +4 +│",
+    ],
     "start_up": [r"rejoin serve --control +│ +[\d.]+", r"modules of rejoin serve when it listens: \d+"],
     "simulation": [r"1 h +[\d.]+ s +\d+ steps", r"bare heapq loop: [\d,]+ steps/s", r"40 consumers.*, aim < 15: met"],
     "heartbeats.http": [rf"{server} +│ +[\d.]+ +│ +[\d,]+" for server in ("constant", "messages", "service")],
