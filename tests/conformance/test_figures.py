@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 
+import pytest
+
 from conformance.emulators.tally import SET, play_here, recorded
+from tests import paths
 from tests.conformance.golden import PATHS, recordings
 from tests.conformance.groups.test_recorded_groups import SCRIPTS
 from tests.conformance.members.test_moving_lives import LIVES
@@ -42,6 +46,20 @@ def test_the_number_of_scripts_of_consumer_groups_is_that_of_the_recordings() ->
     random = sum(name.startswith("moves-") for name in SCRIPTS)
     words = f"{len(SCRIPTS)} scripts of consumer groups, {random} of them random migrations, and {len(LIVES)} groups"
     assert f"- {words} that Java" in " ".join(TEXTS["README.md"].split())
+
+
+@pytest.mark.parametrize(
+    ("recording", "claim"),
+    [
+        ("coordinator.jsonl.gz", "- {} random sequences recorded on Apache Kafka's coordinator"),
+        ("consumer-groups.jsonl.gz", "coordinator, and {} with groups of KIP-848"),
+        ("assignors.jsonl.gz", "give the {} recorded answers of Kafka's own classes"),
+    ],
+)
+def test_the_number_of_sequences_and_answers_is_that_of_the_recordings(recording: str, claim: str) -> None:
+    with gzip.open(paths.GOLDEN / recording) as lines:
+        count = sum(1 for _ in lines)
+    assert claim.format(f"{count:,}") in " ".join(TEXTS["README.md"].split())
 
 
 def test_the_table_has_what_the_replay_counts() -> None:
