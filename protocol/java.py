@@ -12,11 +12,12 @@ from __future__ import annotations
 import base64
 import struct
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
 _Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 DEFAULT_CAPACITY = 16
 _MIN_TREEIFY_CAPACITY = 64
@@ -125,6 +126,11 @@ def hash_map_order(keys: Sequence[str], capacity: int = DEFAULT_CAPACITY) -> lis
     return list(_string_order(tuple(keys), capacity))
 
 
+def copied_set_order(keys: Sequence[str]) -> list[str]:
+    """The order of a `HashSet` that was made from a collection of these distinct strings, in this order."""
+    return hash_map_order(keys, copied_capacity(len(keys)))
+
+
 @lru_cache(maxsize=128)
 def _string_order(keys: tuple[str, ...], capacity: int) -> tuple[str, ...]:
     """`hash_map_order`, remembered: a group asks for the order of the same members again and again."""
@@ -134,6 +140,17 @@ def _string_order(keys: tuple[str, ...], capacity: int) -> tuple[str, ...]:
 def topic_partition_order(keys: Sequence[tuple[str, int]], capacity: int = DEFAULT_CAPACITY) -> list[tuple[str, int]]:
     """`hash_map_order` for (topic, partition) keys."""
     return hashed_order(keys, lambda key: topic_partition_hash(key[0], key[1]), capacity)
+
+
+def put_first(table: dict[_Key, _Value], new: Mapping[_Key, _Value]) -> None:
+    """Put new keys, the last one first, before those that a `HashMap` has, as `computeIfAbsent` does in each bucket.
+
+    The order of its other keys means nothing: `hashed_order` says where they come.
+    """
+    before = dict(table)
+    table.clear()
+    table.update(reversed(new.items()))
+    table.update(before)
 
 
 def computed_map_order(lookups: Sequence[str]) -> list[str]:
@@ -165,12 +182,7 @@ def timeline_slot(text: str, capacity: int) -> int:
 
 def hash_position(text: str, capacity: int) -> int:
     """The bucket of a string key in a table of this size."""
-    return hash_bucket(string_hash(text), capacity)
-
-
-def hash_bucket(code: int, capacity: int) -> int:
-    """The bucket of a key with this hash code in a table of this size."""
-    return _spread(code) & capacity - 1
+    return _spread(string_hash(text)) & capacity - 1
 
 
 def hashed_order(keys: Sequence[_Key], hash_of: Callable[[_Key], int], capacity: int = DEFAULT_CAPACITY) -> list[_Key]:

@@ -21,7 +21,6 @@ from conformance.kafka.cluster_actions import KafkaActions
 from conformance.transactions.clients import transaction_of
 from conformance.transactions.play import Json, Play, Script, ScriptFailed, topic_of
 from conformance.transactions.sets import COMMON, SETS, ScriptSet
-from rejoin.protocol.java import DEFAULT_CAPACITY, hash_bucket, uuid_hash
 from rejoin.protocol.partitioner import partition_for
 
 GOLDEN: Final = Path(__file__).parents[2] / "tests" / "golden"
@@ -64,9 +63,6 @@ class Recorder:
                 async with slots:
                     try:
                         ids = await self._create_topics(cluster, script)
-                        while script.keeps_ids and share_bucket(ids.values()):
-                            await self._delete_topics(cluster, script, ids)
-                            ids = await self._create_topics(cluster, script)
                         header = self._header(script, ids) | await self._leaders(cluster, script)
                         recorded[script.name] = [header, *await Play(script, cluster, ids).play()]
                         await KafkaActions(cluster).restore()
@@ -201,15 +197,6 @@ class Recorder:
             "fresh": self._set.is_fresh,
             "epochs": {} if script.epoch is None else {script.transactional_id: script.epoch},
         } | ({"ids": topic_ids} if script.keeps_ids else {})
-
-
-def share_bucket(topic_ids: Iterable[str]) -> bool:
-    """Whether two topics come to lie in one bucket of a small hash map.
-
-    Which of them is first then follows from how the broker filled several such maps in turn, and is not reproduced.
-    """
-    buckets = [hash_bucket(uuid_hash(topic_id), DEFAULT_CAPACITY) for topic_id in topic_ids]
-    return len(set(buckets)) < len(buckets)
 
 
 async def _nothing(_: Play) -> None:

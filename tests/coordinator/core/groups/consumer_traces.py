@@ -1,7 +1,4 @@
-"""Plays sequences that Kafka's own group coordinator played, and shows what comes of them in the same form.
-
-The order of Kafka's hash tables decides what its assignors answer, so the recorded targets are the assignor's answers.
-"""
+"""Plays sequences that Kafka's own group coordinator played, and shows what comes of them in the same form."""
 
 from __future__ import annotations
 
@@ -67,24 +64,10 @@ def traces(*categories: str) -> list[dict[str, Any]]:
         return [orjson.loads(line) for line in lines if not wanted or any(each in line for each in wanted)]
 
 
-class RecordedTargets:
-    """A server-side assignor that answers what Kafka's answered."""
-
-    def __init__(self) -> None:
-        self.targets: dict[str, dict[str, set[int]]] = {}
-
-    def assign(self, members: Mapping[str, Any], topics: Any, kind: Any) -> dict[str, dict[str, set[int]]]:
-        kept = {
-            member_id: {topic_id: set(partitions) for topic_id, partitions in member.target.items()}
-            for member_id, member in members.items()
-        }
-        return kept | {member_id: target for member_id, target in self.targets.items() if member_id in members}
-
-
 class TraceNode(Driver):
     """A node with one offsets partition, to which the steps of one sequence happen."""
 
-    def __init__(self, trace: Mapping[str, Any], assignor: RecordedTargets) -> None:
+    def __init__(self, trace: Mapping[str, Any]) -> None:
         settings = Settings.model_validate(
             {
                 **trace["settings"],
@@ -100,7 +83,6 @@ class TraceNode(Driver):
             }
         )
         self._settings = settings
-        self._assignor = assignor
         self.new_ids: list[str] = []
         super().__init__(Node(settings, self._new_id), trace["start"])
         self.out: list[dict[str, Any]] = []
@@ -109,7 +91,6 @@ class TraceNode(Driver):
         self.topics: dict[str, dict[str, Any]] = {}
         self.names: dict[str, str] = {}
         self.version = 0
-        self.recorded_leader: tuple[str | None, str | None] = (None, None)
         self._known_ids: set[str] = set()
         self.step(ClusterSeen((Broker(1, "localhost", 9095),), {PARTITION: 1}))
         self.change_topics(trace["topics"])
@@ -140,21 +121,6 @@ class TraceNode(Driver):
         self.out, self.records = [], []
         what = step["do"]
         self.new_ids = self._ids_made_up_in(step)
-        self._assignor.targets = {
-            record["key"]["memberId"]: {
-                topic["topicId"]: set(topic["partitions"]) for topic in record["value"]["topicPartitions"]
-            }
-            for record in step["records"]
-            if record["type"] == 7 and record["value"] is not None
-        }
-        self.recorded_leader = next(
-            (
-                (record["value"]["leader"], record["value"]["protocol"])
-                for record in step["records"]
-                if record["type"] == 2 and record["value"] is not None
-            ),
-            (None, None),
-        )
         self.now += what.get("after", 0)
         self.step(Elapsed())
         getattr(self, f"do_{what['op']}")(what)

@@ -8,10 +8,9 @@ from typing import Any, Final
 
 import pytest
 
-from rejoin.coordinator.core.groups.consumer.members import target
 from rejoin.coordinator.storage.compaction import compacted
 from tests.coordinator.core.driver import PARTITION
-from tests.coordinator.core.groups.consumer_traces import CATEGORIES, RecordedTargets, TraceNode, traces
+from tests.coordinator.core.groups.consumer_traces import CATEGORIES, TraceNode, traces
 from tests.coordinator.core.groups.test_consumer_traces import normal
 
 TRACES: Final = 2
@@ -44,10 +43,7 @@ def test_a_compacted_log_loads_the_same_group(monkeypatch: pytest.MonkeyPatch) -
         "rejoin.coordinator.core.transactions.apis.txn_offset_commits.TxnOffsetCommits._verifies", lambda *_: False
     )
     for trace in first_traces():
-        assignor = RecordedTargets()
-        answers = dict.fromkeys(("uniform", "range"), assignor)
-        monkeypatch.setattr(target, "assignors_of", lambda _, answers=answers: answers)
-        node = TraceNode(trace, assignor)
+        node = TraceNode(trace)
         removed = 0
         for number, step in enumerate(trace["steps"][:STEPS], 1):
             node.do(step)

@@ -9,11 +9,9 @@ from typing import Any, Final
 import orjson
 import pytest
 
-from rejoin.coordinator.core.groups.classic.group import ClassicGroup
-from rejoin.coordinator.core.groups.consumer.members import target
 from rejoin.protocol.embedded.consumer_protocol import decode_assignment
 from rejoin.protocol.errors import ErrorCode
-from tests.coordinator.core.groups.consumer_traces import CATEGORIES, RecordedTargets, TraceNode, traces
+from tests.coordinator.core.groups.consumer_traces import CATEGORIES, TraceNode, traces
 
 IGNORED: Final = frozenset({"errorMessage", "topicId_", "version_"})
 REPLACED: Final = (25, 27, 82)
@@ -124,21 +122,11 @@ def without_idle_timers(step: dict[str, Any], refused: set[str]) -> dict[str, in
 
 
 def check(trace: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    assignor = RecordedTargets()
-    monkeypatch.setattr(target, "assignors_of", lambda names: {name.strip(): assignor for name in names.split(",")})
     monkeypatch.setattr("rejoin.coordinator.core.offsets.deletion.OffsetDeletions.delete_topic", lambda *_: None)
     monkeypatch.setattr(
         "rejoin.coordinator.core.transactions.apis.txn_offset_commits.TxnOffsetCommits._verifies", lambda *_: False
     )
-    node = TraceNode(trace, assignor)
-    become_stable = ClassicGroup.become_stable
-
-    def as_recorded(group: ClassicGroup, generation: int) -> None:
-        """Kafka's hash table decides who leads a group that is a classic one again, and by which protocol."""
-        become_stable(group, generation)
-        group.leader, group.protocol_name = node.recorded_leader
-
-    monkeypatch.setattr(ClassicGroup, "become_stable", as_recorded)
+    node = TraceNode(trace)
     versions: dict[int, int] = {}
     refused: set[str] = set()
     answered = {entry["request"] for step in trace["steps"] for entry in step["out"] if "request" in entry}

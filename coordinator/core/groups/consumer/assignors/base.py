@@ -27,13 +27,16 @@ _NOTHING: Final[Mapping[str, Collection[int]]] = MappingProxyType({})
 class AssignorMember(NamedTuple):
     """What an assignor knows of a member. ``target`` is what it should have so far, which it may not have yet.
 
-    Topic ids come in the order of the topics' names: some of Kafka's answers depend on it.
+    Topic ids come in the order in which a Java set has the topics' names: some of Kafka's answers depend on it.
     """
 
     instance_id: str | None = None
     rack_id: str | None = None
     topic_ids: Collection[str] = ()
     target: Mapping[str, Collection[int]] = _NOTHING
+    name_count: int = 0
+    """How many topics it names, whether they exist or not: Kafka makes room for as many. Fewer than there are ids of
+    existing topics counts as those."""
 
 
 class ServerAssignor(ABC):

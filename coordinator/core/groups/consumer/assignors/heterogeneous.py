@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rejoin.coordinator.core.groups.consumer.assignors.base import Assignments, AssignorMember, unassigned
-from rejoin.protocol.java import uuid_bits
+from rejoin.protocol.java import put_first, uuid_bits
 
 _ROUNDS: Final = 16
 """Kafka: MAX_ITERATION_COUNT. Each round over the topics is taken to halve what is left of the imbalance."""
@@ -32,7 +32,7 @@ def assign_heterogeneous(members: Mapping[str, AssignorMember], partition_counts
     for topic_id in ordered:
         targets.assign_rest(topic_id, partition_counts[topic_id], subscribers[topic_id])
     _balance(targets, [each for each in ordered if len(subscribers[each]) > 1], partition_counts, subscribers)
-    return dict(zip(members, targets.by_member, strict=True))
+    return dict(zip(members, targets.ordered(), strict=True))
 
 
 def _topic_key(topic_id: str, partitions: int, subscribers: int) -> tuple[float, int, tuple[int, int]]:
@@ -47,12 +47,15 @@ class _Targets:
         self.by_member: list[dict[str, Collection[int]]] = []
         self.sizes: list[int] = []
         self._holders: dict[str, list[int]] = {}
+        self._old: list[set[str]] = []
+        """By member: the topics that have stayed in its target since the beginning."""
         for number, member in enumerate(members):
             topics = member.topic_ids
             kept = {each: partitions for each, partitions in member.target.items() if each in topics}
             for topic_id in kept:
                 self._holders.setdefault(topic_id, []).append(number)
             self.by_member.append(kept)
+            self._old.append({*kept})
             self.sizes.append(sum(map(len, kept.values())))
 
     def assign_rest(self, topic_id: str, count: int, subscribers: Sequence[int]) -> None:
@@ -86,6 +89,13 @@ class _Targets:
             self.by_member[number][topic_id] = partitions
         else:
             self.by_member[number].pop(topic_id, None)
+            self._old[number].discard(topic_id)
+
+    def ordered(self) -> list[dict[str, Collection[int]]]:
+        """The target of each member, with its topics in order."""
+        for target, old in zip(self.by_member, self._old, strict=True):
+            put_first(target, {topic_id: target.pop(topic_id) for topic_id in [*target] if topic_id not in old})
+        return self.by_member
 
 
 def _balance(

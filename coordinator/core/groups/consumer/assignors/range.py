@@ -37,7 +37,13 @@ class ServerRangeAssignor(ServerAssignor):
                 if end > first:
                     assigned[member_id][topic_id] = range(first, end)
                 first = end
-        return assigned
+        if kind is SubscriptionKind.HOMOGENEOUS:
+            return assigned
+        # Kafka: each member's map is filled in the order of its own subscription.
+        return {
+            member_id: {each: given[each] for each in members[member_id].topic_ids if each in given}
+            for member_id, given in assigned.items()
+        }
 
 
 def _ordered(members: Mapping[str, AssignorMember]) -> list[str]:

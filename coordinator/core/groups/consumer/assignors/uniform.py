@@ -17,7 +17,7 @@ from rejoin.coordinator.core.groups.consumer.assignors.base import (
     unassigned,
 )
 from rejoin.coordinator.core.groups.consumer.assignors.heterogeneous import assign_heterogeneous
-from rejoin.protocol.java import copied_capacity, hashed_order, uuid_hash
+from rejoin.protocol.java import copied_capacity, hashed_order, put_first, uuid_hash
 
 Run: TypeAlias = tuple[str, Sequence[int]]
 """A topic, and partitions of it in the order in which they are handed out."""
@@ -41,14 +41,20 @@ class UniformAssignor(ServerAssignor):
             if any(sum(map(len, parts)) > len(frozenset[int]().union(*parts)) for parts in held):
                 members = _without_overlaps(members)
             return assign_heterogeneous(members, partition_counts)
-        topics = topic_order(next(iter(members.values())).topic_ids) if members else []
+        if not members:
+            return {}
+        first = next(iter(members.values()))
+        topics = topic_order(first.topic_ids, first.name_count)
         return assign_homogeneous(members, {topic_id: partition_counts[topic_id] for topic_id in topics})
 
 
-def topic_order(topic_ids: Collection[str]) -> list[str]:
-    """Topic ids in the order of a Java set that was made from them; a Python set has none, and is taken by id."""
+def topic_order(topic_ids: Collection[str], name_count: int = 0) -> list[str]:
+    """Topic ids in the order of a Java set that was made from them; a Python set has none, and is taken by id.
+
+    Kafka: TopicIds.size counts names. So the set has room for those of topics that do not exist, too.
+    """
     given = sorted(topic_ids) if isinstance(topic_ids, Set) else list(topic_ids)
-    return hashed_order(given, uuid_hash, copied_capacity(len(given)))
+    return hashed_order(given, uuid_hash, copied_capacity(max(len(given), name_count)))
 
 
 def assign_homogeneous(members: Mapping[str, AssignorMember], partition_counts: Mapping[str, int]) -> Assignments:
@@ -131,7 +137,9 @@ def kept(
         return keeps, count
     room = most
     # Java's order decides which go. Where all of them stay, it does not matter.
-    for topic_id in hashed_order(list(keeps), uuid_hash):
+    for topic_id in hashed_order(list(target), uuid_hash):
+        if topic_id not in keeps:
+            continue
         partitions = keeps[topic_id]
         if len(partitions) <= room:
             room -= len(partitions)
@@ -150,14 +158,18 @@ def hand_out(runs: Iterable[Run], unfilled: Iterable[tuple[Target, int]]) -> Non
     """Give what is unassigned to those with room, in order."""
     rooms = iter(unfilled)
     target: Target = {}
+    new: Target = {}
     room = 0
     for topic_id, partitions in runs:
         start, end = 0, len(partitions)
         while start < end:
             if not room:
-                target, room = next(rooms)
+                put_first(target, new)
+                (target, room), new = next(rooms), {}
             part = partitions[start : start + room]
-            known = target.get(topic_id)
-            target[topic_id] = part if known is None else (*known, *part)
+            into = target if topic_id in target else new
+            known = into.get(topic_id)
+            into[topic_id] = part if known is None else (*known, *part)
             room -= len(part)
             start += len(part)
+    put_first(target, new)

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from rejoin.coordinator.core.groups.consumer.model.member import CurrentAssignment, HeldPartitions, Partitions
 from rejoin.coordinator.core.groups.consumer.model.state import ConsumerMemberState
+from rejoin.protocol.java import put_first
 
 Owned: TypeAlias = Mapping[str, Collection[int]] | None
 """The partitions that a member says it owns, by topic id; none when it does not say, and so owns what it has."""
@@ -88,8 +89,10 @@ def _advance(current: CurrentAssignment, goal: Goal, owned: Owned, epoch: int) -
             assigned=keep,
             pending=revoke,
         )
-    for topic_id, added in add.items():
-        keep[topic_id] = {**keep.get(topic_id, {}), **added}
+    for topic_id in add.keys() & keep.keys():
+        keep[topic_id] = {**keep[topic_id], **add.pop(topic_id)}
+    # Kafka: computeIfAbsent. The order decides how a classic member's assignment is written.
+    put_first(keep, add)
     return CurrentAssignment(
         epoch=goal.epoch,
         previous_epoch=current.epoch,

@@ -109,18 +109,22 @@ class TargetAssignments:
     def _all(self, group: ConsumerGroup, assignor: str, kind: SubscriptionKind, known: Known) -> Assignments:
         """The new targets of all members."""
         topics, targets = self._topics, group.targets
-        ids: dict[frozenset[str], tuple[str, ...]] = {}
+        ids: dict[tuple[frozenset[str], str], tuple[tuple[str, ...], int]] = {}
         subscriptions = group.subscriptions
         members: dict[str, AssignorMember] = {}
         for member_id in assignor_order(group.members, known):
             metadata = group.members[member_id].metadata
-            names = frozenset(subscriptions.topics_of(metadata))
-            topic_ids = ids.get(names)
-            if topic_ids is None:
-                topic_ids = ids[names] = tuple(ids_of(sorted(names), topics))
+            subscription = metadata.topic_names, metadata.topic_regex
+            known_ids = ids.get(subscription)
+            if known_ids is None:
+                names = subscriptions.ordered_topics_of(metadata)
+                known_ids = ids[subscription] = tuple(ids_of(names, topics)), len(names)
+            topic_ids, name_count = known_ids
             target_before = targets.get(member_id, _NOTHING)
-            members[member_id] = AssignorMember(metadata.instance_id, metadata.rack_id, topic_ids, target_before)
-        subscribed = dict.fromkeys(topic_id for topic_ids in ids.values() for topic_id in topic_ids)
+            members[member_id] = AssignorMember(
+                metadata.instance_id, metadata.rack_id, topic_ids, target_before, name_count
+            )
+        subscribed = dict.fromkeys(topic_id for topic_ids, _ in ids.values() for topic_id in topic_ids)
         computed = self.assignors[assignor].assign(members, self._counts(subscribed), kind)
         return {member_id: computed.get(member_id, _NOTHING) for member_id in members}
 
@@ -136,12 +140,13 @@ class TargetAssignments:
         ):
             return None
         metadata = next(iter(members.values())).metadata
-        counts = self._counts(ids_of(sorted(subscriptions.topics_of(metadata)), self._topics))
+        names = subscriptions.ordered_topics_of(metadata)
+        counts = self._counts(topic_order(tuple(ids_of(names, self._topics)), len(names)))
         index = group.target_index
-        if index is not None and index.topics == counts and index.refresh(members, targets, known):
+        is_known = index is not None and index.topics == counts and [*index.topics] == [*counts]
+        if index is not None and is_known and index.refresh(members, targets, known):
             return index
-        topics = {topic_id: counts[topic_id] for topic_id in topic_order(tuple(counts))}
-        return TargetIndex.of(topics, members, targets, known)
+        return TargetIndex.of(counts, members, targets, known)
 
     def _counts(self, topic_ids: Iterable[str]) -> dict[str, int]:
         """How many partitions each topic has."""

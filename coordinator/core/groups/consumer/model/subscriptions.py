@@ -12,6 +12,7 @@ from typing import NamedTuple
 from rejoin.coordinator.core.groups.consumer.assignors.base import SubscriptionKind
 from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMemberMetadata
 from rejoin.coordinator.core.inputs import Millis
+from rejoin.protocol.java import copied_set_order, utf16_sorted
 
 
 class TopicCount(NamedTuple):
@@ -113,6 +114,16 @@ class Subscriptions:
         if resolved is None:
             return metadata.topic_names
         return metadata.topic_names | resolved.topics
+
+    def ordered_topics_of(self, metadata: ConsumerMemberMetadata) -> list[str]:
+        """The same in the order of Java's sets, which Kafka makes from records, whose topics are sorted.
+
+        Kafka: UnionSet. A member's names come behind the topics of its expression, unless there are more names.
+        """
+        resolved = self.resolved.get(metadata.topic_regex) if metadata.topic_regex else None
+        by_regex = frozenset[str]() if resolved is None else resolved.topics
+        sets = sorted((by_regex, metadata.topic_names), key=len, reverse=True)
+        return list(dict.fromkeys(name for names in sets for name in copied_set_order(utf16_sorted(names))))
 
     def without(self, dropped: Collection[str]) -> dict[str, TopicCount]:
         """The topics, but for those of an expression that is dropped, as far as nothing else counts them."""

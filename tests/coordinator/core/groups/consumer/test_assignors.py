@@ -161,6 +161,30 @@ def test_nothing_to_assign_is_no_error(name: str, kind: SubscriptionKind) -> Non
     assert shown(assignor.assign({"m": subscription((ORDERS,))}, {ORDERS: 0}, kind)) == {}
 
 
+ONE_BUCKET: Final = (ORDERS, "AAAAAAAAAAEAAAAAAAAAAA")
+"""Two ids with the same hash code, 1."""
+
+
+@pytest.mark.parametrize("kind", SubscriptionKind)
+def test_of_two_topics_in_a_bucket_the_one_that_came_last_is_kept_first(kind: SubscriptionKind) -> None:
+    assignor = assignors_of("uniform")["uniform"]
+    first, second = ONE_BUCKET
+    before: Assignments = {}
+    for topics in ((first,), ONE_BUCKET):
+        members = {"m": subscription(topics, before.get("m"))}
+        before = assignor.assign(members, dict.fromkeys(topics, 2), kind)
+    assert list(before["m"]) == [second, first]
+    members = {"m": subscription(ONE_BUCKET, before["m"]), "n": subscription(ONE_BUCKET)}
+    answer = assignor.assign(members, dict.fromkeys(ONE_BUCKET, 2), HOMOGENEOUS)
+    assert shown(answer) == {"m": {second: [0, 1]}, "n": {first: [0, 1]}}
+
+
+def test_names_without_a_topic_make_room_in_the_set_of_topics() -> None:
+    with_hash_16 = "AAAAAAAAAAAAAAAAAAAAEA"
+    assert topic_order((ORDERS, with_hash_16), 11) == [with_hash_16, ORDERS]
+    assert topic_order((ORDERS, with_hash_16), 12) == [ORDERS, with_hash_16]
+
+
 def test_range_divides_topics_of_the_same_size_alike_and_puts_static_members_first() -> None:
     members = {
         "a": AssignorMember(topic_ids=(ORDERS, PAYMENTS)),

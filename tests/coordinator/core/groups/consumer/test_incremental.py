@@ -89,6 +89,7 @@ def test_only_what_changes_is_answered_and_that_as_by_the_walk(seed: int) -> Non
         assert expected == {member_id: group.targets.get(member_id, {}) for member_id in group.members} | changed
         assert all(target != group.targets.get(member_id, {}) for member_id, target in changed.items())
         assert [*changed] == [member_id for member_id in expected if member_id in changed]
+        assert all([*target] == [*expected[member_id]] for member_id, target in changed.items())
         for member_id, target in changed.items():
             group.give(member_id, target)
         disturb(group, random, ids)
