@@ -149,7 +149,7 @@ def put_first(table: dict[_Key, _Value], new: Mapping[_Key, _Value]) -> None:
     """
     before = dict(table)
     table.clear()
-    table.update(reversed(new.items()))
+    table.update([*new.items()][::-1])
     table.update(before)
 
 
