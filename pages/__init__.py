@@ -35,5 +35,7 @@ def _environment() -> Environment:
 
 
 def _source(name: str) -> str:
+    """A template; a script or style sheet that one includes stands in the page as it is."""
     package, _, file = name.rpartition("/")
-    return files(package or __package__).joinpath(file).read_text(encoding="utf-8")
+    text = files(package or __package__).joinpath(file).read_text(encoding="utf-8")
+    return text if file.endswith(".html") else f"{{% raw %}}{text}{{% endraw %}}"

@@ -21,19 +21,29 @@ FUNCTION_LINES = 60
 
 LONG_FILES: set[str] = set()
 
+OF_PAGES = (".html", ".js", ".css")
+"""What pages are made of is as short as modules are."""
+
 LONG_FUNCTIONS: set[str] = set()
 
 
-def modules() -> Iterator[Path]:
-    """Every Python file of the repository, by its path from the top; links are left out."""
+def files(*suffixes: str) -> Iterator[Path]:
+    """Every file of the repository with one of the suffixes, by its path from the top; links are left out."""
     for top in sorted(ROOT.iterdir()):
-        if top.is_dir() and not top.name.startswith(".") and top.name not in {"build", "dist", "out", "src"}:
-            yield from (path.relative_to(ROOT) for path in sorted(top.rglob("*.py")))
-    yield from (path.relative_to(ROOT) for path in sorted((ROOT / "src").rglob("*.py")) if not path.is_symlink())
+        if top.is_dir() and not top.name.startswith(".") and top.name not in {"build", "dist", "out"}:
+            for path in sorted(top.rglob("*")):
+                if path.suffix in suffixes and not path.is_symlink():
+                    yield path.relative_to(ROOT)
+
+
+def modules() -> Iterator[Path]:
+    """Every Python file of the repository."""
+    return files(".py")
 
 
 def test_files_are_short() -> None:
-    long = {str(path) for path in modules() if len((ROOT / path).read_text().splitlines()) >= FILE_LINES}
+    every = files(".py", *OF_PAGES)
+    long = {str(path) for path in every if len((ROOT / path).read_text().splitlines()) >= FILE_LINES}
     assert long == LONG_FILES
 
 

@@ -61,7 +61,7 @@ def test_cooperative_sticky_sends_its_generation() -> None:
     assert cooperative.subscription_user_data([]) == b"\x00\x00\x01\x02"
 
 
-def test_range_and_roundrobin_have_nothing_to_tell() -> None:
+def test_range_and_roundrobin_send_no_user_data() -> None:
     for name in ("range", "roundrobin"):
         simple = assignor_named(name)
         simple.on_assignment(Assignment(HELD), 3)

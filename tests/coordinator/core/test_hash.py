@@ -30,7 +30,7 @@ def test_a_group_has_its_partition(group_id: str, code: int, partition: int, mas
     assert (code & 0x7FFF_FFFF) % 50 == masked, "the column of the common error"
 
 
-def test_negative_hashes_tell_the_two_apart() -> None:
+def test_negative_hashes_distinguish_the_two() -> None:
     """For about half of all ids a mask gives another partition, so that the wrong node would be asked."""
     apart = [group_id for group_id, code, _, _ in TABLE if -(2**31) < code < 0]
     assert apart == ["my-group", "orders", "😀group"]

@@ -58,7 +58,7 @@ async def test_a_store_that_turned_read_only_stops_what_must_be_stored_and_nothi
         assert app.runtime.node.group_ids() == [member.group], "and none that could not be stored"
 
 
-async def test_an_assignment_that_cannot_be_stored_is_nobodys(tmp_path: Path) -> None:
+async def test_an_assignment_that_cannot_be_stored_reaches_no_member(tmp_path: Path) -> None:
     """SyncGroup is refused, the generation ends, and the one after it is stored when the store can be written to."""
     async with App(options(tmp_path / "data")) as app:
         member = Member(app)

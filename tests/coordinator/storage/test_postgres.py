@@ -76,7 +76,7 @@ async def test_no_node_writes_to_a_partition_without_a_lease(one: Postgres) -> N
     assert await one.read(7) == []
 
 
-async def test_a_lease_that_was_given_back_is_nobodys(one: Postgres, two: Postgres) -> None:
+async def test_a_lease_that_was_given_back_has_no_owner(one: Postgres, two: Postgres) -> None:
     epoch = await one.elect(0)
     async with two.database.acquire() as connection:
         await connection.execute("UPDATE leases SET node_id = NULL WHERE partition = 0")

@@ -96,7 +96,7 @@ def test_where_a_report_cannot_put_its_page_or_its_tables(journal: Path, capsys:
     assert "tables is not a folder" in one_line(capsys.readouterr().err)
 
 
-def test_what_cannot_be_written_is_told(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_written_is_reported(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # The user who runs the tests may be root, but not even root can make files there.
     assert report([journal], out=Path("/proc/new")) == 2
     assert "cannot be written" in one_line(capsys.readouterr().err)

@@ -182,7 +182,7 @@ def test_static_restarts_that_are_too_slow_are_no_matter_of_an_initial_delay() -
     assert found["session-too-short"][0]["members"] == SIX[:3]
 
 
-def test_a_static_member_is_not_told_to_leave() -> None:
+def test_a_static_member_is_not_advised_to_leave() -> None:
     group = Group(SIX)
     for row in group.sessions:
         row["group_instance_id"] = row["client_id"]
@@ -270,7 +270,7 @@ def test_the_way_to_cooperative_rebalances_depends_on_the_client(
     assert not any(text in advice for text in not_named)
 
 
-def test_a_member_id_tells_the_library_where_no_request_does() -> None:
+def test_a_member_id_shows_the_library_where_no_request_does() -> None:
     group = Group(["rdkafka"] * 1 + ["rdkafka-b", "rdkafka-c", "rdkafka-d"])
     for nth, client in enumerate(("rdkafka-b", "rdkafka-c", "rdkafka-d")):
         group.restarts(client, 100 + nth * 20)

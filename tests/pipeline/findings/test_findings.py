@@ -163,7 +163,7 @@ def test_where_all_is_well_nothing_is_found(found: Found) -> None:
         assert key(run) not in found
 
 
-def test_a_deploy_is_told_with_its_numbers(found: Found) -> None:
+def test_a_deploy_is_reported_with_its_numbers(found: Found) -> None:
     row = found[key("dynamic_rolling_deploy")]["rolling-restart"]
     assert row["numbers"] == {
         **row["numbers"],
@@ -177,7 +177,7 @@ def test_a_deploy_is_told_with_its_numbers(found: Found) -> None:
     assert len(row["rebalances"]) == 12
 
 
-def test_a_missed_session_is_told_with_the_time_that_was_missing(found: Found) -> None:
+def test_a_missed_session_is_reported_with_the_time_that_was_missing(found: Found) -> None:
     row = found[key("static_rolling_deploy_too_slow")]["session-too-short"]
     # Forty seconds away, less what was left of fifteen.
     assert 25_000 <= row["numbers"]["least_missed_ms"] <= row["numbers"]["most_missed_ms"] <= 31_000

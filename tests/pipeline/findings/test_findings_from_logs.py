@@ -120,7 +120,7 @@ def test_without_the_session_timeout_no_value_is_named_and_what_is_named_would_d
         assert would_be > truth["session_timeout_ms"] + row["numbers"]["most_missed_ms"]
 
 
-def test_recorded_logs_name_no_value_for_a_session_that_they_do_not_tell(found: Found) -> None:
+def test_recorded_logs_without_the_session_timeout_lead_to_advice_without_a_value(found: Found) -> None:
     advised = [
         row
         for (_, source), rows in found.items()

@@ -142,7 +142,7 @@ def test_a_restart_without_a_journal_is_reported_and_stops_unless_that_was_allow
         assert "is lost" in problems(skipped)[0]
 
 
-def test_rows_that_a_service_forgot_meanwhile_are_told() -> None:
+def test_rows_that_a_service_forgot_meanwhile_are_reported() -> None:
     with serving() as service:
         end, rows = follow(reader(service), {})
         service.chatter(100)

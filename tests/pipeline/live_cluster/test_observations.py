@@ -101,7 +101,7 @@ def test_lag_in_time_is_the_age_of_the_next_record() -> None:
     assert lag_of(samples, 0, 30_000) == 30_000
 
 
-def test_of_records_older_than_the_first_snapshot_the_rate_tells() -> None:
+def test_the_age_of_records_older_than_the_first_snapshot_follows_from_the_rate() -> None:
     assert lag_of([(10_000, 1_000), (20_000, 1_100)], 900, 20_000) == 20_000
 
 

@@ -372,7 +372,7 @@ def test_an_empty_group_and_its_end() -> None:
     assert some(dead[0], "event", "reason", "confidence") == ["group_deleted", "expired", "inferred"]
 
 
-def test_groups_of_the_newer_protocol_tell_that_but_not_why() -> None:
+def test_causes_of_rebalances_of_the_newer_protocol_are_inferred() -> None:
     events = events_of(
         [
             java(0, "[GroupId g] Member m joins the consumer group using the consumer protocol."),

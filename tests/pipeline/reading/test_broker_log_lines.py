@@ -194,7 +194,7 @@ def lines_at(*times: str) -> list[str]:
     ]
 
 
-def test_local_times_are_of_the_zone_that_is_told() -> None:
+def test_local_times_are_of_the_zone_that_is_given() -> None:
     (found,) = records(*lines_at("2024-07-01 14:00:00,000"), zone="Europe/Berlin")
     assert isinstance(found, Record)
     assert found.at_ms == 1_719_835_200_000

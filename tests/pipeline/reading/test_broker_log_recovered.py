@@ -73,7 +73,7 @@ def test_nothing_is_made_up_and_every_line_is_read(scores: dict[str, Score], sou
     assert scores[source].shares["not_invented"].value == 1.0
 
 
-def test_requests_alone_tell_generations_and_mostly_why(scores: dict[str, Score]) -> None:
+def test_requests_alone_show_generations_and_most_causes(scores: dict[str, Score]) -> None:
     shares = scores["req"].shares
     for name, floor in {"completed": 1.0, "in_time": 1.0, "members": 0.97, "owned": 0.97, "cause": 0.65}.items():
         assert shares[name].value >= floor, name

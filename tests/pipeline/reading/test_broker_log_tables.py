@@ -183,7 +183,7 @@ def test_a_broker_is_named_by_its_file_until_a_line_names_it(path: str, node: st
     assert node_of(path) == node
 
 
-def test_a_file_that_cannot_be_opened_is_told() -> None:
+def test_a_file_that_cannot_be_opened_is_reported() -> None:
     broken, counts = read_file("/nowhere/server.log")
     assert (broken["what"], counts["what"]) == ("broken", "file")
     assert "cannot be read" in broken["body"]

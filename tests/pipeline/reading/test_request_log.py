@@ -238,7 +238,7 @@ def test_bodies_that_cannot_be_decoded_leave_the_rest_readable() -> None:
         ("[2024-01-01 12:00:00,000] DEBUG Completed request:gibberish (kafka.request.logger)", "no JSON"),
     ],
 )
-def test_a_broken_line_is_told(text: str, reason: str) -> None:
+def test_a_broken_line_is_reported(text: str, reason: str) -> None:
     exchanges, broken, log = read(text, beat(2, "a"))
     assert len(exchanges) == 1
     assert [each.line for each in broken] == [1]
@@ -396,7 +396,7 @@ def test_a_generation_number_that_comes_again_is_another_generation() -> None:
     assert [each.generation for each in generations_of(asked(*TWO, again, *later))] == [1, 2, 1]
 
 
-def test_followers_tell_their_part_when_the_leader_asked_another_broker() -> None:
+def test_followers_show_their_part_when_the_leader_asked_another_broker() -> None:
     alone = sync(5, "b", 1).replace('"assignment":""', f'"assignment":"{assignment(("t", 1))}"')
     (current,) = generations_of(asked(*TWO[:4], alone))
     assert current.assigned is None

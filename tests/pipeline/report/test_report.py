@@ -122,7 +122,7 @@ def test_tables_lie_by_day_and_group(gallery_report: Path) -> None:
     assert (tables / "rebalances" / "day=1970-01-01" / "group_id=orders-app").is_dir()
 
 
-def test_every_line_that_could_not_be_read_is_told(gallery_report: Path, page: str) -> None:
+def test_every_line_that_could_not_be_read_is_listed(gallery_report: Path, page: str) -> None:
     rows = pq.read_table(gallery_report / "out" / "tables" / "quarantine").to_pylist()
     assert [(Path(row["file"]).name, row["line"]) for row in sorted(rows, key=lambda row: row["line"])] == [
         ("topic_growth.jsonl", 6),

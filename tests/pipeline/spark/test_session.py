@@ -72,7 +72,7 @@ class TestWhichJava:
         with pytest.raises(NoJava, match=f"is Java {re.escape(version)}; PATH has no java"):
             find_java()
 
-    def test_a_java_home_that_is_not_there_is_told(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_java_home_that_is_not_there_is_reported(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
         with pytest.raises(NoJava, match=r"JAVA_HOME: .*/gone/bin/java is not there"):
             find_java()
@@ -164,7 +164,7 @@ def test_a_start_that_fails_is_reported_with_the_log() -> None:
     log.parent.rmdir()
 
 
-def test_packages_that_do_not_go_together_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packages_that_do_not_go_together_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "version", lambda name: "3.1.1" if name == "pandas" else metadata.version(name))
     with pytest.raises(
         session.SparkTrouble, match=r"pandas 3\.1\.1 does not go with the rest; expected pandas>=2\.2,<3"

@@ -193,7 +193,7 @@ def test_the_page_is_one_file_that_asks_no_network(tmp_path: Path) -> None:
     assert "static = true: median 3 rebalances (0 to 6)" in page
 
 
-def test_terminal_and_page_tell_the_same_of_a_parameter(tmp_path: Path) -> None:
+def test_terminal_and_page_show_the_same_of_a_parameter(tmp_path: Path) -> None:
     text = f"{SCENARIO}\nparameters:\n  assignor: [range, sticky]\n  deploy.down: [5s, 12s]\nseeds: 3"
     asked = grid_from(text)
     # Medians of the settings: 2 and 60. Of the runs: 2, 2, 5, 6, 60, 61 and so 5.5; of the medians it would be 31.
@@ -249,7 +249,7 @@ class TestCommand:
         assert "grid.yaml, line 2: seeds: expected a number of seeds" in capsys.readouterr().err
         assert not (tmp_path / "out").exists()
 
-    def test_a_folder_in_use_is_told(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_folder_in_use_is_refused(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (tmp_path / "grid.yaml").write_text(GRID)
         store = SweepStore(tmp_path / "out", "v", journals=False)
         assert sweep(tmp_path / "grid.yaml", out=tmp_path / "out") == 2

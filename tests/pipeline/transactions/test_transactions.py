@@ -125,7 +125,7 @@ def test_a_hanging_transaction_names_who_waits_and_how_to_end_it() -> None:
     assert (finding["groups"], finding["transactional_ids"]) == (["orders-app"], [ID])
 
 
-def test_timeouts_are_told_apart_by_what_took_so_long() -> None:
+def test_timeouts_are_distinguished_by_what_took_so_long() -> None:
     (slow,), (dead,) = found(made(lives.too_slow)), found(made(lives.died))
     assert slow["title"] == "3 transactions of payments-1 aborted after transaction.timeout.ms (10 s)"
     assert "came back and was fenced" in slow["text"]

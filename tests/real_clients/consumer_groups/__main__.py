@@ -10,7 +10,7 @@ import pytest
 
 STEPS: Final = {
     "test_three_members_become_four_and_one_is_killed": ("three members", "a fourth joins", "one is killed"),
-    "test_a_static_member_that_restarts_disturbs_nobody": ("a static member restarts",),
+    "test_a_static_member_that_restarts_causes_no_rebalance": ("a static member restarts",),
     "test_a_regular_expression_begins_to_match": ("a regular expression begins to match",),
     "test_a_topic_grows": ("a topic grows",),
     "test_a_group_moves_to_the_consumer_protocol_and_back_while_it_consumes": (

@@ -231,7 +231,7 @@ def test_three_members_become_four_and_one_is_killed(coordinator: BlockingGroupC
         assert orders.lost == []
 
 
-def test_a_static_member_that_restarts_disturbs_nobody(coordinator: BlockingGroupCoordinator) -> None:
+def test_a_static_member_that_restarts_causes_no_rebalance(coordinator: BlockingGroupCoordinator) -> None:
     coordinator.set_topic("static", 4)
     with group(coordinator, "static-app", "static") as static:
         static.join("old", instance="i")

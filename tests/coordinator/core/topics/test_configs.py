@@ -52,7 +52,7 @@ def values(driven: DrivenNode, name: str, *keys: str, kind: int = 2) -> dict[str
     return {config.name: config.value for config in describe(driven, name, *keys, kind=kind).configs}
 
 
-def test_one_answer_makes_equal_settings_once_so_that_thousands_of_topics_hold_up_nobody() -> None:
+def test_one_answer_makes_equal_settings_once_so_that_thousands_of_topics_delay_no_request() -> None:
     driven = RealTopic()
     first, second, own = create(driven, "a"), create(driven, "b"), create(driven, "c", retention_ms="1000")
     assert first.configs[0] is second.configs[0]

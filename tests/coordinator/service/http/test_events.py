@@ -51,7 +51,7 @@ async def test_events_that_are_not_kept_any_more_are_gone(node: Harness) -> None
     assert len((await node.get(f"/events?after={feed.first - 1}"))["events"]) == 10
 
 
-async def test_no_rows_at_all_tell_where_the_stream_stands(serve: Any, tmp_path: Path) -> None:
+async def test_an_empty_answer_has_the_position_of_the_stream(serve: Any, tmp_path: Path) -> None:
     node = await serve()
     await node.topic("orders", 1)
     node.app.publisher.feed._retained_rows = 1
