@@ -92,24 +92,7 @@ def test_a_simulation_loads_no_network_and_no_spark() -> None:
     assert sorted(name for name in loaded("simulate", "--help") if name.startswith(unneeded)) == []
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "serve",
-        "consume",
-        "groups",
-        "simulate",
-        "gallery",
-        "search",
-        "account",
-        "transcript",
-        "journal-schema",
-        "log",
-        "report",
-        "watch",
-        "sweep",
-    ],
-)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_of_a_command_loads_no_heavy_library(command: str) -> None:
     heavy = ("aiohttp", "pydantic", "structlog", "jinja2", "pyspark", "numpy", "pyarrow")
     assert sorted(name for name in loaded(command, "--help") if name.partition(".")[0] in heavy) == []

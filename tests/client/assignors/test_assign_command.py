@@ -8,7 +8,8 @@ import re
 import pytest
 
 from rejoin.client.assignors.whatif import WhatIf
-from rejoin.client.commands.assign import app, evenness, parse_members, parse_topics, runs
+from rejoin.client.commands.assign import app
+from rejoin.client.commands.assigning import evenness, parse_members, parse_topics, runs
 
 GROUP = ["--topics", "orders:12,clicks:6", "--members", "a,b,c"]
 

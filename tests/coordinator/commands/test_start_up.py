@@ -16,9 +16,13 @@ OTHERS: Final = 65
 
 UNNEEDED: Final = (
     "asyncpg",
+    "cramjam",
+    "cryptography",
     "cyclopts",
+    "jwt",
     "prometheus_client",
     "pygments",
+    "re2",
     "rejoin.client",
     "rejoin.coordinator.control",
     "rejoin.pipeline",
