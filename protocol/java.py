@@ -147,6 +147,11 @@ def put_first(table: dict[_Key, _Value], new: Mapping[_Key, _Value]) -> None:
 
     The order of its other keys means nothing: `hashed_order` says where they come.
     """
+    if not new:
+        return
+    if not table:
+        table.update([*new.items()][::-1])
+        return
     before = dict(table)
     table.clear()
     table.update([*new.items()][::-1])

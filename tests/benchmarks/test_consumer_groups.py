@@ -59,5 +59,5 @@ def test_a_join_copies_nothing_that_has_an_entry_for_each_member() -> None:
     ``tests/coordinator/core/groups/consumer/test_incremental.py`` counts the lines that a join runs.
     """
     small, large = bytes_of_join(400), bytes_of_join(1_000)
-    # Half of that: the three joins differ by some hundred bytes from process to process.
+    # Half of that: what earlier tests left in the process makes some hundred bytes of difference.
     assert large - small < 4 * (1_000 - 400), f"{small} bytes in a group of 400, {large} in one of 1,000"
