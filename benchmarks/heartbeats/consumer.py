@@ -34,7 +34,7 @@ GROWTH: Final = 2.0
 """The most that a join may cost in the largest group, by what it costs in one with a fortieth of the members."""
 
 _INTERVAL_MS: Final = 10
-"""The assignment interval. All joins together take far less than a session, so nobody is removed between them."""
+"""The assignment interval. All joins together take far less than a session, so no member is removed between them."""
 
 
 class Replies:
@@ -167,7 +167,7 @@ def joins(members: int) -> tuple[float, float, float]:
     gc.disable()
     with_target = [_seconds_of(node.join_with_target, "g", f"with-{number:05d}") for number in range(JOINS)]
     without = [_seconds_of(node.join, "g", f"without-{number:05d}") for number in range(JOINS)]
-    assert node.size("g") == members + 2 * JOINS, "nobody was removed between the joins"
+    assert node.size("g") == members + 2 * JOINS, "no member was removed between the joins"
     node.driver.now += Settings().group_consumer_session_timeout_ms
     removal = _seconds_of(node.driver.step, Elapsed())
     gc.enable()

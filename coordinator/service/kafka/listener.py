@@ -49,7 +49,7 @@ class KafkaListener:
         *,
         is_recorded: bool = False,
     ) -> None:
-        """``is_recorded``: requests are kept, and told apart by what they are, so each is an object of its own."""
+        """``is_recorded``: requests are kept by their identity, so each is an object of its own."""
         self.loop = asyncio.get_running_loop()
         self.submit = submit
         self.security = security
