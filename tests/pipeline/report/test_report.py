@@ -6,12 +6,14 @@ import json
 import re
 import subprocess
 from html.parser import HTMLParser
+from itertools import chain
 from pathlib import Path
 from shutil import which
-from typing import Any
+from typing import Any, cast
 
 import pyarrow.parquet as pq
 import pytest
+from pypdf import PdfReader
 from pyspark.sql import SparkSession
 
 from rejoin.pipeline.findings.formatting import seconds
@@ -192,10 +194,12 @@ CHROMIUM = next((found for name in ("chromium", "chromium-browser", "google-chro
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
-def test_every_chart_is_drawn_also_below_the_window(tmp_path: Path) -> None:
+def test_every_chart_is_drawn_below_the_window_and_on_paper(tmp_path: Path) -> None:
     assert CHROMIUM is not None
+    finding = {"finding": "f", "severity": "low", "title": "t", "text": "x", "advice": "wait longer", "score": 0.0}
     groups = [
-        GroupReport("r", f"g{number}", 0, 100, members=["m"], sessions=[(0, 5, 50, "left")]) for number in range(9)
+        GroupReport("r", f"app-{number}", 0, 100, findings=[finding], members=["m"], sessions=[(0, 5, 50, "left")])
+        for number in range(9)
     ]
     (tmp_path / "page.html").write_text(render(Report("t", groups)))
     options = ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=800,300", "--virtual-time-budget=5000")
@@ -205,6 +209,7 @@ def test_every_chart_is_drawn_also_below_the_window(tmp_path: Path) -> None:
             *options,
             f"--user-data-dir={tmp_path / 'profile'}",
             "--dump-dom",
+            f"--print-to-pdf={tmp_path / 'page.pdf'}",
             (tmp_path / "page.html").as_uri(),
         ],
         capture_output=True,
@@ -213,6 +218,19 @@ def test_every_chart_is_drawn_also_below_the_window(tmp_path: Path) -> None:
         check=True,
     )
     assert len(re.findall(r'<canvas tabindex="0"[^>]*style="height: \d+px;?"', done.stdout)) == len(groups)
+    charts, text = printed(tmp_path / "page.pdf")
+    assert len(charts) == len(groups)
+    assert all(len(set(pixels)) > 2 for pixels in charts), "a chart has more than its background"
+    assert [group.group_id for group in groups if f"{group.group_id} r at" not in text] == []
+    assert text.count("wait longer") == len(groups), "findings are open on paper"
+
+
+def printed(file: Path) -> tuple[list[bytes], str]:
+    """The pixels of all pictures of a PDF, and its text."""
+    pages = PdfReader(file).pages
+    objects = [cast(dict[str, Any], page["/Resources"]).get("/XObject", {}).values() for page in pages]
+    pictures = [found.get_data() for each in chain(*objects) if (found := each.get_object())["/Subtype"] == "/Image"]
+    return pictures, "\n".join(page.extract_text() for page in pages)
 
 
 def test_each_group_has_its_chart(gallery_report: Path, page: str) -> None:
