@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from rejoin.coordinator.core.groups.loading import MOST_AHEAD_MS
 from rejoin.coordinator.core.inputs import Millis
@@ -48,41 +50,76 @@ class SystemClock:
         return self._loop.call_later(max(when - self.now(), 1) / 1_000, call)
 
 
+@dataclass(frozen=True)
+class Uptime:
+    """How long the machine has been up: unlike its clock, nobody sets it. Only times of one boot compare."""
+
+    boot: str
+    ms: Millis
+
+
+def uptime() -> Uptime | None:
+    """Since when this machine has been up, asleep or not. None where the system does not say, as outside Linux."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return Uptime(boot, time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000)
+    except (OSError, AttributeError):
+        return None
+
+
 class ClockFile:
     """How far a node's clock has come, in its data directory: written every ten seconds, and when the node stops.
 
     The end of a topic's log is a function of time. After a restart with a clock that was set back it goes on from here.
+    Of a node that was killed the last seconds are not in the file. How long the machine has been up tells how many they
+    are at the most; after a boot, ten.
     """
 
-    def __init__(self, folder: Path, clock: Clock) -> None:
+    def __init__(self, folder: Path, clock: Clock, uptime: Callable[[], Uptime | None] = uptime) -> None:
         self._path = folder / "clock"
         self._clock = clock
+        self._uptime = uptime
         self._newest: Millis = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def newest(self) -> Millis:
-        """An instant after all that were answered before the restart, where the clock is behind it; else 0."""
+        """An instant not before any that was answered before the restart, where the clock is behind it; else 0."""
         try:
-            written = int(self._path.read_text(encoding="ascii"))
-        except (OSError, ValueError):
+            written = json.loads(self._path.read_text(encoding="ascii"))
+            newest = max(int(written["newest"]), self._latest(written))
+        except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
             return 0
-        if not 0 < written - self._clock.now() <= MOST_AHEAD_MS:
+        if not 0 < newest - self._clock.now() <= MOST_AHEAD_MS:
             return 0
-        self._newest = written
-        return written + round(WRITTEN_EVERY_SECONDS * 1_000)
+        self._newest = newest
+        return newest
+
+    def _latest(self, written: dict[str, Any]) -> Millis:
+        """What the clock that wrote the file can have shown at the latest."""
+        clock = int(written["clock"])
+        if written["ended"]:
+            return clock
+        now = self._uptime()
+        if now is not None and written["boot"] == now.boot and 0 <= written["uptime"] <= now.ms:
+            return clock + now.ms - int(written["uptime"])
+        return clock + round(WRITTEN_EVERY_SECONDS * 1_000)
 
     def begin(self) -> None:
         """Write the file now, and again and again."""
-        aside = self._path.with_suffix(".new")
-        # Where the disk is full, the older file stays.
-        with suppress(OSError):
-            aside.write_text(str(max(self._newest, self._clock.now())), encoding="ascii")
-            aside.replace(self._path)
+        self._write(ended=False)
         self._timer = asyncio.get_running_loop().call_later(WRITTEN_EVERY_SECONDS, self.begin)
 
     def end(self) -> None:
         """Write the file for the last time."""
         if self._timer is not None:
             self._timer.cancel()
-            self.begin()
-            self._timer.cancel()
+            self._write(ended=True)
+
+    def _write(self, *, ended: bool) -> None:
+        up = self._uptime() or Uptime("", 0)
+        state = {"newest": self._newest, "clock": self._clock.now(), "ended": ended, "boot": up.boot, "uptime": up.ms}
+        aside = self._path.with_suffix(".new")
+        # Where the disk is full, the older file stays.
+        with suppress(OSError):
+            aside.write_text(json.dumps(state), encoding="ascii")
+            aside.replace(self._path)
