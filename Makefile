@@ -109,6 +109,12 @@ INCIDENTS ?= 60
 incident-seeds: setup
 	REJOIN_INCIDENT_SEEDS=$(INCIDENTS) $(RUN) -m pytest tests/pipeline/findings/test_generated.py -q
 
+# Logs of clients, written of random lives and read back; SEEDS=N.
+.PHONY: client-log-seeds
+client-log-seeds: SEEDS ?= 20
+client-log-seeds: setup
+	REJOIN_CLIENT_LOG_SEEDS=$(SEEDS) $(RUN) -m pytest tests/pipeline/reading/client_logs/test_written.py -q
+
 # Every table made by executors, which are processes of their own, equals that of one process.
 executors: setup
 	REJOIN_EXECUTOR_TABLES=all $(RUN) -m pytest tests/pipeline/spark/test_executors.py

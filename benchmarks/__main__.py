@@ -32,6 +32,7 @@ SHORT: Final = (
     "server_assignors",
     "heartbeats.consumer",
     "recovered.from_client_logs",
+    "recovered.from_written_client_logs",
 )
 """Modules of this package with a ``main()``, each done in minutes with ``--quick``, quickest first."""
 

@@ -249,6 +249,8 @@ MAY_IMPORT = {
         "client.workload",
     ),
     "client.commands": ("protocol", "journal", "client"),
+    # What clients log follows from their events alone.
+    "client.log_writer": ("journal.events", "journal.kafka_logs", "client.log_writer"),
     "client": ("protocol", "journal", "client"),
     "simulation": (
         "protocol",

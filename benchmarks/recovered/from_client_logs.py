@@ -62,6 +62,8 @@ class _Action:
     member: str | None
     from_ms: int
     to_ms: int
+    is_logged: bool = True
+    """Whether its consumers' library logs it."""
 
 
 _GONE: Final = ("left", "session-expiry", "did-not-rejoin", "rebalance-expiry")
@@ -70,7 +72,7 @@ _GONE: Final = ("left", "session-expiry", "did-not-rejoin", "rebalance-expiry")
 def recovered(folder: Path, *, with_broker: bool = False) -> list[Recovered]:
     """The groups of one recording."""
     ledger = json.loads((folder / "ledger.json").read_text())
-    files = sorted(folder.glob("*/*.log.gz"))
+    files = sorted((*folder.glob("*/*.log.gz"), *folder.glob("*/*.log")))
     events, unread = read([*files, folder / "server.log.gz"] if with_broker else files)
     found = []
     for group, settings in ledger["groups"].items():
@@ -84,6 +86,8 @@ def recovered(folder: Path, *, with_broker: bool = False) -> list[Recovered]:
         if settings["library"] in WITHOUT_POLL_TIMEOUT:
             actions = [each for each in actions if each.what != "slow-handler"]
         for action in actions:
+            if not action.is_logged:
+                continue
             name = f"{action.what} {action.member or ''}".strip()
             one.done.append(name)
             if not any(_shows(event, action) for event in mine):
@@ -130,13 +134,19 @@ def _actions(done: Iterable[Mapping[str, Any]], group: str, static: bool) -> Ite
         members = [name for name in each.get("members", ()) if name.rsplit("-", 1)[0] == group]
         what, to_ms = each["do"], each.get("to_ms", each["from_ms"])
         if what == "broker-restart" or (what == "grow" and group in each["topics"]):
-            yield _Action(what, None, each["from_ms"], to_ms)
+            yield _Action(what, None, each["from_ms"], to_ms, each.get("is_logged", True))
         for nth, member in enumerate(members):
             if what == "rolling-restart":
                 began = each["from_ms"] + nth * each["every"] * 1_000
                 yield _Action("static-restart" if static else "restart", member, began, began + each["away"] * 1_000)
             elif what != "duplicate" or static:
                 yield _Action(what, member, each["from_ms"], to_ms)
+
+
+def _names(event: EventRow) -> tuple[str | None, ...]:
+    """By what an event calls a member; one without an id is called by its file."""
+    file = str(event.get("member_id", "")).rpartition("#")[0].rpartition("/")[2]
+    return event.get("client_id"), event.get("group_instance_id"), file
 
 
 def _shows(event: EventRow, action: _Action) -> bool:
@@ -148,7 +158,7 @@ def _shows(event: EventRow, action: _Action) -> bool:
     if action.member is None:
         shows: tuple[str, ...] = ("topic_grown",) if action.what == "grow" else ("group_loaded",)
         return name in shows
-    if action.member not in (event.get("client_id"), event.get("group_instance_id")):
+    if action.member not in _names(event):
         return False
     shows_it: dict[str, bool] = {
         "kill": name == "member_removed" and cause == "session-expiry",
@@ -182,7 +192,7 @@ def _was_done(event: EventRow, actions: Iterable[_Action]) -> bool:
         if action.member is None:
             if action.what == "grow" and name == "topic_grown":
                 return True
-        elif action.member in (event.get("client_id"), event.get("group_instance_id")):
+        elif action.member in _names(event):
             return True
     return False
 

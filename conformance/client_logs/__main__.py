@@ -1,8 +1,9 @@
 """Record the logs of real consumers on a real broker: ``python -m conformance.client_logs SET ...``.
 
 Each set is some groups of the plan, played together. It gets one log for each process, the broker's log, and a ledger
-of what was done, when and to which member, and takes about six minutes. Needs Maven, Java, Go and Node, and the
-libraries of the dependency group ``conformance``.
+of what was done, when and to which member, and takes about six minutes. With a seed the lives are drawn instead of
+planned. Needs Maven, Java, Go and Node, and the libraries of the dependency group ``conformance``; a group may name
+another version of its library, which is then fetched into a temporary folder.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import asyncio
 import gzip
 import json
+import os
 import re
 import sys
 import tempfile
@@ -19,14 +21,16 @@ from typing import Any, Final
 
 import yaml
 
-from conformance.clients.programs import class_path, go_life, javascript_life
+from conformance.client_logs.lives import MEMBERS, drawn
+from conformance.clients.programs import class_path, go_life, javascript_life, python_packages
 from conformance.incident.run import Incident, java_command, python_command, trimmed
 from conformance.kafka.broker import class_path as broker_class_path
 from conformance.kafka.broker import kafka_version
 
 HERE: Final = Path(__file__).parent
 GOLDEN: Final = HERE.parents[1] / "tests" / "golden" / "client-logs"
-MEMBERS: Final = 3
+DISTRIBUTIONS: Final = {"rdkafka": "confluent-kafka", "kafka-python": "kafka-python", "aiokafka": "aiokafka"}
+"""What PyPI calls the libraries of Python."""
 PARTITIONS: Final = 6
 _PYTHON_LAYOUTS: Final = {
     1: "%(asctime)s %(levelname)s %(name)s: %(message)s",
@@ -34,6 +38,7 @@ _PYTHON_LAYOUTS: Final = {
     3: "%(asctime)s [%(levelname)s] %(name)s: %(message)s",
     4: "%(levelname)s %(asctime)s %(name)s %(message)s",
 }
+SETTLE_SECONDS: Final = 25
 _OF_CLASSIC_GROUPS: Final = ("session.timeout.ms", "heartbeat.interval.ms")
 _BEGINS: Final = re.compile(rb"\[?(?:\w+ )?\d{4}[-/]\d\d[-/]\d\d|%\d\||\{|time=|\[sarama\]")
 _NOISE: Final = re.compile(
@@ -62,7 +67,7 @@ class RecordedClients(Incident):
         number, library = int(name.rsplit("-", 1)[1]), group["library"]
         settings = settings | {"enable.auto.commit": "false" if number < MEMBERS else "true"}
         if library == "java":
-            return self._java(number, topic, settings)
+            return self._java(number, topic, settings, group.get("version"))
         pairs = [f"{key}={value}" for key, value in settings.items()]
         if library in self._go:
             return [self._go[library], topic, *pairs]
@@ -74,20 +79,24 @@ class RecordedClients(Incident):
         # Through Python's logger at its usual level there are no lines for debugging.
         if library != "rdkafka" or (number == 2 and "debug" not in settings):
             settings["logging"] = _PYTHON_LAYOUTS[number]
-        return python_command(library, topic, settings)
+        command = python_command(library, topic, settings)
+        if "version" not in group:
+            return command
+        packages = python_packages(f"{DISTRIBUTIONS[library]}=={group['version']}", self.folder)
+        return ["env", f"PYTHONPATH={packages}:{os.environ.get('PYTHONPATH', '')}", *command]
 
-    def _java(self, number: int, topic: str, settings: dict[str, str]) -> list[str]:
-        if number in {2, 3}:
-            layout = HERE / f"logback-{'spring' if number == 2 else 'json'}.xml"
-            classes = f"{self.folder}:{self._logback}"
+    def _java(self, number: int, topic: str, settings: dict[str, str], version: str | None) -> list[str]:
+        if version is not None or number in {2, 3}:
+            layout = HERE / f"logback-{'json' if number == 3 else 'spring'}.xml"
+            classes = f"{self.folder}:{self._logback if version is None else class_path(HERE, version)}"
             return java_command(classes, topic, settings, f"-Dlogback.configurationFile={layout}")
         pattern = _KAFKA_LAYOUT if number == 1 else _CONNECT_LAYOUT
         options = (f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}", f"-Dlayout={pattern}")
         return java_command(f"{self.folder}:{self.jars}", topic, settings, *options)
 
 
-def expanded(plan: dict[str, Any], only: str) -> dict[str, Any]:
-    """The plan of an incident: settings and actions of every group written out."""
+def expanded(plan: dict[str, Any], only: str, seed: int | None = None) -> dict[str, Any]:
+    """The plan of an incident: settings and actions of every group written out. With a seed the actions are drawn."""
     groups: dict[str, Any] = {}
     actions: list[dict[str, Any]] = list(plan["all"])
     for nth, name in enumerate(plan["sets"][only]):
@@ -105,7 +114,11 @@ def expanded(plan: dict[str, Any], only: str) -> dict[str, Any]:
             if action["do"] == "grow":
                 own["topics"] = [name]
             actions.append(own)
-    return {"groups": groups, "actions": sorted(actions, key=lambda each: each["at"]), "until": plan["until"]}
+    until = plan["until"]
+    if seed is not None:
+        actions = drawn(seed, {name: bool(group.get("static")) for name, group in groups.items()})
+        until = max(action["at"] for action in actions) + SETTLE_SECONDS
+    return {"groups": groups, "actions": sorted(actions, key=lambda each: each["at"]), "until": until}
 
 
 def without_noise(log: bytes) -> bytes:
@@ -140,10 +153,11 @@ def main() -> None:
     plan = yaml.safe_load((HERE / "plan.yaml").read_text())
     parser = argparse.ArgumentParser(prog="python -m conformance.client_logs", description=__doc__)
     parser.add_argument("sets", nargs="*", metavar="SET", help=f"of {', '.join(plan['sets'])}; all without")
+    parser.add_argument("--seed", type=int, help="draw the lives, and do not take those of the plan")
     parser.add_argument("--out", type=Path, default=GOLDEN, help="where each set gets a folder")
     arguments = parser.parse_args()
     for name in arguments.sets or plan["sets"]:
-        record(expanded(plan, name), arguments.out / name)
+        record(expanded(plan, name, arguments.seed), arguments.out / name)
 
 
 if __name__ == "__main__":

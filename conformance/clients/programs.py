@@ -42,13 +42,22 @@ def run(*command: str, folder: Path = HERE) -> str:
 
 
 @cache
-def class_path(folder: Path) -> str:
-    """The jars of a folder's ``pom.xml``, resolved by Maven."""
+def class_path(folder: Path, kafka: str | None = None) -> str:
+    """The jars of a folder's ``pom.xml``, resolved by Maven; ``kafka`` is a version other than the one it names."""
     BUILT.mkdir(parents=True, exist_ok=True)
-    out = BUILT / f"{folder.name}.class-path"
-    goal = "dependency:build-classpath"
-    run("mvn", "-q", "-B", "-f", str(folder / "pom.xml"), goal, f"-Dmdep.outputFile={out}", "-DincludeScope=runtime")
+    out = BUILT / f"{folder.name}{kafka or ''}.class-path"
+    other = () if kafka is None else (f"-Dkafka.version={kafka}",)
+    goal = ("dependency:build-classpath", f"-Dmdep.outputFile={out}", "-DincludeScope=runtime")
+    run("mvn", "-q", "-B", "-f", str(folder / "pom.xml"), *goal, *other)
     return out.read_text().strip()
+
+
+@cache
+def python_packages(requirement: str, folder: Path) -> Path:
+    """A folder with a package of PyPI and what it needs, for a process of its own."""
+    packages = folder / requirement
+    run(sys.executable, "-m", "pip", "install", "--quiet", "--target", str(packages), requirement)
+    return packages
 
 
 def java_life() -> list[str]:

@@ -4,7 +4,7 @@
 
 ``{name}`` is a field; ``{name?}`` reads as little as possible. ``<A-B:text>`` is there in versions from A up to, and
 not including, B; each may be missing, and ``<A-B:text|other>`` has another text elsewhere. ``~regex~`` is only read:
-what some version prints that is never written here. Parts may be nested.
+what some version prints that is never written here. Parts may be nested. Outside of them ``>`` and ``|`` are text.
 
 A reader does not know the version, so it takes every part that some version has as optional.
 """
@@ -117,6 +117,8 @@ def _parsed(text: str) -> list[_Part]:
             here.append(_Part(name=token["field"], lazy=token["lazy"] is not None))
         elif token["read"] is not None:
             here.append(_Part(read=token["read"]))
+        elif not stack and (token["or"] or token["end"]):
+            here.append(_Part(token[0]))
         elif token["or"]:
             option = stack[-1][1]
             here = option.otherwise = []

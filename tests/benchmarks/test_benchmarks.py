@@ -17,6 +17,7 @@ import structlog
 from benchmarks import __main__ as command
 from benchmarks import simulation
 from benchmarks.recovered_from_logs import SOURCES
+from rejoin.client.log_writer.libraries import LIBRARIES
 from rejoin.pipeline.spark.session import session
 from tests.pipeline.quick import INTERPRETED
 
@@ -45,6 +46,7 @@ TINY: dict[str, dict[str, Any]] = {
     "heartbeats.consumer": {"GROUPS": (1, 2), "BEATS": 20, "ROUNDS": 1, "SIZES": (3, 5), "JOINS": 2, "AIM": 1_000.0}
     | {"GROWTH": 1_000.0},
     "recovered.from_client_logs": {"SETS": ("python",)},
+    "recovered.from_written_client_logs": {"SEEDS": 1, "LIBRARIES": {"aiokafka": LIBRARIES["aiokafka"]}},
     "sweep": {"ROUNDS": 1, "WARM_UP": 1, "CASES": {}},
     "recovered_from_logs": {"SEEDS": 1, "GALLERY": Path("/nowhere"), "SOURCES": SOURCES[-1:]},
     "load": {"GROUPS": 5},
@@ -110,6 +112,7 @@ SHOWN: dict[str, list[str]] = {
         r"Kafka's own are left out",
     ],
     "recovered.from_client_logs": [r"kafka-python +\d+ +\d+%, 0 invented +\d+%, 0 invented +0"],
+    "recovered.from_written_client_logs": [r"aiokafka 0\.14 +\d+ +100\.0% +0 +0"],
     "sweep": [r"pool / sweep", r"until Spark and the pool were up"],
     "recovered_from_logs": [r"\d+ rebalances, \d+ completed"],
     "load": [rf"{store} +│ +{rounds} +│" for store in ("SQLite", "PostgreSQL") for rounds in ("once", "compacted")],

@@ -111,8 +111,8 @@ JAVA_LINES: Final[tuple[Template, ...]] = (
     _line("poll_timeout_exceeded", "~.*~[Cc]onsumer poll timeout has expired{rest}", variant="other"),
     _line(
         "group_left",
-        "Member {member?} sending LeaveGroup request to coordinator {coordinator?} due to {reason}",
-        (2, 4),
+        "Member {member?} sending LeaveGroup request to coordinator {coordinator?}<2.4-: due to {reason}>",
+        (2, 2),
     ),
     _line("remark", "LeaveGroup request {problem}", variant="leave"),
     _line(

@@ -1,43 +1,61 @@
 """kafka-python and aiokafka: what their group coordinators log at INFO and above.
 
-Texts are those of kafka-python 2.0 and 3.0 and of aiokafka 0.8 to 0.14, as far as lines of both were at hand: the ones
-of kafka-python 3.0 and aiokafka 0.14 were recorded.
+Texts are those of kafka-python 2.0, 2.2 and 3.0 and of aiokafka 0.8 to 0.14; those of kafka-python and of aiokafka 0.10
+and 0.14 were recorded. kafka-python 2.0 logs no member id.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from rejoin.journal.kafka_logs.template import Template
+from rejoin.journal.kafka_logs.template import Template, Version
+
+ANY: Final[Version] = (0, 0)
+"""Since some version of the library that is older than those at hand."""
 
 _POLL_TIMEOUT: Final = (
     "onsumer poll timeout has expired. This means the time between subsequent calls to poll() was longer than the "
     "configured max_poll_interval_ms, which typically implies that the poll loop is spending too much time processing "
-    "messages. You can address this either by increasing the rebalance timeout with max_poll_interval_ms, or by "
-    "reducing the maximum size of batches returned in poll() with max_poll_records."
+    "messages. You can address this either by increasing <3.0-:max_poll_interval_ms|the rebalance timeout with "
+    "max_poll_interval_ms,> or by reducing the maximum size of batches returned in poll() with max_poll_records."
 )
 _GENERATION: Final = "<Generation {generation} (member_id: {member?}, protocol: {assignor?})~(?:, .*?)?~>"
 
 
-def _line(kind: str, text: str, variant: str = "") -> Template:
-    return Template(kind, text, variant=variant)
+def _line(kind: str, text: str, variant: str = "", since: Version = ANY, before: Version | None = None) -> Template:
+    return Template(kind, text, since, before, variant=variant)
 
 
 KAFKA_PYTHON_LINES: Final[tuple[Template, ...]] = (
     _line("subscribing", "Updating subscribed topics to: {topics}"),
-    _line("consumer_started", "IO loop starting (client_id={client_id})"),
-    _line("remark", "Group Coordinator {rest}", "lookup"),
+    _line("consumer_started", "IO loop starting (client_id={client_id})", "", (3, 0)),
+    _line("remark", "Group ~[cC]~oordinator {rest}", "lookup"),
     _line("remark", "Error sending {rest}", "send"),
+    # Before 3.0 the first line of a process by which its consumer can be told: each has one such thread.
+    _line("consumer_started", "Starting new heartbeat thread", "thread", ANY, (3, 0)),
+    _line("remark", "Stopping heartbeat thread", "thread"),
     _line("coordinator_found", "Discovered coordinator {coordinator?} for group {group_id}"),
     _line("coordinator_lost", "Marking the coordinator dead (node {coordinator?}) for group {group_id?}: {problem}"),
     _line("join_sent", "(Re-)joining group {group_id}"),
-    _line("member_id_received", "Received member id {member} for group {group_id?}; will retry join-group"),
+    _line("member_id_received", "Received member id {member} for group {group_id?}; will retry join-group", "", (2, 1)),
     _line(
         "generation_joined",
-        "Successfully joined group {group_id?} " + _GENERATION.replace("<", "~<~").replace(">", "~>~"),
+        f"Successfully joined group {{group_id?}} {_GENERATION}",
+        "",
+        (2, 1),
+    ),
+    _line(
+        "generation_joined",
+        "Successfully joined group {group_id?} with generation {generation}",
+        "number",
+        ANY,
+        (2, 1),
     ),
     _line("remark", "Elected group leader -- performing partition assignments using {assignor}", "leader"),
     _line("join_failed", "Attempt to join group {group_id?} {problem}"),
+    _line("join_failed", "Failed to join group {group_id?}: {problem}", "join", (2, 1)),
+    _line("join_failed", "Unexpected error in join group response: {problem}", "response"),
+    _line("join_failed", "Unexpected error from SyncGroup: {problem}", "sync-other"),
     _line("join_failed", "SyncGroup for group {group_id?} failed due to {problem}", "sync"),
     _line(
         "partitions_revoked",
@@ -50,9 +68,10 @@ KAFKA_PYTHON_LINES: Final[tuple[Template, ...]] = (
     _line("remark", "Updated partition assignment: {partitions}", "updated"),
     _line("rejoin_requested", "Group {group_id?} is rebalancing; rejoining.", "heartbeat"),
     _line("rejoin_requested", "Heartbeat failed for group {group_id?} because it is rebalancing", "heartbeat-older"),
-    _line("poll_timeout_exceeded", f"~[Cc]~{_POLL_TIMEOUT}"),
+    _line("poll_timeout_exceeded", f"C{_POLL_TIMEOUT}", "", (2, 1)),
+    _line("poll_timeout_exceeded", "Heartbeat poll expired, leaving group", "heartbeat", ANY, (2, 1)),
     _line("poll_timeout_exceeded", "~[Cc]~onsumer poll timeout has expired{rest}", "other"),
-    _line("group_left", "Leaving consumer group {group_id?}~(?: \\(member (?P<member>.*?)\\))?~."),
+    _line("group_left", "Leaving consumer group <-3.0:(>{group_id?}<-3.0:)><3.0-: (member {member?})>."),
     _line("remark", "LeaveGroup request {rest}", "leave"),
     _line("coordinator_lost", "Heartbeat session expired, marking coordinator dead", "session"),
     _line(

@@ -38,6 +38,10 @@ RDKAFKA_LINES: Final[tuple[Template, ...]] = (
         "metadata_changed",
         "PARTCNT: Topic {topic?}~(?: \\(id .*?\\))?~ partition count changed from {before} to {after}",
     ),
+    _line(
+        "fenced",
+        "FATAL: Fatal error: Broker: Static consumer fenced by other consumer with same group.instance.id{rest}",
+    ),
     _line("fatal", "FATAL: Fatal error: {problem}"),
     # --- with debug=cgrp
     _line("consumer_started", "INIT: librdkafka {rest}"),
@@ -46,7 +50,7 @@ RDKAFKA_LINES: Final[tuple[Template, ...]] = (
         'JOIN: {coordinator?}: Joining group "{group_id?}" with {topics?} subscribed topic(s) and member id '
         '"{member?}"',
     ),
-    _line("member_id_received", f'MEMBERID: {_GROUP}: updating member id "{{was?}}" -~>~ "{{member?}}"'),
+    _line("member_id_received", f'MEMBERID: {_GROUP}: updating member id "{{was?}}" -> "{{member?}}"'),
     _line("generation_joined", _RESPONSE + "{member?}, member metadata count {count?}: (no error)"),
     _line("join_failed", _RESPONSE + "{member?}, member metadata count {count?}: {problem}"),
     _line("group_synced", "SYNCGROUP: SyncGroup response: Success ({rest}"),
@@ -59,7 +63,7 @@ RDKAFKA_LINES: Final[tuple[Template, ...]] = (
     _line("partition_added", f"PARTADD: {_GROUP}: add {{topic}} [{{number}}]"),
     _line("partition_removed", f"PARTDEL: {_GROUP}: delete {{topic}} [{{number}}]"),
     _line("group_left", f"LEAVE: {_GROUP}: leave (in state {{join_state}})"),
-    _line("coordinator_found", f"CGRPCOORD: {_GROUP} changing coordinator {{was?}} -~>~ {{coordinator}}"),
+    _line("coordinator_found", f"CGRPCOORD: {_GROUP} changing coordinator {{was?}} -> {{coordinator}}"),
     _line("coordinator_lost", f"COORDCLEAR: {_GROUP} broker {{coordinator?}} is no longer coordinator"),
     _line(
         "remark",

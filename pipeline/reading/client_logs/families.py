@@ -125,6 +125,8 @@ def _of_java(record: ClientRecord) -> ClientMessage | None:
     behind = _LOGGER_BEHIND.search(text)
     if behind is not None:
         text, logger = text[: behind.start()], behind["logger"]
+        # An empty list of partitions, with the space before the logger taken for its own.
+        text += " " if text.endswith(":") else ""
     elif logger is None and (before := _LOGGER_BEFORE.search(record.text[: match.start()])) is not None:
         logger = before["logger"]
     if text.startswith(_WRAPPED):

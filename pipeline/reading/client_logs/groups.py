@@ -13,6 +13,7 @@ from typing import Any, Final
 from rejoin.pipeline.reading.broker_logs.membership import STABLE, UUID, EventRow
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 from rejoin.pipeline.reading.client_logs.cluster import ConsumerKey, ObservedCluster, concluded
+from rejoin.pipeline.reading.client_logs.logged_consumer import UNNAMED
 
 LATE_MS: Final = 60_000
 """A generation that joins so long after a higher one is of a group that began anew."""
@@ -130,6 +131,9 @@ class ClientHistory:
                 generation.synced[member] = statement
             self._asked.pop(who, None)
         elif kind == "assignment" and (generation := self._find(int(values["generation"]), statement)) is not None:
+            if UNNAMED in member:
+                # Java from 2.4 to 2.6 lists members by their ids, and names none where they join.
+                return
             generation.listed = tuple(values["given"])
             generation.leader = member or None
         elif kind == "group_left" and member:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from rejoin.pipeline.reading.broker_logs.membership import UUID
 from rejoin.pipeline.reading.broker_logs.statements import Statement
-from rejoin.pipeline.reading.client_logs.families import JAVA, KAFKA_PYTHON, KAFKAJS, SARAMA, STARTED, ClientMessage
+from rejoin.pipeline.reading.client_logs.families import JAVA, KAFKAJS, SARAMA, STARTED, ClientMessage
 
 _PARTITION: Final = re.compile(r"topic='(?P<topic>[^']*)', partition=(?P<partition>\d+)")
 _MEMBERS_GIVEN: Final = re.compile(
@@ -21,6 +21,14 @@ _UPDATE: Final = re.compile(r"(Assigned|Added|Revoked) partitions[^:\n]*:\s+\[([
 _TOPIC_SIZES: Final = re.compile(r"([\w.-]+)=(?:\[([^\]]*)\]|(\d+))|'([\w.-]+)': (\d+)")
 
 
+UNNAMED: Final = "#"
+"""Stands in the names of members whose ids are not logged, before their number; Kafka's ids have none."""
+_NOT_A_MEMBER: Final = (
+    "Heartbeat: local member_id was not recognized",
+    "Heartbeat failed: local member_id was not recognized",
+    "Attempt to heartbeat failed for since member id",
+)
+"""How lines of failed heartbeats begin after which the consumer has no member id."""
 _SETTINGS: Final = ("session_timeout_ms", "rebalance_timeout_ms", "group_protocol")
 
 
@@ -42,10 +50,16 @@ class LoggedConsumer:
     """Whether it has not joined since its process began."""
     restarts: bool = False
     """Whether it begins anew within its process."""
+    node: str = ""
+    """The process, or the file of several."""
+    unnamed: int = 0
+    """How many members it was whose ids its library does not log."""
     session: Statement | None = None
     """Of sarama: where its session began, of which the end names member and generation."""
     owned: list[tuple[str, int]] = field(default_factory=list)
     adding: list[tuple[str, int]] | None = None
+    to_sync: bool = False
+    """Whether it has joined a generation, and has no line yet about the answer to SyncGroup."""
     settings: dict[str, Any] = field(default_factory=dict)
     held: list[Statement] = field(default_factory=list)
 
@@ -60,8 +74,9 @@ def said_by(consumer: LoggedConsumer, message: ClientMessage, statement: Stateme
     if special is not None:
         yield from special(consumer, values, statement)
         return
-    if kind == "partitions_assigned" and consumer.family == KAFKA_PYTHON:
-        # It does not log the answer to SyncGroup, which is just before.
+    if kind == "partitions_assigned" and consumer.to_sync:
+        # Java before 2.7 and kafka-python do not log the answer to SyncGroup, which is just before.
+        consumer.to_sync = False
         yield replace(_about(consumer, statement, {}), kind="group_synced")
     if consumer.family == KAFKAJS:
         yield from _before_kafkajs(consumer, kind, statement)
@@ -73,11 +88,11 @@ def said_by(consumer: LoggedConsumer, message: ClientMessage, statement: Stateme
         if "member id" in values.get("and", "and member id"):
             _forget(consumer)
     elif kind in ("group_left", "consumer_closed") or (
-        kind == "heartbeat_failed" and "member_id was not recognized" in message.text
+        kind == "heartbeat_failed" and message.text.startswith(_NOT_A_MEMBER)
     ):
         _forget(consumer)
-    elif kind == "generation_joined":
-        consumer.fresh, consumer.was = False, ""
+    elif kind in ("generation_joined", "group_synced"):
+        consumer.fresh, consumer.was, consumer.to_sync = False, "", kind == "generation_joined"
 
 
 def _learn(consumer: LoggedConsumer, kind: str, values: dict[str, Any]) -> None:
@@ -94,13 +109,20 @@ def _learn(consumer: LoggedConsumer, kind: str, values: dict[str, Any]) -> None:
             _forget(consumer)
         consumer.member = values["member"]
     elif (kind == "join_sent" and "member" in values) or (kind == "group_left" and values.get("member")):
-        consumer.member = values["member"]
+        consumer.member = consumer.member if UNNAMED in consumer.member else values["member"]
     elif kind == "generation_joined":
-        consumer.member = values.get("member") or consumer.member
+        consumer.member = values.get("member") or consumer.member or _unnamed(consumer)
         # KafkaJS does not log generations: those that follow count them.
         consumer.generation = int(values.get("generation", -1))
     elif kind == "poll_timeout_exceeded" and "limit_ms" in values:
         consumer.settings["rebalance_timeout_ms"] = int(values["limit_ms"])
+
+
+def _unnamed(consumer: LoggedConsumer) -> str:
+    """A name for a member whose id is not logged: by Java before 2.7, by kafka-python before 2.1, and by sarama of one
+    that died in its first session."""
+    consumer.unnamed += 1
+    return f"{consumer.client_id or consumer.node}{UNNAMED}{consumer.unnamed}"
 
 
 def _more(consumer: LoggedConsumer, kind: str, values: dict[str, Any]) -> dict[str, Any]:
@@ -240,7 +262,8 @@ def _session_ended(consumer: LoggedConsumer, values: dict[str, Any], statement: 
 def ended(consumer: LoggedConsumer) -> Iterator[Statement]:
     """A session of sarama, from its beginning; that no line ended has no known generation."""
     began, consumer.session = consumer.session, None
-    if began is not None and consumer.member:
+    if began is not None:
+        consumer.member = consumer.member or _unnamed(consumer)
         yield replace(_about(consumer, began, {}), kind="generation_joined")
         yield replace(_about(consumer, began, {}), kind="group_synced")
         consumer.generation = -1

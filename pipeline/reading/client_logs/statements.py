@@ -93,7 +93,9 @@ class ClientLogFile:
         key = (message.family, "" if of_file else message.client_id or "", origin)
         consumer = self._consumers.get(key)
         if consumer is None:
-            consumer = self._consumers[key] = LoggedConsumer(message.family, "/".join(key))
+            consumer = self._consumers[key] = LoggedConsumer(
+                message.family, "/".join(key), node=f"{self._node}/{origin}" if origin else self._node
+            )
         consumer.group = message.group_id or consumer.group
         consumer.client_id = message.client_id or consumer.client_id
         consumer.instance = message.instance or consumer.instance
