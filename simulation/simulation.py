@@ -348,6 +348,7 @@ def user_code_of(group: GroupSpec) -> UserCode:
         processing=parse_processing_time(group.processing),
         poll_ms=group.poll,
         revoke_ms=group.revoke,
+        assign_ms=group.assign,
         revive_ms=group.revive,
         regex=group.regex,
     )

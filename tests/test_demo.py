@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from examples.demo.closing import Standstill, standstill
+import pytest
+from rich.console import Console
+
+from examples.demo.closing import Standstill, closing_table, standstill
 from rejoin.journal.envelope import Envelope, JournalRow
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import PartitionsRevoked, Range, RecordsProcessed
 from rejoin.journal.events.coordinator import Cause, RebalanceCompleted
+from rejoin.simulation.kernel import Actor
+from rejoin.simulation.scenario.reading import scenario_from
+from rejoin.simulation.simulation import Simulation
 
 MEMBER: dict[str, Any] = {"group_id": "app", "group_instance_id": None, "generation": 1}
 
@@ -53,3 +59,71 @@ def test_a_silent_members_partitions_stand_still_since_its_last_record() -> None
     rows = [processed(1_000, "a", 0, 1), processed(1_100, "b", 2, 3), processed(7_600, "b", 0, 1)]
     removed = completed(Cause(cause="session-expiry", member_id="a"))
     assert standstill(removed, 7_500, rows) == Standstill(2, 2 * 6_600)
+
+
+JOIN = """
+horizon: 60s
+coordinator: {settings: {group.initial.rebalance.delay.ms: 1000}}
+topics:
+  orders: {partitions: 12, records_per_second: 20}
+groups:
+  coop: &group
+    topics: orders
+    consumers: 3
+    assignor: cooperative-sticky
+    session_timeout: 6s
+    heartbeat_interval: 500ms
+    # What a member of the eager group needs for its four partitions, and then for its three.
+    revoke: 160ms
+    assign: 360ms
+  eager: {<<: *group, assignor: sticky}
+events:
+  - {at: 30s, scale: {group: coop, to: 4}}
+  - {at: 30s, scale: {group: eager, to: 4}}
+"""
+
+
+@pytest.fixture(scope="module")
+def join() -> tuple[list[JournalRow], list[JournalRow]]:
+    """The demo's joins of a fourth consumer, on the virtual clock: rebalances of running groups, and client events."""
+    rows: list[JournalRow] = []
+
+    def keep(_: Actor, event: Event, now: int) -> None:
+        rows.append(row(now, event))
+
+    Simulation(scenario_from(JOIN), seed=1, listeners=[keep]).run()
+    rebalances = [each for each in rows if isinstance(each.event, RebalanceCompleted) and each.event.generation > 1]
+    return rebalances, rows
+
+
+def cost(join: tuple[list[JournalRow], list[JournalRow]], group_id: str) -> list[Standstill]:
+    rebalances = [(each.event, each.envelope.at_ms) for each in join[0]]
+    return [
+        standstill(done, at, join[1])
+        for done, at in rebalances
+        if isinstance(done, RebalanceCompleted) and done.group_id == group_id
+    ]
+
+
+def test_a_join_of_an_eager_group_stops_all_partitions_and_a_cooperative_one_those_that_move(
+    join: tuple[list[JournalRow], list[JournalRow]],
+) -> None:
+    (eager,) = cost(join, "eager")
+    assert eager.partitions == 12
+    assert eager.stopped_ms >= 12 * (160 + 360), "a partition waits for its revocation, and for the start of reading it"
+    first, second = cost(join, "coop")
+    assert (first.partitions, second.partitions) == (3, 0), "the second rebalance only hands over"
+    assert first.stopped_ms >= 3 * (160 + 360)
+    assert 2 * first.stopped_ms < eager.stopped_ms
+
+
+def test_the_closing_table_prints_what_each_protocol_cost(join: tuple[list[JournalRow], list[JournalRow]]) -> None:
+    console = Console(width=120)
+    with console.capture() as shown:
+        console.print(closing_table(*join))
+    lines = [line.split() for line in shown.get().splitlines() if line.split()[:1] in (["coop"], ["eager"])]
+    assert [line[:2] for line in lines] == [["coop", "2"], ["coop", "3"], ["eager", "2"]]
+    (eager,) = cost(join, "eager")
+    assert f"12 partitions, {eager.stopped_ms / 1_000:,.1f} s in all" in " ".join(lines[2])
+    assert "3 partitions, " in " ".join(lines[0])
+    assert " ".join(lines[1]).endswith(" 0 partitions")

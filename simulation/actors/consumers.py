@@ -72,13 +72,14 @@ _COORDINATOR, _ANY = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class UserCode:
-    """What the user's code does. ``revoke_ms`` is how long its listener takes to revoke partitions."""
+    """What the user's code does. Its listener takes ``revoke_ms`` and ``assign_ms`` for what it gives up and gets."""
 
     topics: tuple[str, ...]
     commit: CommitMode
     processing: ProcessingTime
     poll_ms: Millis
     revoke_ms: Millis = 0
+    assign_ms: Millis = 0
     revive_ms: Millis = 30_000
     """How long after a fatal error the process is started again, as a supervisor does it."""
     regex: str | None = None
@@ -482,17 +483,14 @@ class ConsumerActor(Client):
     # -- the listener
 
     def _call_listener(self, effect: CallListener) -> None:
-        if effect.kind == "revoked" and effect.partitions and self.user_code.commit == "after-async":
+        code, kind = self.user_code, effect.kind if effect.partitions else None
+        if kind == "revoked" and code.commit == "after-async":
             self._inbox.append(CommitAsked(partial(self._listener_done, self.incarnation)))
-        elif effect.kind == "revoked" and effect.partitions and self.user_code.revoke_ms:
-            self._user(self.world.now + self.user_code.revoke_ms, self._listener_done_late, None)
+        elif takes := {"revoked": code.revoke_ms, "assigned": code.assign_ms}.get(kind or "lost"):
+            self._user(self.world.now + takes, self._listener_done, self.incarnation)
         else:
             self._inbox.append(CallbackDone())
 
-    def _listener_done(self, incarnation: int, _: KafkaError | None) -> None:
+    def _listener_done(self, incarnation: int, _: object = None) -> None:
         if incarnation == self.incarnation and self.core is not None:
-            self.step(CallbackDone())
-
-    def _listener_done_late(self, _: object) -> None:
-        if self.core is not None:
             self.step(CallbackDone())

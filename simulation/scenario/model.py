@@ -86,6 +86,8 @@ class GroupSpec(Part):
     poll: Length = 500
     revoke: Duration = 0
     """How long the listener takes to revoke partitions."""
+    assign: Duration = 0
+    """How long it takes to prepare for partitions that were assigned."""
     leave: bool = True
     """Whether a consumer that is stopped sends LeaveGroup; static members never do."""
     revive: Duration = 30_000

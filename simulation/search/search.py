@@ -212,6 +212,7 @@ def _smaller(data: dict[str, Any], violation: Violation) -> Iterator[dict[str, A
             ("static", False),
             ("assignor", "range"),
             ("revoke", 0),
+            ("assign", 0),
             ("processing", "1ms"),
             ("start", {"every": 0}),
             ("topics", ["t"]),
