@@ -26,6 +26,8 @@ PARTITION_LOG: Final = "partition_log"
 
 _HAS_PARTITION_LOG: Final = f"SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = '{PARTITION_LOG}')"
 _HAS_TAIL: Final = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('store') WHERE name = 'tail_checksums')"
+_HAS_BATCH_TAIL: Final = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('store') WHERE name = 'tail_batches')"
+_BATCH_TAIL: Final = "SELECT tail_batches, (SELECT count(*) FROM batch_tail) FROM store"
 _HAS_TOPICS: Final = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('partitions') WHERE name = 'topic')"
 _NUMBERS: Final = " OR ".join(f"typeof({name}) != 'integer'" for name in ("epoch", "records", "checksums", "alive"))
 _MISTYPED: Final = f"SELECT partition FROM partitions WHERE {_NUMBERS}"
@@ -180,6 +182,10 @@ def findings(connection: sqlite3.Connection) -> Iterator[LogDefect]:
         if listed.get(number, 0) != count:
             text = f"{partition}: its index has {listed.get(number, 0)} records, its table {count}"
             yield LogDefect(partition, text)
+    if connection.execute(_HAS_BATCH_TAIL).fetchone()[0]:
+        appended, present = connection.execute(_BATCH_TAIL).fetchone() or (0, 0)
+        if appended != present:
+            yield LogDefect(None, f"the table batch_tail: expected {appended} batches, found {present}")
 
 
 def expected_records(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -19,6 +19,7 @@ from rejoin.coordinator.storage.base import DataPiece, Observer, Stored
 from rejoin.coordinator.storage.codec import Unreadable
 from rejoin.coordinator.storage.data_batches import check_count, read_batch
 from rejoin.coordinator.storage.log_throttle import LogThrottle
+from rejoin.coordinator.storage.sqlite.batch_tail import BatchTail
 from rejoin.coordinator.storage.sqlite.database import Bulk, SqliteDatabase
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
 from rejoin.protocol.errors import ErrorCode
@@ -31,15 +32,18 @@ _RETRY_SECONDS: Final = 1.0
 
 _ID: Final = "SELECT id FROM data_partitions WHERE topic_id = ? AND partition = ?"
 _NEW_ID: Final = "INSERT INTO data_partitions (topic_id, partition, log_start, batches) VALUES (?, ?, 0, 0)"
-_INSERT: Final = "INSERT INTO batches (partition_id, base_offset, next_offset, data) VALUES (?, ?, ?, ?)"
 _COUNT: Final = "UPDATE data_partitions SET batches = batches + ? WHERE id = ?"
 _START: Final = "UPDATE data_partitions SET log_start = max(log_start, ?) WHERE id = ?"
 _BELOW_START: Final = "DELETE FROM batches WHERE partition_id = ? AND next_offset <= ?"
 _BELOW_END: Final = "DELETE FROM batches WHERE partition_id = ? AND base_offset < ?"
-_STATE: Final = "SELECT log_start, batches FROM data_partitions WHERE id = ?"
+_STATE: Final = """
+SELECT log_start, batches + (SELECT count(*) FROM batch_tail WHERE partition_id = id) FROM data_partitions WHERE id = ?
+"""
 _READ: Final = """
-SELECT base_offset, CAST(data AS BLOB) FROM batches
-WHERE partition_id = ? AND base_offset > ? ORDER BY base_offset LIMIT ?
+SELECT base_offset, CAST(data AS BLOB) FROM batches WHERE partition_id = ?1 AND base_offset > ?2
+UNION ALL
+SELECT base_offset, CAST(data AS BLOB) FROM batch_tail WHERE partition_id = ?1 AND base_offset > ?2
+ORDER BY base_offset LIMIT ?3
 """
 
 _Append: TypeAlias = tuple[TopicIdPartition, TopicPartition, int, tuple[DataEntry, ...], Stored, float]
@@ -55,7 +59,9 @@ class SqliteDataLogs:
         self._observer = observer or Observer()
         self._ids: dict[TopicIdPartition, int] = {}
         """Kept by the writer's thread; what was rolled back or deleted is looked up again."""
+        self._tail = BatchTail()
         database.add_hook(self)
+        database.add_hook(self._tail)
         self._logger: Any = structlog.get_logger("coordinator").bind()
         self._throttle = LogThrottle(self._logger)
         self._appends = Bulk(self._write, self._written)
@@ -81,7 +87,7 @@ class SqliteDataLogs:
     def _write(self, appends: list[_Append], connection: sqlite3.Connection) -> list[ErrorCode]:
         """Write what may be written; how each ends, once the transaction is durable. On the writer's thread."""
         ends: list[ErrorCode] = []
-        inserts = _Inserts(connection)
+        append = self._tail.append
         for partition, leased_by, epoch, entries, _, _ in appends:
             if self._offsets.is_fenced(leased_by, epoch):
                 ends.append(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -89,13 +95,25 @@ class SqliteDataLogs:
             number = self._id(connection, partition)
             for entry in entries:
                 if type(entry) is BatchEntry:
-                    inserts.add(number, entry)
+                    append(connection, number, entry)
                 else:
-                    inserts.flush()
-                    _write_entry(connection, number, entry)
+                    self._write_entry(connection, number, entry)
             ends.append(ErrorCode.NONE)
-        inserts.flush()
         return ends
+
+    def _write_entry(self, connection: sqlite3.Connection, number: int, entry: DataEntry) -> None:
+        """Write a log's new beginning, or what a compaction has left of it."""
+        self._tail.move(connection)
+        match entry:
+            case LogStartEntry():
+                connection.execute(_START, (entry.offset, number))
+                removed = connection.execute(_BELOW_START, (number, entry.offset)).rowcount
+                connection.execute(_COUNT, (-removed, number))
+            case CompactionEntry():
+                removed = connection.execute(_BELOW_END, (number, entry.end_offset)).rowcount
+                connection.execute(_COUNT, (-removed, number))
+                for batch in entry.batches:
+                    self._tail.append(connection, number, batch)
 
     def _id(self, connection: sqlite3.Connection, partition: TopicIdPartition) -> int:
         found = self._ids.get(partition)
@@ -112,14 +130,18 @@ class SqliteDataLogs:
     def opened(self, connection: sqlite3.Connection) -> None:
         """See :class:`rejoin.coordinator.storage.sqlite.database.TransactionHook`, here and below."""
 
-    def before_commit(self, connection: sqlite3.Connection) -> None:
+    def before_commit(self, connection: sqlite3.Connection) -> Mapping[str, int]:
         """Nothing is left to be written."""
+        return {}
 
     def committed(self) -> None:
         """Ids stay as they are."""
 
     def rolled_back(self) -> None:
         self._ids.clear()
+
+    def closing(self, connection: sqlite3.Connection) -> None:
+        """Nothing is left open."""
 
     def _written(self, appends: list[_Append], outcome: Any) -> None:
         """Report how each ended, in order."""
@@ -151,6 +173,7 @@ class SqliteDataLogs:
         # Whatever the epoch: no topic gets an id a second time.
         def delete(connection: sqlite3.Connection) -> None:
             self._ids.pop(partition, None)
+            self._tail.move(connection)
             _delete(connection, "topic_id = ? AND partition = ?", (partition.topic_id, partition.partition))
 
         self._database.submit(delete, self._deleted)
@@ -161,6 +184,7 @@ class SqliteDataLogs:
         def delete(connection: sqlite3.Connection) -> None:
             found = {row[0] for row in connection.execute("SELECT DISTINCT topic_id FROM data_partitions")}
             self._ids.clear()
+            self._tail.move(connection)
             for topic_id in found.difference(topic_ids):
                 _delete(connection, "topic_id = ?", (topic_id,))
 
@@ -218,42 +242,6 @@ class _Reading:
         return TopicPartition(self.partition.topic, self.partition.partition)
 
 
-def _write_entry(connection: sqlite3.Connection, number: int, entry: DataEntry) -> None:
-    match entry:
-        case LogStartEntry():
-            connection.execute(_START, (entry.offset, number))
-            removed = connection.execute(_BELOW_START, (number, entry.offset)).rowcount
-            connection.execute(_COUNT, (-removed, number))
-        case CompactionEntry():
-            removed = connection.execute(_BELOW_END, (number, entry.end_offset)).rowcount
-            connection.execute(_COUNT, (-removed, number))
-            inserts = _Inserts(connection)
-            for batch in entry.batches:
-                inserts.add(number, batch)
-            inserts.flush()
-
-
-class _Inserts:
-    """Batches of all partitions, inserted together: that takes half the time of inserting them one by one."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self._rows: list[tuple[int, int, int, bytes]] = []
-        self._counts: dict[int, int] = {}
-
-    def add(self, number: int, batch: BatchEntry) -> None:
-        """Insert a batch with the next flush."""
-        self._rows.append((number, batch.base_offset, batch.next_offset, batch.data))
-        self._counts[number] = self._counts.get(number, 0) + 1
-
-    def flush(self) -> None:
-        """Insert what was added."""
-        if self._rows:
-            self._connection.executemany(_INSERT, self._rows)
-            self._connection.executemany(_COUNT, [(count, number) for number, count in self._counts.items()])
-            self._rows, self._counts = [], {}
-
-
 def _delete(connection: sqlite3.Connection, which: str, of: tuple[object, ...]) -> None:
     connection.execute(f"DELETE FROM batches WHERE partition_id IN (SELECT id FROM data_partitions WHERE {which})", of)
     connection.execute(f"DELETE FROM data_partitions WHERE {which}", of)
@@ -265,10 +253,14 @@ def _read_piece(reading: _Reading, connection: sqlite3.Connection) -> tuple[tupl
     row = connection.execute(_ID, (partition.topic_id, partition.partition)).fetchone()
     if row is None:
         return (), True
-    number = row[0]
-    log_start, batches = connection.execute(_STATE, (number,)).fetchone()
+    (number,) = row
+    connection.execute("BEGIN")  # batches may be moved meanwhile
+    try:
+        log_start, batches = connection.execute(_STATE, (number,)).fetchone()
+        rows = connection.execute(_READ, (number, reading.last, PIECE_BATCHES)).fetchall()
+    finally:
+        connection.rollback()
     entries: list[DataEntry] = []
-    rows = connection.execute(_READ, (number, reading.last, PIECE_BATCHES)).fetchall()
     for base_offset, data in rows:
         entries.append(read_batch(partition, base_offset, data))
         reading.last = base_offset

@@ -13,7 +13,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,7 +26,7 @@ import structlog
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.coordinator.storage.sqlite.check import check_progress, check_records, check_there, lost
 from rejoin.coordinator.storage.sqlite.progress_file import DATABASE, ProgressFile, advice, lock_directory
-from rejoin.coordinator.storage.sqlite.schema import STEPS
+from rejoin.coordinator.storage.sqlite.schema import STEPS, set_columns
 from rejoin.journal.file_lock import FileLock
 
 Work: TypeAlias = Callable[[sqlite3.Connection], Any]
@@ -67,14 +67,17 @@ class TransactionHook(Protocol):
     def opened(self, connection: sqlite3.Connection) -> None:
         """The database is open, and nothing has been written to it yet."""
 
-    def before_commit(self, connection: sqlite3.Connection) -> None:
-        """All work of a transaction is done, and it is about to be committed."""
+    def before_commit(self, connection: sqlite3.Connection) -> Mapping[str, int]:
+        """All work of a transaction is done, and it is about to be committed. Returns columns to set in ``store``."""
 
     def committed(self) -> None:
         """It is durable."""
 
     def rolled_back(self) -> None:
         """Nothing of it is."""
+
+    def closing(self, connection: sqlite3.Connection) -> None:
+        """Nothing more is written, except what this writes. What fails is left to the next start."""
 
 
 class Bulk(NamedTuple):
@@ -248,7 +251,13 @@ class SqliteDatabase:
     def _shut(self) -> None:
         writer, reader = self._connections
         reader.close()
+        with suppress(sqlite3.Error, StoreProblem):
+            writer.execute("BEGIN IMMEDIATE")
+            for hook in self._hooks:
+                hook.closing(writer)
+            writer.execute("COMMIT")
         with suppress(sqlite3.Error):
+            writer.rollback()
             writer.execute("UPDATE store SET in_use = 0")
             writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         writer.close()
@@ -289,9 +298,10 @@ class SqliteDatabase:
         try:
             connection.execute("BEGIN IMMEDIATE")
             results = [(job.done, job.work(connection) if job.work else None) for job in jobs]
+            columns: dict[str, int] = {"batch": self._batch + 1}
             for hook in self._hooks:
-                hook.before_commit(connection)
-            connection.execute("UPDATE store SET batch = ?", (self._batch + 1,))
+                columns.update(hook.before_commit(connection))
+            set_columns(connection, columns)
             self._check_identity()
             connection.execute("COMMIT")
         except BaseException:

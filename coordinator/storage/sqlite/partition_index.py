@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.coordinator.storage.codec import PLAIN, Entry, checksum
+from rejoin.coordinator.storage.sqlite.schema import set_columns
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.types import TopicPartition
 
@@ -23,6 +24,8 @@ _COMPACT_FROM: Final = 1_000
 _WRITE_ROWS: Final = 10_000
 _CATCH_UP_RECORDS: Final = 1_000
 
+_END: Final = ("next_position", "indexed", "tail_checksums")
+"""Where the log ends: columns of the table store."""
 _INSERT: Final = (
     "INSERT INTO log (position, partition_id, epoch, producer_id, checksum, key, value) VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
@@ -105,14 +108,14 @@ class PartitionIndex:
 
     def opened(self, connection: sqlite3.Connection) -> None:
         """Load the index from the database, and catch up with the log."""
-        query = "SELECT next_position, indexed, tail_checksums FROM store"
+        query = f"SELECT {', '.join(_END)} FROM store"
         self._durable_end = connection.execute(query).fetchone()
         self.next_position, self._indexed, self._tail_checksums = self._durable_end
         self.by_id = {stats.id: partition for partition, stats in _partitions(connection).items()}
         self.ids = {partition: number for number, partition in self.by_id.items()}
         connection.execute("BEGIN IMMEDIATE")
         self.catch_up(connection)
-        self.before_commit(connection)
+        set_columns(connection, self.before_commit(connection))
         connection.execute("COMMIT")
         self.committed()
 
@@ -220,8 +223,8 @@ class PartitionIndex:
         connection.executemany(_INSERT, self._rows)
         self._rows.clear()
 
-    def before_commit(self, connection: sqlite3.Connection) -> None:
-        """Store the end of the log. After many records, update the index, too."""
+    def before_commit(self, connection: sqlite3.Connection) -> Mapping[str, int]:
+        """Write the records, and return the end of the log. After many records, update the index, too."""
         self._flush(connection)
         if self.next_position - 1 - self._indexed >= _CATCH_UP_RECORDS:
             self._remove_superseded(connection)
@@ -229,8 +232,7 @@ class PartitionIndex:
         if self._has_changes:
             self._changed = _partitions(connection)
         end = (self.next_position, self._indexed, self._tail_checksums)
-        if end != self._durable_end:
-            connection.execute("UPDATE store SET next_position = ?, indexed = ?, tail_checksums = ?", end)
+        return {} if end == self._durable_end else dict(zip(_END, end, strict=True))
 
     def committed(self) -> None:
         """The transaction has committed."""
@@ -249,6 +251,9 @@ class PartitionIndex:
         self._forget_tail()
         self._forget_changes()
         self.next_position, self._indexed, self._tail_checksums = self._durable_end
+
+    def closing(self, connection: sqlite3.Connection) -> None:
+        """The tail may stay: the next start catches up with it."""
 
     def _forget_tail(self) -> None:
         """Forget the replaced records of the tail. Compaction removes those that are left."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Mapping
 from typing import Final
 
 _FIRST: Final = """
@@ -117,5 +119,24 @@ CREATE TABLE batches (
 );
 """
 
-STEPS: Final[tuple[str, ...]] = (_FIRST, _TOPICS, _POSITIONS, _TAIL, _TOPIC_PARTITIONS, _DATA)
+_BATCH_TAIL: Final = """
+-- Batches that are not yet in the table batches, nor counted in data_partitions, in the order they came; how many.
+CREATE TABLE batch_tail (
+    position INTEGER PRIMARY KEY,
+    partition_id INTEGER NOT NULL,
+    base_offset INTEGER NOT NULL,
+    next_offset INTEGER NOT NULL,
+    data BLOB NOT NULL
+);
+ALTER TABLE store ADD COLUMN tail_batches INTEGER NOT NULL DEFAULT 0;
+"""
+
+STEPS: Final[tuple[str, ...]] = (_FIRST, _TOPICS, _POSITIONS, _TAIL, _TOPIC_PARTITIONS, _DATA, _BATCH_TAIL)
 """What makes the tables of version ``n`` out of those of version ``n - 1``, for each ``n`` from 1 on."""
+
+
+def set_columns(connection: sqlite3.Connection, columns: Mapping[str, int]) -> None:
+    """Set columns of the table store."""
+    if columns:
+        names = " = ?, ".join(columns)
+        connection.execute(f"UPDATE store SET {names} = ?", tuple(columns.values()))

@@ -132,14 +132,13 @@ class Store:
 
     @property
     def data_logs(self) -> DataLogs:
-        if self._data_logs is None:
-            self._data_logs = self.make_data_logs()
+        assert self._data_logs is not None
         return self._data_logs
 
     async def start(self) -> None:
         self._log = self.make()
+        self._data_logs = self.make_data_logs()
         await self._log.start(self.watching.report_batch)
-        self._data_logs = None
 
     async def close(self) -> None:
         if self._log is not None:

@@ -24,7 +24,7 @@ from rejoin.coordinator.storage.sqlite import partition_index
 from rejoin.coordinator.storage.sqlite.check import findings
 from rejoin.coordinator.storage.sqlite.database import migrate
 from rejoin.coordinator.storage.sqlite.partition_index import PartitionIndex
-from rejoin.coordinator.storage.sqlite.schema import STEPS
+from rejoin.coordinator.storage.sqlite.schema import STEPS, set_columns
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
 from rejoin.protocol.records.keyed import Record, TransactionMarker
 from tests.coordinator.storage.helpers import gone, group, marker, offset
@@ -93,7 +93,7 @@ def test_what_goes_before_it_is_counted_is_never_missed(records: list[Record], s
             index.write(
                 connection, offsets_partition(0), 0, [encode(record) for record in records[begin : begin + size]]
             )
-            index.before_commit(connection)
+            set_columns(connection, index.before_commit(connection))
             connection.execute("COMMIT")
             index.committed()
     assert list(findings(connection)) == []

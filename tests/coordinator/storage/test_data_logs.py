@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from rejoin.coordinator.storage.base import StoreProblem
+from rejoin.coordinator.storage.sqlite import batch_tail
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.batches import CompactionEntry, LogStartEntry
 from rejoin.protocol.records.consumer_offsets import offsets_partition
@@ -157,3 +160,43 @@ async def test_what_is_damaged_or_lost_is_not_served(tmp_path: Path, damage: str
         assert said in store.watching.damages[0]
     finally:
         await store.close()
+
+
+def killed(store: Sqlite, folder: Path) -> Sqlite:
+    """What a store would find that starts now, had this one been killed."""
+    shutil.copytree(store.folder, folder)
+    return Sqlite(folder)
+
+
+async def test_batches_are_read_in_order_wherever_they_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few at a time are moved out of the tail, and large batches never lie there."""
+    monkeypatch.setattr(batch_tail, "MOVED_BATCHES", 5)
+    store = Sqlite(tmp_path / "data")
+    await store.start()
+    epoch = await store.elect(0)
+    written = [batch(offset, size=20_000 if offset % 4 == 1 else 100) for offset in range(47)]
+    for each in written:
+        ends = [store.append_data(partition, epoch, each) for partition in (ORDERS, OTHER)]
+        assert await asyncio.gather(*ends) == [NONE, NONE]
+    assert await contents(store, ORDERS) == await contents(store, OTHER) == written
+    await store.append_data(OTHER, await store.elect(0), LogStartEntry(46))
+    left_behind = killed(store, tmp_path / "killed")
+    await store.restart()
+    await left_behind.start()
+    for opened in (store, left_behind):
+        assert await contents(opened, ORDERS) == written
+        assert await contents(opened, OTHER) == [written[-1], LogStartEntry(46)]
+        await opened.close()
+
+
+async def test_a_batch_that_is_missing_after_a_kill_is_noticed(tmp_path: Path) -> None:
+    store = Sqlite(tmp_path / "data")
+    await store.start()
+    assert await store.append_data(ORDERS, await store.elect(0), batch(0, 3), batch(3), batch(4)) is NONE
+    left_behind = killed(store, tmp_path / "killed")
+    await store.close()
+    with sqlite3.connect(left_behind.folder / "coordinator.db") as connection:
+        connection.execute("DELETE FROM batch_tail WHERE base_offset = 3")
+    connection.close()
+    with pytest.raises(StoreProblem, match=r"batch_tail: expected 3 batches, found 2\. Put a complete copy"):
+        await left_behind.start()

@@ -19,9 +19,10 @@ from rejoin.coordinator.storage.sqlite.schema import STEPS as SQLITE_STEPS
 from rejoin.coordinator.storage.topics_log.postgres import PostgresTopicsLog
 from rejoin.coordinator.storage.topics_log.sqlite import SqliteTopicsLog
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.batches import LogStartEntry
 from rejoin.protocol.records.keyed import Record
-from rejoin.protocol.types import TopicPartition
-from tests.coordinator.storage.helpers import Postgres, Sqlite, Store, gone, group, marker, offset
+from rejoin.protocol.types import TopicIdPartition, TopicPartition
+from tests.coordinator.storage.helpers import Postgres, Sqlite, Store, batch, gone, group, marker, offset
 from tests.paths import ROOT
 
 STORES = ROOT / "tests" / "golden" / "stores"
@@ -120,6 +121,21 @@ def test_a_directory_of_the_version_before_is_read_without_being_changed(
     assert (directory / DATABASE).read_bytes() == before
     assert import_log(str(tmp_path / "export"), data=tmp_path / "new") == 0
     assert verify(data=tmp_path / "new") == 0
+
+
+async def test_batches_of_the_version_before_stay_where_they_are(tmp_path: Path) -> None:
+    """A directory of schema version 6, left behind by a process that was killed."""
+    with tarfile.open(STORES / "sqlite-6-killed.tar.gz") as archive:
+        archive.extractall(tmp_path / "data", filter="data")
+    store = Sqlite(tmp_path / "data")
+    await store.start()
+    epoch = await store.elect(0)
+    orders, other = [TopicIdPartition("o" * 22, number, "orders") for number in range(2)]
+    assert await store.append_data(orders, epoch, batch(6)) is ErrorCode.NONE
+    assert await store.read_data(orders, epoch) == [batch(3), batch(4, 2), batch(6), LogStartEntry(3)]
+    assert await store.read_data(other, epoch) == [batch(0, size=20_000), batch(1)]
+    assert await store.read(0, epoch) == [offset(1), offset(2, partition=1)]
+    await store.close()
 
 
 async def test_tables_of_the_version_before_are_brought_up_to_date(tables: str) -> None:
