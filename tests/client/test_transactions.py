@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -13,7 +12,7 @@ from rejoin.client import Consumer, IllegalStateError, Producer, ProducerFencedE
 from rejoin.client.core.errors import CommitFailedError, KafkaError
 from rejoin.client.core.inputs import GroupMetadata
 from rejoin.coordinator.testing import GroupCoordinator, running
-from tests.docs.texts import TEXTS
+from tests.docs.texts import python_blocks
 
 IN, OUT = TopicPartition("in", 0), TopicPartition("out", 0)
 
@@ -108,8 +107,7 @@ async def test_consume_transform_produce(kafka: GroupCoordinator) -> None:
 
 
 async def test_the_example_of_the_documentation(kafka: GroupCoordinator) -> None:
-    section = TEXTS["docs/producer.md"].partition("\n## Transactions\n")[2]
-    [example] = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    _, example = python_blocks("docs/producer.md")
     await kafka.produce("orders", 0, ["a", "b"])
     scope: dict[str, Any] = {}
     exec(example.replace("127.0.0.1:9092", kafka.bootstrap_servers), scope)

@@ -15,7 +15,7 @@ import pytest
 from rejoin.client import Consumer
 from rejoin.coordinator.testing import FaultHandle, GroupCoordinator, running
 from rejoin.coordinator.testing.pytest_plugin import OPTIONS
-from tests.docs.texts import TEXTS
+from tests.docs.texts import TEXTS, python_blocks
 
 TESTING = TEXTS["docs/testing.md"]
 [SHOWN_TEST] = re.findall(r"```python\n(@pytest\.mark\.group_coordinator.*?)```", TESTING, re.DOTALL)
@@ -50,6 +50,11 @@ def test_the_test_that_is_shown_passes(pytester: pytest.Pytester) -> None:
     pytester.makefile(".ini", pytest="[pytest]\nasyncio_mode = auto\naddopts = -p no:cacheprovider -p no:xdist\n")
     pytester.makepyfile(PREFACE + SHOWN_TEST)
     pytester.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+def test_the_readme_shows_the_same_test() -> None:
+    [shown] = [block for block in python_blocks("README.md") if "group_coordinator" in block]
+    assert shown.partition("...  ")[2].split("\n", 1)[1] == SHOWN_TEST.partition("...  ")[2].split("\n", 1)[1]
 
 
 @asynccontextmanager

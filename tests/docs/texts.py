@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from tests.paths import ROOT
@@ -15,3 +16,8 @@ TEXTS: Final = {
         *sorted((ROOT / "docs").glob("*.md")),
     ]
 }
+
+
+def python_blocks(name: str) -> list[str]:
+    """The programs in Python that a text shows, in order."""
+    return re.findall(r"```python\n(.*?)```", TEXTS[name], re.DOTALL)

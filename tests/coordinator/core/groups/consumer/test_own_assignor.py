@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from importlib.metadata import EntryPoint, EntryPoints
 from types import ModuleType
@@ -13,7 +12,7 @@ from rejoin.coordinator.core.groups.consumer.assignors.registry import UnknownSe
 from rejoin.protocol import plugins
 from rejoin.protocol.errors import ErrorCode
 from tests.coordinator.core.groups.consumer_node import ConsumerNode
-from tests.docs.texts import TEXTS
+from tests.docs.texts import python_blocks
 
 PATH = "my_package_one:OneForAllAssignor"
 
@@ -21,7 +20,7 @@ PATH = "my_package_one:OneForAllAssignor"
 @pytest.fixture(autouse=True)
 def example(monkeypatch: pytest.MonkeyPatch) -> None:
     """The class of the documentation in a module."""
-    blocks = re.findall(r"```python\n(.*?)```", TEXTS["docs/assignors.md"], re.DOTALL)
+    blocks = python_blocks("docs/assignors.md")
     module = ModuleType("my_package_one")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(next(block for block in blocks if "ServerAssignor" in block), vars(module))
