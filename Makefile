@@ -197,10 +197,14 @@ watch-kafka: setup
 	$(RUN) -m conformance.watched_kafka
 
 # The Grafana dashboard, read with Grafana's own models (grafana-foundation-sdk from PyPI, in a folder of its own).
-.PHONY: dashboard
+.PHONY: dashboard dashboard-queries
 dashboard: setup
 	$(PIP) install --no-deps --target out/grafana --upgrade grafana-foundation-sdk
-	PYTHONPATH=out/grafana $(RUN) -m conformance.grafana
+	PYTHONPATH=out/grafana $(RUN) -m conformance.grafana.schema
+
+# Its queries, evaluated by Prometheus' own engine over five minutes of a coordinator's /metrics. It wants Go.
+dashboard-queries: setup
+	$(RUN) -m conformance.grafana.queries
 
 # Clients in other languages and Kafka's own tools through a life with topics, records and groups, and those that speak
 # the consumer protocol through its groups; writes docs/clients.md. It wants Java, Maven, Go and Node.js.

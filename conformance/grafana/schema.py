@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-DASHBOARD: Final = Path(__file__).parents[1] / "examples" / "grafana" / "consumer-groups.json"
+DASHBOARD: Final = Path(__file__).parents[2] / "examples" / "grafana" / "consumer-groups.json"
 
 
 def differences(given: Any, made: Any, where: str = "") -> Iterator[str]:
