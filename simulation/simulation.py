@@ -146,11 +146,6 @@ class Simulation:
                 on_progress(self.world.now)
         self.finish()
 
-    def run_to_horizon(self) -> None:
-        """Play to the horizon and leave everything as it is then."""
-        self.begin()
-        self.world.run(self.scenario.horizon)
-
     def finish(self) -> None:
         """End the run: close what is open in the accounts."""
         if self.idle is not None:

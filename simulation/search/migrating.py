@@ -24,7 +24,7 @@ def migrating_scenario(seed: int) -> dict[str, Any]:
     random = Random(f"consumer/{seed}")
     nodes = random.choice((1, 2, 3))
     session, max_poll = random.choice(((6_000, 4_000), (6_000, 10_000), (10_000, 5_000)))
-    group = _random_group(random, session, max_poll)
+    group = _random_group(random, max_poll)
     moments = [random.randint(3_000, FAULTS_MS) for _ in range(random.randint(1, 3))]
     events = [_random_event(random, group, max_poll, moments) for _ in range(random.randint(1, 6))]
     if any("protocol" in event.get("deploy", {}) for event in events) or group["protocol"] == "classic":
@@ -65,7 +65,7 @@ def _restrictive_policy(seed: int) -> str | None:
     return Random(f"policy/{seed}").choice(("disabled", "downgrade")) if seed % 5 == 2 else None
 
 
-def _random_group(random: Random, session: int, max_poll: int) -> dict[str, Any]:
+def _random_group(random: Random, max_poll: int) -> dict[str, Any]:
     return {
         "topics": random.choice((["t"], ["t"], ["t", "u"])),
         "consumers": random.randint(1, 4),

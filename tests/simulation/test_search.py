@@ -19,6 +19,7 @@ from rejoin.simulation.simulation import Simulation
 from rejoin.transcript.interpreter import NodeFailed
 from rejoin.transcript.player import play
 from tests.simulation.mutations import MUTATIONS, SEARCHED, Mutation
+from tests.simulation.unfinished import run_to_horizon
 
 SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "40"))
 
@@ -50,7 +51,7 @@ def test_nodes_that_lost_their_leases_write_nothing() -> None:
     for seed in range(20):
         simulation = Simulation(Scenario.model_validate(SCHEDULES["failovers"](seed)), skip=False)
         assert isinstance(simulation.cluster, LeasedCluster)
-        simulation.run_to_horizon()
+        run_to_horizon(simulation)
         fenced += simulation.disk.fenced
         taken += sum(lease.epoch for lease in simulation.cluster.store.leases.values())
     assert fenced >= 2
@@ -77,7 +78,7 @@ def test_what_a_node_knows_of_leaders_ages_while_the_store_is_away() -> None:
     simulation = Simulation(scenario)
     for at in (59_000, 80_000, 94_000):
         simulation.world.control(at, look)
-    simulation.run_to_horizon()
+    run_to_horizon(simulation)
     assert known == {59_000: [3, 3, 3], 80_000: [0, 0, 0], 94_000: [3, 3, 3]}
 
 

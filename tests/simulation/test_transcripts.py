@@ -21,6 +21,7 @@ from rejoin.simulation.simulation import Simulation
 from rejoin.transcript.document import read_blocks
 from rejoin.transcript.driver import START
 from rejoin.transcript.interpreter import TranscriptPlayer
+from tests.simulation.unfinished import run_to_horizon
 
 Lines = list[tuple[Millis, str]]
 
@@ -65,7 +66,7 @@ def played(seed: int) -> tuple[str, Lines]:
     transcript = GroupTranscript(simulation, "app")
     events = Events(simulation, transcript)
     MisbehavingClient(simulation, 7_000, FAULTS_MS)
-    simulation.run_to_horizon()
+    run_to_horizon(simulation)
     return transcript.text(None), events.emitted
 
 

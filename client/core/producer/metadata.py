@@ -80,7 +80,7 @@ def answered(state: ProducerCoreState, ctx: ProducerContext, sent: MetadataSent,
         match described.error_code:
             case ErrorCode.NONE:
                 topic.error = None
-                again |= not _take_leaders(state, topic, described, endpoints)
+                again |= not _take_leaders(topic, described, endpoints)
             case ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 topic.error = TopicAuthorizationError([topic.name])
             case ErrorCode.INVALID_TOPIC_EXCEPTION:
@@ -93,9 +93,7 @@ def answered(state: ProducerCoreState, ctx: ProducerContext, sent: MetadataSent,
     metadata.update_requested |= again or not state.topics.keys() <= sent.topics
 
 
-def _take_leaders(
-    state: ProducerCoreState, topic: TopicState, described: MetadataResponseTopic, endpoints: dict[int, Endpoint]
-) -> bool:
+def _take_leaders(topic: TopicState, described: MetadataResponseTopic, endpoints: dict[int, Endpoint]) -> bool:
     """Take in the leaders of a topic; false where one is missing."""
     leaders = [_UNKNOWN] * len(described.partitions)
     for partition in described.partitions:

@@ -337,11 +337,6 @@ class PartitionLog:
             found += len(batch.data)
         return min(found, at_most)
 
-    def epoch_at(self, offset: int) -> int:
-        """The leader epoch in which an offset was written, or -1."""
-        index = bisect_right(self.epochs, offset, key=attrgetter("start_offset"))
-        return self.epochs[index - 1].epoch if index else UNKNOWN_EPOCH
-
     def end_offset_for(self, epoch: int) -> tuple[int, int]:
         """The largest leader epoch up to one that is asked for, and where it ended; -1 and -1 where that is unknown."""
         # Kafka: LeaderEpochFileCache.endOffsetFor.

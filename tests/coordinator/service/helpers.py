@@ -14,10 +14,10 @@ import aiohttp
 
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.service.app import App
-from rejoin.coordinator.storage.faulty import FaultyLog
 from rejoin.protocol.embedded.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
 from rejoin.protocol.registry import BY_NAME
 from rejoin.protocol.types import TopicPartition
+from tests.coordinator.service.faulty_log import FaultyLog
 
 START = 1_700_000_000_000
 

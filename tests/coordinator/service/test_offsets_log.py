@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 
 from rejoin.coordinator.service.clock import SystemClock
-from rejoin.coordinator.storage.faulty import FaultyLog
 from rejoin.coordinator.storage.memory import MemoryLog
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import OffsetCommitValue, offset_record, offsets_partition
 from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
+from tests.coordinator.service.faulty_log import FaultyLog
 
 PARTITION = offsets_partition(0)
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rejoin.pipeline.reading.broker_logs.membership import EventRow
-from rejoin.pipeline.reading.broker_logs.reconstruction import reconstruct
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
+from tests.pipeline.reading.reconstructed import reconstruct
 
 SCALA = "kafka.coordinator.group.GroupCoordinator"
 JAVA = "org.apache.kafka.coordinator.group.GroupMetadataManager"

@@ -12,12 +12,12 @@ import orjson
 import pytest
 from pyspark.sql import SparkSession
 
-from rejoin.pipeline.reading.broker_logs.reconstruction import reconstruct
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
 from rejoin.pipeline.reading.broker_logs.tables import node_of, read_file, read_logs
 from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.schemas import EVENTS, QUARANTINE
 from tests import paths
+from tests.pipeline.reading.reconstructed import reconstruct
 from tests.pipeline.reading.test_broker_log_histories import LIFE_3_9, prepare, scala
 from tests.pipeline.reading.test_request_log import TWO
 

@@ -13,7 +13,6 @@ from rejoin.journal.events.transactions import ProducerIdInitialized
 from rejoin.journal.kafka_logs.template import VERSIONS, Template, Version
 from rejoin.journal.kafka_logs.transactions import EXCEPTIONS, PREFIXES, TRANSACTION_LINES, transaction_line
 from rejoin.pipeline.reading.broker_logs.messages import read_transaction_message
-from rejoin.pipeline.reading.broker_logs.reconstruction import reconstruct
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
 from rejoin.pipeline.transactions.audits import is_suspicious
 from rejoin.pipeline.transactions.findings import TransactionsOfRun, findings_of
@@ -21,6 +20,7 @@ from rejoin.pipeline.transactions.histories import COLUMNS, READ, tables_of
 from rejoin.protocol.errors import ErrorCode
 from tests.coordinator.core.transactions.producer import Producer
 from tests.paths import RECORDED
+from tests.pipeline.reading.reconstructed import reconstruct
 from tests.pipeline.transactions import lives
 from tests.pipeline.transactions.lives import RecordedNode
 

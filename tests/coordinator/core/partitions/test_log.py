@@ -62,7 +62,6 @@ def test_where_an_epoch_ended() -> None:
     assert log.end_offset_for(1) == (1, 2)
     assert log.end_offset_for(0) == (0, 0)
     assert log.end_offset_for(4) == log.end_offset_for(-1) == (-1, -1)
-    assert [log.epoch_at(offset) for offset in (0, 1, 2, 9)] == [1, 1, 3, 3]
 
 
 def test_epochs_that_ended_below_the_beginning_are_forgotten() -> None:

@@ -31,7 +31,7 @@ def assign_heterogeneous(members: Mapping[str, AssignorMember], partition_counts
     targets = _Targets(list(members.values()))
     for topic_id in ordered:
         targets.assign_rest(topic_id, partition_counts[topic_id], subscribers[topic_id])
-    _balance(targets, [each for each in ordered if len(subscribers[each]) > 1], partition_counts, subscribers)
+    _balance(targets, [each for each in ordered if len(subscribers[each]) > 1], subscribers)
     return dict(zip(members, targets.ordered(), strict=True))
 
 
@@ -98,9 +98,7 @@ class _Targets:
         return self.by_member
 
 
-def _balance(
-    targets: _Targets, topics: Sequence[str], counts: Mapping[str, int], subscribers: Mapping[str, Sequence[int]]
-) -> None:
+def _balance(targets: _Targets, topics: Sequence[str], subscribers: Mapping[str, Sequence[int]]) -> None:
     """Move partitions topic by topic, until a whole round has moved none."""
     last_moved: str | None = None
     for _ in range(_ROUNDS if topics else 0):
