@@ -30,7 +30,7 @@ from tests.coordinator.commands.log.logs import filled
 from tests.coordinator.storage.helpers import Sqlite
 from tests.fuzz_files import FUZZED, mutated, overwritten
 from tests.paths import ROOT
-from tests.pipeline.reading.test_broker_log_histories import LIFE_3_9
+from tests.pipeline.reading.broker_logs.test_histories import LIFE_3_9
 from tests.pipeline.reading.test_request_log import TWO
 
 LOGS = ("\n".join(LIFE_3_9).encode() + b"\n", "\n".join(TWO).encode() + b"\n", "\n".join([*LIFE_3_9, *TWO]).encode())

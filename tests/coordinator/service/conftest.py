@@ -13,7 +13,7 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App, Options
 from rejoin.coordinator.storage.memory import MemoryLog
-from tests.coordinator.service.faulty_log import FaultyLog
+from tests.coordinator.faulty_log import FaultyLog
 from tests.coordinator.service.helpers import Harness, ManualClock
 
 logs.configure("critical")

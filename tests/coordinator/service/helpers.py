@@ -17,7 +17,7 @@ from rejoin.coordinator.service.app import App
 from rejoin.protocol.embedded.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
 from rejoin.protocol.registry import BY_NAME
 from rejoin.protocol.types import TopicPartition
-from tests.coordinator.service.faulty_log import FaultyLog
+from tests.coordinator.faulty_log import FaultyLog
 
 START = 1_700_000_000_000
 

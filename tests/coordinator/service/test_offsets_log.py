@@ -10,7 +10,7 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import OffsetCommitValue, offset_record, offsets_partition
 from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
-from tests.coordinator.service.faulty_log import FaultyLog
+from tests.coordinator.faulty_log import FaultyLog
 
 PARTITION = offsets_partition(0)
 

@@ -8,7 +8,7 @@ import pytest
 
 from rejoin.pipeline.reading.broker_logs.messages import read_message, split_prefix
 from tests.paths import GOLDEN
-from tests.pipeline.reading.test_broker_log_histories import events_of
+from tests.pipeline.reading.broker_logs.test_histories import events_of
 
 LINES = (GOLDEN / "broker-logs" / "consumer-groups-4.4.log").read_text().splitlines()
 

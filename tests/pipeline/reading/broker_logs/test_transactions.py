@@ -20,7 +20,7 @@ from rejoin.pipeline.transactions.histories import COLUMNS, READ, tables_of
 from rejoin.protocol.errors import ErrorCode
 from tests.coordinator.core.transactions.producer import Producer
 from tests.paths import RECORDED
-from tests.pipeline.reading.reconstructed import reconstruct
+from tests.pipeline.reading.broker_logs.reconstructed import reconstruct
 from tests.pipeline.transactions import lives
 from tests.pipeline.transactions.lives import RecordedNode
 

@@ -11,7 +11,7 @@ from rejoin.simulation.scenario.protocols import protocols_of
 from rejoin.simulation.search.checks import MIGRATING
 from rejoin.simulation.search.migrating import migrating_scenario
 from rejoin.simulation.search.search import play_checked, search_seeds
-from tests.simulation.migration_mutations import MUTATIONS, Break
+from tests.simulation.search.migration_mutations import MUTATIONS, Break
 
 SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "40")) // 2
 

@@ -10,7 +10,7 @@ from rejoin.pipeline.reading.broker_logs.generations import SourcedExchange
 from rejoin.pipeline.reading.broker_logs.requests import complete
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
 from rejoin.pipeline.reading.request_log import LoggedExchange
-from tests.pipeline.reading.reconstructed import reconstruct
+from tests.pipeline.reading.broker_logs.reconstructed import reconstruct
 
 Event = dict[str, Any]
 

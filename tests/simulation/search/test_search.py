@@ -18,7 +18,7 @@ from rejoin.simulation.search.search import BadRange, FailingSeed, explain, pars
 from rejoin.simulation.simulation import Simulation
 from rejoin.transcript.interpreter import NodeFailed
 from rejoin.transcript.player import play
-from tests.simulation.mutations import MUTATIONS, SEARCHED, Mutation
+from tests.simulation.search.mutations import MUTATIONS, SEARCHED, Mutation
 from tests.simulation.unfinished import run_to_horizon
 
 SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "40"))

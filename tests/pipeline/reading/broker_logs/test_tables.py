@@ -17,8 +17,8 @@ from rejoin.pipeline.reading.broker_logs.tables import node_of, read_file, read_
 from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.schemas import EVENTS, QUARANTINE
 from tests import paths
-from tests.pipeline.reading.reconstructed import reconstruct
-from tests.pipeline.reading.test_broker_log_histories import LIFE_3_9, prepare, scala
+from tests.pipeline.reading.broker_logs.reconstructed import reconstruct
+from tests.pipeline.reading.broker_logs.test_histories import LIFE_3_9, prepare, scala
 from tests.pipeline.reading.test_request_log import TWO
 
 GOLDEN = paths.RECORDED

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rejoin.pipeline.reading.broker_logs.messages import read_message
-from tests.pipeline.reading.broker_log_messages import check_message
+from tests.pipeline.reading.broker_logs.messages import check_message
 
 META = (
     "MemberMetadata(memberId=m-1, groupInstanceId=Some(i-1), clientId=c, clientHost=/10.0.0.1, sessionTimeoutMs=45000, "

@@ -11,7 +11,7 @@ from rejoin.pipeline.reading.broker_logs.lines import BrokenLine, Lines, Record
 from rejoin.pipeline.reading.broker_logs.messages import of_a_coordinator, split_prefix
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
 from tests import paths
-from tests.pipeline.reading.broker_log_messages import check_message
+from tests.pipeline.reading.broker_logs.messages import check_message
 
 GOLDEN = paths.RECORDED
 META = (

@@ -10,7 +10,7 @@ import pytest
 
 from rejoin.pipeline.reading.broker_logs.membership import EventRow
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
-from tests.pipeline.reading.reconstructed import reconstruct
+from tests.pipeline.reading.broker_logs.reconstructed import reconstruct
 
 SCALA = "kafka.coordinator.group.GroupCoordinator"
 JAVA = "org.apache.kafka.coordinator.group.GroupMetadataManager"
