@@ -12,6 +12,7 @@ from rejoin.journal.events.simulation import ConsumerCrashed, ConsumerFailed, Co
 from rejoin.simulation.actors.consumers import ConsumerActor
 from rejoin.simulation.kernel import Actor, Millis, SelectiveListener
 from rejoin.simulation.laboratory.group_log import GroupLog
+from rejoin.simulation.laboratory.lag import COMMIT_EVENTS, CommitHistory
 from rejoin.simulation.laboratory.node_history import NodeHistories
 from rejoin.simulation.laboratory.process_history import ProcessHistory, ProcessView, view_of
 from rejoin.simulation.laboratory.recorder import Recorder
@@ -48,6 +49,7 @@ class LaboratoryRun:
         self.scenario = scenario
         self.recorder = Recorder()
         self._counter = SummaryCounter()
+        self.commits = CommitHistory()
         self.simulation = simulation = ObservedSimulation(
             scenario,
             seed,
@@ -55,6 +57,7 @@ class LaboratoryRun:
             listeners=[
                 self.recorder.on_event,
                 SelectiveListener(self._counter.on_event, COUNTED_EVENTS),
+                SelectiveListener(self.commits.on_event, COMMIT_EVENTS),
                 SelectiveListener(self._on_action, [ScenarioAction]),
                 SelectiveListener(self._on_end, [ConsumerStopped, ConsumerCrashed, ConsumerFailed]),
             ],

@@ -16,9 +16,11 @@ from rejoin import pages
 from rejoin.coordinator.service.http.access import Access, check_content_type
 from rejoin.coordinator.service.http.problems import Problem
 from rejoin.simulation.laboratory.exports import NotExported, pytest_of, transcript_of
+from rejoin.simulation.laboratory.lag import lag_between
 from rejoin.simulation.laboratory.lessons import read_lessons
 from rejoin.simulation.laboratory.run import LaboratoryRun
-from rejoin.simulation.laboratory.scenario_edits import with_event
+from rejoin.simulation.laboratory.scenario_edits import with_event, with_value
+from rejoin.simulation.laboratory.settings import controls_of
 from rejoin.simulation.laboratory.state import state_at
 from rejoin.simulation.laboratory.words import sentences
 from rejoin.simulation.scenario.reading import BadScenario, read_scenario, scenario_from
@@ -70,6 +72,12 @@ class PlayedRun:
         async with self._lock:
             return await asyncio.to_thread(_state, self.run, at)
 
+    async def lag(self, group_id: str, first: int, last: int, points: int) -> dict[str, Any]:
+        """The lag of a group in so many instants, and its commits between the first and the last."""
+        async with self._lock:
+            run = self.run
+            return await asyncio.to_thread(lag_between, run.simulation, run.commits, group_id, first, last, points)
+
     async def export(self, kind: str, group_id: str) -> str:
         """The run as a transcript or as a test. Raises :class:`NotExported`."""
         async with self._lock:
@@ -113,7 +121,9 @@ class LaboratoryServer:
         app.router.add_post("/api/runs", self._play)
         app.router.add_get("/api/runs/{run}/state", self._show_state)
         app.router.add_get("/api/runs/{run}/{kind:transcript|pytest}", self._export)
+        app.router.add_get("/api/runs/{run}/lag", self._show_lag)
         app.router.add_post("/api/events", self._add_event)
+        app.router.add_post("/api/values", self._set_value)
         return app
 
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -166,6 +176,13 @@ class LaboratoryServer:
         body = await _body(request, {"text": str, "at": int, "action": str})
         return web.json_response({"text": with_event(body["text"], max(0, body["at"]), body["action"])})
 
+    async def _set_value(self, request: web.Request) -> web.Response:
+        body = await _body(request, {"text": str, "path": list, "value": str})
+        path = body["path"]
+        if not path or not all(isinstance(key, str) for key in path):
+            raise web.HTTPBadRequest(reason="path: expected the keys that lead to the value")
+        return web.json_response({"text": with_value(body["text"], path, body["value"])})
+
     # -- runs
 
     async def _play(self, request: web.Request) -> web.StreamResponse:
@@ -193,20 +210,35 @@ class LaboratoryServer:
         return played
 
     async def _export(self, request: web.Request) -> web.Response:
-        played, group_id = self._played(request), request.query.get("group", "")
-        if group_id not in played.run.scenario.groups:
-            raise web.HTTPBadRequest(reason="group: there is no such group")
+        played = self._played(request)
+        group_id = _group_of(request, played)
         try:
             return web.Response(text=await played.export(request.match_info["kind"], group_id))
         except NotExported as problem:
             raise web.HTTPConflict(reason=str(problem)) from None
 
-    async def _show_state(self, request: web.Request) -> web.Response:
+    async def _show_lag(self, request: web.Request) -> web.Response:
         played = self._played(request)
-        at = request.query.get("at", "")
-        if not (at.isdecimal() and at.isascii() and len(at) < 16):
-            raise web.HTTPBadRequest(reason="at: expected whole milliseconds")
-        return web.json_response(await played.state(int(at)))
+        first, last, points = (_whole(request, name) for name in ("from", "to", "points"))
+        return web.json_response(await played.lag(_group_of(request, played), first, last, points))
+
+    async def _show_state(self, request: web.Request) -> web.Response:
+        return web.json_response(await self._played(request).state(_whole(request, "at")))
+
+
+def _whole(request: web.Request, name: str) -> int:
+    """A whole number of the query, such as milliseconds."""
+    text = request.query.get(name, "")
+    if not (text.isdecimal() and text.isascii() and len(text) < 16):
+        raise web.HTTPBadRequest(reason=f"{name}: expected a whole number")
+    return int(text)
+
+
+def _group_of(request: web.Request, played: PlayedRun) -> str:
+    group_id = request.query.get("group", "")
+    if group_id not in played.run.scenario.groups:
+        raise web.HTTPBadRequest(reason="group: there is no such group")
+    return group_id
 
 
 def _new_run(text: str, seed: int | None) -> LaboratoryRun:
@@ -224,6 +256,7 @@ def _head(run: LaboratoryRun) -> dict[str, Any]:
         "title": f"{', '.join(scenario.groups)}: {len(scenario.events)} events",
         "groups": list(scenario.groups),
         "topics": {topic: each.partitions for topic, each in scenario.topics.items()},
+        "controls": controls_of(scenario),
     }
 
 
