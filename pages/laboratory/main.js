@@ -1,27 +1,31 @@
 // The laboratory's page: one instant, drawn everywhere.
 
 import { drawActions } from "./actions.js";
-import * as lanes from "./lanes.js";
+import { drawDifference, drawNumbers } from "./kept.js";
+import { Lag } from "./lag.js";
 import { Lessons } from "./lessons.js";
 import { drawGroup, drawLines, drawWords, make } from "./panel.js";
 import * as partitions from "./partitions.js";
 import { Player, SPEEDS } from "./player.js";
 import { after, Recording } from "./recording.js";
+import { drawSettings } from "./settings.js";
 import { pack, save, unpack } from "./share.js";
 import * as source from "./source.js";
 import { SvgPen } from "./svg.js";
 import { colour, refresh } from "./theme.js";
 import { clock, span, TimeView } from "./time.js";
+import { fit, Track } from "./track.js";
 
 const $ = id => document.getElementById(id);
 const OVERVIEW = 34;
 const view = new TimeView(), player = new Player();
 let recording = new Recording(), scenario = null, text = "", seed = null, run = null, playing = null;
 let lessons = null;
-let plan = null, rows = null, dirty = false, wanted = null, asking = false, shown = null, reached = false;
+let kept = null, dirty = false, wanted = null, asking = false, shown = null, reached = false;
 
-const canvases = { overview: $("overview"), lanes: $("lanes"), partitions: $("partitions") };
-const contexts = Object.fromEntries(Object.entries(canvases).map(([name, canvas]) => [name, canvas.getContext("2d")]));
+const overview = $("overview"), overviewContext = overview.getContext("2d");
+const track = name => new Track($(`${name}lanes`), $(`${name}partitions`), $(name ? `${name}lag` : "lag-chart"), view, new Lag(source.lag, redraw));
+const above = track(""), below = track("kept-");
 
 // -- drawing
 
@@ -32,20 +36,10 @@ function redraw() {
   requestAnimationFrame(drawAll);
 }
 
-function size(canvas, context, height) {
-  const ratio = window.devicePixelRatio || 1, width = view.width;
-  if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
-    canvas.width = Math.round(width * ratio);
-    canvas.height = Math.round(height * ratio);
-    canvas.style.height = `${height}px`;
-  }
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-}
-
-/** Which part of a drawing is within the window, with some room for scrolling. */
-function visible(canvas, height) {
-  const box = canvas.getBoundingClientRect();
-  return { top: Math.max(0, -box.top - 200), bottom: Math.max(0, Math.min(height, innerHeight - box.top + 200)) };
+/** What is drawn of a run. */
+function shows() {
+  const mostLag = Math.max(1, above.lag.most, kept ? below.lag.most : 0);
+  return { requests: $("requests").checked, minor: $("minor").checked, group: $("lag").checked ? $("group").value : null, mostLag };
 }
 
 function drawAll() {
@@ -54,14 +48,11 @@ function drawAll() {
   if (!width) return;
   view.width = width;
   view.left = width < 560 ? 92 : 150;
-  plan = lanes.layout(recording);
-  rows = partitions.layout(recording);
-  size(canvases.overview, contexts.overview, OVERVIEW);
-  size(canvases.lanes, contexts.lanes, plan.height);
-  size(canvases.partitions, contexts.partitions, rows.height);
-  partitions.drawOverview(contexts.overview, recording, view, OVERVIEW);
-  lanes.draw(contexts.lanes, recording, view, plan, { minor: $("minor").checked, ...visible(canvases.lanes, plan.height) });
-  partitions.draw(contexts.partitions, recording, view, rows, visible(canvases.partitions, rows.height));
+  Object.assign(above, { recording, run });
+  fit(overview, overviewContext, width, OVERVIEW);
+  partitions.drawOverview(overviewContext, recording, view, OVERVIEW);
+  above.draw(shows());
+  if (kept) below.draw(shows());
   cursor();
 }
 
@@ -70,6 +61,11 @@ function cursor() {
   const x = view.x(player.at), inside = x >= view.left - 1 && x <= view.width - 9;
   $("head").style.transform = `translateX(${x}px)`;
   $("head").hidden = !inside;
+  $("kept-head").style.transform = `translateX(${x}px)`;
+  $("kept-head").hidden = !inside;
+  const behind = $("lag").checked ? above.lag.at(player.at) : "";
+  $("lag-now").hidden = !$("lag").checked;
+  $("lag-now").textContent = behind ? `${$("group").value}: ${behind}` : recording.done ? "" : "The lag is drawn when the run is played to its end.";
   $("veil").style.left = `${Math.max(view.left, Math.min(view.width, x))}px`;
   $("overveil").style.left = `${view.left + player.at / view.horizon * (view.width - 10 - view.left)}px`;
   $("overhead").style.transform = `translateX(${view.left + player.at / view.horizon * (view.width - 10 - view.left)}px)`;
@@ -178,6 +174,7 @@ async function start(newText, newSeed, at = null) {
       recording = new Recording();
       shown = null; line = -2; reached = false;
       describe(isNew);
+      drawKept();
     }, piece => add(piece, at, isNew), signal);
     finished(at);
   } catch (problem) {
@@ -215,6 +212,7 @@ function finished(at) {
   wanted = player.at;
   ask();
   drawActions($("actions"), about(), addEvent);
+  drawKept();
   document.body.dataset.done = "yes";
 }
 
@@ -244,6 +242,48 @@ function fillGroups() {
   $("group").replaceChildren(...scenario.groups.map(name => make("option", "", name)));
   if (scenario.groups.includes(before)) $("group").value = before;
   $("group").parentElement.hidden = scenario.groups.length < 2;
+  fillSettings();
+}
+
+function fillSettings() { drawSettings($("settings"), scenario.controls[$("group").value] || [], setValue); }
+
+async function setValue(control, value) {
+  try {
+    const changed = await source.withValue(text, control.path, value);
+    await start(changed.text, seed, player.at);
+  } catch (problem) {
+    say(problem.message, problem.line);
+    fillSettings();
+  }
+}
+
+// -- another run beside it
+
+/** Keep the run that is shown; others are compared with it. */
+function keep() {
+  kept = { text, seed, run, scenario, recording };
+  Object.assign(below, { recording, run });
+  drawKept();
+  redraw();
+}
+
+function drawKept() {
+  $("kept").hidden = !kept;
+  if (!kept) return;
+  drawDifference($("difference"), { text, seed }, kept);
+  drawNumbers($("numbers"), recording, kept.recording);
+  if (recording.done) source.stateAt(kept.run, 0).catch(() => {});  // the server forgets runs that nobody looks at
+}
+
+/** Show the run that was kept, and keep the one that was shown. */
+function swap() {
+  const before = { text, seed, run, scenario, recording };
+  ({ text, seed, run, scenario, recording } = kept);
+  kept = before;
+  Object.assign(below, { recording: kept.recording, run: kept.run });
+  shown = null; line = -2;
+  describe(false);
+  finished(player.at);
 }
 
 async function addEvent(action) {
@@ -288,6 +328,7 @@ document.addEventListener("keydown", event => {
 const BUTTONS = {
   play: KEYS[" "], next: KEYS.ArrowRight, back: KEYS.ArrowLeft, first: KEYS.Home, last: KEYS.End, "next-rebalance": KEYS.n,
   "last-rebalance": KEYS.p, closer: KEYS["+"], wider: KEYS["-"], all: KEYS[0], help: KEYS["?"],
+  keep, swap, drop: () => { kept = null; drawKept(); },
   again: () => start($("yaml").value, $("seed").value === "" ? null : Number($("seed").value), player.at),
 };
 for (const [id, act] of Object.entries(BUTTONS)) $(id).addEventListener("click", act);
@@ -296,8 +337,8 @@ $("speed").append(...SPEEDS.map(speed => { const option = make("option", "", `${
 $("speed").value = player.speed;
 $("speed").addEventListener("change", () => { player.speed = Number($("speed").value); });
 $("slider").addEventListener("input", () => goTo(Number($("slider").value)));
-$("group").addEventListener("change", drawState);
-$("minor").addEventListener("change", redraw);
+$("group").addEventListener("change", () => { drawState(); fillSettings(); redraw(); });
+for (const name of ["minor", "requests", "lag"]) $(name).addEventListener("change", redraw);
 $("gallery").addEventListener("change", () => { lessons.leave(); openScenario($("gallery").value); });
 
 /** Play a scenario of the gallery. */
@@ -308,7 +349,7 @@ async function openScenario(name) {
   await start(found.text, null);
 }
 $("share").addEventListener("click", async () => {
-  history.replaceState(null, "", "#" + await pack({ text, seed, at: player.at }));
+  history.replaceState(null, "", "#" + await pack({ text, seed, at: player.at, ...(kept && { kept: { text: kept.text, seed: kept.seed } }) }));
   try { await navigator.clipboard.writeText(location.href); $("action-result").textContent = "The address is copied."; } catch { $("action-result").textContent = "The address has the scenario."; }
 });
 $("save").addEventListener("change", async () => {
@@ -317,6 +358,7 @@ $("save").addEventListener("change", async () => {
   try {
     if (kind === "yaml") save("scenario.yaml", $("yaml").value, "application/yaml");
     else if (kind === "svg") save("group.svg", drawing(), "image/svg+xml");
+    else if (kind === "animation") save("group.svg", drawing(true), "image/svg+xml");
     else if (kind === "transcript") save("scenario.txt", await source.exported(run, kind, group), "text/plain");
     else if (kind === "pytest") save("test_scenario.py", await source.exported(run, kind, group), "text/x-python");
   } catch (problem) {
@@ -324,13 +366,16 @@ $("save").addEventListener("change", async () => {
   }
 });
 
-/** The drawings as they are, as SVG. */
-function drawing() {
-  const pen = new SvgPen(view.width, plan.height + rows.height, contexts.lanes);
-  lanes.draw(pen, recording, view, plan, { minor: $("minor").checked, top: 0, bottom: plan.height });
-  pen.begin(plan.height);
-  partitions.draw(pen, recording, view, rows, { top: 0, bottom: rows.height });
-  pen.end();
+const SHORTEST_FILM = 6, LONGEST_FILM = 30;
+
+/** The drawings as they are, as SVG; animated, time passes in them. */
+function drawing(animated = false) {
+  const pen = new SvgPen(view.width, above.height(shows()), overviewContext);
+  above.drawWith(pen, shows());
+  if (animated) {
+    const seconds = Math.max(SHORTEST_FILM, Math.min(LONGEST_FILM, (view.to - view.from) / 1000 / player.speed));
+    pen.play(view.left, view.width - 8, seconds, colour("ground"), colour("ink"));
+  }
   redraw();
   return pen.text(colour("ground"));
 }
@@ -353,11 +398,10 @@ function pointer(element, timeOf, canZoom) {
     else view.zoom(Math.exp(event.deltaY / 300), view.time(event.clientX - element.getBoundingClientRect().left));
   }, { passive: false });
 }
-pointer(canvases.lanes, x => view.time(x), true);
-pointer(canvases.partitions, x => view.time(x), true);
-pointer(canvases.overview, x => (x - view.left) / (view.width - 10 - view.left) * view.horizon, true);
+for (const each of [above, below]) for (const canvas of Object.values(each.canvases)) pointer(canvas, x => view.time(x), true);
+pointer(overview, x => (x - view.left) / (view.width - 10 - view.left) * view.horizon, true);
 new ResizeObserver(redraw).observe($("stage"));
-addEventListener("scroll", () => { if (plan && plan.height + rows.height > innerHeight) redraw(); }, { passive: true });
+addEventListener("scroll", () => { if ($("stage").clientHeight > innerHeight) redraw(); }, { passive: true });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { refresh(); redraw(); drawState(); });
 
 // -- the beginning
@@ -369,10 +413,14 @@ async function begin() {
   $("gallery").replaceChildren(...all.map(each => { const option = make("option", "", each.title); option.value = each.name; option.title = each.question; return option; }));
   $("gallery").selectedIndex = -1;
   if (!shared && all.some(each => each.name === first.name)) $("gallery").value = first.name;
+  if (shared && shared.kept && typeof shared.kept.text === "string") {
+    await start(shared.kept.text, shared.kept.seed ?? null);
+    keep();
+  }
   if (shared) await start(shared.text, shared.seed ?? null, shared.at ?? null);
   else await start(first.text, first.seed);
 }
 
 // For tests, and for the console.
-window.laboratory = { player, view, drawing, get lessons() { return lessons; }, get recording() { return recording; }, span };
+window.laboratory = { player, view, drawing, above, below, get kept() { return kept; }, get lessons() { return lessons; }, get recording() { return recording; }, span };
 begin().catch(problem => say(problem.message));

@@ -14,7 +14,7 @@ export function layout(recording) {
 }
 
 /** Draw what is between two heights of the drawing. */
-export function draw(c, recording, view, plan, { top, bottom: below }) {
+export function draw(c, recording, view, plan, { top, bottom: below, lag = null }) {
   c.clearRect(0, top, view.width, below - top);
   c.font = "11px system-ui, sans-serif";
   c.textBaseline = "middle";
@@ -27,7 +27,9 @@ export function draw(c, recording, view, plan, { top, bottom: below }) {
   const unowned = hatch(c, colour("hatch"), colour("none"), 5);
   const first = Math.max(0, Math.floor((top - plan.top) / plan.rowHeight)), last = Math.ceil((below - plan.top) / plan.rowHeight);
   plan.rows.slice(first, Math.max(0, last)).forEach((partition, offset) => {
-    row(c, recording, view, plan, partition, plan.top + (first + offset) * plan.rowHeight, unowned);
+    const y = plan.top + (first + offset) * plan.rowHeight;
+    row(c, recording, view, plan, partition, y, unowned);
+    if (lag) commits(c, view, lag.commits(partition.topic, partition.index), y, plan.rowHeight);
   });
   axis(c, view, bottom);
   c.restore();
@@ -79,6 +81,18 @@ function row(c, recording, view, plan, partition, y, unowned) {
     owned(c, recording, view, part, end, y, high);
   }
   overlaps(c, recording, view, held, y, high);
+}
+
+/** The commits of a partition: marks, of those that are closer than two pixels only the first. */
+function commits(c, view, times, y, high) {
+  c.fillStyle = colour("ink");
+  let free = -Infinity;
+  for (let index = after(times, view.from, each => each); index < times.length && times[index] <= view.to; index++) {
+    const x = view.x(times[index]);
+    if (x < free) continue;
+    c.fillRect(x, y + high * 0.7, 1, Math.max(1, high * 0.3 - 1));
+    free = x + 2;
+  }
 }
 
 /** A second owner: a process that lost the partition and does not know it is drawn as a strip below the new owner. */

@@ -53,6 +53,13 @@ export async function play(text, seed, onHead, onPiece, signal) {
 /** The state of all cores in an instant. */
 export const stateAt = (run, at) => get(`api/runs/${run}/state?at=${Math.round(at)}`);
 
+/** The lag of a group at so many instants between two, and its commits meanwhile. */
+export const lag = (run, group, from, to, points) =>
+  get(`api/runs/${run}/lag?group=${encodeURIComponent(group)}&from=${from}&to=${to}&points=${points}`);
+
+/** The scenario with another value of a key. */
+export const withValue = async (text, path, value) => (await post("api/values", { text, path, value })).json();
+
 /** The run as a `transcript` of a group, or as a `pytest` test. */
 export async function exported(run, kind, group) {
   const response = await fetch(`api/runs/${run}/${kind}?group=${encodeURIComponent(group)}`);

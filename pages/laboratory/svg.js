@@ -65,6 +65,13 @@ export class SvgPen {
   begin(top) { this.parts.push(`<g transform="translate(0 ${top})">`); }
   end() { this.parts.push("</g>"); }
 
+  /** Let time pass in the picture: what comes later than a line that moves from one x to another is hidden. */
+  play(from, to, seconds, ground, ink) {
+    const move = (name, begin, end) => `<animate attributeName="${name}" from="${round(begin)}" to="${round(end)}" dur="${seconds}s" repeatCount="indefinite"/>`;
+    this.parts.push(`<rect x="${round(from)}" y="0" width="${round(to - from)}" height="${this.height}" fill="${ground}">${move("x", from, to)}${move("width", to - from, 0)}</rect>`);
+    this.parts.push(`<rect x="${round(from)}" y="0" width="1.5" height="${this.height}" fill="${ink}">${move("x", from, to)}</rect>`);
+  }
+
   text(ground) {
     const patterns = [...this.hatches.values()].map(({ id, ink, ground: below, size }) =>
       `<pattern id="${id}" width="${size}" height="${size}" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">` +

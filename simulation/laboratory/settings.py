@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from rejoin.coordinator.config import Settings
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.scenario.model import GroupSpec, Scenario
 from rejoin.simulation.scenario.protocols import protocols_of
@@ -75,7 +74,7 @@ def _duration(scenario: Scenario, group_id: str, group: GroupSpec, control: Dura
     if control.is_of_coordinator:
         given, name = scenario.coordinator.settings, control.key.replace(".", "_")
         path = ["coordinator", "settings", name if name in given else control.key]
-        value = int(getattr(Settings.model_validate(given), name))
+        value = scenario.coordinator.milliseconds(control.key)
     else:
         path = ["groups", group_id, control.key]
         value = int(getattr(group, control.key))

@@ -12,6 +12,7 @@ from typing import Final, Literal, Self
 
 from pydantic import Field, model_validator
 
+from rejoin.coordinator.config import Settings
 from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC
 from rejoin.protocol.units import format_duration
 from rejoin.simulation.scenario.actions import (
@@ -120,6 +121,10 @@ class CoordinatorSpec(Part):
     lease: Duration = 0
     """Leadership comes from leases of this length, as with ``--store``: who does not renew one in time gives up, and
     another takes over. 0: there are none, a crashed node is replaced after ``notice``."""
+
+    def milliseconds(self, key: str) -> int:
+        """A setting that is a time, such as ``group.initial.rebalance.delay.ms``: as given, or its default."""
+        return int(getattr(Settings.model_validate(self.settings), key.replace(".", "_")))
 
 
 class Scenario(Part):

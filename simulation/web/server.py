@@ -27,7 +27,7 @@ from rejoin.simulation.scenario.reading import BadScenario, read_scenario, scena
 
 ASSETS: Final = "rejoin.pages.laboratory"
 KEPT_RUNS: Final = 6
-"""Number of runs that are kept; older ones are forgotten."""
+"""Number of runs that are kept; those that were not looked at for longest are forgotten."""
 
 MOST_BYTES: Final = 5_000_000
 
@@ -204,9 +204,11 @@ class LaboratoryServer:
         return response
 
     def _played(self, request: web.Request) -> PlayedRun:
-        played = self._runs.get(request.match_info["run"])
+        name = request.match_info["run"]
+        played = self._runs.pop(name, None)
         if played is None:
             raise web.HTTPNotFound(reason="this run is forgotten; run the scenario again")
+        self._runs[name] = played  # the one that was looked at last
         return played
 
     async def _export(self, request: web.Request) -> web.Response:

@@ -1,84 +1,19 @@
-"""The laboratory's page in a real browser: one browser for all tests."""
+"""The laboratory's page in a real browser."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Iterator
-from contextlib import AsyncExitStack
-from pathlib import Path
-from typing import Any, Final
 from xml.etree import ElementTree
 
 import pytest
 
-from rejoin.simulation.scenario.gallery import GALLERY
-from rejoin.simulation.web.server import FirstScenario, running
-from tests.simulation.web.browser import CHROMIUM, Page, browser
+from tests.simulation.web.browser import CHROMIUM
+from tests.simulation.web.opened import GROUP, SCENARIO, Opened
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"),
     pytest.mark.xdist_group("laboratory-page"),
 ]
-
-GROUP: Final = "<img src=x onerror=document.title='broken'>"
-SCENARIO: Final = f"""\
-question: What does <b>this</b> do?
-horizon: 60s
-topics:
-  orders: {{partitions: 4, records_per_second: 1}}
-groups:
-  "{GROUP}": {{topics: orders, consumers: 2, session_timeout: 10s, max_poll_interval: 20s}}
-events:
-  - {{at: 10s, stuck: {{who: "{GROUP}-2", for: 40s}}}}
-  - {{at: 15s, scale: {{group: "{GROUP}", to: 3}}}}
-"""
-
-
-class Opened:
-    """The browser with the page, and the loop in which both run."""
-
-    def __init__(self, runner: asyncio.Runner, page: Page, address: str) -> None:
-        self._runner = runner
-        self.page = page
-        self.address = address
-
-    def run(self, what: Any) -> Any:
-        return self._runner.run(what)
-
-    def value(self, expression: str) -> Any:
-        return self.run(self.page.evaluate(expression))
-
-    def wait_for(self, condition: str) -> None:
-        self.run(self.page.wait_for(condition))
-
-    def open(self, fragment: str = "") -> None:
-        self.run(self.page.open(self.address + fragment))
-        self.wait_for("document.body && document.body.dataset.done === 'yes' && document.body.dataset.at")
-
-    def press(self, key: str) -> None:
-        self.run(self.page.press(key))
-
-    def go(self, at: int) -> None:
-        self.value(f"laboratory.player.go({at})")
-        self.wait_for(f"document.body.dataset.at === '{at}'")
-
-    @property
-    def at(self) -> int:
-        return int(self.value("laboratory.player.at"))
-
-
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
-    folder: Path = tmp_path_factory.mktemp("browser")
-    with asyncio.Runner() as runner:
-        stack = AsyncExitStack()
-        try:
-            address = runner.run(stack.enter_async_context(running(FirstScenario("mine", SCENARIO, None), GALLERY)))
-            page = runner.run(stack.enter_async_context(browser(folder)))
-            yield Opened(runner, page, address)
-        finally:
-            runner.run(stack.aclose())
 
 
 def test_the_page_says_why_the_group_stands_still(opened: Opened) -> None:
@@ -200,6 +135,17 @@ def test_the_drawing_is_saved_as_svg(opened: Opened) -> None:
     drawing = ElementTree.fromstring(opened.value("laboratory.drawing()"))
     texts = {element.text for element in drawing.iter("{http://www.w3.org/2000/svg}text")}
     assert {f"{GROUP}-1", "node-1", "orders-0"} <= texts
+
+
+def test_in_the_animated_drawing_what_comes_later_is_hidden_less_and_less(opened: Opened) -> None:
+    opened.open()
+    opened.wait_for("document.getElementById('lanes').height > 100")
+    opened.value("laboratory.view.fit(), laboratory.player.speed = 5")
+    drawing = ElementTree.fromstring(opened.value("laboratory.drawing(true)"))
+    moves = {each.get("attributeName"): each.attrib for each in drawing.iter("{http://www.w3.org/2000/svg}animate")}
+    assert moves["width"]["to"] == "0"
+    assert float(moves["width"]["from"]) > 500
+    assert {each["dur"] for each in moves.values()} == {"12s"}  # a minute, five times as fast
 
 
 @pytest.mark.parametrize(("width", "height"), [(360, 740), (1_920, 1_080)], ids=["phone", "wide"])

@@ -23,6 +23,7 @@ from typing import Any, Final
 import pytest
 from pydantic import BaseModel
 
+from rejoin.protocol.embedded.consumer_protocol import decode_subscription
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
 from rejoin.protocol.messages.cluster.alter_configs import IncrementalAlterConfigsRequest
@@ -30,6 +31,7 @@ from rejoin.protocol.messages.cluster.metadata import MetadataRequest
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
+from rejoin.protocol.messages.offsets.offset_fetch import OffsetFetchRequest
 from rejoin.protocol.messages.records.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -260,7 +262,21 @@ def is_unexpected_to_kafka(request: Any) -> bool:
         return any(marker.producer_id < 0 or marker.producer_epoch < 0 for marker in request.markers)
     if isinstance(request, IncrementalAlterConfigsRequest):
         return any(config.config_operation not in range(4) for each in request.resources for config in each.configs)
+    if isinstance(request, OffsetFetchRequest):
+        # An epoch without a member id, for a group of the consumer protocol.
+        return any(group.member_id is None and group.member_epoch >= 0 for group in request.groups)
+    if isinstance(request, JoinGroupRequest):
+        # A subscription that cannot be read, for a group of the consumer protocol.
+        return bool(request.protocols) and not _is_subscription(request.protocols[0].metadata)
     return getattr(request, "isolation_level", 0) not in (0, 1)
+
+
+def _is_subscription(metadata: bytes) -> bool:
+    try:
+        decode_subscription(metadata)
+    except ValueError:
+        return False
+    return True
 
 
 def errors_in(value: Any) -> Iterator[Any]:

@@ -1,0 +1,71 @@
+// One run on the page: its lanes, its partitions and its lag, on the time axis that all runs share.
+
+import { draw as drawLag, HEIGHT as LAG_HEIGHT } from "./lag.js";
+import * as lanes from "./lanes.js";
+import * as partitions from "./partitions.js";
+import { Recording } from "./recording.js";
+
+/** Make a canvas as large as it is shown, in the pixels of the screen. */
+export function fit(canvas, context, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
+    canvas.style.height = `${height}px`;
+  }
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+}
+
+/** Which part of a drawing is within the window, with some room for scrolling. */
+function visible(canvas, height) {
+  const box = canvas.getBoundingClientRect();
+  return { top: Math.max(0, -box.top - 200), bottom: Math.max(0, Math.min(height, innerHeight - box.top + 200)) };
+}
+
+export class Track {
+  /** `lag` knows the lag of the run. */
+  constructor(lanesOf, partitionsOf, lagOf, view, lag) {
+    this.canvases = { lanes: lanesOf, partitions: partitionsOf, lag: lagOf };
+    this.contexts = Object.fromEntries(Object.entries(this.canvases).map(([name, canvas]) => [name, canvas.getContext("2d")]));
+    Object.assign(this, { view, lag, recording: new Recording(), run: null, plan: null, rows: null });
+  }
+
+  /** Draw the run. `group` is the one whose lag is shown, or null for none. */
+  draw({ requests, minor, group, mostLag }) {
+    const { canvases, contexts, recording, view } = this;
+    this.plan = lanes.layout(recording);
+    this.rows = partitions.layout(recording);
+    canvases.lanes.hidden = !requests;
+    canvases.lag.hidden = group === null;
+    if (requests) {
+      fit(canvases.lanes, contexts.lanes, view.width, this.plan.height);
+      lanes.draw(contexts.lanes, recording, view, this.plan, { minor, ...visible(canvases.lanes, this.plan.height) });
+    }
+    if (group !== null && recording.done) this.lag.want(this.run, group, view.from, view.to);
+    fit(canvases.partitions, contexts.partitions, view.width, this.rows.height);
+    const lag = group === null ? null : this.lag;
+    partitions.draw(contexts.partitions, recording, view, this.rows, { lag, ...visible(canvases.partitions, this.rows.height) });
+    if (group === null) return;
+    fit(canvases.lag, contexts.lag, view.width, LAG_HEIGHT);
+    drawLag(contexts.lag, this.lag, view, mostLag);
+  }
+
+  /** The drawings as a pen of another kind draws them, one below the other. */
+  drawWith(pen, { requests, minor, group, mostLag }) {
+    const { recording, view, plan, rows } = this;
+    const parts = [];
+    if (requests) parts.push([plan.height, () => lanes.draw(pen, recording, view, plan, { minor, top: 0, bottom: plan.height })]);
+    parts.push([rows.height, () => partitions.draw(pen, recording, view, rows, { lag: group === null ? null : this.lag, top: 0, bottom: rows.height })]);
+    if (group !== null) parts.push([LAG_HEIGHT, () => drawLag(pen, this.lag, view, mostLag)]);
+    let top = 0;
+    for (const [height, draw] of parts) {
+      pen.begin(top);
+      draw();
+      pen.end();
+      top += height;
+    }
+  }
+
+  /** How high the drawings are together. */
+  height({ requests, group }) { return (requests ? this.plan.height : 0) + this.rows.height + (group === null ? 0 : LAG_HEIGHT); }
+}
