@@ -16,6 +16,7 @@ from pyspark.sql.types import ArrayType, DateType, MapType, StructType
 from rejoin.journal.envelope import SOURCES as JOURNAL_SOURCES
 from rejoin.journal.events.fields import MEANINGS
 from rejoin.pipeline.columns import BOOLEAN, DOUBLE, INT, LONG, STRING, STRINGS, column, event_columns, struct, table
+from rejoin.pipeline.sweep.schemas import SWEEP_RUNS
 from rejoin.pipeline.transactions.schemas import OF_TRANSACTIONS
 
 VERSION: Final = 2
@@ -308,6 +309,14 @@ BALANCE: Final = table(
     column("idle_members", INT, "Members without a partition."),
     column("unowned", INT, "Partitions of subscribed topics that were not assigned; null where topics are not known."),
     column("most_member_id", STRING, "A member with the most."),
+    column(
+        "uneven_topic",
+        STRING,
+        "The topic that is spread worst; null where members differ by one at the most.",
+    ),
+    column("topic_least", INT, "Fewest partitions of it that a member has."),
+    column("topic_most", INT, "Most partitions of it that a member has."),
+    column("topic_most_member_id", STRING, "A member with the most of it."),
     _CONFIDENCE,
 )
 """One row for each generation that became Stable."""
@@ -441,36 +450,6 @@ FINDINGS: Final = table(
     _CONFIDENCE,
 )
 """What is wrong with a group, why, and what to change."""
-
-SWEEP_RUNS: Final = table(
-    column("run_id", STRING, "The run; the events of it, if kept, have the same."),
-    column("scenario", STRING, "Name of the scenario."),
-    column("variant", INT, "Number of the point in the grid, from 0."),
-    column("parameters", MapType(STRING, STRING), "What was varied, by name as the grid has it."),
-    column("seed", LONG, "The seed."),
-    column("status", STRING, "done | failed."),
-    column("error", STRING, "What a failed run said."),
-    column("code", STRING, "Version of the program."),
-    column("horizon_ms", LONG, "Simulated time."),
-    column("rebalances", LONG, "How often a join phase began, all groups."),
-    column("causes", MapType(STRING, LONG), "The same by cause."),
-    column("completed", LONG, "Rebalances that led to Stable."),
-    column("rebalancing_ms", LONG, "Sum of their lengths."),
-    column("longest_rebalance_ms", LONG, "The longest."),
-    column("removed", LONG, "Members that were removed."),
-    column("moved", LONG, "Partitions moved."),
-    column("stopped_ms", LONG, "Consumers that stood still, summed up."),
-    column("unowned_ms", LONG, "Partitions without an owner, summed up."),
-    column("worst_unowned_ms", LONG, "The longest that one had none."),
-    column("processed", LONG, "Records processed."),
-    column("late", LONG, "Of them, late."),
-    column("twice", LONG, "Records processed again."),
-    column("lost", LONG, "Records that were never processed."),
-    column("behind", LONG, "Records still to come at the end."),
-    column("took_ms", DOUBLE, "Real time of the run."),
-    column("executor", STRING, "Where it ran: executor id and process id."),
-)
-"""One row for each simulation of a sweep."""
 
 TABLES: Final[dict[str, StructType]] = {
     "streams": STREAMS,

@@ -329,6 +329,7 @@ MAY_IMPORT = {
     "pipeline.spark": ("pipeline.spark",),
     "pipeline.reading": ("protocol", "journal", "pipeline.columns", "pipeline.reading", "pipeline.schemas"),
     "pipeline.tables": ("pipeline.schemas", "pipeline.tables"),
+    "pipeline.sweep.schemas": ("pipeline.columns",),
     "pipeline.findings": ("protocol.partitioner", "pipeline.findings", "pipeline.schemas", "pipeline.tables"),
     "pipeline.report": (
         "pages",
@@ -373,7 +374,7 @@ MAY_IMPORT = {
         *("pipeline.tables.rebalances", "pipeline.why"),
     ),
     # The one room of the pipeline that plays: what it reads is what simulations return.
-    "pipeline.sweep": ("journal", "pages", "simulation", "pipeline.spark", "pipeline.sweep"),
+    "pipeline.sweep": ("journal", "pages", "simulation", "pipeline.columns", "pipeline.spark", "pipeline.sweep"),
     "pipeline.commands": ("simulation.scenario.reading", "pipeline"),
 }
 """Package to packages of ours that it may import, all below ``rejoin``. The longest name that fits a module counts."""

@@ -19,7 +19,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline import schemas
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.observed_rows import FAILED_APIS, READ_ONE_BY_ONE, ROWS, RunContext
+from rejoin.pipeline.findings.observed_rows import (
+    COMMIT_APIS,
+    FAILED_APIS,
+    MINUTE_MS,
+    READ_ONE_BY_ONE,
+    ROWS,
+    RunContext,
+)
 from rejoin.pipeline.findings.rules import judge
 from rejoin.pipeline.findings.rules.brokers import SHARED, one_for_each_event
 from rejoin.pipeline.findings.rules.offsets_log import SLOW_LOAD_MS
@@ -56,6 +63,7 @@ def rows_of_groups(tables: Mapping[str, DataFrame], events: DataFrame) -> DataFr
         _part("pauses", pauses_by_generation(tables["pauses"])),
         _part("owned", _first_owned(tables["ownership"])),
         _part("loss", _losses(tables["records"])),
+        _part("commits", _commits(events)),
         _part("event", _events(events, tables["member_sessions"])),
     ]
     rows = parts[0]
@@ -116,6 +124,21 @@ def _losses(records: DataFrame) -> DataFrame:
             F.count("*").alias("ranges"),
             F.min("at_ms").alias("first_ms"),
             F.max("at_ms").alias("last_ms"),
+        )
+    )
+
+
+def _commits(events: DataFrame) -> DataFrame:
+    """Commits that were stored, by minute."""
+    of_journals = F.col("event") == "offsets_committed"
+    of_requests = (F.col("event") == REQUEST) & F.col("api").isin(*COMMIT_APIS) & (F.col("error") == "NONE")
+    return (
+        events.where((of_journals | of_requests) & F.col("group_id").isNotNull())
+        .groupBy("run_id", "group_id", (F.col("at_ms") / MINUTE_MS).cast("long").alias("minute"))
+        .agg(
+            F.count("*").alias("commits"),
+            F.sum(F.when(F.col("offsets").isNotNull(), F.size("offsets"))).alias("offsets"),
+            F.count_distinct(F.coalesce("member_id", "client_id")).alias("committers"),
         )
     )
 

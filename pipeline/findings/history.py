@@ -19,6 +19,7 @@ from rejoin.pipeline.findings.observed_rows import (
     FirstOwnership,
     GenerationPauses,
     MemberSession,
+    MinuteOfCommits,
     ObservedEvent,
     ObservedLoss,
     ObservedRebalance,
@@ -49,6 +50,7 @@ class GroupHistory:
     balances: list[Balance] = field(default_factory=list)
     owned: list[FirstOwnership] = field(default_factory=list)
     losses: list[ObservedLoss] = field(default_factory=list)
+    commits: list[MinuteOfCommits] = field(default_factory=list)
     events: list[ObservedEvent] = field(default_factory=list)
     progress: list[OwnedPartition] = field(default_factory=list)
 
@@ -70,6 +72,7 @@ class GroupHistory:
             read("balance", lambda row: (row.at_ms, row.generation or 0)),
             read("owned", lambda row: (row.topic, row.partition)),
             read("loss", lambda row: (row.topic, row.partition)),
+            read("commits", lambda row: row.minute),
             read("event", lambda row: (row.at_ms, row.source, row.node or "", row.seq or 0)),
             read("progress", lambda row: (row.topic, row.partition)),
         )

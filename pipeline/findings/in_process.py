@@ -17,7 +17,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from rejoin.pipeline import schemas
 from rejoin.pipeline.findings import COUNTS_BROKERS, OF_ALL_GROUPS, rows_of
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.observed_rows import FAILED_APIS, READ_ONE_BY_ONE, ROWS, RunContext
+from rejoin.pipeline.findings.observed_rows import (
+    COMMIT_APIS,
+    FAILED_APIS,
+    MINUTE_MS,
+    READ_ONE_BY_ONE,
+    ROWS,
+    RunContext,
+)
 from rejoin.pipeline.findings.rules.brokers import SHARED, one_for_each_event
 from rejoin.pipeline.findings.rules.offsets_log import SLOW_LOAD_MS
 from rejoin.pipeline.schemas import BROKER_LOG, EXACT, REQUEST, REQUEST_LOG
@@ -55,6 +62,7 @@ def rows_of_groups_in_process(table: Callable[[str], pa.Table], events: pa.Table
         "pauses": pauses_by_generation_here(table("pauses")),
         "owned": _summed(_of_kind(table("ownership"), "owned"), _PARTITION, {"first_ms": ("from_ms", "min")}),
         "loss": _losses(table("records")),
+        "commits": _commits(events),
     }
     for kind, rows in parts.items():
         names = dict.fromkeys((*_GROUP, *(each.name for each in fields(ROWS[kind]))))
@@ -106,6 +114,29 @@ def _losses(records: pa.Table) -> pa.Table:
             "last_ms": ("at_ms", "max"),
         },
     )
+
+
+def _commits(events: pa.Table) -> pa.Table:
+    """Commits that were stored, by minute."""
+    of_requests = _all(
+        pc.equal(events["event"], REQUEST),
+        pc.is_in(events["api"], pa.array(COMMIT_APIS)),
+        pc.equal(events["error"], "NONE"),
+    )
+    stored = pc.or_kleene(pc.equal(events["event"], "offsets_committed"), of_requests)
+    rows = events.filter(_all(stored, pc.is_valid(events["group_id"])))
+    known = {
+        **{name: rows[name] for name in _GROUP},
+        "minute": pc.divide(rows["at_ms"], MINUTE_MS),
+        "size": pc.list_value_length(rows["offsets"]),
+        "committer": pc.coalesce(rows["member_id"], rows["client_id"]),
+    }
+    sums = {
+        "commits": ("minute", "count_all"),
+        "offsets": ("size", "sum"),
+        "committers": ("committer", "count_distinct"),
+    }
+    return _summed(pa.table(known), (*_GROUP, "minute"), sums)
 
 
 def _events(events: pa.Table, sessions: pa.Table) -> Iterator[Row]:

@@ -135,6 +135,10 @@ class Balance:
     most: int | None
     idle_members: int | None
     most_member_id: str | None
+    uneven_topic: str | None = None
+    topic_least: int | None = None
+    topic_most: int | None = None
+    topic_most_member_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +160,19 @@ class ObservedLoss:
     ranges: int
     first_ms: int
     last_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class MinuteOfCommits:
+    """Of the table ``events``: commits that were stored within one minute."""
+
+    minute: int
+    """Minutes since 1970."""
+    commits: int
+    offsets: int | None
+    """Partitions of these commits; none where the source does not say them."""
+    committers: int
+    """Members, or clients where members are not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +237,9 @@ class OwnedPartition:
     """The longest time between two moves of the offset."""
 
 
+MINUTE_MS: Final = 60_000
+COMMIT_APIS: Final = ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT")
+
 READ_ONE_BY_ONE: Final = (
     "poll_timeout_exceeded",
     "member_fenced",
@@ -242,7 +262,7 @@ READ_ONE_BY_ONE: Final = (
 )
 """Events of which the rules see every row."""
 
-FAILED_APIS: Final = ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT", "JOIN_GROUP")
+FAILED_APIS: Final = (*COMMIT_APIS, "JOIN_GROUP")
 """Requests of which the rules see every one that was answered with an error."""
 
 ROWS: Final[dict[str, type[Any]]] = {
@@ -252,6 +272,7 @@ ROWS: Final[dict[str, type[Any]]] = {
     "balance": Balance,
     "owned": FirstOwnership,
     "loss": ObservedLoss,
+    "commits": MinuteOfCommits,
     "event": ObservedEvent,
 }
 """Kind of row of a table to its class; the names of the fields are the columns."""

@@ -70,5 +70,20 @@ def balance_of_group(events: list[EventOfGroup], _: Sequence[RebalanceOfGroup] =
             sum(count == 0 for count in counts.values()),
             None if there is None else max(there - partitions, 0),
             max(counts, key=lambda member_id: (counts[member_id], member_id)),
+            *_worst_topic(list(counts), event.owned_after or ()),
             event.confidence,
         )
+
+
+def _worst_topic(members: Sequence[str], owned: Sequence[tuple[str, str, int]]) -> tuple[str | int | None, ...]:
+    """The topic whose partitions are spread most unevenly: name, fewest, most, and a member with the most."""
+    by_topic: dict[str, Counter[str]] = {}
+    for member_id, topic, _ in owned:
+        by_topic.setdefault(topic, Counter(dict.fromkeys(members, 0)))[member_id] += 1
+    found = [(max(each.values()) - min(each.values()), topic) for topic, each in by_topic.items()]
+    spread, worst = max(found, default=(0, ""))
+    if spread <= 1:
+        return None, None, None, None
+    counts = by_topic[worst]
+    most = max(counts, key=lambda member_id: (counts[member_id], member_id))
+    return worst, min(counts.values()), counts[most], most

@@ -38,11 +38,27 @@ topics:
   a: {partitions: 5, records_per_second: 0.2}
   b: {partitions: 5, records_per_second: 0.2}
   c: {partitions: 5, records_per_second: 0.2}
+  large: {partitions: 4, records_per_second: 0.2}
+  small: {partitions: 2, records_per_second: 0.2}
 groups:
   by-range: {topics: [a, b, c], consumers: 4, assignor: range, commit: after, start: {every: 200ms}}
   by-sticky: {topics: [a, b, c], consumers: 4, assignor: sticky, commit: after, start: {every: 200ms}}
+  by-topic: {topics: [large, small], consumers: 3, assignor: cooperative-sticky, commit: after, start: {every: 200ms}}
 horizon: 2m
+events:
+  - {at: 20s, scale: {group: by-topic, to: 2}}
 """
+"""The assignors share out partitions of several topics; one member gets most of one of them."""
+
+COMMITS = """
+topics:
+  orders: {partitions: 2, records_per_second: 3}
+groups:
+  by-record: {topics: orders, consumers: 1, commit: after, max_poll_records: 1}
+  by-poll: {topics: orders, consumers: 1, commit: after}
+horizon: 150s
+"""
+"""A group that commits after each record, and one that commits after each poll."""
 
 THRASH = """
 topics:
@@ -214,6 +230,7 @@ OWN = {
     "phases": PHASES,
     "lost": LOST,
     "uneven": UNEVEN,
+    "commits": COMMITS,
     "thrash": THRASH,
     "idle": IDLE,
     "subscribed": SUBSCRIBED,

@@ -17,10 +17,16 @@ from rejoin.pipeline.findings.rules.assignments import (
     inconsistent_protocols,
     two_applications,
     unbalanced_assignor,
+    uneven_topic,
 )
 from rejoin.pipeline.findings.rules.autoscaling import thrashing_autoscaler
 from rejoin.pipeline.findings.rules.brokers import coordinator_failover, flapping_racks
-from rejoin.pipeline.findings.rules.commits import assigned_and_subscribed, expired_offsets, refused_commits
+from rejoin.pipeline.findings.rules.commits import (
+    assigned_and_subscribed,
+    commit_storm,
+    expired_offsets,
+    refused_commits,
+)
 from rejoin.pipeline.findings.rules.consumer_groups import (
     epoch_fencing_loop,
     migration_blocked,
@@ -73,12 +79,14 @@ RULES: Final[tuple[Rule, ...]] = (
     session_timeout_of_the_broker,
     expired_offsets,
     refused_commits,
+    commit_storm,
     assigned_and_subscribed,
     two_applications,
     inconsistent_protocols,
     half_migrated_assignor,
     eager_assignor,
     unbalanced_assignor,
+    uneven_topic,
     membership_changed,
     storm,
     idle_members,

@@ -137,6 +137,54 @@ def _unbalanced(
     )
 
 
+def uneven_topic(causes: Causes) -> Iterator[Finding]:
+    """Every member has as much as the others, but one of them has most of a topic: sticky assignors count partitions,
+    whatever they are of."""
+    history = causes.history
+    subscriptions = {tuple(sorted(session.topics)) for session in history.sessions if session.topics is not None}
+    if len(subscriptions) > 1:
+        return
+    rows = [
+        each
+        for each in history.balances
+        if each.uneven_topic is not None and (each.most or 0) - (each.least or 0) <= 1 and (each.members or 0) > 1
+    ]
+    total = sum(_lasted(history, each) for each in rows)
+    if not rows or total < SOME_OF_THE_TIME * sum(_lasted(history, each) for each in history.balances):
+        return
+    worst = max(rows, key=lambda each: (_lasted(history, each) * _spread_of_topic(each), -each.at_ms))
+    who = history.who(worst.topic_most_member_id)
+    yield Finding(
+        "uneven-topic",
+        f"{worst.protocol} gave {who} {worst.topic_most} partitions of {worst.uneven_topic} and another "
+        f"{worst.topic_least}",
+        f"For {span(total)} all members had about as many partitions ({worst.least} to {worst.most}), but not of each "
+        f"topic: in generation {worst.generation} one of {worst.members} members ({who}) had {worst.topic_most} "
+        f"partitions of {worst.uneven_topic}, another {worst.topic_least}. {capital(worst.protocol or 'the assignor')} "
+        "counts partitions and does not look at what they are of: if this topic has more records than the others, "
+        "that member has more of the work, and the lag.",
+        0.0,
+        rows[0].at_ms,
+        max((each.until_ms or history.end_ms) for each in rows),
+        setting="partition.assignment.strategy",
+        advice="If the topics differ in load, read the large one in a group of its own, or use range, which shares out "
+        "each topic apart (the first members get one more of each).",
+        numbers={
+            "generations": len(rows),
+            "uneven_ms": total,
+            "most": worst.topic_most or 0,
+            "least": worst.topic_least or 0,
+        },
+        members=[who],
+        exact=True,
+        severity=LOW,
+    )
+
+
+def _spread_of_topic(balance: Balance) -> int:
+    return (balance.topic_most or 0) - (balance.topic_least or 0)
+
+
 _EVEN: Final = "or sticky or roundrobin, where the client has them"
 
 

@@ -10,7 +10,7 @@ from rejoin.pipeline.findings.causes import Causes
 from rejoin.pipeline.findings.finding import HIGH, LOW, MEDIUM, Finding
 from rejoin.pipeline.findings.formatting import count, names, period, times
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.observed_rows import ObservedEvent, all_exact
+from rejoin.pipeline.findings.observed_rows import COMMIT_APIS, MINUTE_MS, ObservedEvent, all_exact
 from rejoin.pipeline.findings.phrases import capital, probably
 
 REFUSED: Final = 3
@@ -19,6 +19,15 @@ OUTSIDE: Final = 2
 """Commits of a client that has no member id, while the group has members."""
 BEFORE_MS: Final = 10 * 60_000
 """A refused commit has to do with the rebalance before it, if that began within this."""
+
+OFTEN: Final = 300
+"""Commits of each member within a minute: from five a second on it commits by record, or by tiny polls."""
+STORM_MINUTES: Final = 2
+"""A backlog that is worked off may make one busy minute."""
+RECORD_BYTES: Final = 120
+"""About what a committed offset takes in __consumer_offsets, beside the group id: batch, key, value and topic."""
+MUCH_BYTES: Final = 1e9
+"""Growth of the log within an hour."""
 
 WHY: Final = {
     "UNKNOWN_MEMBER_ID": "the member had been removed before it committed",
@@ -76,6 +85,55 @@ def refused_commits(causes: Causes) -> Iterator[Finding]:
         exact=all_exact(refused),
         severity=MEDIUM if late else LOW,
     )
+
+
+def commit_storm(causes: Causes) -> Iterator[Finding]:
+    """Members commit after each record or each tiny poll: every commit is a request, and a record in the log for each
+    partition."""
+    history = causes.history
+    busy = [each for each in history.commits if each.commits >= OFTEN * max(1, each.committers)]
+    if len(busy) < STORM_MINUTES:
+        return
+    commits = sum(each.commits for each in busy)
+    records = sum(each.commits if each.offsets is None else each.offsets for each in busy)
+    peak = max(busy, key=lambda each: (each.commits, -each.minute))
+    for_each = max(busy, key=lambda each: each.commits / max(1, each.committers))
+    a_second = for_each.commits / max(1, for_each.committers) / 60
+    size = RECORD_BYTES + len(history.group_id)
+    grows = records * size / len(busy) * 60
+    yield Finding(
+        "commit-storm",
+        f"{history.group_id} committed {peak.commits / 60:,.0f} times a second: up to {a_second:,.0f} by each member",
+        f"In {count(len(busy), 'minute')} ({period(busy[0].minute * MINUTE_MS, (busy[-1].minute + 1) * MINUTE_MS)}) "
+        f"members of {history.group_id} committed {OFTEN // 60} times a second or more, each: {commits:,} commits. "
+        "With auto.commit.interval.ms of 5 s it is 12 a minute. Every commit is a request that the coordinator writes "
+        f"to __consumer_offsets: these made it grow by about {_bytes(grows)} an hour, which a coordinator that takes "
+        "the group over reads again, unless it was compacted since.",
+        0.0,
+        busy[0].minute * MINUTE_MS,
+        (busy[-1].minute + 1) * MINUTE_MS,
+        setting="enable.auto.commit",
+        advice="Commit once for each poll, or every few seconds (auto.commit.interval.ms), and not for each record; "
+        "commit asynchronously in between, and synchronously when partitions are revoked and before closing. Commits "
+        "do not prevent that records are processed twice, they only bound how many.",
+        numbers={
+            "commits": commits,
+            "minutes": len(busy),
+            "most_a_second": peak.commits / 60,
+            "most_a_second_by_each": a_second,
+            "log_bytes_an_hour": grows,
+        },
+        exact=all(each.offsets is not None for each in busy),
+        severity=MEDIUM if grows >= MUCH_BYTES else LOW,
+    )
+
+
+def _bytes(number: float) -> str:
+    """Bytes as a reader wants them."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6)):
+        if number >= size:
+            return f"{number / size:.3g} {unit}"
+    return f"{number / 1e3:.3g} kB"
 
 
 def assigned_and_subscribed(causes: Causes) -> Iterator[Finding]:
@@ -143,11 +201,11 @@ def expired_offsets(causes: Causes) -> Iterator[Finding]:
 
 def _refusals(history: GroupHistory) -> list[ObservedEvent]:
     """Refused commits that the clients have to do with, as a journal or a request log reports them."""
-    commits = ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT")
     return [
         each
         for each in history.events
-        if each.error in WHY and (each.event == "commit_refused" or (each.event == "request" and each.api in commits))
+        if each.error in WHY
+        and (each.event == "commit_refused" or (each.event == "request" and each.api in COMMIT_APIS))
     ]
 
 

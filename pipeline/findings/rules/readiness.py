@@ -20,6 +20,7 @@ SESSION_TIMEOUT_MS: Final = 45_000
 OWN_ASSIGNORS: Final = (*EAGER, COOPERATIVE)
 DEFAULT_ASSIGNORS: Final = (("range", COOPERATIVE), ("range", "roundrobin"), ("range",))
 """What clients send that leave partition.assignment.strategy alone: Java since 3.0, librdkafka, Java before."""
+_LIBRDKAFKA: Final = ("librdkafka", "confluent-kafka")
 _SOFTWARE: Final = re.compile(r"([a-z-]+)\s+v?(\d+)\.(\d+)")
 _SPECIAL: Final = {
     "stream": "Kafka Streams has a protocol of its own (group.protocol=streams, KIP-1071)",
@@ -44,7 +45,11 @@ def ready_for_the_consumer_protocol(causes: Causes) -> Iterator[Finding]:
     blocked = any(event.event == "conversion_refused" for event in history.events)
     if not members or blocked or history.uses_consumer_protocol or not all(each.software for each in members):
         return
-    obstacles = [*_clients(history, members), *_assignors(history, members)]
+    obstacles = [
+        *_clients(history, members),
+        *_assignors(history, members),
+        *_librdkafka_cooperative(history, members),
+    ]
     settings = _settings(history, members)
     cost = history.cost_s(history.later)
     clients = sorted({session.software or "" for session in members})
@@ -140,6 +145,20 @@ def _assignors(history: GroupHistory, members: Sequence[MemberSession]) -> Itera
                 "Move to one of Kafka's assignors first (in a rolling restart of its own, as user data cannot be taken "
                 "along), or write a server-side assignor",
             ),
+            list(dict.fromkeys(who)),
+        )
+
+
+def _librdkafka_cooperative(history: GroupHistory, members: Sequence[MemberSession]) -> Iterator[Obstacle]:
+    """Its cooperative-sticky leader puts user data beside the partitions, which Kafka does not convert."""
+    chosen = next((each.protocol for each in reversed(history.rebalances) if each.protocol), None)
+    who = [history.name_of(each) for each in members if (each.software or "").lower().startswith(_LIBRDKAFKA)]
+    if chosen == COOPERATIVE and who and len(members) > 1:
+        yield Obstacle(
+            "the cooperative-sticky assignor of librdkafka hands out user data, and Kafka does not upgrade a group "
+            "that has any (GROUP_ID_NOT_FOUND)",
+            "Stop all members and start them with group.protocol=consumer, as an empty group can be upgraded; or go "
+            "back to range or roundrobin first, for which all members must stop as well",
             list(dict.fromkeys(who)),
         )
 

@@ -55,6 +55,37 @@ def test_commits_of_a_client_that_is_no_member_are_assign_and_subscribe_mixed() 
     assert (rows["assigned-and-subscribed"]["members"], "refused-commits" in rows) == (["app"], False)
 
 
+# --- commits again and again
+
+
+def minute(number: int, commits: int, committers: int, offsets: int | None = None) -> Row:
+    return {"minute": MARCH_3 // MINUTE + number, "commits": commits, "committers": committers, "offsets": offsets}
+
+
+def test_commits_by_record_make_the_log_grow() -> None:
+    storm = found(commits=[minute(nth, 60_000, 10, 120_000) for nth in range(5)])["commit-storm"]
+    assert storm["title"] == "orders committed 1,000 times a second: up to 100 by each member"
+    # 120 bytes for each offset, and the group id.
+    assert storm["numbers"]["log_bytes_an_hour"] == 120_000 * 60 * (120 + len("orders"))
+    assert "grow by about 907 MB an hour" in storm["text"]
+    assert (storm["severity"], storm["confidence"], storm["setting"]) == ("low", "exact", "enable.auto.commit")
+    assert found(commits=[minute(nth, 90_000, 10) for nth in range(5)])["commit-storm"]["confidence"] == "inferred"
+    assert found(commits=[minute(0, 99_999, 9, 999_999)] * 2)["commit-storm"]["severity"] == "medium"
+
+
+@pytest.mark.parametrize(
+    "minutes",
+    [
+        [minute(nth, 12_000, 1_000) for nth in range(60)],
+        [minute(0, 60_000, 10)],
+        [minute(nth, 299, 1) for nth in (0, 1)],
+    ],
+    ids=["many members", "one minute", "each poll"],
+)
+def test_a_large_group_a_backlog_and_a_commit_for_each_poll_are_none(minutes: list[Row]) -> None:
+    assert "commit-storm" not in found(commits=minutes)
+
+
 # --- offsets that expired
 
 

@@ -50,6 +50,23 @@ def test_what_stands_in_the_way_is_named_with_what_to_do(more: Row, title: str, 
     assert blocked["members"] == ["m1", "m2", "m3"]
 
 
+def test_the_user_data_of_librdkafkas_cooperative_assignor_stands_in_the_way() -> None:
+    software = {"software": "librdkafka v2.16.0", "protocols": ["cooperative-sticky"]}
+    rows = group(**software)
+    for each in rows["rebalance"]:
+        each["protocol"] = "cooperative-sticky"
+    blocked = found(**rows)[NAME]
+    assert blocked["numbers"]["obstacles"] == 1
+    assert "hands out user data" in blocked["title"]
+    assert "Stop all members and start them with group.protocol=consumer" in blocked["advice"]
+    alone = rows | {"session": rows["session"][:1]}
+    assert found(**alone)[NAME]["numbers"]["obstacles"] == 0, "an only member is upgraded"
+    java = group(**software | {"software": JAVA})
+    for each in java["rebalance"]:
+        each["protocol"] = "cooperative-sticky"
+    assert found(**java)[NAME]["numbers"]["obstacles"] == 0
+
+
 def test_settings_that_clients_must_have_set_are_to_be_taken_out() -> None:
     ready = found(**group(session_timeout_ms=10_000, protocols=["cooperative-sticky"], group_instance_id="i-1"))[NAME]
     assert "session.timeout.ms (10 s: the group's consumer.session.timeout.ms holds instead" in ready["advice"]
