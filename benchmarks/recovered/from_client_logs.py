@@ -6,7 +6,8 @@
 The logs of ``tests/golden/client-logs`` were written by real clients while they were started, killed, paused, slowed
 down and redeployed; a ledger has what was done, when and to which of them. Each action is to be found with its member
 and its cause, once from the clients' logs alone and once with the broker's log; whatever is found and was not done is
-invented.
+invented. The lives of the recordings called ``drawn-`` were drawn from a seed after the catalogue was complete: nothing
+was made to fit them.
 No times of this machine are measured.
 """
 
@@ -63,7 +64,7 @@ class _Action:
     from_ms: int
     to_ms: int
     is_logged: bool = True
-    """Whether its consumers' library logs it."""
+    """Whether it leaves a trace; else the ledger says why not."""
 
 
 _GONE: Final = ("left", "session-expiry", "did-not-rejoin", "rebalance-expiry")
@@ -140,7 +141,7 @@ def _actions(done: Iterable[Mapping[str, Any]], group: str, static: bool) -> Ite
                 began = each["from_ms"] + nth * each["every"] * 1_000
                 yield _Action("static-restart" if static else "restart", member, began, began + each["away"] * 1_000)
             elif what != "duplicate" or static:
-                yield _Action(what, member, each["from_ms"], to_ms)
+                yield _Action(what, member, each["from_ms"], to_ms, each.get("is_logged", True))
 
 
 def _names(event: EventRow) -> tuple[str | None, ...]:
@@ -204,13 +205,15 @@ def _said(event: EventRow) -> str:
 
 def table(folders: Iterable[Path]) -> tuple[list[str], bool]:
     """The table, and whether enough was found everywhere and nothing invented."""
-    lines = [f"{'group':<16} {'actions':>7}  {'clients alone':<24} {'with the broker log':<24} unread lines"]
+    columns = f"{'recording':<13} {'group':<16} {'actions':>7}"
+    lines = [f"{columns}  {'clients alone':<24} {'with the broker log':<24} unread lines"]
     good = True
     for folder in folders:
         pairs = zip(recovered(folder), recovered(folder, with_broker=True), strict=True)
         for alone, joined in pairs:
             cells = [f"{each.share:4.0%}, {len(each.invented)} invented" for each in (alone, joined)]
-            lines.append(f"{alone.group:<16} {len(alone.done):>7}  {cells[0]:<24} {cells[1]:<24} {alone.unread}")
+            columns = f"{folder.name:<13} {alone.group:<16} {len(alone.done):>7}"
+            lines.append(f"{columns}  {cells[0]:<24} {cells[1]:<24} {alone.unread}")
             for each, how in ((alone, ""), (joined, " with the broker log")):
                 lines += [f"    missed{how}: {what}" for what in each.missed]
                 lines += [f"    invented{how}: {what}" for what in each.invented]

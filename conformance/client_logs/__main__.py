@@ -50,6 +50,8 @@ _NOISE: Final = re.compile(
     rb"|HEARTBEAT\|.*(?:Heartbeat for group|ConsumerGroupHeartbeat of)"
     rb"| FAIL \["
 )
+_PACKAGES: Final = re.compile(re.escape(tempfile.gettempdir()).encode() + rb"/client-logs-\w+")
+"""Where another version of a library was fetched to."""
 _KAFKA_LAYOUT: Final = "[%d] %p %m (%c)%n"
 _CONNECT_LAYOUT: Final = "[%d] %p [orders-sink|task-0] %m (%c:%L)%n"
 
@@ -130,7 +132,8 @@ def without_noise(log: bytes) -> bytes:
             drops = _NOISE.search(line) is not None
         if not drops:
             kept.append(line)
-    return b"".join(kept).replace(sys.prefix.encode(), b"/venv").replace(str(HERE.parents[1]).encode(), b"/app")
+    text = _PACKAGES.sub(b"/packages", b"".join(kept))
+    return text.replace(sys.prefix.encode(), b"/venv").replace(str(HERE.parents[1]).encode(), b"/app")
 
 
 def record(plan: dict[str, Any], folder: Path) -> None:
@@ -157,7 +160,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=GOLDEN, help="where each set gets a folder")
     arguments = parser.parse_args()
     for name in arguments.sets or plan["sets"]:
-        record(expanded(plan, name, arguments.seed), arguments.out / name)
+        folder = name if arguments.seed is None else f"drawn-{name}"
+        record(expanded(plan, name, arguments.seed), arguments.out / folder)
 
 
 if __name__ == "__main__":

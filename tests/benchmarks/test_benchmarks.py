@@ -111,7 +111,7 @@ SHOWN: dict[str, list[str]] = {
         r"uniform, equal subscriptions: [\d.]+ × floor",
         r"Kafka's own are left out",
     ],
-    "recovered.from_client_logs": [r"kafka-python +\d+ +\d+%, 0 invented +\d+%, 0 invented +0"],
+    "recovered.from_client_logs": [r"python +kafka-python +\d+ +\d+%, 0 invented +\d+%, 0 invented +0"],
     "recovered.from_written_client_logs": [r"aiokafka 0\.14 +\d+ +100\.0% +0 +0"],
     "sweep": [r"pool / sweep", r"until Spark and the pool were up"],
     "recovered_from_logs": [r"\d+ rebalances, \d+ completed"],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from benchmarks.recovered.from_client_logs import ENOUGH, GOLDEN, SETS, Recovered, read, recovered
@@ -10,10 +12,15 @@ SAYS_LITTLE = {"rdkafka"}
 """Groups whose clients log by default too little to be found without the broker's log."""
 
 
+@cache
+def found_in(name: str, how: str) -> list[Recovered]:
+    return recovered(GOLDEN / name, with_broker=how != "alone")
+
+
 @pytest.mark.parametrize("how", ["alone", "with the broker's log"])
 @pytest.mark.parametrize("name", SETS)
 def test_what_was_done_is_found_with_its_member_and_cause(name: str, how: str) -> None:
-    found = recovered(GOLDEN / name, with_broker=how != "alone")
+    found = found_in(name, how)
     assert found
     enough = [each for each in found if each.group not in SAYS_LITTLE or how != "alone"]
     assert {each.group: each.missed for each in enough if each.share < ENOUGH} == {}
@@ -22,7 +29,7 @@ def test_what_was_done_is_found_with_its_member_and_cause(name: str, how: str) -
 @pytest.mark.parametrize("how", ["alone", "with the broker's log"])
 @pytest.mark.parametrize("name", SETS)
 def test_nothing_is_found_that_was_not_done_and_every_line_is_read(name: str, how: str) -> None:
-    found: list[Recovered] = recovered(GOLDEN / name, with_broker=how != "alone")
+    found = found_in(name, how)
     assert {each.group: each.invented for each in found if each.invented} == {}
     assert {each.group: each.unread for each in found if each.unread} == {}
 
