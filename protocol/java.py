@@ -126,6 +126,15 @@ def hash_map_order(keys: Sequence[str], capacity: int = DEFAULT_CAPACITY) -> lis
     return list(_string_order(tuple(keys), capacity))
 
 
+def concurrent_hash_map_order(keys: Sequence[str]) -> list[str]:
+    """The order in which a `ConcurrentHashMap` that was given these distinct strings, in this order, iterates them."""
+    capacity = DEFAULT_CAPACITY
+    # JDK: ConcurrentHashMap.addCount. It doubles as soon as three quarters are in use, a HashMap with the next key.
+    while len(keys) * 4 >= capacity * 3:
+        capacity *= 2
+    return hash_map_order(keys, capacity)
+
+
 def copied_set_order(keys: Sequence[str]) -> list[str]:
     """The order of a `HashSet` that was made from a collection of these distinct strings, in this order."""
     return hash_map_order(keys, copied_capacity(len(keys)))

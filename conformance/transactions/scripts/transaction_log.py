@@ -303,6 +303,18 @@ async def _open_and_expired(log: TransactionLog) -> None:
         await log.looks.transactions(str(producer.transactional_id))
 
 
+async def _expired_together(log: TransactionLog) -> None:
+    """Ids that expire at one look have their tombstones in one batch."""
+    *several, last = log.producers(7)
+    await log.begin()
+    for producer in several:
+        await producer.init()
+    await log.play.wait(EXPIRED_MS)
+    await log.read()
+    await last.init()
+    await log.compact()
+
+
 Run = Callable[[TransactionLog], Awaitable[None]]
 RUNS: Final[dict[str, Run]] = {
     "aborts-by-others-are-compacted-in-the-log": _aborted_by_others,
@@ -314,6 +326,7 @@ RUNS_OF_EXPIRY: Final[dict[str, Run]] = {
     "an-expired-id-leaves-a-tombstone": _expired,
     "an-expired-id-comes-back": _expired_between,
     "open-transactions-do-not-expire": _open_and_expired,
+    "ids-that-expire-together-have-one-batch": _expired_together,
 }
 
 

@@ -17,7 +17,12 @@ from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.transactions.ending import End, end_of, end_with_epoch_bump
 from rejoin.coordinator.core.transactions.events import events_of
-from rejoin.coordinator.core.transactions.log import read_transactions, transaction_batch
+from rejoin.coordinator.core.transactions.log import (
+    batch_of_tombstones,
+    read_transactions,
+    tombstone_batches,
+    transaction_batch,
+)
 from rejoin.coordinator.core.transactions.metadata import (
     EXHAUSTED_EPOCH,
     FIRST_WITH_EPOCH_BUMPS,
@@ -37,6 +42,7 @@ from rejoin.journal.events.transactions import (
     TransactionsLoaded,
 )
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.java import concurrent_hash_map_order
 from rejoin.protocol.records.transaction_state import TransactionLogValue
 from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.wire.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
@@ -298,7 +304,7 @@ class TransactionsShard:
     def _write(self, metadata: TransactionMetadata, transit: TxnTransit, on_end: OnError) -> None:
         self._append(metadata.transactional_id, transit.record(), _TransitStored(self, metadata, transit, on_end))
 
-    def _append(self, transactional_id: str, value: TransactionLogValue | None, completion: AppendCompletion) -> None:
+    def _append(self, transactional_id: str, value: TransactionLogValue, completion: AppendCompletion) -> None:
         partition = self._partition
         version = 1 if self._ctx.features.transaction_version else 0
         end = partition.log.end_offset
@@ -365,12 +371,22 @@ class TransactionsShard:
                     self.abort(metadata, "timeout", _unanswered_with)
 
     def _expire(self) -> None:
-        unused_since = self._ctx.now - self._ctx.settings.transactional_id_expiration_ms
-        for metadata in list(self.transactions.values()):
-            is_unused = metadata.updated_at <= unused_since
-            if metadata.state in IS_IDLE and metadata.pending_state is None and is_unused:
+        now, partition = self._ctx.now, self._partition
+        unused_since = now - self._ctx.settings.transactional_id_expiration_ms
+        expired = {
+            transactional_id: metadata
+            for transactional_id, metadata in self.transactions.items()
+            if metadata.updated_at <= unused_since and metadata.state in IS_IDLE and metadata.pending_state is None
+        }
+        if not expired:
+            return
+        in_order = [each for each in concurrent_hash_map_order(list(self.transactions)) if each in expired]
+        for ids, records in tombstone_batches(in_order, partition.config.max_message_bytes):
+            partition.append(*batch_of_tombstones(len(ids), records, partition.log.end_offset, partition.epoch, now))
+            for transactional_id in ids:
+                metadata = expired[transactional_id]
                 metadata.pending_state = TransactionState.DEAD
-                self._append(metadata.transactional_id, None, _TombstoneStored(self, metadata))
+                partition.when_stored(partition.log.end_offset, _TombstoneStored(self, metadata))
 
     def _watch_timeouts(self) -> None:
         if any(metadata.state is TransactionState.ONGOING for metadata in self.transactions.values()):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rejoin.coordinator.core.inputs import Broker, ClusterSeen, TopicsChanged
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.partitions.topic_config import TopicConfig
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.java import concurrent_hash_map_order
 from rejoin.protocol.messages.records.produce import ProduceResponse
 from rejoin.protocol.wire.record_batch import parse_header
 from rejoin.protocol.wire.records import read_batch
+from rejoin.protocol.wire.transaction_state import read_key
 from tests.coordinator.core.driver import PARTITION, TOPIC, DrivenNode
 from tests.coordinator.core.transactions.producer import Producer, fetch, markers, node
 
@@ -88,6 +92,26 @@ def test_an_id_that_is_not_used_is_forgotten() -> None:
     before = producer.producer_id
     assert producer.init(again=True) is ErrorCode.NONE
     assert (producer.producer_id != before, producer.epoch) == (True, 0)
+
+
+@pytest.mark.parametrize(("most_bytes", "batches"), [(1_048_588, [4]), (61 + 2 * 20, [2, 2]), (61, [1, 1, 1, 1])])
+def test_ids_that_expire_together_have_their_tombstones_in_one_batch(most_bytes: int, batches: list[int]) -> None:
+    driven = node(
+        transactional_id_expiration_ms=10_000, transaction_remove_expired_transaction_cleanup_interval_ms=1_000
+    )
+    names = ["one", "another", "third", "last"]
+    for name in names:
+        assert Producer(driven, name).init() is ErrorCode.NONE
+    (shard,) = driven.node._requests.transactions.coordinator.shards.values()
+    log = shard._partition
+    log.config = replace(log.config, max_message_bytes=most_bytes)
+    before = len(log.log.batches)
+    driven.elapse(12_000)
+    tombstones = [read_batch(each.data) for each in log.log.batches[before:]]
+    assert [len(records) for records in tombstones] == batches
+    assert [record.value for records in tombstones for record in records] == [None] * 4
+    ids = [read_key(record.key or b"") for records in tombstones for record in records]
+    assert ids == concurrent_hash_map_order(names)
 
 
 def test_markers_are_written_after_a_restart() -> None:
