@@ -205,14 +205,14 @@ def _said(event: EventRow) -> str:
 
 def table(folders: Iterable[Path]) -> tuple[list[str], bool]:
     """The table, and whether enough was found everywhere and nothing invented."""
-    columns = f"{'recording':<13} {'group':<16} {'actions':>7}"
+    columns = f"{'recording':<18} {'group':<16} {'actions':>7}"
     lines = [f"{columns}  {'clients alone':<24} {'with the broker log':<24} unread lines"]
     good = True
     for folder in folders:
         pairs = zip(recovered(folder), recovered(folder, with_broker=True), strict=True)
         for alone, joined in pairs:
             cells = [f"{each.share:4.0%}, {len(each.invented)} invented" for each in (alone, joined)]
-            columns = f"{folder.name:<13} {alone.group:<16} {len(alone.done):>7}"
+            columns = f"{folder.name:<18} {alone.group:<16} {len(alone.done):>7}"
             lines.append(f"{columns}  {cells[0]:<24} {cells[1]:<24} {alone.unread}")
             for each, how in ((alone, ""), (joined, " with the broker log")):
                 lines += [f"    missed{how}: {what}" for what in each.missed]

@@ -29,8 +29,13 @@ from tests.coordinator.service.kafka.test_repeated_requests import join_alone
 
 RECORDS: Final = 16
 REPETITIONS: Final = 20
-VERSIONS: Final = {"Heartbeat": (HEARTBEAT.key, 0), "Produce": (PRODUCE.key, 9), "Fetch": (FETCH.key, 12)}
-AT_MOST: Final = {"Heartbeat": 56, "Produce": 260, "Fetch": 175}
+VERSIONS: Final = {
+    "Heartbeat": (HEARTBEAT.key, 0),
+    "Produce": (PRODUCE.key, 9),
+    "idempotent Produce": (PRODUCE.key, 9),
+    "Fetch": (FETCH.key, 12),
+}
+AT_MOST: Final = {"Heartbeat": 56, "Produce": 260, "idempotent Produce": 287, "Fetch": 175}
 """Calls of Python's functions and of those in C, on average."""
 
 
@@ -40,13 +45,14 @@ def _frame(api: Api, version: int, request: Request) -> bytes:
     return codec.request_frame(1, "test", request)
 
 
-def _batch() -> bytes:
+def _batch(producer_id: int = -1, epoch: int = -1, sequence: int = -1) -> bytes:
     records = write_records(DefaultRecord(index, 0, None, bytes(1_000)) for index in range(RECORDS))
-    return sealed(BatchHeader(0, 0, -1, 2, 0, 0, RECORDS - 1, 0, 0, -1, -1, -1, RECORDS), records)
+    return sealed(BatchHeader(0, 0, -1, 2, 0, 0, RECORDS - 1, 0, 0, producer_id, epoch, sequence, RECORDS), records)
 
 
-def _produce() -> bytes:
-    data = TopicProduceData(name="orders", partition_data=(PartitionProduceData(index=0, records=_batch()),))
+def _produce(batch: bytes | None = None) -> bytes:
+    records = batch or _batch()
+    data = TopicProduceData(name="orders", partition_data=(PartitionProduceData(index=0, records=records),))
     return _frame(PRODUCE, 9, ProduceRequest(acks=1, timeout_ms=1_000, topic_data=(data,)))
 
 
@@ -69,7 +75,7 @@ def _error(name: str, answer: bytes) -> ErrorCode:
     response: Any = codec.read_response_frame(answer)[1]
     if name != "Heartbeat":
         (topic,) = response.responses
-        (response,) = topic.partition_responses if name == "Produce" else topic.partitions
+        (response,) = topic.partitions if name == "Fetch" else topic.partition_responses
     error: ErrorCode = response.error_code
     return error
 
@@ -89,15 +95,25 @@ async def test_a_request_takes_few_calls(serve: Serve, name: str) -> None:
     for first in (_create(), _produce(), _produce()):
         connection.data_received(first)
     member_id = await _member_id(node)
-    frame = {"Produce": _produce(), "Fetch": _fetch()}.get(name) or framed(heartbeat("g", member_id))
-    connection.data_received(frame)
+    frames = [
+        _produce(_batch(producer_id=1_000, epoch=0, sequence=number * RECORDS)) for number in range(REPETITIONS + 2)
+    ]
+    if name != "idempotent Produce":
+        frame = {"Produce": _produce(), "Fetch": _fetch()}.get(name) or framed(heartbeat("g", member_id))
+        frames = [frame] * len(frames)
+    first, last, *others = frames
+    connection.data_received(first)
     transport.written = b""
-    connection.data_received(frame)
+    connection.data_received(last)
     assert _error(name, transport.written[4:]) == ErrorCode.NONE
 
     def send() -> None:
-        for _ in range(REPETITIONS):
+        for frame in others:
             connection.data_received(frame)
 
-    assert calls_of(send) / REPETITIONS <= AT_MOST[name]
+    calls = calls_of(send) / len(others)
+    transport.written = b""
+    connection.data_received(others[-1])
+    assert _error(name, transport.written[4:]) == ErrorCode.NONE, "one that was repeated is answered as before"
+    assert calls <= AT_MOST[name]
     connection.connection_lost(None)
