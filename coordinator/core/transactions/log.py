@@ -47,7 +47,7 @@ def tombstone_batches(transactional_ids: Iterable[str], most_bytes: int) -> Iter
     records: list[bytes] = []
     size = HEADER_SIZE
     for transactional_id in transactional_ids:
-        record = encode_record(len(ids), 0, key_bytes(transactional_id), None)
+        record = encode_record(0, len(ids), key_bytes(transactional_id), None)
         if ids and size + len(record) > most_bytes:
             yield ids, b"".join(records)
             ids, records, size = [], [], HEADER_SIZE

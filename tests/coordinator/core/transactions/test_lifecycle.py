@@ -110,6 +110,7 @@ def test_ids_that_expire_together_have_their_tombstones_in_one_batch(most_bytes:
     tombstones = [read_batch(each.data) for each in log.log.batches[before:]]
     assert [len(records) for records in tombstones] == batches
     assert [record.value for records in tombstones for record in records] == [None] * 4
+    assert all([record.offset_delta for record in records] == list(range(len(records))) for records in tombstones)
     ids = [read_key(record.key or b"") for records in tombstones for record in records]
     assert ids == concurrent_hash_map_order(names)
 
