@@ -252,6 +252,7 @@ def commits_not_seen(events: DataFrame, slack_ms: int = SLACK_MS) -> DataFrame:
         *("run_id", "group_id", "generation", "member_id", "origin", "confidence", *_EVIDENCE),
         fn.explode("offsets").alias("at"),
     ).select("*", "at.topic", "at.partition", "at.offset")
+    by_partition = _with_a_position_behind(by_partition, slack_ms)
     suspects = _behind_a_commit(by_partition, slack_ms)
     deleted = of(events, "group_deleted").select("run_id", "group_id", fn.col("at_ms").alias("deleted_ms"))
     kept = (
@@ -288,20 +289,42 @@ def commits_not_seen(events: DataFrame, slack_ms: int = SLACK_MS) -> DataFrame:
     )
 
 
+def _shown() -> Column:
+    """The offset that a position shows; -1: as if there were no commit."""
+    return fn.when(fn.col("origin") == "committed", fn.col("offset")).otherwise(-1)
+
+
+def _with_a_position_behind(by_partition: DataFrame, slack_ms: int) -> DataFrame:
+    """The partitions of which any position is behind any commit of ``slack_ms`` before: of most runs none.
+
+    There are many commits and few positions: to compare them takes a fraction of the time of putting them in order.
+    """
+    found = by_partition.where(is_one_of("positions_found")).select(
+        *_PARTITION, fn.col("at_ms").alias("found_ms"), _shown().alias("shown")
+    )
+    behind = (
+        by_partition.where(is_one_of("offsets_committed"))
+        .join(fn.broadcast(found), list(_PARTITION))
+        .where((fn.col("at_ms") <= fn.col("found_ms") - slack_ms) & (fn.col("offset") > fn.col("shown")))
+        .select(*_PARTITION)
+        .distinct()
+    )
+    return by_partition.join(fn.broadcast(behind), list(_PARTITION), "left_semi")
+
+
 def _behind_a_commit(by_partition: DataFrame, slack_ms: int) -> DataFrame:
     """Positions that are ``shown`` behind the last commit of ``slack_ms`` before, which is ``settled``."""
     commits = is_one_of("offsets_committed")
     stored = fn.when(commits, fn.struct("at_ms", "seq", "offset", *[f for f in _EVIDENCE if f not in {"at_ms", "seq"}]))
     gone = fn.when(is_one_of("offsets_deleted"), fn.col("at_ms"))
     settled_by = Window.partitionBy(*_PARTITION).orderBy("at_ms").rangeBetween(Window.unboundedPreceding, -slack_ms)
-    shown = fn.when(fn.col("origin") == "committed", fn.col("offset")).otherwise(-1)
     return (
         by_partition.select(
             "*", fn.max(stored).over(settled_by).alias("settled"), fn.max(gone).over(settled_by).alias("gone_ms")
         )
         .where("event = 'positions_found' AND settled IS NOT NULL")
         .where("gone_ms IS NULL OR gone_ms < settled.at_ms")
-        .select("*", shown.alias("shown"))
+        .select("*", _shown().alias("shown"))
         .where("shown < settled.offset")
     )
 
