@@ -7,7 +7,8 @@ there is no ``flock``, its older versions empty the file that names the holder, 
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rejoin.posix import PosixNeeded
@@ -56,3 +57,19 @@ class FileLock:
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
+
+
+@contextmanager
+def sole_writer(folder: Path, refusal: Callable[[str], Exception]) -> Iterator[None]:
+    """Make the folder if there is none, and hold its ``.lock``. Raises the refusal of a text that says what to do."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / ".lock")
+    except FileLocked:
+        raise refusal(f"{folder} is being written by another process; give another folder") from None
+    except OSError as problem:
+        raise refusal(f"{folder} cannot be written: {problem.strerror}; give another folder") from None
+    try:
+        yield
+    finally:
+        lock.release()

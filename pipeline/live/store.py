@@ -29,8 +29,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-from rejoin.journal.file_lock import FileLock, FileLocked
-from rejoin.pipeline.live.rebalances import LIVE
+from rejoin.journal.file_lock import sole_writer
 from rejoin.pipeline.schemas import EVENTS
 from rejoin.pipeline.tables.rebalance_events import FOLLOWED, READS
 
@@ -80,18 +79,9 @@ class WatchStore:
     @contextmanager
     def held(self, kind: str, inputs: Sequence[str]) -> Iterator[None]:
         """Be the only writer here. Raises StoreTrouble if another process is, or the folder is unfit."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.folder / ".lock")
-        except FileLocked:
-            raise StoreTrouble(f"{self.folder} is being written by another process; give another folder") from None
-        except OSError as problem:
-            raise StoreTrouble(f"{self.folder} cannot be written: {problem.strerror}; give another folder") from None
-        try:
+        with sole_writer(self.folder, StoreTrouble):
             self._check(kind, inputs)
             yield
-        finally:
-            lock.release()
 
     def _check(self, kind: str, inputs: Sequence[str]) -> None:
         path = self.folder / "stream.json"
@@ -115,19 +105,11 @@ class WatchStore:
         write_json(path, mine)
 
     def read_events(self, spark: SparkSession) -> DataFrame:
-        """All rows of the batches that count."""
-        return self._read(spark, self.events, BATCH_ROWS, self.committed("events"))
-
-    def read_live(self, spark: SparkSession, after: int = -1) -> DataFrame:
-        """All rows of the batches behind ``after`` that count, with their ``batch_id``."""
-        return self._read(spark, self.live, LIVE, self.committed("live")).where(fn.col("batch_id") > after)
-
-    @staticmethod
-    def _read(spark: SparkSession, folder: Path, schema: StructType, until: int) -> DataFrame:
-        schema = StructType([*schema.fields, _BATCH_ID])
+        """All rows of the batches that count, with their ``batch_id``."""
+        schema, until = StructType([*BATCH_ROWS.fields, _BATCH_ID]), self.committed("events")
         if until < 0:
             return spark.createDataFrame([], schema)
-        return spark.read.schema(schema).parquet(str(folder)).where(fn.col("batch_id") <= until)
+        return spark.read.schema(schema).parquet(str(self.events)).where(fn.col("batch_id") <= until)
 
 
 def write_batch(rows: DataFrame, folder: Path, batch_id: int) -> None:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from rejoin.journal.file_lock import FileLock, FileLocked
+from rejoin.journal.file_lock import sole_writer
 from rejoin.pipeline.live_cluster.observations import ObservedGroup
 from rejoin.pipeline.live_cluster.snapshots import ClusterGroup
 
@@ -41,18 +41,9 @@ class ClusterStore:
     @contextmanager
     def held(self, servers: str) -> Iterator[None]:
         """Lock the folder for writing. Raises WatchFolderProblem."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.folder / ".lock")
-        except FileLocked:
-            raise WatchFolderProblem(f"{self.folder} is being written by another process; give another one") from None
-        except OSError as problem:
-            raise WatchFolderProblem(f"{self.folder} cannot be written: {problem.strerror}; give another one") from None
-        try:
+        with sole_writer(self.folder, WatchFolderProblem):
             self._check(servers)
             yield
-        finally:
-            lock.release()
 
     def _check(self, servers: str) -> None:
         path = self.folder / ABOUT

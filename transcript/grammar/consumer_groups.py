@@ -12,6 +12,7 @@ from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
     OwnedTopicPartitions,
 )
 from rejoin.transcript.grammar.base import Option, RequestCommand, Scope, always, plain, stays, version_option
+from rejoin.transcript.grammar.groups import write_group_ids
 from rejoin.transcript.grammar.words import (
     BadWord,
     NotExpressible,
@@ -153,6 +154,4 @@ class DescribeConsumersCommand(RequestCommand):
         return ConsumerGroupDescribeRequest(group_ids=groups, include_authorized_operations=False)
 
     def write_rest(self, request: ConsumerGroupDescribeRequest, version: int, scope: Scope) -> list[str]:
-        if not request.group_ids:
-            raise NotExpressible
-        return [write_word(group_id) for group_id in request.group_ids]
+        return write_group_ids(request.group_ids)

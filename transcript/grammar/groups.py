@@ -218,6 +218,13 @@ class ListCommand(RequestCommand):
         return [write_word(state) for state in request.states_filter]
 
 
+def write_group_ids(group_ids: Sequence[str]) -> list[str]:
+    """The groups that a request names. Raises :class:`NotExpressible` if it names none: that is the current group."""
+    if not group_ids:
+        raise NotExpressible
+    return [write_word(group_id) for group_id in group_ids]
+
+
 class DescribeCommand(RequestCommand):
     """A DescribeGroups; of the current group unless others are named."""
 
@@ -238,9 +245,7 @@ class DescribeCommand(RequestCommand):
         return super().write(request, max(version, self.version), scope)
 
     def write_rest(self, request: DescribeGroupsRequest, version: int, scope: Scope) -> list[str]:
-        if not request.groups:
-            raise NotExpressible
-        return [write_word(group_id) for group_id in request.groups]
+        return write_group_ids(request.groups)
 
 
 class DeleteCommand(RequestCommand):
