@@ -100,6 +100,11 @@ fuzz: setup
 fuzz-frames: setup
 	REJOIN_FUZZ_FRAMES=$(EXAMPLES) REJOIN_FUZZ_SEED=$(SEED) $(RUN) -m pytest tests/coordinator/service/kafka/test_fuzz_frames.py -s
 
+# How many frames a second the laboratory's page draws of large runs, in a headless Chromium.
+.PHONY: lab-frames
+lab-frames: setup
+	REJOIN_LAB_FRAMES=1 $(RUN) -m pytest tests/simulation/web/test_scrubbing.py -s
+
 # The tables of five hundred random runs against what the simulator counted.
 table-seeds: setup
 	REJOIN_TABLE_SEEDS=500 $(RUN) -m pytest tests/pipeline/tables/test_tables_of_simulations.py

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from rich.console import Console
 from rich.table import Table
@@ -57,6 +57,10 @@ class Result:
     failed: str = ""
     at_least_seconds: float | None = None
 
+
+BRIEF_SECONDS: Final = 1e-4
+OF_BRIEF: Final = 0.8
+"""Of a problem that takes less than a tenth of a millisecond the ratio differs by so much from run to run."""
 
 Verdict: TypeAlias = tuple[str, float, float, bool]
 """An aim, what was reached, what is wanted, and whether that is the most or the least."""
@@ -230,4 +234,5 @@ def _verdicts(case: Case, ours: Result, others: dict[str, Result]) -> Iterator[V
             # Peers answer with a list of numbers for each topic. Where few members share large topics, the tuples
             # of a plain answer alone cost more than that.
             beyond = ", the floor alone is slower" if ours.floor_seconds > result.seconds else ""
-            yield f"{about}, {peer} × ours{beyond}", result.seconds / ours.seconds, 1, False
+            least = 1 if ours.seconds > BRIEF_SECONDS else OF_BRIEF
+            yield f"{about}, {peer} × ours{beyond}", result.seconds / ours.seconds, least, False
