@@ -82,7 +82,6 @@ def test_what_is_drawn_follows_the_instant(opened: Opened, size: Size) -> None:
         for how, (first, each) in WAYS.items():
             found: Any = opened.value(SCRUB % (size.steps, first, each))
             print(f"  scrubbed {how}: {found['rate']:.0f} frames a second, the longest {found['longest']:.0f} ms")
-            assert found["rate"] > 1
         until = opened.value("laboratory.recording.until")
         assert opened.at == until == size.minutes * 60_000
         opened.wait_for(f"document.body.dataset.at === '{until}'")
