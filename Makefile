@@ -22,9 +22,11 @@ $(VENV)/spark-classes: $(VENV)/.installed
 	@mkdir -p $@ && touch $@
 
 # The tests and the checks that go with them; at the end, the CPU that all their processes took.
-test: setup
-	@$(MAKE) --no-print-directory --jobs=2 lint $(VENV)/spark-classes
-	$(RUN) -m tests.cpu $(RUN) -m pytest -n 2 --dist loadgroup
+# The tests wait for sockets and processes now and then, so lint and types cost hardly any time beside them.
+test: setup $(VENV)/spark-classes
+	@$(MAKE) --no-print-directory lint > $(VENV)/lint.log 2>&1 & lint=$$!; \
+	$(RUN) -m tests.cpu $(RUN) -m pytest -n 2 --dist loadgroup; tests=$$?; \
+	wait $$lint; linted=$$?; cat $(VENV)/lint.log; exit $$((tests || linted))
 
 # While editing: lint, types, and the tests that need no socket, process or Spark. Types take one core, so tests run beside.
 check: setup
