@@ -10,8 +10,9 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
+from rejoin.simulation.laboratory.session import FirstScenario
 from rejoin.simulation.scenario.gallery import GALLERY
-from rejoin.simulation.web.server import FirstScenario, running
+from rejoin.simulation.web.server import running
 from tests.simulation.web.browser import CHROMIUM
 from tests.simulation.web.opened import DONE, Opened
 

@@ -14,8 +14,9 @@ import pytest
 from aiohttp import web
 
 from rejoin.simulation.commands.actions import lab
+from rejoin.simulation.laboratory.session import KEPT_RUNS, FirstScenario
 from rejoin.simulation.scenario.gallery import GALLERY
-from rejoin.simulation.web.server import KEPT_RUNS, FirstScenario, running
+from rejoin.simulation.web.server import running
 from rejoin.transcript.player import differences, play
 
 SCENARIO: Final = """\
