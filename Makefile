@@ -107,6 +107,15 @@ fuzz-frames: setup
 lab-frames: setup
 	REJOIN_LAB_FRAMES=1 $(RUN) -m pytest tests/simulation/web/test_scrubbing.py -s
 
+# The laboratory as a folder of files, played by Python in the browser; it needs Node.js, npm and the package index.
+.PHONY: lab-site lab-site-test
+lab-site: setup
+	$(RUN) -m rejoin.simulation.web.site build/lab-site
+
+# The same, opened in a headless Chromium: how long it loads, and whether all journals of the gallery are the same there.
+lab-site-test: lab-site
+	$(RUN) -m tests.simulation.web.site.in_browser build/lab-site
+
 # The tables of five hundred random runs against what the simulator counted.
 table-seeds: setup
 	REJOIN_TABLE_SEEDS=500 $(RUN) -m pytest tests/pipeline/tables/test_tables_of_simulations.py

@@ -307,7 +307,12 @@ MAY_IMPORT = {
         *(*OBSERVED, *PLAYED, "journal.formatting", "coordinator.core", "client.core.group.describe"),
         *("client.core.inputs", "simulation.laboratory", "simulation.output", "transcript.player"),
     ),
-    "simulation.web": ("pages", "coordinator.service.http", "simulation.laboratory", "simulation.scenario.reading"),
+    "simulation.web": (
+        *("pages", "coordinator.service.http", "simulation.laboratory", "simulation.run", "simulation.scenario"),
+        "simulation.web",
+    ),
+    # It also runs where there is no server.
+    "simulation.web.worker": ("simulation.laboratory", "simulation.scenario", "simulation.web.session"),
     "simulation.commands": ("protocol.printable", "journal.segments", "simulation"),
     "simulation.search": (
         *(*OBSERVED, *PLAYED, "transcript", "coordinator.core", "client.assignors.cooperative_sticky"),

@@ -360,6 +360,7 @@ $("save").addEventListener("change", async () => {
     else if (kind === "svg") save("group.svg", drawing(), "image/svg+xml");
     else if (kind === "animation") save("group.svg", drawing(true), "image/svg+xml");
     else if (kind === "transcript") save("scenario.txt", await source.exported(run, kind, group), "text/plain");
+    else if (kind === "journal") save("journal.jsonl", await source.exported(run, kind, group), "application/x-ndjson");
     else if (kind === "pytest") save("test_scenario.py", await source.exported(run, kind, group), "text/x-python");
   } catch (problem) {
     say(problem.message);

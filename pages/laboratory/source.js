@@ -60,7 +60,7 @@ export const lag = (run, group, from, to, points) =>
 /** The scenario with another value of a key. */
 export const withValue = async (text, path, value) => (await post("api/values", { text, path, value })).json();
 
-/** The run as a `transcript` of a group, or as a `pytest` test. */
+/** The run as a `transcript` of a group, as a `pytest` test, or as a `journal`. */
 export async function exported(run, kind, group) {
   const response = await fetch(`api/runs/${run}/${kind}?group=${encodeURIComponent(group)}`);
   if (!response.ok) throw await problemOf(response);

@@ -161,8 +161,8 @@ def lab(file: Path, seed: int | None, port: int, *, browser: bool) -> int:
     import asyncio  # noqa: PLC0415
     import webbrowser  # noqa: PLC0415
 
-    from rejoin.simulation.laboratory.session import FirstScenario  # noqa: PLC0415
     from rejoin.simulation.web.server import serve  # noqa: PLC0415
+    from rejoin.simulation.web.session import FirstScenario  # noqa: PLC0415
 
     def ready(address: str) -> None:
         print(f"the laboratory is at {address} (Ctrl-C ends it)", flush=True)

@@ -18,8 +18,8 @@ from rejoin.coordinator.service.http.access import Access, check_content_type
 from rejoin.coordinator.service.http.problems import Problem
 from rejoin.simulation.laboratory.exports import NotExported
 from rejoin.simulation.laboratory.scenario_edits import with_event, with_value
-from rejoin.simulation.laboratory.session import FirstScenario, LaboratorySession, PlayedRun, UnknownName, run_of
 from rejoin.simulation.scenario.reading import BadScenario
+from rejoin.simulation.web.session import FirstScenario, LaboratorySession, PlayedRun, UnknownName, run_of
 
 ASSETS: Final = "rejoin.pages.laboratory"
 MOST_BYTES: Final = 5_000_000

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from rejoin.simulation.laboratory.exports import NotExported
 from rejoin.simulation.laboratory.scenario_edits import with_event, with_value
-from rejoin.simulation.laboratory.session import FirstScenario, LaboratorySession, UnknownName, run_of
 from rejoin.simulation.scenario.gallery import GALLERY
 from rejoin.simulation.scenario.reading import BadScenario
+from rejoin.simulation.web.session import FirstScenario, LaboratorySession, UnknownName, run_of
 
 FIRST: Final = "eager_scale_out"
 """The scenario that the page opens with."""

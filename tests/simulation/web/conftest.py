@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rejoin.simulation.laboratory.session import FirstScenario
 from rejoin.simulation.scenario.gallery import GALLERY
 from rejoin.simulation.web.server import running
+from rejoin.simulation.web.session import FirstScenario
 from tests.simulation.web.browser import browser
 from tests.simulation.web.opened import SCENARIO, Opened
 

@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from rejoin.simulation.laboratory.session import FirstScenario
 from rejoin.simulation.scenario.gallery import GALLERY
 from rejoin.simulation.web.server import running
+from rejoin.simulation.web.session import FirstScenario
 from tests.simulation.web.browser import CHROMIUM
 from tests.simulation.web.opened import DONE, Opened
 

@@ -14,9 +14,9 @@ import pytest
 from aiohttp import web
 
 from rejoin.simulation.commands.actions import lab
-from rejoin.simulation.laboratory.session import KEPT_RUNS, FirstScenario
 from rejoin.simulation.scenario.gallery import GALLERY
 from rejoin.simulation.web.server import running
+from rejoin.simulation.web.session import KEPT_RUNS, FirstScenario
 from rejoin.transcript.player import differences, play
 
 SCENARIO: Final = """\

@@ -1,6 +1,6 @@
 """What a page asks of the laboratory, whatever brings the questions: scenarios, runs of them, and any instant of a run.
 
-It opens no socket and no thread. Of one run only one thread at a time may ask.
+It knows no HTTP. Of one run only one thread at a time may ask.
 """
 
 from __future__ import annotations
