@@ -12,10 +12,11 @@ from rejoin.journal.envelope import RowEncoder
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import ConsumerEvent, PartitionsAssigned, Range
 from rejoin.journal.events.simulation import LabEvent, RecordsCompared, RecordsInHand, RunEnded
+from rejoin.journal.timeline_lines import TIMELINE_EVENTS
 from rejoin.journal.writer import JournalWriter
 from rejoin.simulation.kernel import Actor, Listener, Millis, SelectiveListener
 from rejoin.simulation.output.summary import COUNTED_EVENTS, Summary, SummaryCounter, summarise
-from rejoin.simulation.output.timeline import TIMELINE_EVENTS, Timeline
+from rejoin.simulation.output.timeline import Timeline
 from rejoin.simulation.output.transformed_records import ReaderSummary, summarise_reader, transforms_read_by
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.scenario.writers import ReaderSpec

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.paths import ROOT
-from tests.sources import tree_of
+from tests.sources.modules import tree_of
 
 FILE_LINES = 500
 """A file has fewer."""

@@ -4,16 +4,20 @@ import { drawActions } from "./actions.js";
 import { drawDifference, drawNumbers } from "./kept.js";
 import { Lag } from "./lag.js";
 import { Lessons } from "./lessons.js";
-import { drawGroup, drawLines, drawWords, make } from "./panel.js";
+import { drawGroup, drawLines, drawWords, make, markLine, summary } from "./panel.js";
 import * as partitions from "./partitions.js";
 import { Player, SPEEDS } from "./player.js";
+import { drawLiveActions } from "./live.js";
+import { place, placeText, stateOf, status, withTimers } from "./recorded.js";
 import { after, Recording } from "./recording.js";
 import { drawSettings } from "./settings.js";
 import { pack, save, unpack } from "./share.js";
+import * as recordings from "./recorded_source.js";
 import * as source from "./source.js";
 import { SvgPen } from "./svg.js";
+import { pointer } from "./pointer.js";
 import { colour, refresh } from "./theme.js";
-import { clock, span, TimeView } from "./time.js";
+import { clock, setOrigin, span, TimeView } from "./time.js";
 import { fit, Track } from "./track.js";
 
 const $ = id => document.getElementById(id);
@@ -109,6 +113,7 @@ function goTo(at) {
 
 /** Ask for the state of the instant; of many that are wanted in between only the last. */
 async function ask() {
+  if (scenario && scenario.recorded) { showRecorded(); return; }
   if (asking || wanted === null || run === null) return;
   asking = true;
   const at = wanted, of = run;
@@ -141,12 +146,7 @@ function justBefore(at) {
 /** At the end of the run: what it says in numbers, and the answer to its question. */
 function atTheEnd(group) {
   if (!recording.done || shown.at < recording.until || !recording.summary[group]) return null;
-  const table = make("table", "summary");
-  for (const [name, value] of recording.summary[group]) {
-    if (value === "0" || value === "0.0" || value === "none") continue;
-    table.append(make("tr", "", make("th", "", name), make("td", "", value)));
-  }
-  return make("div", "", make("p", "answer", scenario.answer), table);
+  return summary(recording.summary[group], scenario.answer);
 }
 
 // -- runs
@@ -154,7 +154,7 @@ function atTheEnd(group) {
 function say(problem, where = null) {
   $("problem").textContent = problem;
   $("problem").hidden = !problem;
-  if (where) markLine(where);
+  if (where) markLine($("yaml"), where);
 }
 
 /** Play a scenario. `at`: the instant to show; without it the first thing that happens to the group. */
@@ -297,10 +297,92 @@ async function addEvent(action) {
   }
 }
 
-function markLine(number) {
-  const lines = $("yaml").value.split("\n"), before = lines.slice(0, number - 1).join("\n").length + (number > 1 ? 1 : 0);
-  $("yaml").setSelectionRange(before, before + (lines[number - 1] || "").length);
-  $("yaml").scrollTop = (number - 4) * parseFloat(getComputedStyle($("yaml")).lineHeight);
+// -- groups that were recorded, not played
+
+const LIVE_MS = 300000, LOOK_AGAIN_MS = 2000;
+
+/** Show what was recorded: `first` has the groups, where time begins, and whether it goes on. */
+async function beginRecorded(first) {
+  const asked = place(location.hash);
+  document.body.classList.add("recorded");
+  $("as-list").hidden = !first.live;
+  setOrigin(first.origin);
+  scenario = { ...first, horizon: LIVE_MS, question: first.title, answer: "", controls: {}, topics: {} };
+  seed = ""; text = "";
+  describe(true);
+  if (first.live) setInterval(lookForGroups, LOOK_AGAIN_MS);
+  const group = first.groups.includes(asked.group) ? asked.group : first.groups[0];
+  if (group === undefined) { $("status").textContent = first.live ? "No group yet. Start a consumer and watch." : "No group is in it."; return; }
+  $("group").value = group;
+  await openGroup((asked.group ?? group) === group ? asked.at : null);
+}
+
+/** A running coordinator has other groups than before. */
+async function lookForGroups() {
+  const first = await source.start().catch(() => null);
+  if (!first || first.groups.join() === scenario.groups.join()) return;
+  const isFirst = !scenario.groups.length;
+  scenario.groups = first.groups;
+  fillGroups();
+  if (isFirst) { setOrigin(first.origin); openGroup(null); }
+}
+
+/** Read what was recorded of the chosen group. */
+async function openGroup(at) {
+  if (playing) playing.abort();
+  playing = new AbortController();
+  const { signal } = playing;
+  recording = new Recording();
+  shown = null; line = -2; reached = false;
+  view.horizon = view.to = LIVE_MS; view.from = 0;
+  say("");
+  document.body.dataset.done = "no";
+  drawLiveActions($("actions"), scenario, $("group").value, recording, recordings.control, text => { $("action-result").textContent = text; });
+  try {
+    await recordings.recorded($("group").value, piece => { if (!signal.aborted) addRecorded(piece, at); }, signal);
+    $("status").textContent = status(recording, false);
+  } catch (problem) {
+    if (signal.aborted) return;
+    $("status").textContent = "";
+    if (!scenario.live) say(problem.message);
+  }
+  if (!scenario.live || signal.aborted) return;
+  $("status").textContent = "away, trying again";
+  setTimeout(() => { if (!signal.aborted) openGroup(null); }, LOOK_AGAIN_MS);
+}
+
+function addRecorded(piece, at) {
+  const isLive = scenario.live, follows = player.at >= recording.until, isAtEnd = view.to >= view.horizon;
+  recording.add(piece);
+  const length = view.to - view.from;
+  view.horizon = Math.max(1000, recording.until);
+  if (isAtEnd) {
+    view.to = view.horizon;
+    view.from = isLive ? Math.max(0, view.to - Math.max(length, LIVE_MS)) : 0;
+  }
+  if (!reached) {
+    reached = true;
+    const begin = isLive ? recording.until : at ?? (recording.rebalances[0] || { start: 0 }).start;
+    player.go(begin);
+    if (at !== null && !isLive) view.show(begin - LIVE_MS / 2, begin + LIVE_MS / 2);
+  } else if (isLive && follows && !player.playing) player.go(recording.until);
+  $("status").textContent = status(recording, isLive);
+  redraw();
+  document.body.dataset.done = "yes";
+}
+
+/** Show an instant; what only a running coordinator knows is asked for at the newest. */
+async function showRecorded() {
+  const group = $("group").value, at = player.at;
+  wanted = null;
+  shown = stateOf(recording, group, at);
+  if (scenario.live && at === recording.until && !asking) {
+    asking = true;
+    const now = await recordings.groupNow(group).catch(() => null);
+    asking = false;
+    if (now && at === player.at) shown = withTimers(stateOf(recording, group, at), group, now, scenario.origin);
+  }
+  drawState();
 }
 
 // -- controls
@@ -337,7 +419,10 @@ $("speed").append(...SPEEDS.map(speed => { const option = make("option", "", `${
 $("speed").value = player.speed;
 $("speed").addEventListener("change", () => { player.speed = Number($("speed").value); });
 $("slider").addEventListener("input", () => goTo(Number($("slider").value)));
-$("group").addEventListener("change", () => { drawState(); fillSettings(); redraw(); });
+$("group").addEventListener("change", () => {
+  if (scenario.recorded) { openGroup(null); return; }
+  drawState(); fillSettings(); redraw();
+});
 for (const name of ["minor", "requests", "lag"]) $(name).addEventListener("change", redraw);
 $("gallery").addEventListener("change", () => { lessons.leave(); openScenario($("gallery").value); });
 
@@ -349,8 +434,8 @@ async function openScenario(name) {
   await start(found.text, null);
 }
 $("share").addEventListener("click", async () => {
-  history.replaceState(null, "", "#" + await pack({ text, seed, at: player.at, ...(kept && { kept: { text: kept.text, seed: kept.seed } }) }));
-  try { await navigator.clipboard.writeText(location.href); $("action-result").textContent = "The address is copied."; } catch { $("action-result").textContent = "The address has the scenario."; }
+  history.replaceState(null, "", scenario.recorded ? placeText($("group").value, player.at) : "#" + await pack({ text, seed, at: player.at, ...(kept && { kept: { text: kept.text, seed: kept.seed } }) }));
+  try { await navigator.clipboard.writeText(location.href); $("action-result").textContent = "The address is copied."; } catch { $("action-result").textContent = "The address has it."; }
 });
 $("save").addEventListener("change", async () => {
   const kind = $("save").value, group = $("group").value;
@@ -383,24 +468,8 @@ function drawing(animated = false) {
 
 // -- the pointer
 
-/** Drag to scrub; with a wheel, zoom. */
-function pointer(element, timeOf, canZoom) {
-  let down = false;
-  const move = event => goTo(timeOf(event.clientX - element.getBoundingClientRect().left));
-  element.addEventListener("pointerdown", event => { down = true; element.setPointerCapture(event.pointerId); move(event); });
-  element.addEventListener("pointermove", event => { if (down) move(event); });
-  element.addEventListener("pointerup", () => { down = false; });
-  element.addEventListener("pointercancel", () => { down = false; });
-  if (!canZoom) return;
-  element.addEventListener("wheel", event => {
-    if (!(event.ctrlKey || event.metaKey || event.shiftKey || event.deltaX)) return;
-    event.preventDefault();
-    if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) view.pan(event.deltaX * view.pixel);
-    else view.zoom(Math.exp(event.deltaY / 300), view.time(event.clientX - element.getBoundingClientRect().left));
-  }, { passive: false });
-}
-for (const each of [above, below]) for (const canvas of Object.values(each.canvases)) pointer(canvas, x => view.time(x), true);
-pointer(overview, x => (x - view.left) / (view.width - 10 - view.left) * view.horizon, true);
+for (const each of [above, below]) for (const canvas of Object.values(each.canvases)) pointer(canvas, view, x => view.time(x), goTo);
+pointer(overview, view, x => (x - view.left) / (view.width - 10 - view.left) * view.horizon, goTo);
 new ResizeObserver(redraw).observe($("stage"));
 addEventListener("scroll", () => { if ($("stage").clientHeight > innerHeight) redraw(); }, { passive: true });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { refresh(); redraw(); drawState(); });
@@ -408,8 +477,10 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { re
 // -- the beginning
 
 async function begin() {
+  const first = await source.start();
+  if (first.recorded) { await beginRecorded(first); return; }
   const shared = await unpack(location.hash);
-  const [first, all, chapters] = await Promise.all([source.start(), source.gallery(), source.lessons()]);
+  const [all, chapters] = await Promise.all([source.gallery(), source.lessons()]);
   lessons = new Lessons(chapters, { open: openScenario, goTo, show: (from, to) => view.show(from, to), redraw, recording: () => recording, groups: () => scenario.groups });
   $("gallery").replaceChildren(...all.map(each => { const option = make("option", "", each.title); option.value = each.name; option.title = each.question; return option; }));
   $("gallery").selectedIndex = -1;

@@ -66,7 +66,7 @@ export function drawGroup(element, state, group) {
   parts.push(stateDiagram(current, view ? view.previousState : "", isConsumer));
   const properties = make("dl", "properties");
   const property = (name, value) => { if (value !== null && value !== undefined && value !== "") properties.append(make("dt", "", name), make("dd", "", value)); };
-  property("coordinator", first ? `${first.node}, leader epoch ${first.epoch}${first.isLoading ? ", loading" : ""}` : "none");
+  property("coordinator", first ? `${first.node}${first.epoch === undefined ? "" : `, leader epoch ${first.epoch}`}${first.isLoading ? ", loading" : ""}` : "none");
   for (const other of found.led.slice(1)) property("zombie", `${other.node}, leader epoch ${other.epoch}`);
   if (view) {
     property(isConsumer ? "group epoch" : "generation", make("span", "", swatch(view.generation), `${view.generation}`));
@@ -80,7 +80,7 @@ export function drawGroup(element, state, group) {
     }
   }
   parts.push(properties, make("h3", "", "Members"), memberList(state, view, group, at, names));
-  parts.push(make("h3", "", `Log of the group: ${found.log.count} records`), logList(found.log));
+  if (found.log) parts.push(make("h3", "", `Log of the group: ${found.log.count} records`), logList(found.log));
   element.replaceChildren(...parts);
 }
 
@@ -128,4 +128,21 @@ export function drawLines(element, lines, index, go) {
   element.replaceChildren(...items);
   const current = element.querySelector(".current");
   if (current) element.scrollTop = current.offsetTop - element.clientHeight / 2;
+}
+
+/** The numbers of a run that are not nothing, and the answer to its question. */
+export function summary(rows, answer) {
+  const table = make("table", "summary");
+  for (const [name, value] of rows) {
+    if (value === "0" || value === "0.0" || value === "none") continue;
+    table.append(make("tr", "", make("th", "", name), make("td", "", value)));
+  }
+  return make("div", "", make("p", "answer", answer), table);
+}
+
+/** Mark a line of a text area, and bring it into sight. */
+export function markLine(area, number) {
+  const lines = area.value.split("\n"), before = lines.slice(0, number - 1).join("\n").length + (number > 1 ? 1 : 0);
+  area.setSelectionRange(before, before + (lines[number - 1] || "").length);
+  area.scrollTop = (number - 4) * parseFloat(getComputedStyle(area).lineHeight);
 }

@@ -53,6 +53,7 @@ export class Recording {
     this.rebalances = [];
     this.lines = [];
     this.groups = new Map();
+    this.leaders = new Map();
     this.partitions = new Map();
     this.moments = null;
   }
@@ -63,6 +64,7 @@ export class Recording {
     for (const row of piece.lives || []) this.life(row);
     for (const [at, name, state, generation] of piece.members || []) this.actor(name).members.add(at, { state, generation });
     for (const row of piece.groups || []) this.group(...row);
+    for (const [at, group, leader, protocol] of piece.leaders || []) this.leader(at, group, leader, protocol);
     for (const row of piece.rebalances || []) this.rebalance(row);
     for (const [at, topic, count] of piece.topics || []) this.topic(at, topic, count);
     for (const row of piece.owners || []) this.owner(...row);
@@ -103,6 +105,11 @@ export class Recording {
     const nodes = this.groups.get(group).byNode;
     if (!nodes.has(node)) nodes.set(node, new Parts());
     nodes.get(node).add(at, { state, generation });
+  }
+
+  leader(at, group, leader, protocol) {
+    if (!this.leaders.has(group)) this.leaders.set(group, new Parts());
+    this.leaders.get(group).add(at, { leader, protocol });
   }
 
   rebalance([number, group, start, end, cause, text]) {

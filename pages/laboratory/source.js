@@ -1,24 +1,6 @@
 // The engine behind the page. This one asks a server for it; each call names a scenario's text and seed, or a run.
 
-async function problemOf(response) {
-  let found = {};
-  try { found = await response.json(); } catch { /* no problem that we know */ }
-  const error = new Error(found.detail || `the server answered ${response.status}`);
-  error.line = found.line ?? null;
-  return error;
-}
-
-async function post(path, body, signal) {
-  const response = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal });
-  if (!response.ok) throw await problemOf(response);
-  return response;
-}
-
-async function get(path) {
-  const response = await fetch(path);
-  if (!response.ok) throw await problemOf(response);
-  return response.json();
-}
+import { get, post, problemOf, readLines } from "./http.js";
 
 /** What to begin with: a scenario's name, text and seed. */
 export const start = () => get("api/start");
@@ -33,21 +15,11 @@ export const galleryText = name => get(`api/gallery/${encodeURIComponent(name)}`
 
 /** Play a scenario. `onHead` gets what the run is, `onPiece` each piece of it. */
 export async function play(text, seed, onHead, onPiece, signal) {
-  const response = await post("api/runs", { text, seed }, signal);
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "", isHead = true;
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) break;
-    const lines = (rest + value).split("\n");
-    rest = lines.pop();
-    for (const line of lines) {
-      const piece = JSON.parse(line);
-      if (piece.problem) throw new Error(piece.problem);
-      if (isHead) onHead(piece); else onPiece(piece);
-      isHead = false;
-    }
-  }
+  let isHead = true;
+  await readLines(await post("api/runs", { text, seed }, signal), piece => {
+    if (isHead) onHead(piece); else onPiece(piece);
+    isHead = false;
+  });
 }
 
 /** The state of all cores in an instant. */

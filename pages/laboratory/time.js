@@ -2,8 +2,17 @@
 
 const two = n => String(n).padStart(2, "0");
 
+let origin = 0;
+
+/** Show instants as times of day (UTC): the instant 0 is so many ms since 1970. */
+export function setOrigin(ms) { origin = ms; }
+
+/** A number with its noun. */
+export const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
+
 /** An instant: 0:05:30, with milliseconds where they are wanted. */
 export function clock(ms, exact = false) {
+  if (origin) return new Date(origin + ms).toISOString().slice(11, exact ? 23 : 19);
   const s = Math.floor(ms / 1000);
   const text = `${Math.floor(s / 3600)}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}`;
   return exact ? `${text}.${String(Math.floor(ms % 1000)).padStart(3, "0")}` : text;

@@ -161,6 +161,7 @@ def lab(file: Path, seed: int | None, port: int, *, browser: bool) -> int:
     import asyncio  # noqa: PLC0415
     import webbrowser  # noqa: PLC0415
 
+    from rejoin.simulation.web.journal import JournalRecording, is_journal  # noqa: PLC0415
     from rejoin.simulation.web.server import serve  # noqa: PLC0415
     from rejoin.simulation.web.session import FirstScenario  # noqa: PLC0415
 
@@ -170,12 +171,16 @@ def lab(file: Path, seed: int | None, port: int, *, browser: bool) -> int:
             webbrowser.open(address)
 
     try:
-        found = _found(file)
-        read_scenario(found)
-        asyncio.run(serve(FirstScenario(found.stem, text_of(found), seed), GALLERY, port, ready))
+        if is_journal(file):
+            first: FirstScenario | JournalRecording = JournalRecording(file)
+        else:
+            found = _found(file)
+            read_scenario(found)
+            first = FirstScenario(found.stem, text_of(found), seed)
+        asyncio.run(serve(first, GALLERY, port, ready))
     except KeyboardInterrupt:
         return 0
-    except (BadScenario, OSError) as problem:
+    except (BadScenario, JournalError, OSError) as problem:
         print(printable_lines(str(problem)), file=sys.stderr)
         return 2
     return 0

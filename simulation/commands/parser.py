@@ -57,10 +57,12 @@ def lab(
 ) -> int:
     """Open the laboratory in the browser: play a scenario, step through it, and change it while it runs.
 
+    A journal, which is a directory or a .jsonl file, is shown likewise.
+
     Parameters
     ----------
     file
-        A scenario, or the name of one in the gallery.
+        A scenario, the name of one in the gallery, or a journal.
     seed
         Seed to use instead of the scenario's.
     port

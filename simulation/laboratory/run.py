@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from rejoin.journal.events.simulation import ConsumerCrashed, ConsumerFailed, ConsumerStopped, ScenarioAction
+from rejoin.journal.recording.recorder import Recorder
 from rejoin.simulation.actors.consumers import ConsumerActor
 from rejoin.simulation.kernel import Actor, Millis, SelectiveListener
 from rejoin.simulation.laboratory.group_log import GroupLog
 from rejoin.simulation.laboratory.lag import COMMIT_EVENTS, CommitHistory
 from rejoin.simulation.laboratory.node_history import NodeHistories
 from rejoin.simulation.laboratory.process_history import ProcessHistory, ProcessView, view_of
-from rejoin.simulation.laboratory.recorder import Recorder
 from rejoin.simulation.laboratory.request_history import RequestHistory
 from rejoin.simulation.laboratory.troubles import Troubles
 from rejoin.simulation.output.summary import COUNTED_EVENTS, ROWS, Summary, SummaryCounter, summarise
@@ -55,7 +55,7 @@ class LaboratoryRun:
             seed,
             skip=False,
             listeners=[
-                self.recorder.on_event,
+                lambda actor, event, now: self.recorder.on_event(actor.name, event, now),
                 SelectiveListener(self._counter.on_event, COUNTED_EVENTS),
                 SelectiveListener(self.commits.on_event, COMMIT_EVENTS),
                 SelectiveListener(self._on_action, [ScenarioAction]),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Final, NamedTuple
 
+from rejoin.journal.recording.recorder import Recorder
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.laboratory.node_history import NodeHistories
-from rejoin.simulation.laboratory.recorder import Recorder
 from rejoin.simulation.simulation import Simulation
 
 ALWAYS: Final[Millis] = 1 << 62

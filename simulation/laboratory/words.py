@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from rejoin.journal.timeline_lines import short, span
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.laboratory.run import LaboratoryRun
-from rejoin.simulation.output.timeline import clock, short, span
+from rejoin.simulation.output.timeline import clock
 
 MOST_NAMED: Final = 3
 

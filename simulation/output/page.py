@@ -12,10 +12,11 @@ from rejoin.journal.events.client import PollTimeoutExceeded
 from rejoin.journal.events.coordinator import RebalanceCompleted, RebalanceStarted
 from rejoin.journal.events.simulation import ScenarioAction
 from rejoin.journal.formatting import cause_text
+from rejoin.journal.timeline_lines import short
 from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.output.produced_records import PRODUCER_ROWS
 from rejoin.simulation.output.summary import ROWS, Summary
-from rejoin.simulation.output.timeline import clock, short
+from rejoin.simulation.output.timeline import clock
 from rejoin.simulation.output.transformed_records import READER_ROWS, TRANSACTION_ROWS
 from rejoin.simulation.simulation import Simulation
 

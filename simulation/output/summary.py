@@ -15,9 +15,9 @@ from rejoin.journal.events.coordinator import (
     RebalanceStarted,
     StaticMemberReplaced,
 )
+from rejoin.journal.timeline_lines import span
 from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.output.produced_records import PRODUCER_ROWS, ProducerSummary, logged_records, summarise_producer
-from rejoin.simulation.output.timeline import span
 from rejoin.simulation.output.transformed_records import (
     READER_ROWS,
     TRANSACTION_ROWS,

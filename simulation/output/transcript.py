@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rejoin.coordinator.core.effects import Append, Effect, Reply
 from rejoin.coordinator.core.inputs import Elapsed, Elected, Input, LogRead, Received, Stored
 from rejoin.journal.events.coordinator import MemberIdHandedOut, MemberJoined, MemberRemoved, StaticMemberReplaced
+from rejoin.journal.timeline_lines import short
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -29,7 +30,6 @@ from rejoin.simulation.actors.cluster import NodeActor, Watcher
 from rejoin.simulation.disk import key_of
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.network import Exchange
-from rejoin.simulation.output.timeline import short
 from rejoin.transcript.grammar.base import RequestCommand, Scope
 from rejoin.transcript.grammar.table import BEAT, BY_REQUEST, JOIN, LEAVE
 from rejoin.transcript.members import MemberContext

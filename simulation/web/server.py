@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
@@ -16,25 +15,24 @@ from aiohttp import hdrs, web
 from rejoin import pages
 from rejoin.coordinator.service.http.access import Access, check_content_type
 from rejoin.coordinator.service.http.problems import Problem
+from rejoin.pages.assets import POLICY, asset
 from rejoin.simulation.laboratory.exports import NotExported
 from rejoin.simulation.laboratory.scenario_edits import with_event, with_value
 from rejoin.simulation.scenario.reading import BadScenario
+from rejoin.simulation.web.journal import JournalRecording
 from rejoin.simulation.web.session import FirstScenario, LaboratorySession, PlayedRun, UnknownName, run_of
 
 ASSETS: Final = "rejoin.pages.laboratory"
 MOST_BYTES: Final = 5_000_000
+NO_SCENARIO: Final = FirstScenario("", "", None)
 T = TypeVar("T")
 
 HEADERS: Final = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; "
-        "img-src data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    ),
+    "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-_TYPES: Final = {".js": "text/javascript", ".css": "text/css"}
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -42,8 +40,9 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class LaboratoryServer:
     """Serves the page, its files and its API."""
 
-    def __init__(self, first: FirstScenario, gallery: Path) -> None:
-        self._session = LaboratorySession(first, gallery)
+    def __init__(self, first: FirstScenario | JournalRecording, gallery: Path) -> None:
+        self._journal = first if isinstance(first, JournalRecording) else None
+        self._session = LaboratorySession(NO_SCENARIO if isinstance(first, JournalRecording) else first, gallery)
         self._access = Access()
         self._locks: WeakKeyDictionary[PlayedRun, asyncio.Lock] = WeakKeyDictionary()
 
@@ -61,6 +60,7 @@ class LaboratoryServer:
         app.router.add_get("/", self._page)
         app.router.add_get("/assets/{name}", self._asset)
         app.router.add_get("/api/start", self._start)
+        app.router.add_get("/api/recorded", self._recorded)
         app.router.add_get("/api/gallery", self._list_gallery)
         app.router.add_get("/api/lessons", self._list_lessons)
         app.router.add_get("/api/gallery/{name}", self._show_scenario)
@@ -96,16 +96,23 @@ class LaboratoryServer:
         return web.Response(text=pages.render(ASSETS, "page.html"), content_type="text/html")
 
     async def _asset(self, request: web.Request) -> web.Response:
-        name = request.match_info["name"]
-        known = {each.name: each for each in files(ASSETS).iterdir() if Path(each.name).suffix in _TYPES}
-        if name not in known:
+        found = asset(ASSETS, request.match_info["name"])
+        if found is None:
             raise web.HTTPNotFound(reason="there is no such file")
-        return web.Response(text=known[name].read_text("utf-8"), content_type=_TYPES[Path(name).suffix])
+        return web.Response(text=found.text, content_type=found.content_type)
 
     # -- scenarios
 
     async def _start(self, _: web.Request) -> web.Response:
-        return web.json_response(self._session.first._asdict())
+        journal = self._journal
+        return web.json_response(self._session.first._asdict() if journal is None else journal.head())
+
+    async def _recorded(self, request: web.Request) -> web.Response:
+        group_id = request.query.get("group", "")
+        if self._journal is None or group_id not in self._journal.groups:
+            raise web.HTTPNotFound(reason="there is no such group")
+        piece = await asyncio.to_thread(self._journal.piece, group_id)
+        return web.Response(body=_line(piece), content_type="application/x-ndjson")
 
     async def _list_gallery(self, _: web.Request) -> web.Response:
         return web.json_response(self._session.gallery())
@@ -198,7 +205,7 @@ def _refusal(status: int, detail: str, line: int | None = None) -> web.Response:
 
 
 @asynccontextmanager
-async def running(first: FirstScenario, gallery: Path, port: int = 0) -> AsyncIterator[str]:
+async def running(first: FirstScenario | JournalRecording, gallery: Path, port: int = 0) -> AsyncIterator[str]:
     """A server that runs meanwhile, by its address. Raises OSError where the port cannot be used."""
     runner = web.AppRunner(LaboratoryServer(first, gallery).app(), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
@@ -209,7 +216,9 @@ async def running(first: FirstScenario, gallery: Path, port: int = 0) -> AsyncIt
         await runner.cleanup()
 
 
-async def serve(first: FirstScenario, gallery: Path, port: int, ready: Callable[[str], None]) -> None:
+async def serve(
+    first: FirstScenario | JournalRecording, gallery: Path, port: int, ready: Callable[[str], None]
+) -> None:
     """Serve until the task is cancelled. ``ready`` gets the address."""
     async with running(first, gallery, port) as address:
         ready(address)

@@ -10,9 +10,9 @@ import pytest
 
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import JoinPhaseEnded
+from rejoin.journal.timeline_lines import line_of, short
 from rejoin.simulation.kernel import Actor
 from rejoin.simulation.output.summary import GroupSummary, Summary
-from rejoin.simulation.output.timeline import line_of, short
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import read_scenario
 from tests.paths import GALLERY

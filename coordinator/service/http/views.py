@@ -20,6 +20,7 @@ from rejoin.coordinator.service.driver import Runtime
 from rejoin.coordinator.service.feed import EventRange, FeedRow, RowsNotRetained
 from rejoin.coordinator.service.http.cluster_views import cluster, readiness
 from rejoin.coordinator.service.http.problems import Problem, one_error
+from rejoin.coordinator.service.http.recording import RecordingViews
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.publisher import Publisher
 from rejoin.coordinator.service.writability import disk_problem
@@ -28,6 +29,7 @@ from rejoin.journal.segments import segments
 
 ROUTES: Final = (
     "/",
+    "/list",
     "/groups",
     "/groups/{groupId}",
     "/topics",
@@ -65,6 +67,13 @@ _SUMMARY: Final = {
 }
 
 
+_NAMED: Final = (
+    ("/groups/", "/groups/{groupId}"),
+    ("/topics/", "/topics/{name}"),
+    ("/assets/", "/assets/{name}"),
+)
+
+
 class RouteMatch(NamedTuple):
     """A route, and the name in the path that matched it."""
 
@@ -91,8 +100,12 @@ class Views:
         self._runtime = runtime
         self._publisher = publisher
         self._metrics = metrics
+        self.recording = RecordingViews(runtime, publisher)
         self._handlers: dict[str, Callable[[RouteMatch], web.Response]] = {
-            "/": self._page,
+            "/": lambda _: self.recording.page(),
+            "/list": self._page,
+            "/api/start": lambda _: self.recording.start(),
+            "/assets/{name}": lambda match: self.recording.asset(match.name),
             "/groups/{groupId}": self._group,
             "/topics": self._topics,
             "/topics/{name}": self._topic,
@@ -104,9 +117,9 @@ class Views:
     def match(self, raw_path: str) -> RouteMatch | None:
         """The view that a path names, if any."""
         path, _, query = raw_path.partition("?")
-        if path in self._handlers or path in {"/events", "/groups", "/metrics"}:
+        if path in self._handlers or path in {"/events", "/groups", "/metrics", "/api/recorded"}:
             return RouteMatch(path, "", query)
-        for prefix, route in (("/groups/", "/groups/{groupId}"), ("/topics/", "/topics/{name}")):
+        for prefix, route in _NAMED:
             if path.startswith(prefix) and len(path) > len(prefix):
                 return RouteMatch(route, unquote(path[len(prefix) :]), query)
         return None
@@ -115,6 +128,8 @@ class Views:
         """Answer a GET."""
         if match.route == "/events":
             return await self._events(match, request)
+        if match.route == "/api/recorded":
+            return await self.recording.stream(request, _parameters(match, ("group",)).get("group", ""))
         # A group called .. has no path of its own in a browser.
         given = _parameters(match, ("id",) if match.route == "/groups" else ())
         if "id" in given:

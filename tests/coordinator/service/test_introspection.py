@@ -91,7 +91,7 @@ async def test_head_answers_like_get_without_a_body(node: Harness) -> None:
 
 
 async def test_the_page_needs_nothing_from_elsewhere(node: Harness) -> None:
-    answered = await node.request("GET", "/")
+    answered = await node.request("GET", "/list")
     assert answered.headers["Content-Type"] == "text/html; charset=utf-8"
     page = answered.body.decode()
     assert not re.findall(r"""(?:src|href)=["']?(?:https?:)?//""", page)
@@ -100,7 +100,7 @@ async def test_the_page_needs_nothing_from_elsewhere(node: Harness) -> None:
 
 async def test_what_the_page_asks_for_is_answered(node: Harness) -> None:
     await node.stable("orders-app")
-    page = (await node.request("GET", "/")).body.decode()
+    page = (await node.request("GET", "/list")).body.decode()
     asked = re.findall(r"""(?:fetch|new EventSource)\(["`]([^"`]+)["`]\)""", page)
     assert len(asked) == page.count("fetch(") + page.count("new EventSource(") == 4
     stand = await node.get(f"/{next(path for path in asked if 'limit=' in path)}")
@@ -166,7 +166,7 @@ def shown_by_the_page(page: str, given: dict[str, Any], tmp_path: Path) -> dict[
 
 @needs_node
 async def test_the_page_shows_what_happens_and_folds_commits(node: Harness, tmp_path: Path) -> None:
-    page = (await node.request("GET", "/")).body.decode()
+    page = (await node.request("GET", "/list")).body.decode()
     commit = {"event": "offsets_committed", "at_ms": 0, "group_id": "g", "member_id": "m", "offsets": [{}, {}]}
     rows = [{**commit, "at_ms": at} for at in range(500)]
     removed = {"event": "member_removed", "at_ms": 500, "group_id": "h", "member_id": "x", "cause": "session-expiry"}
@@ -193,7 +193,7 @@ async def test_a_group_of_any_name_can_be_looked_at(node: Harness, name: str) ->
 
 
 async def test_the_page_has_words_for_every_event(node: Harness) -> None:
-    page = (await node.request("GET", "/")).body.decode()
+    page = (await node.request("GET", "/list")).body.decode()
     missing = [name for name in journal_schema().events if f"{name}:" not in page]
     assert missing == []
 

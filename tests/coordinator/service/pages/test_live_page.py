@@ -35,7 +35,7 @@ async def test_a_group_that_reconciles_shows_who_gives_up_and_who_waits(
     assert group.state == "Reconciling"
     async with browser(tmp_path) as page:
         await page.resize(1_000, 700)
-        await page.open(group_coordinator.url)
+        await page.open(f"{group_coordinator.url}/list")
         await page.wait_for("document.body?.innerText.includes('waits for partitions of others')")
         text = await page.evaluate("document.body.innerText")
         rows = await page.evaluate("[...document.querySelectorAll('tr')].map(row => row.innerText)")

@@ -1,4 +1,4 @@
-"""Converts the events of a run into the rows that its page draws. Rows are lists, and are only ever added."""
+"""Converts events into the rows that a page draws. Rows are lists, and are only ever added."""
 
 from __future__ import annotations
 
@@ -25,15 +25,22 @@ from rejoin.journal.events.simulation import (
     TopicWritten,
 )
 from rejoin.journal.formatting import cause_text
+from rejoin.journal.timeline_lines import line_of, short
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
-from rejoin.simulation.kernel import Actor, Millis
-from rejoin.simulation.output.timeline import line_of, short
 
 DOWN: Final = "DOWN"
 """The state of a member whose process is down, and of a group on a node that is."""
 
-STREAMS: Final = ("actors", "members", "lives", "groups", "rebalances", "owners", "lines", "topics")
+STREAMS: Final = ("actors", "members", "lives", "groups", "leaders", "rebalances", "owners", "lines", "topics")
 """The kinds of rows, beside requests. A row of ``rebalances`` replaces the one before with the same number."""
+
+
+DRAWN_EVENTS: Final[tuple[type[Event], ...]] = (
+    *(ConsumerStarted, ConsumerStopped, ConsumerCrashed, ConsumerFailed, ScenarioAction, TopicWritten),
+    *(RebalanceStarted, RebalanceCompleted, GroupEmptied, GroupLoaded, GroupStateChanged, GroupEpochBumped),
+    *(PartitionElected, PartitionResigned, PartitionsAssigned, PartitionsRevoked, PartitionsLost),
+)
+"""The events that make rows, beside those that are lines."""
 
 
 class Recorder:
@@ -43,6 +50,7 @@ class Recorder:
     - ``members``: instant, consumer, state, generation, as the consumer knows them
     - ``lives``: instant, name, what began (``up``, ``down``, ``paused``, ``stuck``, ``cut``), until when, why
     - ``groups``: instant, group, node, state, generation
+    - ``leaders``: instant, group, member that leads, or nothing, protocol
     - ``rebalances``: number, group, start, end or -1, cause, cause in words
     - ``owners``: instant, group, topic, partition, consumer, 1 or -1
     - ``lines``: instant, text, kind
@@ -67,8 +75,8 @@ class Recorder:
         """Add a row."""
         self.rows[kind].append(list(values))
 
-    def on_event(self, actor: Actor, event: Event, now: Millis) -> None:
-        """Add the rows of an event."""
+    def on_event(self, node: str, event: Event, now: int) -> None:
+        """Add the rows of an event; ``node`` is where it happened."""
         line = line_of(event)
         if line is not None:
             self.add("lines", now, short(line), type(event).__name__)
@@ -77,12 +85,12 @@ class Recorder:
                 if isinstance(event, TopicWritten):
                     self.add("topics", now, event.topic, event.partition_count)
             case RebalanceStarted() | RebalanceCompleted() | GroupEmptied() | GroupLoaded():
-                self._rebalance(actor.name, event, now)
+                self._rebalance(node, event, now)
             case GroupStateChanged() | GroupEpochBumped():
-                self._group(now, event.group_id, actor.name, event.state, event.generation)
+                self._group(now, event.group_id, node, event.state, event.generation)
             case PartitionElected() | PartitionResigned() if event.topic == OFFSETS_TOPIC:
                 leads = "leads" if isinstance(event, PartitionElected) else "resigned"
-                self.add("lives", now, actor.name, leads, -1, f"{event.partition}")
+                self.add("lives", now, node, leads, -1, f"{event.partition}")
             case ConsumerStarted():
                 self.add("lives", now, event.client_id, "up", -1, "")
             case ConsumerStopped() | ConsumerCrashed() | ConsumerFailed():
@@ -94,7 +102,7 @@ class Recorder:
             case _:
                 pass
 
-    def _rebalance(self, node: str, event: Event, now: Millis) -> None:
+    def _rebalance(self, node: str, event: Event, now: int) -> None:
         match event:
             case RebalanceStarted():
                 self._end_rebalance(event.group_id, now)
@@ -113,23 +121,23 @@ class Recorder:
             case _:
                 pass
 
-    def _group(self, now: Millis, group_id: str, node: str, state: str, generation: int) -> None:
+    def _group(self, now: int, group_id: str, node: str, state: str, generation: int) -> None:
         self._known.setdefault(node, {})[group_id] = None
         self.add("groups", now, group_id, node, state, generation)
 
-    def node_down(self, node: str, now: Millis) -> None:
+    def node_down(self, node: str, now: int) -> None:
         """A node is down, and leads none of its groups any more."""
         self.add("lives", now, node, "down", -1, "")
         for group_id in self._known.pop(node, {}):
             self.add("groups", now, group_id, node, DOWN, -1)
 
-    def _end_rebalance(self, group_id: str, now: Millis) -> None:
+    def _end_rebalance(self, group_id: str, now: int) -> None:
         row = self._rebalances.pop(group_id, None)
         if row is not None:
             row[3] = now
             self.rows["rebalances"].append(row)
 
-    def _own(self, event: PartitionsAssigned | PartitionsRevoked | PartitionsLost, now: Millis) -> None:
+    def _own(self, event: PartitionsAssigned | PartitionsRevoked | PartitionsLost, now: int) -> None:
         partitions = [
             (event.group_id or "", topic, index) for topic, all_ in event.partitions.items() for index in all_
         ]
@@ -142,7 +150,7 @@ class Recorder:
                 owned[each] = None
                 self.add("owners", now, *each, event.client_id, 1)
 
-    def _release(self, client: str, _: str, partitions: list[tuple[str, str, int]], now: Millis) -> None:
+    def _release(self, client: str, _: str, partitions: list[tuple[str, str, int]], now: int) -> None:
         owned = self._owned.setdefault(client, {})
         for each in partitions:
             del owned[each]

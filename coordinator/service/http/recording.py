@@ -1,0 +1,109 @@
+"""The page that draws a group as its events come: lanes, partitions, and the group now."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any, Final
+
+import orjson
+from aiohttp import web
+
+from rejoin.coordinator.service.driver import Runtime
+from rejoin.coordinator.service.feed import RowsNotRetained
+from rejoin.coordinator.service.http.problems import Problem
+from rejoin.coordinator.service.publisher import Publisher
+
+ASSETS: Final = "rejoin.pages.laboratory"
+MOST_GROUPS: Final = 1_000
+"""So many groups can be chosen from."""
+_ROWS_AT_ONCE: Final = 200
+_PAUSE_S: Final = 0.2
+"""A page is told of news at most so often."""
+_QUIET_S: Final = 1.0
+"""Without news it is told what time it is so often."""
+_STALLED_S: Final = 10.0
+
+
+class RecordingViews:
+    """Serves the page, its files and its rows."""
+
+    def __init__(self, runtime: Runtime, publisher: Publisher) -> None:
+        self.has_control = False
+        self._runtime = runtime
+        self._publisher = publisher
+        self._origin = runtime.clock.now()
+
+    def page(self) -> web.Response:
+        """The page."""
+        # The page is imported on the first request, to keep startup fast.
+        from rejoin import pages  # noqa: PLC0415
+        from rejoin.pages.assets import POLICY  # noqa: PLC0415
+
+        headers = {"Content-Security-Policy": POLICY, "Cache-Control": "no-store"}
+        return web.Response(
+            text=pages.render(ASSETS, "page.html"), content_type="text/html", charset="utf-8", headers=headers
+        )
+
+    def asset(self, name: str) -> web.Response:
+        """A script or style sheet of the page. Raises :class:`Problem`."""
+        from rejoin.pages.assets import asset  # noqa: PLC0415
+
+        found = asset(ASSETS, name)
+        if found is None:
+            raise Problem(404, "unknown-file", f"the page has no file {name[:100]}")
+        headers = {"Cache-Control": "no-store"}
+        return web.Response(text=found.text, content_type=found.content_type, headers=headers)
+
+    def start(self) -> web.Response:
+        """What the page begins with."""
+        groups = sorted(self._runtime.node.group_ids())[:MOST_GROUPS]
+        head = {
+            "recorded": True,
+            "live": True,
+            "title": "Groups of this coordinator, as they are",
+            "origin": self._origin,
+            "groups": groups,
+            "control": self.has_control,
+        }
+        return web.Response(body=orjson.dumps(head), content_type="application/json")
+
+    async def stream(self, request: web.BaseRequest, group_id: str) -> web.StreamResponse:
+        """What is drawn of a group: all that is kept, and what comes, as lines of JSON."""
+        # Most services never show the page.
+        from rejoin.journal.recording.group_recording import GroupRecording  # noqa: PLC0415
+
+        recording, feed = GroupRecording(group_id, self._origin), self._publisher.feed
+        response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson", "Cache-Control": "no-store"})
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        after = feed.first - 1
+        with suppress(TimeoutError, RowsNotRetained):
+            while True:
+                after = await self._take(recording, after, group_id)
+                piece = orjson.dumps(recording.take(self._runtime.clock.now())) + b"\n"
+                async with asyncio.timeout(_STALLED_S):
+                    await response.write(piece)
+                if feed.closed:
+                    return response
+                await asyncio.sleep(_PAUSE_S)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_QUIET_S):
+                        await feed.wait(after)
+        # Too slow, or its position is no longer kept: the page asks anew.
+        if request.transport is not None:
+            request.transport.abort()
+        return response
+
+    async def _take(self, recording: Any, after: int, group_id: str) -> int:
+        """Take all rows behind a number; the number of the last. Requests are served in between."""
+        from rejoin.journal.recording.group_recording import SCHEMA  # noqa: PLC0415
+
+        feed = self._publisher.feed
+        while after < feed.head:
+            entries, after = feed.range(after, _ROWS_AT_ONCE)
+            for entry in entries:
+                if entry.name in SCHEMA.events and entry.group_id in (None, group_id):
+                    recording.add(SCHEMA.read(entry.text))
+            await asyncio.sleep(0)
+        return after

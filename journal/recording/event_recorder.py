@@ -1,0 +1,251 @@
+"""Makes a page's rows of a coordinator's events, and of its consumers' where they write their own.
+
+In a simulation the cores themselves are asked; here are only events, as a running coordinator or a journal has them. A
+JoinGroup is known from its arrival to its answer, a SyncGroup as far as it is the leader's, and of heartbeats nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Final
+
+from rejoin.journal.events import client as client_events
+from rejoin.journal.events import consumer_groups as consumer_events
+from rejoin.journal.events import coordinator as events
+from rejoin.journal.events.base import Event
+from rejoin.journal.recording.recorder import DRAWN_EVENTS, Recorder
+from rejoin.journal.timeline_lines import TIMELINE_EVENTS, short
+
+ANSWERED: Final = 1
+OPEN: Final = 0
+COOPERATIVE: Final = "cooperative-sticky"
+"""Who can do without this protocol is eager, and gives everything up before it joins again (KIP-429)."""
+_SUFFIX: Final = 6
+"""Characters of a member id that tell two members with one client id apart."""
+
+
+class _Member:
+    """A member as its coordinator knows it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.generation = -1
+        self.state = ""
+        self.join: list[Any] | None = None
+        """The row of its JoinGroup that is not answered yet."""
+        self.owned: set[tuple[str, int]] = set()
+
+
+class EventRecorder(Recorder):
+    """Makes rows of events, in the order in which they happened.
+
+    ``with_consumers``: the groups whose consumers write their own events; their states and partitions are as the
+    consumers know them, not as the coordinator does. Requests have rows like those of the laboratory: number, client,
+    node, API, sent, arrived, answered, ended, fate, error, generation, minor, held; the instants of sending are those
+    of arrival.
+    """
+
+    def __init__(self, with_consumers: Collection[str] = ()) -> None:
+        super().__init__()
+        self.rows["requests"] = []
+        self._with_consumers = with_consumers
+        self._members: dict[str, dict[str, _Member]] = {}
+        """By group and member id."""
+        self._sync: dict[str, list[Any]] = {}
+        """The row of the leader's SyncGroup that is not answered yet, by group."""
+        self._nodes: set[str] = set()
+        self._requests = 0
+        self._handlers: dict[type[Event], Callable[[str, Any, int], None]] = {
+            events.GroupLoaded: self._loaded,
+            events.MemberJoined: self._joined,
+            events.MemberRejoined: self._joined,
+            events.MemberRemoved: self._removed,
+            events.StaticMemberReplaced: self._replaced,
+            events.JoinPhaseEnded: self._join_phase_ended,
+            events.AssignmentReceived: self._assignment_received,
+            events.RebalanceCompleted: self._completed,
+            events.TopicCreated: lambda _, event, now: self.add("topics", now, event.topic, event.partition_count),
+            events.TopicGrown: lambda _, event, now: self.add("topics", now, event.topic, event.partition_count),
+            events.GroupDeleted: lambda node, event, now: self._group(now, event.group_id, node, "Dead", -1),
+            consumer_events.MemberReconciled: self._reconciled,
+            consumer_events.RevocationRequested: self._revocation_requested,
+            consumer_events.RevocationCompleted: self._revoked,
+            consumer_events.MemberEpochFenced: self._epoch_fenced,
+            consumer_events.StaticMemberLeft: self._static_left,
+            client_events.JoinSent: self._client_state("PREPARING_REBALANCE"),
+            client_events.GenerationJoined: self._client_state("COMPLETING_REBALANCE"),
+            client_events.GroupJoined: self._client_state("STABLE"),
+            client_events.GroupSynced: self._client_state("STABLE"),
+            client_events.TargetAssignmentReceived: self._client_state("RECONCILING"),
+            client_events.AssignmentAcknowledged: self._client_state("STABLE"),
+            client_events.MembershipReset: self._client_state("UNJOINED"),
+            client_events.GroupLeft: self._client_state("UNJOINED"),
+            client_events.Fenced: self._client_state("FENCED"),
+        }
+
+    @classmethod
+    def event_names(cls) -> frozenset[str]:
+        """The names of all events that make rows."""
+        drawn: tuple[type[Event], ...] = (*DRAWN_EVENTS, *TIMELINE_EVENTS, *cls()._handlers)
+        return frozenset(each.name for each in drawn)
+
+    def take(self) -> dict[str, list[list[Any]]]:
+        """The rows since the last call, without the kinds that have none."""
+        taken = super().take()
+        self.rows["requests"] = []
+        return taken
+
+    def on_event(self, node: str, event: Event, now: int) -> None:
+        """Add the rows of an event."""
+        if isinstance(event, events.GroupEvent) and node not in self._nodes:
+            self._nodes.add(node)
+            self.add("actors", node, "node", "")
+        super().on_event(node, event, now)
+        handler = self._handlers.get(type(event))
+        if handler is not None:
+            handler(node, event, now)
+
+    # -- members
+
+    def _meet(self, group_id: str, member_id: str, client_id: str = "") -> _Member:
+        """The member with this id; a new one has the lane of its client, unless another member has it now."""
+        members = self._members.setdefault(group_id, {})
+        found = members.get(member_id)
+        if found is None:
+            name = client_id or short(member_id) or member_id
+            if any(each.name == name for each in members.values()):
+                name = f"{name} {member_id[-_SUFFIX:]}"
+            found = members[member_id] = _Member(name)
+            self.add("actors", name, "consumer", group_id)
+        return found
+
+    def _enter(self, group_id: str, member: _Member, state: str, now: int) -> None:
+        """A member has a state from now on, as far as its coordinator can know."""
+        member.state = state
+        if group_id not in self._with_consumers:
+            self.add("members", now, member.name, state, member.generation)
+
+    def _request(self, member: _Member, node: str, api: str, now: int) -> list[Any]:
+        self._requests += 1
+        row = [self._requests, member.name, node, api, now, now, -1, -1, OPEN, None, member.generation, 0, 0]
+        self.rows["requests"].append(list(row))
+        return row
+
+    def _answer(self, row: list[Any] | None, generation: int, now: int) -> None:
+        if row is not None:
+            row[6], row[7], row[8], row[10] = now, now, ANSWERED, generation
+            self.rows["requests"].append(row)
+
+    def _own_exactly(self, group_id: str, member: _Member, partitions: Iterable[tuple[str, int]], now: int) -> None:
+        """A member owns just these partitions from now on."""
+        wanted = set(partitions)
+        if group_id not in self._with_consumers:
+            for topic, index in sorted(member.owned - wanted):
+                self.add("owners", now, group_id, topic, index, member.name, -1)
+            for topic, index in sorted(wanted - member.owned):
+                self.add("owners", now, group_id, topic, index, member.name, 1)
+        member.owned = wanted
+
+    # -- what happens to them
+
+    def _loaded(self, _: str, event: events.GroupLoaded, now: int) -> None:
+        for member_id in event.members:
+            member = self._meet(event.group_id, member_id)
+            member.generation = event.generation
+            self._enter(event.group_id, member, "STABLE", now)
+
+    def _joined(self, node: str, event: events.MemberJoined | events.MemberRejoined, now: int) -> None:
+        client_id = event.client_id if isinstance(event, events.MemberJoined) else ""
+        member = self._meet(event.group_id, event.member_id, client_id)
+        if event.member_type == "consumer":
+            self._enter(event.group_id, member, "JOINING", now)
+            return
+        if member.join is None:
+            member.join = self._request(member, node, "JoinGroup", now)
+        if COOPERATIVE not in event.protocols:
+            self._own_exactly(event.group_id, member, (), now)
+        self._enter(event.group_id, member, "PREPARING_REBALANCE", now)
+
+    def _removed(self, _: str, event: events.MemberRemoved, now: int) -> None:
+        member = self._meet(event.group_id, event.member_id, event.client_id)
+        self._answer(member.join, member.generation, now)
+        self._own_exactly(event.group_id, member, (), now)
+        member.generation = -1
+        self._enter(event.group_id, member, "UNJOINED", now)
+        del self._members[event.group_id][event.member_id]
+
+    def _replaced(self, node: str, event: events.StaticMemberReplaced, now: int) -> None:
+        members = self._members.setdefault(event.group_id, {})
+        member = members.pop(event.old_member_id, None)
+        if member is None:
+            member = self._meet(event.group_id, event.member_id)
+        members[event.member_id] = member
+        if event.rebalance and event.member_type == "classic":
+            self._answer(member.join, member.generation, now)
+            member.join = self._request(member, node, "JoinGroup", now)
+            self._enter(event.group_id, member, "PREPARING_REBALANCE", now)
+
+    def _join_phase_ended(self, node: str, event: events.JoinPhaseEnded, now: int) -> None:
+        for member_id in event.members:
+            if member_id in event.absent:
+                continue
+            member = self._meet(event.group_id, member_id)
+            member.generation = event.generation
+            self._answer(member.join, event.generation, now)
+            member.join = None
+            self._enter(event.group_id, member, "COMPLETING_REBALANCE", now)
+        leader = self._meet(event.group_id, event.leader).name
+        self.add("leaders", now, event.group_id, leader, event.protocol)
+        self._group(now, event.group_id, node, "CompletingRebalance", event.generation)
+
+    def _assignment_received(self, node: str, event: events.AssignmentReceived, now: int) -> None:
+        leader = self._meet(event.group_id, event.leader)
+        self._sync[event.group_id] = self._request(leader, node, "SyncGroup", now)
+
+    def _completed(self, _: str, event: events.RebalanceCompleted, now: int) -> None:
+        self._answer(self._sync.pop(event.group_id, None), event.generation, now)
+        if event.group_type == "consumer":
+            self.add("leaders", now, event.group_id, "", event.protocol)
+        met = [(each, self._meet(event.group_id, each)) for each in event.members_after]
+        own = {each: _partitions(event.owned_after.get(each, {})) for each, _ in met}
+        for each, member in met:  # first all that is given up: a partition has one owner at a time
+            self._own_exactly(event.group_id, member, member.owned & own[each], now)
+        for each, member in met:
+            self._own_exactly(event.group_id, member, own[each], now)
+            if event.group_type == "consumer" or member.state == "COMPLETING_REBALANCE":
+                member.generation = event.generation
+                self._enter(event.group_id, member, "STABLE", now)
+
+    def _reconciled(self, _: str, event: consumer_events.MemberReconciled, now: int) -> None:
+        member = self._meet(event.group_id, event.member_id)
+        member.generation = event.member_epoch
+        self._own_exactly(event.group_id, member, _partitions(event.partitions), now)
+        self._enter(event.group_id, member, "STABLE", now)
+
+    def _revocation_requested(self, _: str, event: consumer_events.RevocationRequested, now: int) -> None:
+        member = self._meet(event.group_id, event.member_id)
+        member.generation = event.member_epoch
+        self._enter(event.group_id, member, "RECONCILING", now)
+
+    def _revoked(self, _: str, event: consumer_events.RevocationCompleted, now: int) -> None:
+        member = self._meet(event.group_id, event.member_id)
+        self._own_exactly(event.group_id, member, member.owned - _partitions(event.partitions), now)
+
+    def _epoch_fenced(self, _: str, event: consumer_events.MemberEpochFenced, now: int) -> None:
+        self._enter(event.group_id, self._meet(event.group_id, event.member_id), "FENCED", now)
+
+    def _static_left(self, _: str, event: consumer_events.StaticMemberLeft, now: int) -> None:
+        self._enter(event.group_id, self._meet(event.group_id, event.member_id), "UNJOINED", now)
+
+    def _client_state(self, state: str) -> Callable[[str, client_events.MemberEvent, int], None]:
+        """What an event of a consumer says of its membership, as the consumer knows it."""
+
+        def enter(_: str, event: client_events.MemberEvent, now: int) -> None:
+            if event.group_id in self._with_consumers:
+                self.add("members", now, event.client_id, state, event.generation)
+
+        return enter
+
+
+def _partitions(topics: dict[str, list[int]]) -> set[tuple[str, int]]:
+    return {(topic, index) for topic, indexes in topics.items() for index in indexes}

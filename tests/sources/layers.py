@@ -1,0 +1,379 @@
+"""Which package may import which: the table that the imports of all sources are held against."""
+
+from __future__ import annotations
+
+CLIENT_CONFIGS = ("client.config", "client.producer_config")
+
+CONSUMER_BASE = (
+    "protocol",
+    "journal.events",
+    "client.assignors",
+    *(
+        f"client.core.{module}"
+        for module in (
+            *("base_context", "effects", "errors", "fetch.consumer_record", "fetch.fetched", "fetch.session", "inputs"),
+            "group.consumer.state",
+            *("in_flight_requests", "metadata", "reactions", "requests", "state", "step_context", "subscription"),
+        )
+    ),
+)
+"""What every room of the consumer's core stands on: its state, its vocabulary, and sending requests."""
+
+STEP = (
+    "protocol",
+    "journal.events",
+    "coordinator.config",
+    "coordinator.core.effects",
+    "coordinator.core.inputs",
+    "coordinator.core.runtime",
+    "coordinator.core.step_context",
+)
+"""What every room of the coordinator's core stands on: inputs and effects, and a runtime that knows no groups."""
+
+GROUP_STATES = ("coordinator.core.groups.classic.state", "coordinator.core.groups.consumer.model.state")
+OBSERVED = ("protocol", "journal.events", "simulation.simulation", "simulation.kernel")
+"""What looks at a run from outside: its simulation, its kernel and its events."""
+PLAYED = ("simulation.actors", "simulation.disk", "simulation.network", "simulation.scenario")
+"""What a run is made of."""
+
+SERVICE = (
+    "protocol",
+    "journal",
+    "pages",
+    "coordinator.service",
+    "coordinator.core",
+    "coordinator.config",
+    "coordinator.leadership",
+    "coordinator.pending_reply",
+    "coordinator.storage",
+)
+
+MAY_IMPORT = {
+    "protocol": ("protocol",),
+    "protocol.errors": (),
+    "protocol.types": (),
+    "protocol.fields": ("protocol.errors", "protocol.types"),
+    "protocol.message": ("protocol.errors", "protocol.fields", "protocol.limits"),
+    # A message knows no other; what is in common between them is in the base and the types.
+    "protocol.messages": (
+        "protocol.errors",
+        "protocol.messages.leader_hints",
+        "protocol.message",
+        "protocol.java",
+        "protocol.messages.partition_results",
+        "protocol.types",
+        "protocol.unvalidated",
+    ),
+    "protocol.records": ("protocol.fields", "protocol.message", "protocol.records", "protocol.types"),
+    "protocol.brokers": ("protocol.brokers", "protocol.registry"),
+    "protocol.sasl": ("protocol.sasl",),
+    "protocol.embedded": ("protocol.java", "protocol.types"),
+    "protocol.wire": ("protocol",),
+    "journal": ("protocol", "journal"),
+    "pages": ("pages",),
+    "journal.events": ("protocol", "journal.events"),
+    "journal.kafka_logs": ("protocol", "journal.kafka_logs"),
+    "journal.recording": ("protocol.records", "journal"),
+    "transcript": ("protocol", "journal", "transcript", "coordinator.core", "coordinator.config"),
+    "transcript.grammar": ("protocol", "journal.formatting", "transcript.grammar", "transcript.members"),
+    "coordinator.config": ("protocol.validation", "protocol.brokers", "coordinator.consumer_settings"),
+    "coordinator.consumer_settings": (),
+    "coordinator.core": ("protocol", "journal.events", "coordinator.core", "coordinator.config"),
+    # What every shard needs knows no groups.
+    "coordinator.core.runtime": STEP,
+    "coordinator.core.groups": (*STEP, "coordinator.core.groups", "coordinator.core.offsets"),
+    # The classic protocol knows what any kind of group has, and neither offsets nor another kind.
+    "coordinator.core.groups.classic": (*STEP, "coordinator.core.groups"),
+    # What a data partition is knows no topics: who makes and deletes them says so. Requests look topics up.
+    "coordinator.core.partitions": (
+        *STEP,
+        "coordinator.core.fetch.logs",
+        "coordinator.core.partitions",
+        "coordinator.core.topics",
+    ),
+    "coordinator.core.topics": (
+        *STEP,
+        "coordinator.core.topics",
+        "coordinator.core.groups",
+        "coordinator.core.partitions",
+        "coordinator.core.views",
+    ),
+    "coordinator.core.cluster": (
+        *STEP,
+        "coordinator.core.cluster",
+        "coordinator.core.groups",
+        "coordinator.core.partitions",
+        "coordinator.core.topics",
+        "coordinator.core.transactions.coordinator",
+    ),
+    "coordinator.core.transactions": ("protocol", "journal.events", "coordinator.core", "coordinator.config"),
+    "coordinator.core.fetch": (
+        *STEP,
+        "coordinator.core.fetch",
+        "coordinator.core.groups",
+        "coordinator.core.partitions",
+        "coordinator.core.topics",
+    ),
+    # Offsets ask what any kind of group answers.
+    "coordinator.core.offsets": (
+        *STEP,
+        "coordinator.core.groups.group",
+        "coordinator.core.groups.group_shards",
+        "coordinator.core.groups.shard",
+        "coordinator.core.offsets",
+        "coordinator.core.partitions.producer_state",
+        "coordinator.core.topics.topics",
+    ),
+    "coordinator.leadership.view": ("protocol", "coordinator.core.inputs"),
+    "coordinator.leadership.leases": ("protocol", "coordinator.leadership.view", "coordinator.core.inputs"),
+    "coordinator.storage.sqlite": ("protocol", "journal.file_lock", "coordinator.storage"),
+    "coordinator.storage.postgres": ("protocol", "coordinator.storage"),
+    "coordinator.storage": ("protocol", "journal.file_lock", "coordinator.storage", "coordinator.core"),
+    "coordinator.leadership": ("protocol", "coordinator.leadership", "coordinator.core", "coordinator.storage"),
+    "coordinator.pending_reply": ("protocol",),
+    "coordinator.control": (
+        "protocol",
+        "journal",
+        "transcript.recording",
+        "transcript.sizes",
+        "coordinator.control",
+        "coordinator.core",
+        "coordinator.config",
+        "coordinator.pending_reply",
+        "coordinator.storage",
+    ),
+    "coordinator.control.evidence": ("journal", "transcript", "coordinator.control", "coordinator.config"),
+    "coordinator.service": SERVICE,
+    # Brokers in one process are made of all that a service is made of.
+    "coordinator.in_process_brokers": (
+        *SERVICE,
+        "coordinator.in_process_brokers",
+        "coordinator.control",
+    ),
+    "coordinator.in_process_brokers.links": (),
+    # The service knows the control only where it puts it together and where it serves it.
+    "coordinator.service.app": (*SERVICE, "coordinator.control"),
+    "coordinator.service.http.control": (*SERVICE, "coordinator.control"),
+    "coordinator.service.http.control_operations": (*SERVICE, "coordinator.control"),
+    "coordinator.commands": (
+        "protocol",
+        "journal",
+        "coordinator.in_process_brokers.cluster",
+        "coordinator.commands",
+        "coordinator.config",
+        "coordinator.service",
+        "coordinator.storage",
+    ),
+    "coordinator.commands.log": (
+        "protocol",
+        "journal.file_lock",
+        "coordinator.commands.log",
+        "coordinator.core.topics.topics",
+        "coordinator.service.stores",
+        "coordinator.commands.atomic_file",
+        "coordinator.commands.secret_options",
+        "coordinator.storage",
+    ),
+    "coordinator.testing": (
+        "protocol",
+        "coordinator.in_process_brokers.cluster",
+        "coordinator.testing",
+        "coordinator.control",
+        "coordinator.core",
+        "coordinator.config",
+        "coordinator.pending_reply",
+        "coordinator.service",
+        "coordinator.storage",
+    ),
+    "coordinator.testing.results": ("coordinator.control.errors",),
+    "coordinator": ("protocol", "journal", "coordinator"),
+    "client.core": ("protocol", "journal.events", "client.core", "client.assignors", *CLIENT_CONFIGS),
+    "client.core.producer": ("protocol", "client.core", "client.producer_config"),
+    "client.core.state": CONSUMER_BASE,
+    "client.core.fetch": (*CONSUMER_BASE, "client.core.fetch", "client.config"),
+    "client.core.group": (*CONSUMER_BASE, "client.core.group"),
+    "client.core.group.join_loop": (*CONSUMER_BASE, "client.core.group", "client.core.offsets.commits"),
+    "client.core.group.consumer.reconciliation": (*CONSUMER_BASE, "client.core.group", "client.core.offsets.commits"),
+    "client.core.group.closing": (
+        *CONSUMER_BASE,
+        "client.core.group",
+        "client.core.offsets.commits",
+        "client.core.fetch.fetcher",
+        "client.config",
+    ),
+    "client.core.offsets": (
+        *CONSUMER_BASE,
+        "client.core.offsets",
+        "client.core.fetch.leaders",
+        "client.core.group.lookup",
+        "client.core.group.membership",
+    ),
+    "client.assignors": ("protocol", "client.assignors"),
+    "client.config": ("protocol", "client.assignors", "client.security_config"),
+    "client.producer_config": ("protocol", "client.config", "client.security_config"),
+    # The one place that knows both: consumers on a coordinator without a socket between them.
+    "client.transports.in_process": ("protocol", "coordinator.testing", "client.core", "client.transports.base"),
+    "client.transports": ("protocol", "client.core", "client.security_config", "client.transports"),
+    "client.workload": (
+        "protocol",
+        "journal",
+        "client.config",
+        "client.consumer",
+        "client.core",
+        "client.logs",
+        "client.producer",
+        "client.producer_driver",
+        "client.records",
+        "client.driver",
+        "client.transports",
+        "client.workload",
+    ),
+    "client.commands": ("protocol", "journal", "client"),
+    # What clients log follows from their events alone.
+    "client.log_writer": ("journal.events", "journal.kafka_logs", "client.log_writer"),
+    "client": ("protocol", "journal", "client"),
+    "simulation": (
+        "protocol",
+        "journal",
+        "transcript",
+        "coordinator.core",
+        "coordinator.config",
+        "client.core",
+        *CLIENT_CONFIGS,
+        "client.workload.processing_time",
+        "simulation",
+    ),
+    # The kernel knows neither brokers nor consumers, only that events are emitted.
+    "simulation.kernel": ("journal.events.base",),
+    "simulation.disk": ("protocol", "coordinator.core.effects", "simulation.kernel"),
+    # An actor is one of the two cores with its connections; no actor knows what a scenario does to it.
+    "simulation.actors": (
+        "protocol",
+        "journal.events",
+        "coordinator.core",
+        "coordinator.config",
+        "coordinator.leadership.leases",
+        "coordinator.leadership.view",
+        "client.core",
+        "client.assignors",
+        *CLIENT_CONFIGS,
+        "client.workload.processing_time",
+        "simulation.actors",
+        "simulation.disk",
+        "simulation.simulation",
+        "simulation.network",
+        "simulation.kernel",
+        "simulation.topic_log",
+    ),
+    "simulation.scenario": (
+        "protocol",
+        "coordinator.config",
+        "coordinator.core.groups.consumer.regex_resolution",
+        "coordinator.core.topics",
+        "client.assignors.registry",
+        "client.producer_config",
+        "client.workload.processing_time",
+        "simulation.actors",
+        "simulation.simulation",
+        "simulation.scenario",
+        "simulation.kernel",
+    ),
+    "simulation.output": (
+        *(
+            *OBSERVED,
+            *PLAYED,
+            "journal.formatting",
+            "journal.timeline_lines",
+            "pages",
+            "transcript",
+            "coordinator.core",
+        ),
+        *("simulation.output", "simulation.run", "simulation.search.observations"),
+    ),
+    # It shows what the cores describe of themselves: no file, no socket, no thread.
+    "simulation.laboratory": (
+        *(*OBSERVED, *PLAYED, "journal.recording", "journal.timeline_lines", "journal.formatting"),
+        *(
+            "coordinator.core",
+            "client.core.group.describe",
+            "client.core.inputs",
+            "simulation.laboratory",
+            "simulation.output",
+            "transcript.player",
+        ),
+    ),
+    "simulation.web": (
+        *("pages", "journal", "protocol.validation", "coordinator.service.http"),
+        *("simulation.laboratory", "simulation.run", "simulation.scenario", "simulation.web"),
+    ),
+    "simulation.web.worker": ("simulation.laboratory", "simulation.scenario", "simulation.web.session"),
+    "simulation.commands": ("protocol.printable", "journal.segments", "simulation"),
+    "simulation.search": (
+        *(*OBSERVED, *PLAYED, "transcript", "coordinator.core", "client.assignors.cooperative_sticky"),
+        *("simulation.output", "simulation.search"),
+    ),
+    # A check says the specification again: it knows states and events.
+    "simulation.search.checks": (
+        "protocol",
+        "journal.events",
+        *("coordinator.core.effects", "coordinator.core.snapshots", *GROUP_STATES),
+        "simulation.actors",
+        "simulation.kernel",
+        "simulation.output",
+        "simulation.search.checks",
+        "simulation.search.observations",
+        "simulation.search.observed_consumer_groups",
+    ),
+    "pipeline": ("protocol", "journal", "pages", "pipeline"),
+    "pipeline.spark": ("pipeline.spark",),
+    "pipeline.reading": ("protocol", "journal", "pipeline.columns", "pipeline.reading", "pipeline.schemas"),
+    "pipeline.tables": ("pipeline.schemas", "pipeline.tables"),
+    "pipeline.sweep.schemas": ("pipeline.columns",),
+    "pipeline.findings": ("protocol.partitioner", "pipeline.findings", "pipeline.schemas", "pipeline.tables"),
+    "pipeline.report": (
+        "pages",
+        "pipeline.audit_candidates",
+        "pipeline.audits",
+        "pipeline.findings",
+        "pipeline.reading",
+        "pipeline.report",
+        "pipeline.schemas",
+        "pipeline.tables",
+        "pipeline.transactions",
+    ),
+    "pipeline.transactions": (
+        "journal.events.fields",
+        "pipeline.columns",
+        "pipeline.findings",
+        "pipeline.schemas",
+        "pipeline.transactions",
+    ),
+    "pipeline.live": (
+        "journal",
+        "pipeline.findings",
+        "pipeline.live",
+        "pipeline.reading",
+        "pipeline.report",
+        "pipeline.schemas",
+        "pipeline.tables",
+        "protocol.printable",
+    ),
+    # The one room of the pipeline that speaks Kafka's protocol: it looks at clusters as an admin client.
+    "pipeline.live_cluster.polling": (
+        *("protocol.types", "client.admin", "client.commands.setting_options", "client.core.errors"),
+        *("client.core.inputs", "client.transports.addresses", "pipeline.live_cluster"),
+    ),
+    "pipeline.live_cluster": (
+        *("protocol.types", "protocol.printable", "journal.file_lock", "pipeline.live_cluster", "pipeline.findings"),
+        *("pipeline.live.dashboard", "pipeline.reading.broker_logs", "pipeline.schemas", "pipeline.why"),
+    ),
+    "pipeline.why": (
+        *("protocol.printable", "pipeline.live_cluster", "pipeline.findings", "pipeline.live.service"),
+        *("pipeline.reading.plain_rows", "pipeline.schemas", "pipeline.tables.rebalance_events"),
+        *("pipeline.tables.rebalances", "pipeline.why"),
+    ),
+    # The one room of the pipeline that plays: what it reads is what simulations return.
+    "pipeline.sweep": ("journal", "pages", "simulation", "pipeline.columns", "pipeline.spark", "pipeline.sweep"),
+    "pipeline.commands": ("simulation.scenario.reading", "pipeline"),
+}
+"""Package to packages of ours that it may import, all below ``rejoin``. The longest name that fits a module counts."""
