@@ -58,7 +58,8 @@ def cause_text(cause: Cause) -> str:
     member = cause.member_id or "a member"
     if cause.group_instance_id:
         member = f"{member} ({cause.group_instance_id})"
-    return BEGAN_BECAUSE[cause.cause](member) + client_reason(cause.client_reason)
+    because = BEGAN_BECAUSE.get(cause.cause)  # logs of old brokers do not say it
+    return (because(member) if because else "the log does not say why") + client_reason(cause.client_reason)
 
 
 def partitions(indexes: list[int]) -> str:

@@ -55,6 +55,8 @@ class EventRecorder(Recorder):
         """The row of the leader's SyncGroup that is not answered yet, by group."""
         self._nodes: set[str] = set()
         self._requests = 0
+        self._topics: set[str] = set()
+        """Topics whose size is known."""
         self._handlers: dict[type[Event], Callable[[str, Any, int], None]] = {
             events.GroupLoaded: self._loaded,
             events.MemberJoined: self._joined,
@@ -64,8 +66,8 @@ class EventRecorder(Recorder):
             events.JoinPhaseEnded: self._join_phase_ended,
             events.AssignmentReceived: self._assignment_received,
             events.RebalanceCompleted: self._completed,
-            events.TopicCreated: lambda _, event, now: self.add("topics", now, event.topic, event.partition_count),
-            events.TopicGrown: lambda _, event, now: self.add("topics", now, event.topic, event.partition_count),
+            events.TopicCreated: self._created,
+            events.TopicGrown: self._grown,
             events.GroupDeleted: lambda node, event, now: self._group(now, event.group_id, node, "Dead", -1),
             consumer_events.MemberReconciled: self._reconciled,
             consumer_events.RevocationRequested: self._revocation_requested,
@@ -146,7 +148,20 @@ class EventRecorder(Recorder):
                 self.add("owners", now, group_id, topic, index, member.name, 1)
         member.owned = wanted
 
-    # -- what happens to them
+    # -- what happens to topics
+
+    def _created(self, _: str, event: events.TopicCreated, now: int) -> None:
+        self._topics.add(event.topic)
+        self.add("topics", now, event.topic, event.partition_count)
+
+    def _grown(self, _: str, event: events.TopicGrown, now: int) -> None:
+        if event.topic not in self._topics:
+            self._topics.add(event.topic)
+            before = event.previous_partition_count or event.partition_count - 1  # a log may not name it
+            self.add("topics", 0, event.topic, before)
+        self.add("topics", now, event.topic, event.partition_count)
+
+    # -- what happens to members
 
     def _loaded(self, _: str, event: events.GroupLoaded, now: int) -> None:
         for member_id in event.members:
@@ -186,19 +201,25 @@ class EventRecorder(Recorder):
             self._enter(event.group_id, member, "PREPARING_REBALANCE", now)
 
     def _join_phase_ended(self, node: str, event: events.JoinPhaseEnded, now: int) -> None:
-        for member_id in event.members:
-            if member_id in event.absent:
-                continue
-            member = self._meet(event.group_id, member_id)
+        for member in self._in_generation(event):
             member.generation = event.generation
             self._answer(member.join, event.generation, now)
             member.join = None
             self._enter(event.group_id, member, "COMPLETING_REBALANCE", now)
-        leader = self._meet(event.group_id, event.leader).name
+        leader = self._meet(event.group_id, event.leader).name if event.leader else ""
         self.add("leaders", now, event.group_id, leader, event.protocol)
         self._group(now, event.group_id, node, "CompletingRebalance", event.generation)
 
+    def _in_generation(self, event: events.JoinPhaseEnded) -> list[_Member]:
+        """The members of a generation that begins. Logs may not name them: then those that wait."""
+        if not event.members:
+            waiting = self._members.get(event.group_id, {}).values()
+            return [each for each in waiting if each.state == "PREPARING_REBALANCE"]
+        return [self._meet(event.group_id, each) for each in event.members if each not in event.absent]
+
     def _assignment_received(self, node: str, event: events.AssignmentReceived, now: int) -> None:
+        if not event.leader:
+            return
         leader = self._meet(event.group_id, event.leader)
         self._sync[event.group_id] = self._request(leader, node, "SyncGroup", now)
 
@@ -206,7 +227,8 @@ class EventRecorder(Recorder):
         self._answer(self._sync.pop(event.group_id, None), event.generation, now)
         if event.group_type == "consumer":
             self.add("leaders", now, event.group_id, "", event.protocol)
-        met = [(each, self._meet(event.group_id, each)) for each in event.members_after]
+        named = event.members_after or [*self._members.get(event.group_id, {})]
+        met = [(each, self._meet(event.group_id, each)) for each in named]
         own = {each: _partitions(event.owned_after.get(each, {})) for each, _ in met}
         for each, member in met:  # first all that is given up: a partition has one owner at a time
             self._own_exactly(event.group_id, member, member.owned & own[each], now)

@@ -353,6 +353,7 @@ async function openGroup(at) {
 
 function addRecorded(piece, at) {
   const isLive = scenario.live, follows = player.at >= recording.until, isAtEnd = view.to >= view.horizon;
+  if ("origin" in piece) setOrigin(piece.origin);
   recording.add(piece);
   const length = view.to - view.from;
   view.horizon = Math.max(1000, recording.until);

@@ -77,7 +77,8 @@ export class TimeView {
   ticks() {
     const every = STEPS.find(step => (this.to - this.from) / step <= Math.max(3, (this.width - this.left) / 90)) || 864e5;
     const found = [];
-    for (let at = Math.ceil(this.from / every) * every; at <= this.to; at += every) found.push(at);
+    const shift = origin % every;  // marks are at whole minutes of the day
+    for (let at = Math.ceil((this.from + shift) / every) * every - shift; at <= this.to; at += every) found.push(at);
     return { every, found };
   }
 }

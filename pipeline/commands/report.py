@@ -23,6 +23,7 @@ from rejoin.pipeline.reading.inputs import InputFile, NoInput, must_name_groups
 from rejoin.pipeline.report.console import show
 from rejoin.pipeline.report.data import Report
 from rejoin.pipeline.report.events import read_ahead
+from rejoin.pipeline.report.page import STEPPED
 from rejoin.pipeline.report.parquet_tables import OnStep
 from rejoin.pipeline.report.run import PAGE, QUICK, TABLES, is_small, make_report, to_read
 from rejoin.pipeline.spark.java import NoJava
@@ -71,7 +72,14 @@ def run(
                 return STOPPED
             print(problem, file=sys.stderr)
             return 2
-    show(made, Console(highlight=False), page=out / PAGE, tables=out / TABLES)
+    stepped = out / STEPPED
+    show(
+        made,
+        Console(highlight=False),
+        page=out / PAGE,
+        steps=stepped if stepped.exists() else None,
+        tables=out / TABLES,
+    )
     return 0
 
 

@@ -19,7 +19,9 @@ MOST: Final = 10
 """Findings in the terminal; the page has all."""
 
 
-def show(report: Report, console: Console, *, page: Path | None, tables: Path | None) -> None:
+def show(
+    report: Report, console: Console, *, page: Path | None, tables: Path | None, steps: Path | None = None
+) -> None:
     """Print it."""
     console.print(_read(report))
     found = in_order(report)
@@ -39,7 +41,7 @@ def show(report: Report, console: Console, *, page: Path | None, tables: Path | 
     if bad:
         console.print(Text(f"\n{count(bad, 'violation')} of what must never happen: see the page", "bold red"))
     console.print()
-    for name, path in (("page", page), ("tables", tables)):
+    for name, path in (("page", page), ("steps", steps), ("tables", tables)):
         if path is not None:
             # A path is to be copied whole, so it is never folded.
             console.print(Text(f"{name:<7}{path}"), soft_wrap=True)

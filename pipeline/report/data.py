@@ -117,6 +117,8 @@ class GroupReport:
     violations: Sequence[Row] = ()
     annotations: Sequence[tuple[int, str]] = ()
     """What happened around the group: instants with texts."""
+    drawn: tuple[str, int] | None = None
+    """Its name on the page that is stepped through, and where time begins there (ms)."""
     owners: Sequence[str] = ()
     partitions: Sequence[tuple[str, int]] = ()
     """Topic and partition of each row of the chart."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import quote, urlencode
 
 from rejoin import pages
 from rejoin.pages import Markup
@@ -41,6 +42,8 @@ _COSTS: Final = (
     "long a partition was not read, up to the first record, is longer; the demo's closing table counts that."
 )
 MOST_VIOLATIONS: Final = 50
+STEPPED: Final = "laboratory.html"
+"""The page beside the report on which groups are stepped through."""
 _REASON_CHARS: Final = 160
 
 
@@ -104,17 +107,26 @@ def _body(report: Report) -> Iterable[str]:
     yield from _read(report)
 
 
-def _findings(findings: Sequence[Row], index: int | None = None) -> Iterable[str]:
-    """A line for each, the worst first, that opens; ``index`` is that of the chart."""
+def _step(group: GroupReport, at_ms: int, words: str) -> str:
+    """A link to an instant of a group on the page that is stepped through."""
+    if group.drawn is None:
+        return ""
+    name, origin = group.drawn
+    place = urlencode({"at": max(0, at_ms - origin), "group": name}, quote_via=quote)
+    return f' <a href="{_text(f"{STEPPED}#{place}")}">{words}</a>'
+
+
+def _findings(findings: Sequence[Row], index: int | None = None, group: GroupReport | None = None) -> Iterable[str]:
+    """A line for each, the worst first, that opens; ``index`` is that of the group's chart."""
     if not findings:
         yield '<p><span class="good">No findings</span>: no rule found a cause that a change of settings would fix.</p>'
         return
     yield f"<h4>{count(len(findings), 'finding')}</h4>"
     for row in sorted(findings, key=order):
-        yield _finding(index, row)
+        yield _finding(index, row, group)
 
 
-def _finding(index: int | None, row: Row) -> str:
+def _finding(index: int | None, row: Row, group: GroupReport | None) -> str:
     severity = str(row["severity"])
     cost = f"cost {seconds((row['score'] or 0) * 1_000)} consumer-seconds" if row.get("score") else ""
     shared = row.get("groups") or ()
@@ -123,7 +135,8 @@ def _finding(index: int | None, row: Row) -> str:
     button = ""
     if index is not None and row.get("from_ms") is not None and row.get("to_ms") is not None:
         span_of = f'data-from="{row["from_ms"]}" data-to="{row["to_ms"]}"'
-        button = f'<div class="tools"><button data-show="{index}" {span_of}>on the chart</button></div>'
+        step = "" if group is None else _step(group, row["from_ms"], "step through it")
+        button = f'<div class="tools"><button data-show="{index}" {span_of}>on the chart</button>{step}</div>'
     do = ""
     if row.get("advice"):
         setting = f"<code>{_text(row['setting'])}</code> " if row.get("setting") else ""
@@ -199,7 +212,7 @@ def _group(index: int, group: GroupReport, several: Naming) -> Iterable[str]:
     yield _tiles(_numbers(group))
     yield (
         '<div class="tools"><span class="soft">Drag to zoom in; point at the chart for details.</span>'
-        "<button data-all>Show all</button></div>"
+        f"<button data-all>Show all</button>{_step(group, group.from_ms, 'step through it')}</div>"
     )
     yield '<div class="chart"></div><div data-legend></div>'
     if group.closed_ms:
@@ -210,7 +223,7 @@ def _group(index: int, group: GroupReport, several: Naming) -> Iterable[str]:
     if not group.partitions:
         lanes = "the lanes are members" if group.sessions else "there is no chart of owners"
         yield f'<p class="soft">The input does not say who owned which partition: {lanes}.</p>'
-    yield from _findings(group.findings, index)
+    yield from _findings(group.findings, index, group)
     if group.rebalances:
         total = count(len(group.rebalances), "rebalance")
         yield f"<details data-rebalances><summary>{total}, one by one</summary></details>"

@@ -1,7 +1,8 @@
 """Reads inputs, makes the tables, writes them and the page: the report's only part that touches files.
 
-Below the output folder: ``report.html``, and ``tables/NAME/day=.../group_id=.../*.parquet`` for each table, with
-``events`` and ``quarantine``. What was there from an earlier report is replaced.
+Below the output folder: ``report.html``, ``laboratory.html`` to step through its groups, and
+``tables/NAME/day=.../group_id=.../*.parquet`` for each table, with ``events`` and ``quarantine``. What was there from
+an earlier report is replaced.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from rejoin.pipeline import schemas
+from rejoin.pipeline.drawn.beside_report import draw, events_to_draw
 from rejoin.pipeline.findings.annotations import Annotation
 from rejoin.pipeline.findings.formatting import count
 from rejoin.pipeline.reading.inputs import (
@@ -34,7 +36,7 @@ from rejoin.pipeline.report.collect import collect
 from rejoin.pipeline.report.data import Report
 from rejoin.pipeline.report.defaults import MOST_GROUPS, TITLE
 from rejoin.pipeline.report.events import PlainRows, in_one_run, read_events, rows_of_events
-from rejoin.pipeline.report.page import render
+from rejoin.pipeline.report.page import STEPPED, render
 from rejoin.pipeline.report.parquet_tables import Keep, OnStep, in_process, on_disk, rows_in_process
 from rejoin.pipeline.report.tables import make_tables
 
@@ -112,6 +114,8 @@ def make_report(
         raise NoInput(f"there is no group {' or '.join(groups)}; the input has {', '.join(known)}")
     if annotations:
         annotate(report, annotations)
+    on_step("laboratory")
+    draw(report, events_to_draw(events, report) if rows is None else rows, out)
     (out / PAGE).write_text(render(report), encoding="utf-8")
     return report
 
@@ -131,10 +135,11 @@ def _bytes_of_events(file: InputFile) -> int:
 def to_read(inputs: Sequence[str | os.PathLike[str]], out: Path, kind: str | None = None) -> list[InputFile]:
     """The files of a report. Raises :class:`pipeline.reading.inputs.NoInput` where it would write over one of them."""
     found = find(inputs)
-    page, ours = os.path.realpath(out / PAGE), os.path.realpath(out / TABLES) + os.sep
-    own = next((each.path for each in found if each.path == page or each.path.startswith(ours)), None)
+    written = {os.path.realpath(out / each) for each in (PAGE, STEPPED)}
+    ours = os.path.realpath(out / TABLES) + os.sep
+    own = next((each.path for each in found if each.path in written or each.path.startswith(ours)), None)
     if own is not None:
-        raise NoInput(f"{own}: lies where this report would write its page and tables; choose another --out")
+        raise NoInput(f"{own}: lies where this report would write its pages and tables; choose another --out")
     if kind == "parquet":
         return [as_parquet(each) for each in found]
     return [each._replace(kind=kind) for each in found] if kind in KINDS else found  # type: ignore[arg-type]

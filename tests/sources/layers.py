@@ -326,12 +326,18 @@ MAY_IMPORT = {
     ),
     "pipeline": ("protocol", "journal", "pages", "pipeline"),
     "pipeline.spark": ("pipeline.spark",),
+    # The page that steps through a report's groups.
+    "pipeline.drawn": (
+        *("journal.events", "journal.recording", "pages", "pipeline.columns", "pipeline.drawn"),
+        *("pipeline.findings.formatting", "pipeline.report.data", "pipeline.report.page"),
+    ),
     "pipeline.reading": ("protocol", "journal", "pipeline.columns", "pipeline.reading", "pipeline.schemas"),
     "pipeline.tables": ("pipeline.schemas", "pipeline.tables"),
     "pipeline.sweep.schemas": ("pipeline.columns",),
     "pipeline.findings": ("protocol.partitioner", "pipeline.findings", "pipeline.schemas", "pipeline.tables"),
     "pipeline.report": (
         "pages",
+        "pipeline.drawn",
         "pipeline.audit_candidates",
         "pipeline.audits",
         "pipeline.findings",

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from shutil import which
 from typing import Any, cast
+from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 import pytest
@@ -34,6 +35,17 @@ def data_of(page: str) -> dict[str, Any]:
     assert found is not None
     data: dict[str, Any] = json.loads(found[1])
     return data
+
+
+def test_every_finding_of_a_group_leads_to_its_instant(gallery_report: Path, page: str) -> None:
+    places = re.findall(r'href="laboratory\.html#at=(\d+)&amp;group=([^"]+)"', page)
+    recorded = (gallery_report / "out" / "laboratory.html").read_text(encoding="utf-8")
+    found = re.search(r'id="recorded">(.*?)</script>', recorded, re.DOTALL)
+    assert found is not None
+    groups = json.loads(found[1])["groups"]
+    assert {unquote(name) for _, name in places} == groups.keys()
+    assert all(int(at) <= groups[unquote(name)]["until"] for at, name in places)
+    assert len(places) == page.count("data-show=") + len(groups)
 
 
 class Nesting(HTMLParser):

@@ -1,0 +1,1 @@
+"""Groups of a report as a page to step through."""
