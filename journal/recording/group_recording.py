@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from rejoin.journal.envelope import JournalRow
 from rejoin.journal.events import client, consumer_groups, coordinator, simulation, transactions
+from rejoin.journal.recording.as_scenario import ScenarioWriter
 from rejoin.journal.recording.event_recorder import EventRecorder
 from rejoin.journal.schema import JournalSchema, events_in
 
@@ -25,6 +26,7 @@ class GroupRecording:
         self._group_id = group_id
         self._origin = origin
         self._recorder = EventRecorder(with_consumers)
+        self._scenario = ScenarioWriter(group_id)
         self._until = 0
 
     def add(self, row: JournalRow) -> None:
@@ -33,9 +35,14 @@ class GroupRecording:
             at = row.envelope.at_ms - self._origin
             self._until = max(self._until, at)
             self._recorder.on_event(row.envelope.node, row.event, at)
+            self._scenario.on_event(row.event, at)
 
     def take(self, now_ms: int | None = None) -> dict[str, Any]:
         """The rows since the last call, and until when all is known: until now, or the last row (ms since 1970)."""
         if now_ms is not None:
             self._until = max(self._until, now_ms - self._origin)
         return {"until": self._until, **self._recorder.take()}
+
+    def scenario(self) -> str:
+        """What was taken so far as a scenario; empty where nobody was ever in the group."""
+        return self._scenario.text(self._until)

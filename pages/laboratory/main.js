@@ -299,13 +299,17 @@ async function addEvent(action) {
 
 // -- groups that were recorded, not played
 
-const LIVE_MS = 300000, LOOK_AGAIN_MS = 2000;
+const LIVE_MS = 300000, LOOK_AGAIN_MS = 2000, ONLY_PLAYED = new Set(["transcript", "pytest", "journal"]);
 
 /** Show what was recorded: `first` has the groups, where time begins, and whether it goes on. */
 async function beginRecorded(first) {
   const asked = place(location.hash);
   document.body.classList.add("recorded");
   $("as-list").hidden = !first.live;
+  $("made").hidden = false;
+  $("scenario").hidden = first.live;
+  $("yaml").readOnly = true;
+  for (const option of [...$("save").options]) if (ONLY_PLAYED.has(option.value)) option.remove();
   setOrigin(first.origin);
   scenario = { ...first, horizon: LIVE_MS, question: first.title, answer: "", controls: {}, topics: {} };
   seed = ""; text = "";
@@ -342,9 +346,7 @@ async function openGroup(at) {
     await recordings.recorded($("group").value, piece => { if (!signal.aborted) addRecorded(piece, at); }, signal);
     $("status").textContent = status(recording, false);
   } catch (problem) {
-    if (signal.aborted) return;
-    $("status").textContent = "";
-    if (!scenario.live) say(problem.message);
+    if (!scenario.live && !signal.aborted) say(problem.message);
   }
   if (!scenario.live || signal.aborted) return;
   $("status").textContent = "away, trying again";
@@ -354,13 +356,11 @@ async function openGroup(at) {
 function addRecorded(piece, at) {
   const isLive = scenario.live, follows = player.at >= recording.until, isAtEnd = view.to >= view.horizon;
   if ("origin" in piece) setOrigin(piece.origin);
+  if ("scenario" in piece) $("yaml").value = piece.scenario;
   recording.add(piece);
-  const length = view.to - view.from;
+  const length = Math.max(LIVE_MS, view.to - view.from);
   view.horizon = Math.max(1000, recording.until);
-  if (isAtEnd) {
-    view.to = view.horizon;
-    view.from = isLive ? Math.max(0, view.to - Math.max(length, LIVE_MS)) : 0;
-  }
+  if (isAtEnd) Object.assign(view, { from: isLive ? Math.max(0, view.horizon - length) : 0, to: view.horizon });
   if (!reached) {
     reached = true;
     const begin = isLive ? recording.until : at ?? (recording.rebalances[0] || { start: 0 }).start;

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from rejoin import pages
 from rejoin.journal.events.client import ConsumerEvent
+from rejoin.journal.events.coordinator import GroupEvent
+from rejoin.journal.recording.as_scenario import ScenarioWriter
 from rejoin.journal.recording.event_recorder import EventRecorder
 from rejoin.pages import Markup
 from rejoin.pipeline.drawn.events import DrawnEvent
@@ -35,9 +37,13 @@ def recorded(events: Sequence[DrawnEvent], until_ms: int) -> dict[str, Any]:
     origin = origin_of(events)
     with_consumers = {each.event.group_id for each in events if isinstance(each.event, ConsumerEvent)}
     recorder = EventRecorder({each for each in with_consumers if each is not None})
+    group_id = next(each.event.group_id for each in events if isinstance(each.event, GroupEvent | ConsumerEvent))
+    scenario = ScenarioWriter(group_id or "")
     for each in events:
         recorder.on_event(each.node, each.event, each.at_ms - origin)
-    return {"origin": origin, "until": max(until_ms, events[-1].at_ms) - origin, **recorder.take()}
+        scenario.on_event(each.event, each.at_ms - origin)
+    until = max(until_ms, events[-1].at_ms) - origin
+    return {"origin": origin, "until": until, **recorder.take(), "scenario": scenario.text(until)}
 
 
 def origin_of(events: Sequence[DrawnEvent]) -> int:

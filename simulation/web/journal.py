@@ -58,7 +58,7 @@ class JournalRecording:
         recording = GroupRecording(group_id, self._origin, self._with_consumers)
         for row in self._rows:
             recording.add(row)
-        return recording.take(self._end)
+        return {**recording.take(self._end), "scenario": recording.scenario()}
 
     def _read(self, path: Path) -> Iterator[JournalRow]:
         """The rows that are drawn."""
