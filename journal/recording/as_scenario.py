@@ -138,7 +138,9 @@ class ScenarioWriter:
 
     def _completed(self, event: events.RebalanceCompleted, _: int) -> None:
         self._is_complete = True
+        self._is_consumer |= event.group_type == "consumer"
         for topics in event.owned_after.values():
+            self._subscribed.update(dict.fromkeys(topics))
             for topic, indexes in topics.items():
                 self._topics[topic] = max(self._topics.get(topic, 0), *(index + 1 for index in indexes))
         if event.protocol and not self._is_consumer and not self._assignors:
@@ -183,7 +185,7 @@ class ScenarioWriter:
         lines += [f"# - {each}" for each in self._unknown]
         lines += [f"question: {_word(f'What happened to {self._group_id}?')}", f"horizon: {_time(max(1_000, until))}"]
         lines.append("topics:")
-        for topic in sorted({*topics, *(keys["topic"] for _, action, keys in self._lines if action == "grow")}):
+        for topic in sorted(topics):
             partitions = self._topics.get(topic, 4 * consumers)
             lines.append(
                 f"  {_word(topic)}: {{partitions: {self._at_first(topic, partitions)}, records_per_second: 1}}"
@@ -193,8 +195,9 @@ class ScenarioWriter:
             lines.append("coordinator: {nodes: 2}")
         if self._lines:
             lines.append("events:")
-        in_order = sorted(self._lines, key=lambda each: each[0])
-        lines += [f"  - {_flow({'at': _Time(at), action: keys})}" for at, action, keys in in_order if at < until]
+        ours = [each for each in self._lines if each[0] < until and each[2].get("topic", topics[0]) in topics]
+        for at, action, keys in sorted(ours, key=lambda each: each[0]):
+            lines.append(f"  - {_flow({'at': _Time(at), action: keys})}")
         return "\n".join(lines) + "\n"
 
     def _at_first(self, topic: str, partitions: int) -> int:
