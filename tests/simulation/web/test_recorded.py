@@ -18,6 +18,7 @@ from tests.simulation.web.browser import CHROMIUM
 from tests.simulation.web.opened import GROUP, SCENARIO, Opened
 
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="looks at the page in Chromium")
+pytestmark = pytest.mark.xdist_group("laboratory-page")
 
 
 @needs_browser
