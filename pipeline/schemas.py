@@ -451,6 +451,14 @@ FINDINGS: Final = table(
 )
 """What is wrong with a group, why, and what to change."""
 
+ANNOTATIONS: Final = table(
+    _DAY,
+    column("at_ms", LONG, "When it was, in ms since 1970."),
+    column("text", STRING, "What happened."),
+    column("subject", STRING, "To what, such as a deployment; empty if that is not said."),
+)
+"""What happened around the groups, as ``--annotations`` was given it; without that there is no such table."""
+
 TABLES: Final[dict[str, StructType]] = {
     "streams": STREAMS,
     "rebalances": REBALANCES,

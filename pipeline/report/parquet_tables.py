@@ -55,12 +55,17 @@ def rows_in_process(
 ) -> DataFrame:
     """The same with rows that are in this process already."""
     rows = as_read(rows, by)
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    _write(rows, schema, folder, by)
+    write_rows(rows, schema, folder, by)
     if rows.num_rows > MOST_ROWS:
         return _read(spark, schema, folder).coalesce(1)
     return local(spark, rows, schema)
+
+
+def write_rows(rows: pa.Table, schema: StructType, folder: Path, by: Sequence[str]) -> None:
+    """Write rows of this process anew, in folders by these columns."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    _write(rows, schema, folder, by)
 
 
 def local(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:

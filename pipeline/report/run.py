@@ -8,6 +8,7 @@ an earlier report is replaced.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -31,7 +32,7 @@ from rejoin.pipeline.reading.inputs import (
     named,
     with_whole_pages,
 )
-from rejoin.pipeline.report.annotations import annotate
+from rejoin.pipeline.report.annotations import annotate, keep_annotations
 from rejoin.pipeline.report.collect import collect
 from rejoin.pipeline.report.data import Report
 from rejoin.pipeline.report.defaults import MOST_GROUPS, TITLE
@@ -112,8 +113,10 @@ def make_report(
     if groups and not report.groups:
         known = sorted({row["group_id"] for row in report.others})
         raise NoInput(f"there is no group {' or '.join(groups)}; the input has {', '.join(known)}")
+    shutil.rmtree(folder / "annotations", ignore_errors=True)
     if annotations:
         annotate(report, annotations)
+        keep_annotations(annotations, folder / "annotations")
     on_step("laboratory")
     draw(report, events_to_draw(events, report) if rows is None else rows, out)
     (out / PAGE).write_text(render(report), encoding="utf-8")

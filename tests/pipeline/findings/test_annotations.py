@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from rejoin.pipeline.commands.parser import report, why
 from rejoin.pipeline.findings.annotations import Annotation, BadAnnotations, during_rollouts, read_annotations, rollouts
-from rejoin.pipeline.report.annotations import annotate
+from rejoin.pipeline.report.annotations import annotate, keep_annotations
 from rejoin.pipeline.report.data import GroupReport, Report
 from rejoin.pipeline.report.page import render
 from tests.pipeline.why.test_answer import DAY, rebalance
@@ -181,3 +182,14 @@ def test_the_page_has_them_on_the_timeline_and_among_the_findings() -> None:
     assert "each of the 3 rebalances lies in a rollout of orders-app" in page
     assert f'"annotations":[[{DAY + 600_000},"pod 0"]' in page
     assert hostile not in page
+
+
+def test_annotations_are_a_table_beside_the_others(tmp_path: Path) -> None:
+    given = [
+        Annotation(1_772_373_720_000, "Scaled up <b>", "orders-app"),
+        Annotation(1_772_460_120_000, "deploy 42", ""),
+    ]
+    keep_annotations(given, tmp_path / "annotations")
+    rows = pq.read_table(tmp_path / "annotations").to_pylist()
+    assert [(row["at_ms"], row["text"], row["subject"]) for row in rows] == given
+    assert [str(row["day"]) for row in rows] == ["2026-03-01", "2026-03-02"]
