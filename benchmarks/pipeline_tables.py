@@ -56,6 +56,9 @@ WARM_UP = 4
 ROUNDS = 5
 EVERYTHING = True
 """Whether every table is made, or only the two that DuckDB makes as well."""
+WIDE = 110
+"""Columns of the table where it is not printed on a terminal."""
+
 MADE = {"rebalances": (rebalances, REBALANCES), "ownership": (ownership, OWNERSHIP)}
 
 
@@ -239,7 +242,9 @@ def bench(*, events: int = EVENTS, records: float = RECORDS, grow: bool = False,
             size_and_rate = (f"--events={size * MILLION}", f"--records={records}")
             subprocess.run([sys.executable, "-m", "benchmarks.pipeline_tables", *size_and_rate], check=True)
         return
-    measure(Console(), events, records, everything=everything)
+    # In a file nothing is cut off.
+    console = Console() if sys.stdout.isatty() else Console(width=WIDE)
+    measure(console, events, records, everything=everything)
 
 
 def main() -> None:
