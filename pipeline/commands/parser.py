@@ -137,7 +137,7 @@ def why(
     group
         The group's id.
     folder
-        The folder that was --out of rejoin report or rejoin watch.
+        The folder that was --out of rejoin report or rejoin watch, or a journal: a folder or a .jsonl file.
     bootstrap_server
         Instead of a folder: http://HOST:PORT is a running coordinator, whose events are read; HOST:PORT is any Kafka
         cluster, which shows only the current state. Separate several with commas. The default is http://127.0.0.1:9095.
@@ -179,7 +179,7 @@ def mcp(
     Parameters
     ----------
     folder
-        The folder that was --out of rejoin report or rejoin watch.
+        The folder that was --out of rejoin report or rejoin watch, or a journal: a folder or a .jsonl file.
     bootstrap_server
         Instead of a folder: a running coordinator (http://HOST:PORT) or a Kafka cluster (HOST:PORT), as for rejoin why.
     command_config

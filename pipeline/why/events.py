@@ -21,6 +21,8 @@ from rejoin.pipeline.tables.rebalances import rebalances_of_group
 from rejoin.pipeline.why.story import Row
 
 _OF_REBALANCES: Final = frozenset((*FOLLOWED, "group_created"))
+READ_EVENTS: Final = frozenset((*FOLLOWED, *READ_ONE_BY_ONE, "static_member_restored", "group_created"))
+"""The events that are looked at."""
 _CAME: Final = ("member_joined", "static_member_replaced")
 _INHERITED: Final = (
     *("client_id", "client_host", "session_timeout_ms", "rebalance_timeout_ms", "protocols", "topics", "software"),

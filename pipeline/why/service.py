@@ -9,11 +9,9 @@ from contextlib import closing
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
-from rejoin.pipeline.findings.observed_rows import READ_ONE_BY_ONE
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.live.service import EventsGone, NotAService, ServiceClient, ServiceDown, Standing
-from rejoin.pipeline.tables.rebalance_events import FOLLOWED
-from rejoin.pipeline.why.events import events_of, findings_of, rebalances_of, sessions_of
+from rejoin.pipeline.why.events import READ_EVENTS, events_of, findings_of, rebalances_of, sessions_of
 from rejoin.pipeline.why.story import GroupStatus, GroupStory, Row, SourceProblem, unknown_group
 from rejoin.pipeline.why.tables import names_of
 
@@ -21,7 +19,6 @@ _TIMEOUT_SECONDS: Final = 5.0
 _AT_ONCE: Final = 10_000
 _MOST_EVENTS: Final = 50_000
 """Up to so many events are read whole; of longer streams only those of the group."""
-_READ: Final = frozenset((*FOLLOWED, *READ_ONE_BY_ONE, "static_member_restored", "group_created"))
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 T = TypeVar("T")
@@ -87,7 +84,7 @@ class ServiceSource:
         while after < standing.head:
             begin = after
             rows, after = self._ask(client, lambda each, begin=begin: each.events(begin, _AT_ONCE, group_id))  # type: ignore[misc]
-            yield from (row for row in rows if row.get("event") in _READ)
+            yield from (row for row in rows if row.get("event") in READ_EVENTS)
 
     def _ask(self, client: ServiceClient, ask: Callable[[ServiceClient], T]) -> T:
         try:

@@ -43,7 +43,7 @@ class TablesSource:
         for row in self._rebalances(None):
             numbers[row["group_id"]] += 1
             newest[row["group_id"]] = row
-        return [_status(group_id, newest[group_id], numbers[group_id]) for group_id in sorted(newest)]
+        return [status_after(group_id, newest[group_id], numbers[group_id]) for group_id in sorted(newest)]
 
     def story(self, group_id: str) -> GroupStory:
         """All about one group: of the run that began last, where there are several."""
@@ -60,7 +60,7 @@ class TablesSource:
             if row["run_id"] == runs[-1] and group_id in {row["group_id"], *(row["groups"] or ())}
         ]
         names = self._names(group_id)
-        return GroupStory(_status(group_id, rows[-1], len(rows)), rows, findings, names, notes)
+        return GroupStory(status_after(group_id, rows[-1], len(rows)), rows, findings, names, notes)
 
     def findings(self) -> list[Row]:
         """The findings of all groups, the worst first."""
@@ -109,7 +109,7 @@ def names_of(sessions: Iterable[Row]) -> dict[str, str]:
     return found
 
 
-def _status(group_id: str, row: Row, rebalances: int) -> GroupStatus:
+def status_after(group_id: str, row: Row, rebalances: int) -> GroupStatus:
     """How the group was left by its newest rebalance."""
     members = row["members_after"]
     return GroupStatus(

@@ -13,6 +13,9 @@ from rejoin.pipeline.why.events import events_of, findings_of, rebalances_of, se
 from rejoin.pipeline.why.service import ServiceSource
 from rejoin.pipeline.why.story import SourceProblem
 from rejoin.pipeline.why.tables import TablesSource
+from rejoin.simulation.run import play
+from rejoin.simulation.scenario.gallery import GALLERY
+from rejoin.simulation.scenario.reading import read_scenario
 from tests.pipeline.gallery import found_in
 from tests.pipeline.live.services import serving
 from tests.pipeline.simulated import lines_of
@@ -49,6 +52,29 @@ def test_the_findings_of_a_report_are_those_of_its_page(tables: TablesSource, ga
 def test_a_group_that_the_report_does_not_have(gallery_report: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert why("orders-ap", gallery_report / "out") == 2
     assert "there is no group 'orders-ap'; is it 'orders-app'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["run", "run.jsonl"])
+def test_a_journal_is_explained_without_spark(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scenario = read_scenario(GALLERY / "static_rolling_deploy_too_slow.yaml")
+    _, summary = play(scenario, journal=tmp_path / name)
+    assert why("orders-app", tmp_path / name) == 0
+    lines = capsys.readouterr().out.splitlines()
+    started = summary.groups["orders-app"].started
+    assert lines[0] == "group    orders-app: Stable since 0:15:42, generation 13, 6 members, range"
+    assert lines[1].startswith(f"so far   {started} rebalances from 0:00:00 to ")
+    assert "missed the session by" in " ".join(" ".join(lines).split())
+    assert why("orders-ap", tmp_path / name) == 2
+    assert "there is no group 'orders-ap'; is it 'orders-app'?" in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_journal_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.jsonl").write_text("hello\n")
+    assert why("orders-app", tmp_path / "x.jsonl") == 2
+    assert "its rows are none of a journal of this version" in capsys.readouterr().err
+    (tmp_path / "y.jsonl").write_bytes(b"\xff\n")
+    assert why("orders-app", tmp_path / "y.jsonl") == 2
+    assert "y.jsonl" in capsys.readouterr().err
 
 
 def test_the_answer_on_a_terminal(gallery_report: Path, capsys: pytest.CaptureFixture[str]) -> None:
