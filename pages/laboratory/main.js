@@ -1,6 +1,7 @@
 // The laboratory's page: one instant, drawn everywhere.
 
 import { drawActions } from "./actions.js";
+import { Findings, findingsList } from "./findings.js";
 import { drawDifference, drawNumbers } from "./kept.js";
 import { Lag } from "./lag.js";
 import { Lessons } from "./lessons.js";
@@ -29,6 +30,7 @@ let kept = null, dirty = false, wanted = null, asking = false, shown = null, rea
 
 const overview = $("overview"), overviewContext = overview.getContext("2d");
 const track = name => new Track($(`${name}lanes`), $(`${name}partitions`), $(name ? `${name}lag` : "lag-chart"), view, new Lag(source.lag, redraw));
+const findings = new Findings(source.findings, () => { if (shown) drawState(); });
 const above = track(""), below = track("kept-");
 
 // -- drawing
@@ -132,21 +134,17 @@ async function ask() {
 function drawState() {
   if (!shown) return;
   const group = $("group").value;
-  drawWords($("words"), shown.at, (shown.words && shown.words[group]) || [], justBefore(shown.at), atTheEnd(group));
+  drawWords($("words"), shown.at, (shown.words && shown.words[group]) || [], recording.justBefore(shown.at), atTheEnd(group));
   drawGroup($("now"), shown, group);
   document.body.dataset.at = shown.at;
 }
 
-/** The last lines before an instant, if they are not long ago. */
-function justBefore(at) {
-  const end = after(recording.lines, at, each => each.at);
-  return recording.lines.slice(Math.max(0, end - 3), end).filter(each => at - each.at <= 3000).reverse();
-}
-
-/** At the end of the run: what it says in numbers, and the answer to its question. */
+/** At the end of the run: what it says in numbers, the answer to its question, and what the rules find. */
 function atTheEnd(group) {
   if (!recording.done || shown.at < recording.until || !recording.summary[group]) return null;
-  return summary(recording.summary[group], scenario.answer);
+  const parts = summary(recording.summary[group], scenario.answer), found = findings.of(run, group);
+  if (found) parts.append(findingsList(found));
+  return parts;
 }
 
 // -- runs

@@ -206,6 +206,12 @@ export class Recording {
     return index >= 0 ? moments[index] : 0;
   }
 
+  /** The last lines before an instant, if they are not long ago; the newest first. */
+  justBefore(at) {
+    const end = after(this.lines, at, each => each.at);
+    return this.lines.slice(Math.max(0, end - 3), end).filter(each => at - each.at <= 3000).reverse();
+  }
+
   nextRebalance(at, direction) {
     const starts = this.rebalances.map(each => each.start).sort((a, b) => a - b);
     if (direction > 0) return starts.find(each => each > at) ?? at;

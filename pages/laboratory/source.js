@@ -29,6 +29,9 @@ export const stateAt = (run, at) => get(`api/runs/${run}/state?at=${Math.round(a
 export const lag = (run, group, from, to, points) =>
   get(`api/runs/${run}/lag?group=${encodeURIComponent(group)}&from=${from}&to=${to}&points=${points}`);
 
+/** What the rules of reports find in a run: severity, title, setting and advice of each; null without the rules. */
+export const findings = (run, group) => get(`api/runs/${run}/findings?group=${encodeURIComponent(group)}`);
+
 /** The scenario with another value of a key. */
 export const withValue = async (text, path, value) => (await post("api/values", { text, path, value })).json();
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +20,15 @@ _EVENT: Final = re.compile(rb'"event": ?"([a-z_]+)"')
 def is_journal(path: Path) -> bool:
     """Whether a path is a journal: a file of rows, or a directory with segments."""
     return path.suffix == ".jsonl" if path.is_file() else bool(segments(path))
+
+
+def findings_of_journal(text: str, group_id: str) -> list[dict[str, str]]:
+    """What rules find in a journal about a group, the worst first: ``severity``, ``title``, ``setting``, ``advice``."""
+    wanted = [line.decode("utf-8") for line in _wanted(text.encode("utf-8").splitlines())]
+    events, _ = events_of(wanted)
+    end_ms = max((row["at_ms"] for row in events), default=0)
+    found = findings_of(group_id, events, rebalances_of(group_id, events), end_ms)
+    return [{name: row[name] or "" for name in ("severity", "title", "setting", "advice")} for row in found]
 
 
 class JournalSource:
@@ -71,6 +80,10 @@ class JournalSource:
 def _lines(path: Path) -> Iterator[bytes]:
     """The rows of events that are looked at."""
     texts = (line.text for line in read_lines(path)) if path.is_dir() else path.read_bytes().splitlines()
+    return _wanted(texts)
+
+
+def _wanted(texts: Iterable[bytes]) -> Iterator[bytes]:
     for text in texts:
         named = _EVENT.search(text)
         if named is None or named[1].decode() in READ_EVENTS:

@@ -177,13 +177,22 @@ def lab(file: Path, seed: int | None, port: int, *, browser: bool) -> int:
             found = _found(file)
             read_scenario(found)
             first = FirstScenario(found.stem, text_of(found), seed)
-        asyncio.run(serve(first, GALLERY, port, ready))
+        asyncio.run(serve(first, GALLERY, port, ready, _explain()))
     except KeyboardInterrupt:
         return 0
     except (BadScenario, JournalError, OSError) as problem:
         print(printable_lines(str(problem)), file=sys.stderr)
         return 2
     return 0
+
+
+def _explain() -> Callable[[str, str], list[dict[str, str]]] | None:
+    """The rules of reports, where the libraries that they need are installed."""
+    try:
+        from rejoin.pipeline.why.journal import findings_of_journal  # noqa: PLC0415
+    except ImportError:
+        return None
+    return findings_of_journal
 
 
 def _found(file: Path) -> Path:

@@ -20,7 +20,7 @@ from rejoin.simulation.laboratory.exports import NotExported
 from rejoin.simulation.laboratory.scenario_edits import with_event, with_value
 from rejoin.simulation.scenario.reading import BadScenario
 from rejoin.simulation.web.journal import JournalRecording
-from rejoin.simulation.web.session import FirstScenario, LaboratorySession, PlayedRun, UnknownName, run_of
+from rejoin.simulation.web.session import Explain, FirstScenario, LaboratorySession, PlayedRun, UnknownName, run_of
 
 ASSETS: Final = "rejoin.pages.laboratory"
 MOST_BYTES: Final = 5_000_000
@@ -40,7 +40,9 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class LaboratoryServer:
     """Serves the page, its files and its API."""
 
-    def __init__(self, first: FirstScenario | JournalRecording, gallery: Path) -> None:
+    def __init__(self, first: FirstScenario | JournalRecording, gallery: Path, explain: Explain | None = None) -> None:
+        """``explain``: what finds the causes of a run's rebalances; without it none are."""
+        self._explain = explain
         self._journal = first if isinstance(first, JournalRecording) else None
         self._session = LaboratorySession(NO_SCENARIO if isinstance(first, JournalRecording) else first, gallery)
         self._access = Access()
@@ -68,6 +70,7 @@ class LaboratoryServer:
         app.router.add_get("/api/runs/{run}/state", self._show_state)
         app.router.add_get("/api/runs/{run}/{kind:transcript|pytest|journal}", self._export)
         app.router.add_get("/api/runs/{run}/lag", self._show_lag)
+        app.router.add_get("/api/runs/{run}/findings", self._show_findings)
         app.router.add_post("/api/events", self._add_event)
         app.router.add_post("/api/values", self._set_value)
         return app
@@ -108,7 +111,7 @@ class LaboratoryServer:
         return web.json_response(self._session.first._asdict() if journal is None else journal.head())
 
     async def _recorded(self, request: web.Request) -> web.Response:
-        group_id = request.query.get("group", "")
+        group_id = _group_of(request)
         if self._journal is None or group_id not in self._journal.groups:
             raise web.HTTPNotFound(reason="there is no such group")
         piece = await asyncio.to_thread(self._journal.piece, group_id)
@@ -160,18 +163,26 @@ class LaboratoryServer:
 
     async def _export(self, request: web.Request) -> web.Response:
         played = self._played(request)
-        kind, group_id = request.match_info["kind"], request.query.get("group", "")
-        return web.Response(text=await self._alone(played, played.export, kind, group_id))
+        kind = request.match_info["kind"]
+        return web.Response(text=await self._alone(played, played.export, kind, _group_of(request)))
 
     async def _show_lag(self, request: web.Request) -> web.Response:
         played = self._played(request)
         first, last, points = (_whole(request, name) for name in ("from", "to", "points"))
-        group_id = request.query.get("group", "")
-        return web.json_response(await self._alone(played, played.lag, group_id, first, last, points))
+        return web.json_response(await self._alone(played, played.lag, _group_of(request), first, last, points))
+
+    async def _show_findings(self, request: web.Request) -> web.Response:
+        played, explain = self._played(request), self._explain
+        found = None if explain is None else await self._alone(played, played.findings, explain, _group_of(request))
+        return web.json_response(found)
 
     async def _show_state(self, request: web.Request) -> web.Response:
         played = self._played(request)
         return web.json_response(await self._alone(played, played.state, _whole(request, "at")))
+
+
+def _group_of(request: web.Request) -> str:
+    return request.query.get("group", "")
 
 
 def _whole(request: web.Request, name: str) -> int:
@@ -205,9 +216,11 @@ def _refusal(status: int, detail: str, line: int | None = None) -> web.Response:
 
 
 @asynccontextmanager
-async def running(first: FirstScenario | JournalRecording, gallery: Path, port: int = 0) -> AsyncIterator[str]:
+async def running(
+    first: FirstScenario | JournalRecording, gallery: Path, port: int = 0, explain: Explain | None = None
+) -> AsyncIterator[str]:
     """A server that runs meanwhile, by its address. Raises OSError where the port cannot be used."""
-    runner = web.AppRunner(LaboratoryServer(first, gallery).app(), access_log=None, shutdown_timeout=1.0)
+    runner = web.AppRunner(LaboratoryServer(first, gallery, explain).app(), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", port).start()
@@ -217,9 +230,13 @@ async def running(first: FirstScenario | JournalRecording, gallery: Path, port: 
 
 
 async def serve(
-    first: FirstScenario | JournalRecording, gallery: Path, port: int, ready: Callable[[str], None]
+    first: FirstScenario | JournalRecording,
+    gallery: Path,
+    port: int,
+    ready: Callable[[str], None],
+    explain: Explain | None = None,
 ) -> None:
     """Serve until the task is cancelled. ``ready`` gets the address."""
-    async with running(first, gallery, port) as address:
+    async with running(first, gallery, port, explain) as address:
         ready(address)
         await asyncio.Event().wait()

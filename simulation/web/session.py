@@ -5,6 +5,7 @@ It knows no HTTP. Of one run only one thread at a time may ask.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
@@ -19,6 +20,8 @@ from rejoin.simulation.laboratory.words import sentences
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import read_scenario, scenario_from
 
+Explain = Callable[[str, str], list[dict[str, str]]]
+"""What rules find in a journal (JSON lines) about a group: severity, title, setting, advice."""
 KEPT_RUNS: Final = 6
 """Number of runs that are kept; those that were not looked at for longest are forgotten."""
 
@@ -88,6 +91,10 @@ class PlayedRun:
             case "journal":
                 return journal_of(self._text, run.simulation.seed)
         raise NotExported(f"there is no export called {kind}")
+
+    def findings(self, explain: Explain, group_id: str) -> list[dict[str, str]]:
+        """What the rules of reports find in the run."""
+        return explain(journal_of(self._text, self._run.simulation.seed), self.group(group_id))
 
     def group(self, group_id: str) -> str:
         """A group of the scenario. Raises :class:`UnknownName`."""

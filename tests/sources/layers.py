@@ -307,7 +307,8 @@ MAY_IMPORT = {
         *("simulation.laboratory", "simulation.run", "simulation.scenario", "simulation.web"),
     ),
     "simulation.web.worker": ("simulation.laboratory", "simulation.scenario", "simulation.web.session"),
-    "simulation.commands": ("protocol.printable", "journal.segments", "simulation"),
+    # The laboratory shows what the rules of reports find, where they are installed.
+    "simulation.commands": ("protocol.printable", "journal.segments", "simulation", "pipeline.why.journal"),
     "simulation.search": (
         *(*OBSERVED, *PLAYED, "transcript", "coordinator.core", "client.assignors.cooperative_sticky"),
         *("simulation.output", "simulation.search"),

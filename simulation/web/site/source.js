@@ -42,6 +42,8 @@ export const stateAt = (run, at) => ask("stateAt", run, Math.round(at));
 export const lag = (run, group, from, to, points) => ask("lag", run, group, from, to, points);
 export const withValue = (text, path, value) => ask("withValue", text, path, value);
 export const withEvent = (text, at, action) => ask("withEvent", text, Math.round(at), action);
+/** The rules of reports need libraries that a browser does not have. */
+export const findings = async () => null;
 export const exported = (run, kind, group) => ask("exported", run, kind, group);
 
 /** Play a scenario. `onHead` gets what the run is, `onPiece` each piece of it. */

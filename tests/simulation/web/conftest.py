@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rejoin.pipeline.why.journal import findings_of_journal
 from rejoin.simulation.scenario.gallery import GALLERY
 from rejoin.simulation.web.server import running
 from rejoin.simulation.web.session import FirstScenario
@@ -22,7 +23,11 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
         try:
-            address = runner.run(stack.enter_async_context(running(FirstScenario("mine", SCENARIO, None), GALLERY)))
+            address = runner.run(
+                stack.enter_async_context(
+                    running(FirstScenario("mine", SCENARIO, None), GALLERY, explain=findings_of_journal)
+                )
+            )
             page = runner.run(stack.enter_async_context(browser(folder)))
             yield Opened(runner, page, address)
         finally:

@@ -30,6 +30,17 @@ def test_the_page_says_why_the_group_stands_still(opened: Opened) -> None:
     assert [each for each in opened.page.addresses if not each.startswith((opened.address, "about:", "data:"))] == []
 
 
+def test_at_the_end_the_findings_say_what_to_change(opened: Opened) -> None:
+    opened.open()
+    opened.press("End")
+    opened.wait_for("document.querySelector('.findings')")
+    found = opened.value("document.querySelector('.findings').innerText")
+    assert "max.poll.interval.ms" in found
+    opened.press("Home")
+    opened.wait_for("!document.querySelector('.findings')")
+    assert opened.page.problems == []
+
+
 def test_names_that_contain_markup_stay_text(opened: Opened) -> None:
     opened.open()
     assert opened.value("document.querySelectorAll('main img, #intro b').length") == 0

@@ -65,6 +65,15 @@ def test_a_run_comes_in_pieces_and_answers_for_each_instant() -> None:
     _served(check)
 
 
+def test_without_the_rules_of_reports_nothing_is_said_of_findings() -> None:
+    async def check(session: aiohttp.ClientSession) -> None:
+        run = (await _play(session))[0]["run"]
+        async with session.get(f"/api/runs/{run}/findings", params={"group": "app"}) as response:
+            assert await response.json() is None
+
+    _served(check)
+
+
 def test_a_page_that_goes_away_is_no_error(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     write = web.StreamResponse.write
 
