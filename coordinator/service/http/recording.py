@@ -26,13 +26,13 @@ _STALLED_S: Final = 10.0
 
 
 class RecordingViews:
-    """Serves the page, its files and its rows."""
+    """Serves the page, its files and its rows. ``origin_ms`` is where time begins on the page."""
 
-    def __init__(self, runtime: Runtime, publisher: Publisher) -> None:
-        self.has_control = False
+    def __init__(self, runtime: Runtime, publisher: Publisher, origin_ms: int, *, has_control: bool) -> None:
         self._runtime = runtime
         self._publisher = publisher
-        self._origin = runtime.clock.now()
+        self._origin = origin_ms
+        self._has_control = has_control
 
     def page(self) -> web.Response:
         """The page."""
@@ -64,7 +64,7 @@ class RecordingViews:
             "title": "Groups of this coordinator, as they are",
             "origin": self._origin,
             "groups": groups,
-            "control": self.has_control,
+            "control": self._has_control,
         }
         return web.Response(body=orjson.dumps(head), content_type="application/json")
 

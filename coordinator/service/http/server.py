@@ -93,7 +93,7 @@ class Service:
         self._login: HttpLogin | None = None
         self.metrics = metrics
         self._views = views
-        views.recording.has_control = control is not None
+        views.has_control = control is not None
         self._max_body_bytes = max_body_bytes
         self._body_seconds = body_seconds
         versions = offered(runtime.node.settings.emulator_as_kafka)

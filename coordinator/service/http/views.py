@@ -7,9 +7,9 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
 
 import orjson
@@ -20,12 +20,14 @@ from rejoin.coordinator.service.driver import Runtime
 from rejoin.coordinator.service.feed import EventRange, FeedRow, RowsNotRetained
 from rejoin.coordinator.service.http.cluster_views import cluster, readiness
 from rejoin.coordinator.service.http.problems import Problem, one_error
-from rejoin.coordinator.service.http.recording import RecordingViews
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.publisher import Publisher
 from rejoin.coordinator.service.writability import disk_problem
 from rejoin.journal.envelope import JournalLine
 from rejoin.journal.segments import segments
+
+if TYPE_CHECKING:
+    from rejoin.coordinator.service.http.recording import RecordingViews
 
 ROUTES: Final = (
     "/",
@@ -100,12 +102,13 @@ class Views:
         self._runtime = runtime
         self._publisher = publisher
         self._metrics = metrics
-        self.recording = RecordingViews(runtime, publisher)
+        self.has_control = False
+        self._began = runtime.clock.now()
         self._handlers: dict[str, Callable[[RouteMatch], web.Response]] = {
-            "/": lambda _: self.recording.page(),
+            "/": lambda _: self._recording.page(),
             "/list": self._page,
-            "/api/start": lambda _: self.recording.start(),
-            "/assets/{name}": lambda match: self.recording.asset(match.name),
+            "/api/start": lambda _: self._recording.start(),
+            "/assets/{name}": lambda match: self._recording.asset(match.name),
             "/groups/{groupId}": self._group,
             "/topics": self._topics,
             "/topics/{name}": self._topic,
@@ -124,12 +127,19 @@ class Views:
                 return RouteMatch(route, unquote(path[len(prefix) :]), query)
         return None
 
+    @cached_property
+    def _recording(self) -> RecordingViews:
+        # Most services never show the page that draws their groups.
+        from rejoin.coordinator.service.http.recording import RecordingViews  # noqa: PLC0415
+
+        return RecordingViews(self._runtime, self._publisher, self._began, has_control=self.has_control)
+
     async def show(self, match: RouteMatch, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a GET."""
         if match.route == "/events":
             return await self._events(match, request)
         if match.route == "/api/recorded":
-            return await self.recording.stream(request, _parameters(match, ("group",)).get("group", ""))
+            return await self._recording.stream(request, _parameters(match, ("group",)).get("group", ""))
         # A group called .. has no path of its own in a browser.
         given = _parameters(match, ("id",) if match.route == "/groups" else ())
         if "id" in given:
