@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from itertools import count, islice
 from pathlib import Path
@@ -30,6 +31,7 @@ from rich.table import Table
 
 from rejoin.pipeline.live.event_stream import SETTINGS, keep_events, keep_rebalances, lines_of_journals
 from rejoin.pipeline.live.store import WatchStore
+from rejoin.pipeline.live.tables import WatchTables
 from rejoin.pipeline.spark.session import session
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
@@ -77,11 +79,13 @@ def seconds_of(query: StreamingQuery) -> float:
     return float(sum(each["durationMs"]["triggerExecution"] for each in taken)) / 1_000
 
 
-def take_in(spark: SparkSession, journal: Path, store: WatchStore) -> tuple[float, float]:
-    """Take in all events there are; returns the seconds that each of the two queries took."""
-    return seconds_of(keep_events(lines_of_journals(spark, [journal]), store)), seconds_of(
-        keep_rebalances(spark, store)
-    )
+def take_in(spark: SparkSession, journal: Path, store: WatchStore, tables: WatchTables) -> tuple[float, float, float]:
+    """Take in all events there are; returns the seconds that each of the two queries took, and the tables."""
+    events = seconds_of(keep_events(lines_of_journals(spark, [journal]), store))
+    groups = seconds_of(keep_rebalances(spark, store))
+    began = time.perf_counter()
+    tables.update()
+    return events, groups, time.perf_counter() - began
 
 
 def bench(*, before: tuple[int, ...] = (), batch: int = 0, rounds: int = 0) -> int:
@@ -98,7 +102,7 @@ def bench(*, before: tuple[int, ...] = (), batch: int = 0, rounds: int = 0) -> i
     """
     before, batch, rounds = before or BEFORE, batch or BATCH, rounds or ROUNDS
     work = Path(tempfile.mkdtemp(prefix="rejoin-watch-time-"))
-    table = Table("events before", "events", "groups", "both", "ratio", box=SIMPLE_HEAD)
+    table = Table("events before", "events", "groups", "tables", "together", "ratio", box=SIMPLE_HEAD)
     try:
         with session("local[2]", fast=True, settings=SETTINGS) as spark:
             sums = []
@@ -106,16 +110,17 @@ def bench(*, before: tuple[int, ...] = (), batch: int = 0, rounds: int = 0) -> i
                 folder = work / str(size)
                 (folder / "journal").mkdir(parents=True)
                 store, lines = WatchStore(folder / "out"), endless(folder)
+                tables = WatchTables(store)
                 first = write_segments(folder / "journal", lines, size, 1)
-                take_in(spark, folder / "journal", store)
+                take_in(spark, folder / "journal", store, tables)
                 times = []
                 for _ in range(WARM_UP + rounds):
                     first = write_segments(folder / "journal", lines, batch, first)
-                    times.append(take_in(spark, folder / "journal", store))
-                events, groups = (median(column) for column in zip(*times[WARM_UP:], strict=True))
+                    times.append(take_in(spark, folder / "journal", store, tables))
+                medians = [median(column) for column in zip(*times[WARM_UP:], strict=True)]
                 sums.append(median(map(sum, times[WARM_UP:])))
                 ratio = f"{sums[-1] / sums[0]:.2f}"
-                table.add_row(f"{size:,}", f"{events:.2f} s", f"{groups:.2f} s", f"{sums[-1]:.2f} s", ratio)
+                table.add_row(f"{size:,}", *(f"{each:.2f} s" for each in (*medians, sums[-1])), ratio)
                 shutil.rmtree(folder)
     finally:
         shutil.rmtree(work, ignore_errors=True)

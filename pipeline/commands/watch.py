@@ -7,7 +7,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, Literal
 
@@ -31,7 +31,7 @@ from rejoin.pipeline.live.event_stream import (
 )
 from rejoin.pipeline.live.service import NotAService, ServiceClient, ServiceDown, Standing, normal
 from rejoin.pipeline.live.store import StoreTrouble, WatchStore
-from rejoin.pipeline.live.tables import TableSummary, make_tables
+from rejoin.pipeline.live.tables import TableSummary, WatchTables
 from rejoin.pipeline.spark.java import NoJava
 from rejoin.pipeline.spark.session import SparkTrouble, aside, session, trouble
 
@@ -156,7 +156,9 @@ class _Watch:
         with self._errors.status("reading") as status, _source_problems():
             drain(self._spark, self._lines("fail"), self._store)
             self._board.read_on(self._store)
-            made = make_tables(self._spark, self._store, lambda name: status.update(f"making {name}"))
+            tables = WatchTables(self._store)
+            made = tables.update(status.update, everything=True)
+            tables.close()
         self._board.findings = made.findings
         self._board.events = _events(made)
         self._console.print(self._board.shown())
@@ -165,7 +167,7 @@ class _Watch:
     def on_and_on(self, interrupted: Interrupts) -> TableSummary | None:
         """Follow until interrupted."""
         with ExitStack() as closing:
-            maker = _Maker(self._spark, self._store)
+            maker = _Maker(self._store)
             closing.callback(aside, maker.stop, _LONGEST_END_SECONDS)
             events = _RestartingQuery(lambda: keep_events(self._lines("wait"), self._store, every_seconds=self._every))
             live = _RestartingQuery(lambda: keep_rebalances(self._spark, self._store, every_seconds=self._every))
@@ -270,11 +272,10 @@ class _RestartingQuery:
 
 
 class _Maker:
-    """Makes the tables again, beside the stream, whenever there are new events and the last time is over."""
+    """Brings the tables up to date, beside the stream, whenever there are new events and the last time is over."""
 
-    def __init__(self, spark: SparkSession, store: WatchStore) -> None:
-        self._spark = spark
-        self._store = store
+    def __init__(self, store: WatchStore) -> None:
+        self._tables = WatchTables(store)
         self._wanted = -1
         self._made: TableSummary | None = None
         self._batch = -1
@@ -304,8 +305,6 @@ class _Maker:
         """Make no more, and wait for what is being made: a thread inside a library when Python ends would abort it."""
         self._stopping = True
         self._asked.set()
-        with suppress(Exception):
-            self._spark.sparkContext.cancelAllJobs()
         self._thread.join(_LONGEST_END_SECONDS)
 
     def _work(self) -> None:
@@ -313,10 +312,11 @@ class _Maker:
             self._asked.wait()
             self._asked.clear()
             if self._stopping:
+                self._tables.close()
                 return
             began = time.monotonic()
             try:
-                self._made = make_tables(self._spark, self._store, self._on_step)
+                self._made = self._tables.update(self._on_step)
                 self._problem = ""
             except Exception as problem:
                 if self._stopping:
@@ -331,10 +331,10 @@ class _Maker:
         while time.monotonic() < until and not self._stopping:
             time.sleep(_LOOK_SECONDS)
 
-    def _on_step(self, name: str) -> None:
+    def _on_step(self, words: str) -> None:
         if self._stopping:
             raise _Stopping
-        self._busy = f"making {name.replace('_', ' ')}"
+        self._busy = words
 
 
 def _events(made: TableSummary) -> str:

@@ -89,6 +89,15 @@ class Causes:
         after = self.history.absences
         return [*found, *((each, RebalanceCause(OUTAGE, "")) for each in after if id(each) in self._outage_ids)]
 
+    @cached_property
+    def _of_absences_by_member(self) -> dict[str | None, list[tuple[int, Absence, RebalanceCause]]]:
+        """The same, numbered, by the member ids from before and after."""
+        found: dict[str | None, list[tuple[int, Absence, RebalanceCause]]] = defaultdict(list)
+        for nth, (absence, cause) in enumerate(self._of_absences):
+            for member_id in {absence.before.member_id, absence.after.member_id}:
+                found[member_id].append((nth, absence, cause))
+        return found
+
     _outage_ids: set[int] = field(default_factory=set)
 
     @cached_property
@@ -102,14 +111,14 @@ class Causes:
         return found
 
     def _cause(self, rebalance: ObservedRebalance) -> RebalanceCause | None:
+        member = rebalance.cause_member_id
         near: list[tuple[int, int, RebalanceCause]] = []
-        for nth, (absence, cause) in enumerate(self._of_absences):
+        for nth, absence, cause in self._of_absences_by_member.get(member, ()):
             distance = _distance(rebalance, absence)
             if distance is not None:
                 near.append((distance, nth, cause))
         if near:
             return min(near)[2]
-        member = rebalance.cause_member_id
         if (rebalance.client_reason or "").startswith(SUBSCRIPTION_CHANGED):
             return RebalanceCause(SUBSCRIBED, self.history.who(member))
         if any(each.member_id == member for each in self.dead) and rebalance.cause in SILENT_ENDS:

@@ -6,7 +6,7 @@ What :func:`rejoin.pipeline.findings.findings` gives, without a plan of Spark's 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, Final
 
@@ -39,35 +39,57 @@ Row = dict[str, Any]
 
 def findings_in_process(table: Callable[[str], pa.Table], events: pa.Table) -> pa.Table:
     """The table ``findings`` from the tables of ``READS``, by name, and the events."""
-    runs = _runs(events)
+    return joined(judged(table, events, _runs(events)))
+
+
+def judged(
+    table: Callable[[str], pa.Table],
+    events: pa.Table,
+    runs: Mapping[str, RunContext],
+    sums: Mapping[str, pa.Table] | None = None,
+) -> Iterator[Row]:
+    """The findings of each group. ``sums``: what is known of ``commits`` or ``owned`` without events and tables."""
     groups: dict[Key, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    for kind, row in rows_of_groups_in_process(table, events):
+    for kind, row in rows_of_groups_in_process(table, events, sums):
         if row["group_id"] is not None:
             groups[row["run_id"], row["group_id"]][kind].append(row)
-    joined: dict[tuple[str, str | None], list[Row]] = defaultdict(list)
     for (run_id, group_id), found in groups.items():
-        for finding in rows_of(GroupHistory.of(runs[run_id], group_id, found)):
-            joined[run_id, None if finding["finding"] in SHARED else group_id].append(finding)
-    judged = [row for found_together in joined.values() for row in one_for_each_event(found_together)]
-    return pa.Table.from_pylist(judged, schema=to_arrow_schema(schemas.FINDINGS))
+        yield from rows_of(GroupHistory.of(runs[run_id], group_id, found))
 
 
-def rows_of_groups_in_process(table: Callable[[str], pa.Table], events: pa.Table) -> Iterator[tuple[str, Row]]:
+def joined(findings: Iterable[Row]) -> pa.Table:
+    """The table, in which those of several groups about one event of a broker are one."""
+    together: dict[tuple[str, str | None], list[Row]] = defaultdict(list)
+    for finding in findings:
+        together[finding["run_id"], None if finding["finding"] in SHARED else finding["group_id"]].append(finding)
+    rows = [row for found_together in together.values() for row in one_for_each_event(found_together)]
+    return pa.Table.from_pylist(rows, schema=to_arrow_schema(schemas.FINDINGS))
+
+
+def rows_of_groups_in_process(
+    table: Callable[[str], pa.Table], events: pa.Table, sums: Mapping[str, pa.Table] | None = None
+) -> Iterator[tuple[str, Row]]:
     """What the rules look at, by kind."""
+    sums = sums or {}
     sessions = table("member_sessions")
     parts = {
         "rebalance": table("rebalances"),
         "session": sessions,
         "balance": table("balance"),
         "pauses": pauses_by_generation_here(table("pauses")),
-        "owned": _summed(_of_kind(table("ownership"), "owned"), _PARTITION, {"first_ms": ("from_ms", "min")}),
+        "owned": sums["owned"] if "owned" in sums else first_owned(table("ownership")),
         "loss": _losses(table("records")),
-        "commits": _commits(events),
+        "commits": sums["commits"] if "commits" in sums else commits_by_minute(events),
     }
     for kind, rows in parts.items():
         names = dict.fromkeys((*_GROUP, *(each.name for each in fields(ROWS[kind]))))
         yield from ((kind, row) for row in rows.select(list(names)).to_pylist())
     yield from (("event", row) for row in _events(events, sessions))
+
+
+def first_owned(ownership: pa.Table) -> pa.Table:
+    """When each partition first had an owner."""
+    return _summed(_of_kind(ownership, "owned"), _PARTITION, {"first_ms": ("from_ms", "min")})
 
 
 def _runs(events: pa.Table) -> dict[str, RunContext]:
@@ -116,15 +138,20 @@ def _losses(records: pa.Table) -> pa.Table:
     )
 
 
-def _commits(events: pa.Table) -> pa.Table:
-    """Commits that were stored, by minute."""
+def are_commits(events: pa.Table) -> pa.ChunkedArray:
+    """Which events are commits of a group that were stored."""
     of_requests = _all(
         pc.equal(events["event"], REQUEST),
         pc.is_in(events["api"], pa.array(COMMIT_APIS)),
         pc.equal(events["error"], "NONE"),
     )
     stored = pc.or_kleene(pc.equal(events["event"], "offsets_committed"), of_requests)
-    rows = events.filter(_all(stored, pc.is_valid(events["group_id"])))
+    return _all(pc.fill_null(stored, False), pc.is_valid(events["group_id"]))
+
+
+def commits_by_minute(events: pa.Table) -> pa.Table:
+    """Commits that were stored, by minute."""
+    rows = events.filter(are_commits(events))
     known = {
         **{name: rows[name] for name in _GROUP},
         "minute": pc.divide(rows["at_ms"], MINUTE_MS),
@@ -146,14 +173,7 @@ def _events(events: pa.Table, sessions: pa.Table) -> Iterator[Row]:
     for run_id, group_id, topics in zip(*(sessions[name].to_pylist() for name in (*_GROUP, "topics")), strict=True):
         read[run_id, group_id].update(topics or ())
     event = events["event"]
-    not_stored = _all(pc.equal(event, "rebalance_started"), pc.equal(events["cause"], "store-failure"))
-    failed = _all(
-        pc.equal(event, REQUEST),
-        pc.is_in(events["api"], pa.array(FAILED_APIS)),
-        pc.not_equal(events["error"], "NONE"),
-    )
-    wanted = pc.or_kleene(pc.or_kleene(pc.is_in(event, pa.array(READ_ONE_BY_ONE)), not_stored), failed)
-    for row in events.filter(wanted).select(list(names)).to_pylist():
+    for row in events.filter(are_read_one_by_one(events)).select(list(names)).to_pylist():
         if row["group_id"] is not None:
             yield row
         elif row["topic"] is not None:
@@ -163,6 +183,19 @@ def _events(events: pa.Table, sessions: pa.Table) -> Iterator[Row]:
     of_brokers = pc.or_kleene(pc.is_in(event, pa.array(OF_ALL_GROUPS)), slow)
     for row in events.filter(_all(of_brokers, pc.is_null(events["group_id"]))).select(list(names)).to_pylist():
         yield from _of_each(row, read)
+
+
+def are_read_one_by_one(events: pa.Table) -> pa.ChunkedArray:
+    """Which events the rules see as they are."""
+    event = events["event"]
+    not_stored = _all(pc.equal(event, "rebalance_started"), pc.equal(events["cause"], "store-failure"))
+    failed = _all(
+        pc.equal(event, REQUEST),
+        pc.is_in(events["api"], pa.array(FAILED_APIS)),
+        pc.not_equal(events["error"], "NONE"),
+    )
+    wanted = pc.or_kleene(pc.or_kleene(pc.is_in(event, pa.array(READ_ONE_BY_ONE)), not_stored), failed)
+    return pc.fill_null(wanted, False)
 
 
 def _of_each(row: Row, groups: Iterable[Key]) -> Iterator[Row]:

@@ -2,7 +2,8 @@
 
     OUT/events/batch_id=N/    events and broken lines as they came, as ``journals.parse`` gives them
     OUT/live/batch_id=N/     what became of the groups, see ``live.LIVE``
-    OUT/tables/NAME/         the tables of all events so far, as a batch makes them
+    OUT/tables/NAME/         the tables of all events so far, see ``pipeline.incremental``
+    OUT/state/               what those need of the events before
     OUT/checkpoints/         how far Spark is
 
 A batch is written over what an interrupted attempt left of it, and counts once Spark has committed it; so each event

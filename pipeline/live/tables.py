@@ -1,29 +1,27 @@
-"""The tables of all events that a stream has kept so far, made by the functions that a batch uses.
+"""The tables of what a stream has kept so far, brought up to date with the batches that are new.
 
-They lie below ``OUT/tables`` as a report writes them. A table is written anew as a whole; which batches it holds is
-written down last, so that whatever interrupts this, it is made once more.
+They lie below ``OUT/tables``, see :mod:`rejoin.pipeline.incremental`. What is still needed of the events before is kept
+in this process and, now and then, on disk; whatever interrupts this, it goes on from there.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from rejoin.pipeline import findings, schemas
+from rejoin.pipeline.findings.formatting import count
 from rejoin.pipeline.findings.rules import order
-from rejoin.pipeline.live.store import WatchStore, write_json
-from rejoin.pipeline.reading.journals import sort_out
-from rejoin.pipeline.report.parquet_tables import MOST_ROWS, Keep, in_process, on_disk
-from rejoin.pipeline.report.tables import Tables, all_tables, keep_table
+from rejoin.pipeline.incremental.runs import SCHEMA
+from rejoin.pipeline.incremental.tables import IncrementalTables
+from rejoin.pipeline.live.store import WatchStore
 
-WANTED: Final = (*findings.READS, *schemas.TRANSACTION_TABLES, "findings")
-"""Tables that are kept up to date."""
-
-_AS_OF: Final = "as_of.json"
+MOST_ROWS: Final = 100_000
+"""Rows of a step; a batch that has more is one step."""
 
 Row = dict[str, Any]
 
@@ -38,57 +36,50 @@ class TableSummary(NamedTuple):
     """Rows of ``findings``, the worst first."""
 
 
-def make_tables(
-    spark: SparkSession, store: WatchStore, on_table: Callable[[str], None] = lambda _: None
-) -> TableSummary:
-    """Make the tables of all events that are committed, unless they are there already."""
-    batch = store.committed("events")
-    if _as_of(store.tables) != batch:
-        parsed = store.read_events(spark).drop("batch_id").persist()
-        try:
-            _make(parsed, store.tables, on_table)
-        finally:
-            parsed.unpersist()
-        write_json(store.tables / _AS_OF, {"batch": batch})
-    return _made(spark, store.tables, batch)
+class WatchTables:
+    """The tables of a store. It is for one thread."""
+
+    def __init__(self, store: WatchStore) -> None:
+        self._store = store
+        self._tables: IncrementalTables | None = None
+
+    def update(self, on_step: Callable[[str], None] = lambda _: None, *, everything: bool = False) -> TableSummary:
+        """Take in all batches that are committed. ``everything``: look at all groups, whatever befell them.
+
+        What ``on_step`` raises ends it, and the next call goes on from what was kept.
+        """
+        tables = self._tables or IncrementalTables(self._store.folder)
+        self._tables = None
+        head, on = self._store.committed("events"), everything and tables.step >= 0
+        for batch, events, quarantined in self._steps(tables.step + 1, head):
+            on_step(f"making tables of {count(events.num_rows, 'event')}")
+            on = False
+            tables.take(events, batch, quarantined=quarantined, everything=everything and batch == head)
+            tables.save()
+        if on:
+            tables.take(SCHEMA.empty_table(), tables.step, everything=True)
+        self._tables = tables
+        found = sorted(tables.findings(), key=order)
+        return TableSummary(tables.step, tables.count("rebalances"), tables.quarantined, found)
+
+    def close(self) -> None:
+        """Keep what is known, for the next time."""
+        if self._tables is not None:
+            self._tables.save(now=True)
+
+    def _steps(self, first: int, last: int) -> Iterator[tuple[int, pa.Table, int]]:
+        """Batches with their events and the number of their broken lines; of small ones several together."""
+        waiting: list[pa.Table] = []
+        for batch in range(first, last + 1):
+            waiting.append(_read(self._store.events / f"batch_id={batch}"))
+            if batch == last or sum(each.num_rows for each in waiting) >= MOST_ROWS:
+                rows = pa.concat_tables(waiting).combine_chunks()
+                events = rows.filter(pc.is_null(rows["kind_"])).select(SCHEMA.names)
+                yield batch, events, rows.num_rows - events.num_rows
+                waiting = []
 
 
-def _make(parsed: DataFrame, folder: Path, on_table: Callable[[str], None]) -> None:
-    small = parsed.count() <= MOST_ROWS
-    keep: Keep = in_process if small else on_disk
-    bronze = sort_out(parsed)
-    events = keep(bronze.events, schemas.EVENTS, folder / "events", ("day",))
-    keep(bronze.quarantine, schemas.QUARANTINE, folder / "quarantine", ())
-    rows = events.toArrow() if small else None
-    tables = Tables()
-    for name, make in all_tables(rows):
-        if name in WANTED:
-            on_table(name)
-            tables.put(name, keep_table(name, make(events, tables), folder, events.sparkSession, here=small))
-
-
-def read_table(spark: SparkSession, folder: Path) -> DataFrame:
-    """A table that was written here, by the folder's name."""
-    own = {"events": schemas.EVENTS, "quarantine": schemas.QUARANTINE}
-    schema = own.get(folder.name) or schemas.TABLES[folder.name]
-    return spark.read.schema(schema).parquet(str(folder)).select(*schema.fieldNames())
-
-
-def _made(spark: SparkSession, folder: Path, batch: int) -> TableSummary:
-    if batch < 0:
-        return TableSummary(batch, 0, 0, [])
-    found = [row.asDict() for row in read_table(spark, folder / "findings").collect()]
-    return TableSummary(
-        batch,
-        read_table(spark, folder / "rebalances").count(),
-        read_table(spark, folder / "quarantine").count(),
-        sorted(found, key=order),
-    )
-
-
-def _as_of(folder: Path) -> int | None:
-    try:
-        known: Mapping[str, int] = json.loads((folder / _AS_OF).read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return None
-    return known.get("batch")
+def _read(folder: Path) -> pa.Table:
+    schema = SCHEMA.append(pa.field("kind_", pa.string()))
+    parts = [pq.ParquetFile(path).read(schema.names).cast(schema) for path in sorted(folder.glob("*.parquet"))]
+    return pa.concat_tables([schema.empty_table(), *parts])

@@ -17,7 +17,7 @@ from rejoin.pipeline.tables import whole_groups
 from rejoin.pipeline.tables.common import date_of
 from rejoin.pipeline.tables.whole_groups import WANTS, EventOfGroup, RebalanceOfGroup, RowValues, wanted_partitions
 
-_READS: Final = dict.fromkeys(WANTS, ("topics",)) | {
+READS: Final = dict.fromkeys(WANTS, ("topics",)) | {
     "rebalance_completed": ("generation", "protocol", "members", "owned_after", "confidence")
 }
 
@@ -28,12 +28,12 @@ def balance(events: DataFrame) -> DataFrame:
     ``unowned`` counts the partitions, at that time, of all topics that any member ever subscribed to; it says too much
     where members go over to other topics.
     """
-    return whole_groups.on_spark(balance_of_group, BALANCE, events, _READS)
+    return whole_groups.on_spark(balance_of_group, BALANCE, events, READS)
 
 
 def balance_in_process(events: pa.Table) -> pa.Table:
     """The same of events that are rows of this process."""
-    return whole_groups.in_process(balance_of_group, BALANCE, events, _READS)
+    return whole_groups.in_process(balance_of_group, BALANCE, events, READS)
 
 
 def balance_of_group(events: list[EventOfGroup], _: Sequence[RebalanceOfGroup] = ()) -> Iterator[RowValues]:

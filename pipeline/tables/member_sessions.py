@@ -8,7 +8,8 @@ old one goes on (``static_member_restored``).
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from bisect import bisect
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import attrgetter
@@ -23,7 +24,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from rejoin.pipeline.schemas import EXACT, INFERRED, MEMBER_SESSIONS
 from rejoin.pipeline.tables.common import conform, date_of, ends_of_runs, ends_of_runs_in_process, of
 
-_CHANGES: Final = (
+EVENTS_READ: Final = (
     *("member_joined", "member_rejoined", "member_removed", "static_member_replaced", "static_member_restored"),
 )
 _REPLACED: Final = "replaced"
@@ -40,7 +41,7 @@ _OF_THE_NEW_ONE: Final = (
 )
 """Columns of a replacement that are about the member that came, and not about the one that it replaces."""
 _GROUP: Final = ("run_id", "group_id")
-_OF_REBALANCES: Final = ("generation_to", "members_after", "cause_member_id")
+_OF_REBALANCES: Final = ("prepared_at_ms", "ended_at_ms", "generation_to", "members_after", "cause_member_id")
 _ROWS_AT_ONCE: Final = 1_000
 
 Row = dict[str, Any]
@@ -87,6 +88,8 @@ class SessionEvent(NamedTuple):
 class RebalanceOfMembers(NamedTuple):
     """What a rebalance says of members."""
 
+    prepared_at_ms: int
+    ended_at_ms: int | None
     generation_to: int | None
     members_after: list[str] | None
     cause_member_id: str | None
@@ -94,7 +97,7 @@ class RebalanceOfMembers(NamedTuple):
 
 def member_sessions(events: DataFrame, rebalances: DataFrame) -> DataFrame:
     """:data:`rejoin.pipeline.schemas.MEMBER_SESSIONS` from events and :data:`rejoin.pipeline.schemas.REBALANCES`."""
-    changes = of(events, *_CHANGES).select(*SessionEvent._fields, fn.lit(None).alias("rebalance"))
+    changes = of(events, *EVENTS_READ).select(*SessionEvent._fields, fn.lit(None).alias("rebalance"))
     rebalanced = rebalances.select(*_GROUP, fn.struct(*_OF_REBALANCES).alias("rebalance"))
     rows = (
         changes.unionByName(rebalanced, allowMissingColumns=True)
@@ -108,7 +111,7 @@ def member_sessions(events: DataFrame, rebalances: DataFrame) -> DataFrame:
 
 def member_sessions_in_process(events: pa.Table, rebalances: pa.Table) -> pa.Table:
     """The same of rows of this process."""
-    changes = events.filter(pc.is_in(events["event"], pa.array(_CHANGES))).select(SessionEvent._fields)
+    changes = events.filter(pc.is_in(events["event"], pa.array(EVENTS_READ))).select(SessionEvent._fields)
     groups: dict[tuple[str, str], tuple[list[SessionEvent], list[RebalanceOfMembers]]] = defaultdict(lambda: ([], []))
     for event in map(SessionEvent._make, _rows_of(changes)):
         groups[event.run_id, event.group_id][0].append(event)
@@ -152,23 +155,35 @@ def sessions_of_group(
         if event.event == "static_member_replaced" and event.other_member_id is not None:
             of_members[event.other_member_id].append(event.of_the_replaced)
     generations, caused = _generations(rebalances)
-    rows = [
-        _session(session, ends_at_ms, generations.get(member_id, set()), caused[member_id])
-        for member_id, changes in of_members.items()
-        for session in _sessions(sorted(changes, key=attrgetter("order")))
-    ]
+    rows = []
+    for member_id, changes in of_members.items():
+        sessions = list(_sessions(sorted(changes, key=attrgetter("order"))))
+        begins = [session[0].at_ms for session in sessions[1:]]
+        rows += [
+            _session(
+                session,
+                ends_at_ms,
+                {generation for at_ms, generation in generations[member_id] if bisect(begins, at_ms) == number},
+                sum(bisect(begins, at_ms) == number for at_ms in caused[member_id]),
+            )
+            for number, session in enumerate(sessions)
+        ]
     return _with_the_ones_before(rows)
 
 
-def _generations(rebalances: Iterable[RebalanceOfMembers]) -> tuple[Mapping[str, set[int]], Counter[str | None]]:
-    """By member: the generations that it took part in, and how many rebalances began through it."""
-    generations: dict[str, set[int]] = defaultdict(set)
-    caused: Counter[str | None] = Counter()
+def _generations(
+    rebalances: Iterable[RebalanceOfMembers],
+) -> tuple[Mapping[str, list[tuple[int, int]]], Mapping[str | None, list[int]]]:
+    """By member, each with its instant: the generations that it took part in, and the rebalances that it caused."""
+    generations: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    caused: dict[str | None, list[int]] = defaultdict(list)
     for rebalance in rebalances:
-        caused[rebalance.cause_member_id] += 1
+        began_ms, ended_ms = rebalance.prepared_at_ms, rebalance.ended_at_ms
+        caused[rebalance.cause_member_id].append(began_ms)
         if rebalance.generation_to is not None:
             for member in rebalance.members_after or ():
-                generations[member].add(rebalance.generation_to)
+                at_ms = began_ms if ended_ms is None else ended_ms
+                generations[member].append((at_ms, rebalance.generation_to))
     return generations, caused
 
 

@@ -42,7 +42,7 @@ from rejoin.pipeline.tables.whole_groups import (
 _GIVES: Final = ("rebalance_started", "rebalance_completed", "group_emptied")
 _REMOVALS: Final = ("member_removed", "static_member_replaced")
 _OF_MEMBERS: Final = ("member_id", "session_timeout_ms")
-_READS: Final = consumers.READS | {
+READS: Final = consumers.READS | {
     "subscribing": ("topics",),
     "member_joined": (*_OF_MEMBERS, "topics"),
     "member_rejoined": ("topics",),
@@ -82,29 +82,32 @@ Intervals: TypeAlias = Iterable[tuple[TopicPartition, Interval]]
 
 def ownership(events: DataFrame) -> DataFrame:
     """:data:`rejoin.pipeline.schemas.OWNERSHIP_TABLE` from :data:`rejoin.pipeline.schemas.EVENTS`."""
-    return whole_groups.on_spark(ownership_of_group, OWNERSHIP_TABLE, events, _READS)
+    return whole_groups.on_spark(ownership_of_group, OWNERSHIP_TABLE, events, READS)
 
 
 def ownership_in_process(events: pa.Table) -> pa.Table:
     """The same of events that are rows of this process."""
-    return whole_groups.in_process(ownership_of_group, OWNERSHIP_TABLE, events, _READS)
+    return whole_groups.in_process(ownership_of_group, OWNERSHIP_TABLE, events, READS)
 
 
 def ownership_of_group(events: list[EventOfGroup], _: Sequence[RebalanceOfGroup] = ()) -> Iterator[RowValues]:
     """Rows of the table from all events of one group."""
     if not events:
         return
-    if any(event.event == "partitions_assigned" for event in events):
-        found = _by_consumers(incarnations(events), _removals(events))
-    else:
-        found = _by_coordinator(events)
     intervals: dict[TopicPartition, list[Interval]] = defaultdict(list)
-    for at, interval in found:
+    for at, interval in intervals_of_group(events):
         intervals[at].append(interval)
     wanted = wanted_partitions(events) or {}
     for at in intervals.keys() | wanted.keys():
         in_order = sorted(intervals.get(at, ()), key=attrgetter("order"))
         yield from _rows_of_partition(events[0], at, in_order, wanted.get(at))
+
+
+def intervals_of_group(events: Sequence[EventOfGroup]) -> Intervals:
+    """Who owned which partition from when to when: by the consumers, or else by the coordinator."""
+    if any(event.event == "partitions_assigned" for event in events):
+        return _by_consumers(incarnations(events), _removals(events))
+    return _by_coordinator(events)
 
 
 def _removals(events: Iterable[EventOfGroup]) -> Removals:

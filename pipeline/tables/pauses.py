@@ -33,7 +33,7 @@ REVOKED: Final = "need to revoke partitions and re-join"
 """How the reason begins that a consumer gives for the second half of a cooperative rebalance."""
 
 _COLUMNS: Final = PAUSES.fieldNames()
-_READS: Final = consumers.READS | {
+READS: Final = consumers.READS | {
     "revocation_completed": (
         *("member_id", "group_instance_id", "member_epoch", "revocation_ms", "partitions", "confidence"),
     )
@@ -42,12 +42,12 @@ _READS: Final = consumers.READS | {
 
 def pauses(events: DataFrame, rebalances: DataFrame) -> DataFrame:
     """:data:`rejoin.pipeline.schemas.PAUSES` from the events and :data:`rejoin.pipeline.schemas.REBALANCES`."""
-    return whole_groups.on_spark(pauses_of_group, PAUSES, events, _READS, rebalances)
+    return whole_groups.on_spark(pauses_of_group, PAUSES, events, READS, rebalances)
 
 
 def pauses_in_process(events: pa.Table, rebalances: pa.Table) -> pa.Table:
     """The same of rows of this process."""
-    return whole_groups.in_process(pauses_of_group, PAUSES, events, _READS, rebalances)
+    return whole_groups.in_process(pauses_of_group, PAUSES, events, READS, rebalances)
 
 
 def pauses_of_group(events: list[EventOfGroup], rebalances: list[RebalanceOfGroup]) -> Iterator[RowValues]:

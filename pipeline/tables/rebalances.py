@@ -35,7 +35,7 @@ CHAIN_GAP_MS: Final = 60_000
 
 _LOADS: Final = ("group_loaded", "group_created")
 """A coordinator that loads a group ends what the one before had open, even if that one crashed."""
-_EVENTS: Final = tuple(dict.fromkeys((*FOLLOWED, *_LOADS)))
+EVENTS_READ: Final = tuple(dict.fromkeys((*FOLLOWED, *_LOADS)))
 _GROUP: Final = ("run_id", "group_id")
 _ORDER: Final = (*_GROUP, "source", "node", "seq")
 _OWNERS: Final = ("owned_before", "owned_after")
@@ -46,13 +46,13 @@ Row = dict[str, Any]
 
 def rebalances(events: DataFrame, chain_gap_ms: int = CHAIN_GAP_MS) -> DataFrame:
     """:data:`rejoin.pipeline.schemas.REBALANCES` from :data:`rejoin.pipeline.schemas.EVENTS`."""
-    rows = of(events, *_EVENTS).select(*READS).repartition(*_GROUP).sortWithinPartitions(*_ORDER)
+    rows = of(events, *EVENTS_READ).select(*READS).repartition(*_GROUP).sortWithinPartitions(*_ORDER)
     return conform(rows.mapInArrow(partial(_made, chain_gap_ms), REBALANCES), REBALANCES)
 
 
 def rebalances_in_process(events: pa.Table, chain_gap_ms: int = CHAIN_GAP_MS) -> pa.Table:
     """The same of events that are rows of this process."""
-    rows = events.filter(pc.is_in(events["event"], pa.array(_EVENTS))).select(READS)
+    rows = events.filter(pc.is_in(events["event"], pa.array(EVENTS_READ))).select(READS)
     in_order = rows.sort_by([(name, "ascending") for name in _ORDER])
     return pa.Table.from_batches(_made(chain_gap_ms, in_order.to_batches()), to_arrow_schema(REBALANCES))
 

@@ -41,6 +41,7 @@ from rejoin.pipeline.tables.whole_groups import RowValues, batch_of, by_run, val
 _WHO: Final = ("at_ms", "member_id", "client_id", "generation")
 _RANGES: Final = ("records_processed", "records_in_hand")
 _POSITIONS: Final = ("positions_found", "commit_succeeded")
+EVENTS_READ: Final = (*_RANGES, *_POSITIONS)
 _READS: Final = (*GROUP, *_WHO, "seq", "event", "ranges", "offsets")
 
 _RANGE: Final = pa.struct(
@@ -85,7 +86,7 @@ def ranges_by_partition(events: DataFrame) -> DataFrame:
 
     Sums of its ranges; those processed again, passed over or in hand; its first position and furthest commit.
     """
-    rows = of(events, *_RANGES, *_POSITIONS).select(
+    rows = of(events, *EVENTS_READ).select(
         "run_id",
         fn.coalesce("group_id", fn.lit("")).alias("group_id"),
         *_READS[2:-2],
@@ -99,7 +100,7 @@ def ranges_by_partition(events: DataFrame) -> DataFrame:
 
 def ranges_in_process(events: pa.Table) -> pa.Table:
     """The same of events that are rows of this process."""
-    rows = events.filter(pc.is_in(events["event"], pa.array((*_RANGES, *_POSITIONS)))).select(_READS)
+    rows = events.filter(pc.is_in(events["event"], pa.array(EVENTS_READ))).select(_READS)
     rows = rows.set_column(1, "group_id", pc.fill_null(rows["group_id"], ""))
     ended = events.filter(pc.equal(events["event"], "run_ended"))["run_id"].unique().to_pylist()
     complete = dict.fromkeys(rows["run_id"].unique().to_pylist(), False) | dict.fromkeys(ended, True)

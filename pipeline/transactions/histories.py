@@ -339,7 +339,7 @@ def _outcome(decided: Row | None, completed: Row | None) -> str:
 def histories(rows: Iterable[Row], ends_at_ms: Mapping[str, int]) -> list[ProducerHistory]:
     """Every producer of the rows, by run and producer id."""
     found: dict[tuple[str, int], ProducerHistory] = {}
-    for row in sorted(rows, key=lambda row: (row["at_ms"], row["source"], row["node"] or "", row["seq"])):
+    for row in in_order(rows):
         producer_id = row["producer_id"]
         if producer_id is None:
             continue
@@ -353,6 +353,11 @@ def histories(rows: Iterable[Row], ends_at_ms: Mapping[str, int]) -> list[Produc
     return [found[key] for key in sorted(found)]
 
 
+def in_order(rows: Iterable[Row]) -> list[Row]:
+    """Events in the order in which a producer's history takes them in."""
+    return sorted(rows, key=lambda row: (row["at_ms"], row["source"], row["node"] or "", row["seq"]))
+
+
 def tables_of(rows: Iterable[Row], ends_at_ms: Mapping[str, int]) -> dict[str, list[dict[str, Any]]]:
     """All tables of transactions, as rows."""
     rows = list(rows)
@@ -362,12 +367,16 @@ def tables_of(rows: Iterable[Row], ends_at_ms: Mapping[str, int]) -> dict[str, l
         ours = list(history.transaction_rows())
         transactions += ours
         producers.append(history.producer_row(ours))
-    samples = [
+    return {"transactions": transactions, "producers": producers, "stable_offsets": sampled(rows)}
+
+
+def sampled(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Rows of ``stable_offsets``: each event of a log that says where its last stable offset is."""
+    return [
         {name: row.get(name) for name in STABLE_OFFSETS.fieldNames()} | {"day": day_of(row["at_ms"])}
         for row in rows
         if row["event"] in IN_LOGS and row["last_stable_offset"] is not None
     ]
-    return {"transactions": transactions, "producers": producers, "stable_offsets": samples}
 
 
 def day_of(at_ms: int) -> date:

@@ -6,7 +6,7 @@ Of little data the events are collected once, for all three tables; else each pr
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -71,16 +71,13 @@ class TransactionTables:
 
     def with_findings(self, findings: Table, tables: Mapping[str, DataFrame]) -> Table:
         """The table ``findings`` with those about transactions."""
-        suspicious, producers = self._suspicious(tables), self._producers(tables)
-        found = readers.reader_findings(self._compared(tables))
-        if suspicious or any(row["fenced_requests"] for row in producers):
-            groups = _groups_by_topic(tables["member_sessions"])
-            rebalances = _rebalances(tables["rebalances"], producers)
-            for run_id in dict.fromkeys(row["run_id"] for row in producers):
-                late, ours, waits = (
-                    [row for row in rows if row["run_id"] == run_id] for rows in (suspicious, producers, rebalances)
-                )
-                found += findings_of(TransactionsOfRun(run_id, late, ours, groups.get(run_id, {}), waits))
+        found = findings_about(
+            self._suspicious(tables),
+            self._producers(tables),
+            self._compared(tables),
+            lambda: _groups_by_topic(tables["member_sessions"]),
+            lambda groups: _rebalances(tables["rebalances"], groups),
+        )
         return _with(findings, found, FINDINGS)
 
     def _compared(self, tables: Mapping[str, DataFrame]) -> Rows:
@@ -116,6 +113,31 @@ class TransactionTables:
         return found
 
 
+def findings_about(
+    suspicious: Rows,
+    producers: Rows,
+    compared: Rows,
+    readers_of: Callable[[], dict[str, dict[str, list[str]]]],
+    rebalances_of: Callable[[list[str]], Rows],
+) -> Rows:
+    """Rows of the table ``findings`` about transactions, and about what verifying readers got.
+
+    ``readers_of``: run to topic to the groups that read it; ``rebalances_of``: those of some groups. Both are asked
+    only if they matter.
+    """
+    found = readers.reader_findings(compared)
+    if suspicious or any(row["fenced_requests"] for row in producers):
+        groups = readers_of()
+        committing = sorted({group for row in producers for group in row["groups"] or ()})
+        rebalances = rebalances_of(committing) if committing else []
+        for run_id in dict.fromkeys(row["run_id"] for row in producers):
+            late, ours, waits = (
+                [row for row in rows if row["run_id"] == run_id] for rows in (suspicious, producers, rebalances)
+            )
+            found += findings_of(TransactionsOfRun(run_id, late, ours, groups.get(run_id, {}), waits))
+    return found
+
+
 def _with(table: Table, rows: Rows, schema: StructType) -> Table:
     """A table with these rows besides."""
     if not rows:
@@ -131,17 +153,21 @@ def _arrow(rows: Rows, schema: StructType) -> pa.Table:
 
 
 def _groups_by_topic(sessions: DataFrame) -> dict[str, dict[str, list[str]]]:
-    """Run to topic to the groups that read it."""
+    rows = sessions.select("run_id", "group_id", "topics").distinct().collect()
+    return groups_by_topic(row.asDict() for row in rows)
+
+
+def groups_by_topic(sessions: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, list[str]]]:
+    """Run to topic to the groups that read it, from the ``topics`` of sessions."""
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for row in sessions.select("run_id", "group_id", fn.explode("topics").alias("topic")).distinct().collect():
-        found[row.run_id][row.topic].append(row.group_id)
+    for run_id, topic, group_id in sorted(
+        {(row["run_id"], topic, row["group_id"]) for row in sessions for topic in row["topics"] or ()}
+    ):
+        found[run_id][topic].append(group_id)
     return found
 
 
-def _rebalances(rebalances: DataFrame, producers: Rows) -> Rows:
-    groups = sorted({group for row in producers for group in row["groups"] or ()})
-    if not groups:
-        return []
+def _rebalances(rebalances: DataFrame, groups: list[str]) -> Rows:
     columns = ("run_id", "group_id", "prepared_at_ms", "ended_at_ms")
     found: Rows = rebalances.where(fn.col("group_id").isin(groups)).select(*columns).toArrow().to_pylist()
     return found

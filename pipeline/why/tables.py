@@ -86,7 +86,10 @@ class TablesSource:
 
     def _read(self, name: str, wanted: Any, columns: list[str] | None = None) -> list[Row]:
         try:
-            table = ds.dataset(self._tables / name, format="parquet", partitioning=_FOLDERS)
+            folder = self._tables / name
+            # A report's tables lie in folders by day and group, those of a watch do not.
+            by = _FOLDERS if any(folder.glob("*=*")) else None
+            table = ds.dataset(folder, format="parquet", partitioning=by)
             if table.schema.names == []:
                 return []
             rows: list[Row] = table.to_table(columns=columns, filter=wanted).to_pylist()

@@ -355,9 +355,13 @@ MAY_IMPORT = {
         "pipeline.schemas",
         "pipeline.transactions",
     ),
+    "pipeline.incremental": (
+        *("pipeline.findings", "pipeline.incremental", "pipeline.schemas", "pipeline.tables", "pipeline.transactions"),
+    ),
     "pipeline.live": (
         "journal",
         "pipeline.findings",
+        "pipeline.incremental",
         "pipeline.live",
         "pipeline.reading",
         "pipeline.report",

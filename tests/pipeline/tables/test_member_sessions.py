@@ -69,13 +69,24 @@ def test_a_session_knows_its_generations_and_the_rebalances_that_began_through_i
     [row] = sessions(
         event("member_joined", 10, "m", confidence="inferred"),
         rebalances=(
-            RebalanceOfMembers(1, ["m"], "m"),
-            RebalanceOfMembers(2, ["m", "n"], "n"),
-            RebalanceOfMembers(None, ["m"], "m"),
+            RebalanceOfMembers(10, 20, 1, ["m"], "m"),
+            RebalanceOfMembers(30, 40, 2, ["m", "n"], "n"),
+            RebalanceOfMembers(50, None, None, ["m"], "m"),
         ),
     )
     assert (row["first_generation"], row["last_generation"], row["generations"], row["caused"]) == (1, 2, 2, 2)
     assert row["confidence"] == "inferred"
+
+
+def test_a_member_that_joins_again_under_its_id_begins_to_count_anew() -> None:
+    first, second = sessions(
+        event("member_joined", 10, "m"),
+        event("member_removed", 50, "m", cause="left"),
+        event("member_joined", 70, "m"),
+        rebalances=(RebalanceOfMembers(10, 20, 1, ["m"], "m"), RebalanceOfMembers(70, 80, 3, ["m"], "m")),
+    )
+    assert (first["first_generation"], first["last_generation"], first["generations"], first["caused"]) == (1, 1, 1, 1)
+    assert (second["first_generation"], second["generations"], second["caused"]) == (3, 1, 1)
 
 
 def test_without_events_there_are_no_sessions() -> None:

@@ -1,0 +1,132 @@
+"""Journals of played scenarios as events, cut into steps, and the tables that they make as a whole."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from rejoin.pipeline.findings.in_process import findings_in_process
+from rejoin.pipeline.incremental.groups import READ
+from rejoin.pipeline.incremental.runs import Waits
+from rejoin.pipeline.incremental.tables import IncrementalTables
+from rejoin.pipeline.reading.plain_rows import read_plain
+from rejoin.pipeline.schemas import LINES, TABLES
+from rejoin.pipeline.tables import balance, member_sessions, ownership, pauses, rebalances, records
+from rejoin.pipeline.transactions.audits import is_suspicious
+from rejoin.pipeline.transactions.schemas import OF_TRANSACTIONS
+from rejoin.pipeline.transactions.tables import TransactionTables, findings_about, groups_by_topic
+from rejoin.simulation.run import play
+from rejoin.simulation.scenario.reading import scenario_from
+
+Row = dict[str, Any]
+WAITS = Waits(quiet_ms=61_000, margin_ms=20_000, stale_ms=30_000)
+"""Longer than any session of the scenarios, and short enough that rows are settled again and again."""
+
+
+def events_of(text: str, seed: int = 1, run_id: str = "run-1") -> pa.Table:
+    """The events of a scenario, in the order in which they happened."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.jsonl"
+        play(scenario_from(text), seed, journal=path, run_id=run_id)
+        return read(path.read_text(encoding="utf-8").splitlines())
+
+
+def read(lines: Sequence[str]) -> pa.Table:
+    """Rows of a journal as events."""
+    numbers = range(1, len(lines) + 1)
+    rows = [["run.jsonl"] * len(lines), list(numbers), list(lines), [None] * len(lines)]
+    events, others = read_plain(
+        pa.Table.from_arrays(
+            [pa.array(each) for each in rows[:3]] + [pa.array(rows[3], pa.string())], LINES.fieldNames()
+        )
+    )
+    assert others.num_rows == 0
+    order = [(name, "ascending") for name in ("at_ms", "source", "node", "seq")]
+    return events.take(pc.sort_indices(events, order)).combine_chunks()
+
+
+def of_coordinators(events: pa.Table) -> pa.Table:
+    """What a watch of running services sees."""
+    return events.filter(pc.starts_with(events["node"], "node"))
+
+
+def cut(events: pa.Table, steps: int, seed: int = 1) -> list[pa.Table]:
+    """The events in so many steps, of any lengths."""
+    places = random.Random(seed)
+    ends = sorted({events.num_rows, *(places.randrange(1, events.num_rows) for _ in range(steps - 1))})
+    return [events.slice(begin, end - begin) for begin, end in zip([0, *ends], ends, strict=False)]
+
+
+def taken_in(
+    folder: Path, steps: Sequence[pa.Table], *, restart_every: int = 0, waits: Waits = WAITS
+) -> IncrementalTables:
+    """The tables after these steps; after every so many the program ends and is started again."""
+    tables = IncrementalTables(folder, waits)
+    for number, events in enumerate(steps):
+        tables.take(events, number, everything=number == len(steps) - 1)
+        if restart_every and number % restart_every == restart_every - 1:
+            tables.save(now=True)
+            tables = IncrementalTables(folder, waits)
+    return tables
+
+
+def written(folder: Path) -> dict[str, list[Row]]:
+    """The rows of all tables, as a reader finds them."""
+    names = (*READ, *OF_TRANSACTIONS, "findings")
+    return {name: pq.read_table(folder / "tables" / name).to_pylist() for name in names}
+
+
+def whole(events: pa.Table) -> dict[str, list[Row]]:
+    """The rows of all tables, made of all events at one time as a report does."""
+    made = {"rebalances": rebalances.rebalances_in_process(events)}
+    made["member_sessions"] = member_sessions.member_sessions_in_process(events, made["rebalances"])
+    made["pauses"] = pauses.pauses_in_process(events, made["rebalances"])
+    made["balance"] = balance.balance_in_process(events)
+    made["ownership"] = ownership.ownership_in_process(events)
+    made["records"] = records.records_in_process(records.ranges_in_process(events))
+    of_producers = TransactionTables(events)
+    for name in OF_TRANSACTIONS:
+        made[name] = of_producers.make(name, cast("DataFrame", None))
+    found = {name: table.to_pylist() for name, table in made.items()}
+    groups = findings_in_process(made.__getitem__, events)
+    about = findings_about(
+        [row for row in found["transactions"] if is_suspicious(row)],
+        found["producers"],
+        found["readers"],
+        lambda: groups_by_topic(found["member_sessions"]),
+        lambda names: [row for row in found["rebalances"] if row["group_id"] in names],
+    )
+    more = pa.Table.from_pylist(about, to_arrow_schema(TABLES["findings"]))
+    return found | {"findings": pa.concat_tables([groups, more]).to_pylist()}
+
+
+def differing(one: dict[str, list[Row]], other: dict[str, list[Row]]) -> dict[str, tuple[list[str], list[str]]]:
+    """Tables that differ, with the rows that only one of them has."""
+    found = {}
+    for name, rows in one.items():
+        left, right = (Counter(map(repr, _comparable(name, each))) for each in (rows, other[name]))
+        if left != right:
+            found[name] = (list((left - right).elements()), list((right - left).elements()))
+    return found
+
+
+def _comparable(name: str, rows: list[Row]) -> list[Any]:
+    if name != "records":
+        return rows
+    # What was processed twice is cut into other pieces if the ranges that it was compared with had become one.
+    sums: Counter[tuple[Any, ...]] = Counter()
+    for row in rows:
+        at_ms = None if row["kind"] == "duplicate" else row["at_ms"]
+        place = (row["run_id"], row["group_id"], row["topic"], row["partition"])
+        sums[row["kind"], *place, row["member_id"], row["generation"], at_ms] += row["records"]
+    return list(sums.items())

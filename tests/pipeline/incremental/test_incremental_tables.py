@@ -1,0 +1,145 @@
+"""Tables that grow with a stream have the rows of a report on all of its events, and cost what a step brings."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from benchmarks.report.watch import endless
+from rejoin.pipeline.incremental import tables as incremental_tables
+from rejoin.pipeline.incremental.tables import IncrementalTables
+from tests.pipeline.gallery import GALLERY, MOVING, UNEVEN
+from tests.pipeline.incremental.streams import (
+    WAITS,
+    cut,
+    differing,
+    events_of,
+    of_coordinators,
+    read,
+    taken_in,
+    whole,
+    written,
+)
+
+SCENARIOS = (
+    "auto_commit_and_crashes",
+    "consume_transform_produce",
+    "cooperative_scale_out",
+    "coordinator_failover_in_mid_reconciliation",
+    "dynamic_rolling_deploy",
+    "gc_pause_longer_than_the_session",
+    "hanging_transaction",
+    "member_that_never_acknowledges_a_revocation",
+    "static_leader_restarts_after_topic_growth",
+    "static_rolling_deploy_too_slow",
+    "stuck_handler",
+    "transactional_id_per_process_or_partition",
+)
+"""Members of all kinds that come, go, hang and come back, partitions without owners, records lost and repeated."""
+
+
+def scenario(name: str) -> str:
+    text = (GALLERY / f"{name}.yaml").read_text(encoding="utf-8")
+    return re.sub(r"records_per_second: [0-9.]+", "records_per_second: 0.2", text)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_journal_that_comes_in_steps_makes_the_tables_of_a_whole_one(name: str, tmp_path: Path) -> None:
+    events = events_of(scenario(name))
+    tables = taken_in(tmp_path, cut(events, 20))
+    rows = written(tmp_path)
+    assert differing(whole(events), rows) == {}
+    assert tables.count("rebalances") == len(rows["rebalances"])
+    assert tables.quarantined == 0
+
+
+@pytest.mark.parametrize("text", [scenario("dynamic_rolling_deploy"), scenario("stuck_handler"), MOVING, UNEVEN])
+def test_so_does_what_coordinators_alone_say(text: str, tmp_path: Path) -> None:
+    events = of_coordinators(events_of(text))
+    taken_in(tmp_path, cut(events, 12))
+    assert differing(whole(events), written(tmp_path)) == {}
+
+
+def test_two_runs_of_the_same_groups_stay_apart_and_a_program_may_end_between_any_two_steps(tmp_path: Path) -> None:
+    parts = [events_of(scenario("dynamic_rolling_deploy"), seed, f"run-{seed}") for seed in (1, 2)]
+    events = pa.concat_tables(parts).combine_chunks()
+    taken_in(tmp_path, cut(events, 30), restart_every=2)
+    assert differing(whole(events), written(tmp_path)) == {}
+
+
+def test_what_a_killed_program_had_not_kept_is_done_once_more(tmp_path: Path) -> None:
+    events = events_of(scenario("dynamic_rolling_deploy"))
+    steps = cut(events, 20)
+    tables = taken_in(tmp_path, steps[:8])
+    tables.save(now=True)
+    for number, each in enumerate(steps[8:14], 8):
+        tables.take(each, number)
+    # It is gone without another word; other steps of other lengths come instead of its last ones.
+    again = IncrementalTables(tmp_path, WAITS)
+    assert again.step == 7
+    rest = cut(pa.concat_tables(steps[8:]).combine_chunks(), 3)
+    for number, each in enumerate(rest, 8):
+        again.take(each, number, everything=each is rest[-1])
+    assert differing(whole(events), written(tmp_path)) == {}
+
+
+def test_a_state_of_another_version_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = cut(events_of(scenario("hanging_transaction")), 3)
+    taken_in(tmp_path, steps).save(now=True)
+    monkeypatch.setattr(incremental_tables, "_VERSION", 0)
+    assert IncrementalTables(tmp_path).step == -1
+    assert not list((tmp_path / "tables").rglob("*.parquet"))
+
+
+def test_rows_that_come_twice_count_once(tmp_path: Path) -> None:
+    events = events_of(scenario("stuck_handler"))
+    steps = cut(events, 6)
+    tables = taken_in(tmp_path, [steps[0], pa.concat_tables([steps[1], steps[0]]), *steps[2:], steps[3]])
+    assert tables.quarantined == steps[0].num_rows + steps[3].num_rows
+    assert differing(whole(events), written(tmp_path)) == {}
+
+
+def test_a_stream_that_is_late_is_not_lost(tmp_path: Path) -> None:
+    """Most rows of the consumers come when the coordinators' are all there, and nothing is settled until then."""
+    events = events_of(scenario("dynamic_rolling_deploy"))
+    begin, rest = events.slice(0, 500), events.slice(500)
+    coordinators = of_coordinators(rest)
+    consumers = rest.filter(pa.array([not node.startswith("node") for node in rest["node"].to_pylist()]))
+    patient = WAITS._replace(stale_ms=3_600_000)
+    taken_in(tmp_path, [begin, *cut(coordinators, 5), *cut(consumers, 5)], waits=patient)
+    assert differing(whole(events), written(tmp_path)) == {}
+
+
+def test_a_step_does_not_cost_what_was_before(tmp_path: Path) -> None:
+    """A group that deploys every quarter of an hour: after three hours as much is kept of it as after one."""
+    lines = (line.decode().rstrip() for line in endless(tmp_path))
+    tables = IncrementalTables(tmp_path / "out")
+    kept = []
+    for number in range(14):
+        tables.take(read(list(islice(lines, 5_041))), number)
+        kept.append(sum(table.num_rows for table in tables.kept.values()))
+    assert max(kept[6:]) <= max(kept[:6])
+    assert tables.count("rebalances") == 14 * 13
+    settled = pq.read_table(tmp_path / "out" / "tables" / "rebalances")
+    assert sorted(settled["number"].to_pylist()) == list(range(1, 14 * 13 + 1))
+
+
+def test_many_parts_become_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rejoin.pipeline.incremental.table_files._MOST_PARTS", 2)
+    events = events_of(scenario("auto_commit_and_crashes"))
+    taken_in(tmp_path, cut(events, 40), restart_every=5)
+    assert len(list((tmp_path / "tables" / "rebalances").glob("part-*"))) <= 3 + 5
+    assert differing(whole(events), written(tmp_path)) == {}
+
+
+def test_findings_of_long_ago_stay_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(incremental_tables, "LOOK_BACK_MS", 200_000)
+    events = events_of(scenario("stuck_handler"))
+    taken_in(tmp_path, cut(events, 20), restart_every=3)
+    expected = {row["finding"] for row in whole(events)["findings"]}
+    assert {row["finding"] for row in written(tmp_path)["findings"]} == expected
