@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup test check quick lint demo bench bench-long bench-day bench-protocols search search-failovers search-producers search-transactions search-consumer idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-transform bank failover client-failover record record-members record-security record-client-logs incident conformance-others clients client-logins clean
+.PHONY: setup test check quick lint demo bench bench-long bench-day bench-protocols search search-failovers search-producers search-transactions search-consumer idle-seeds table-seeds step-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-transform bank failover client-failover record record-members record-security record-client-logs incident conformance-others clients client-logins clean
 
 setup: $(VENV)/.installed
 
@@ -119,6 +119,11 @@ lab-site-test: lab-site
 # The tables of five hundred random runs against what the simulator counted.
 table-seeds: setup
 	REJOIN_TABLE_SEEDS=500 $(RUN) -m pytest tests/pipeline/tables/test_tables_of_simulations.py
+
+# Tables of a watch, in random steps of random scenarios, against those of a report; STEPS=N.
+STEPS ?= 200
+step-seeds: setup
+	REJOIN_STEP_SEEDS=$(STEPS) $(RUN) -m pytest -n 2 tests/pipeline/incremental -k any_steps -q
 
 # Findings against the ledgers of generated incidents; INCIDENTS=N.
 INCIDENTS ?= 60

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import random
 import re
 from itertools import islice
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,6 +15,7 @@ import pytest
 
 from benchmarks.report.watch import endless
 from rejoin.pipeline.incremental import tables as incremental_tables
+from rejoin.pipeline.incremental.runs import Waits
 from rejoin.pipeline.incremental.tables import IncrementalTables
 from tests.pipeline.gallery import GALLERY, MOVING, UNEVEN
 from tests.pipeline.incremental.streams import (
@@ -43,6 +47,14 @@ SCENARIOS = (
 """Members of all kinds that come, go, hang and come back, partitions without owners, records lost and repeated."""
 
 
+SMALL: Final = sorted(
+    path.stem
+    for path in GALLERY.glob("*.yaml")
+    if path.stem not in ("migration_with_a_downgrade_in_the_middle", "rolling_deploy_of_either_protocol")
+)
+"""Those of which a run has less than ten thousand events."""
+
+
 def scenario(name: str) -> str:
     text = (GALLERY / f"{name}.yaml").read_text(encoding="utf-8")
     return re.sub(r"records_per_second: [0-9.]+", "records_per_second: 0.2", text)
@@ -62,6 +74,17 @@ def test_a_journal_that_comes_in_steps_makes_the_tables_of_a_whole_one(name: str
 def test_so_does_what_coordinators_alone_say(text: str, tmp_path: Path) -> None:
     events = of_coordinators(events_of(text))
     taken_in(tmp_path, cut(events, 12))
+    assert differing(whole(events), written(tmp_path)) == {}
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("REJOIN_STEP_SEEDS", "2"))))
+def test_so_does_any_scenario_in_any_steps(seed: int, tmp_path: Path) -> None:
+    draw = random.Random(seed)
+    events = events_of(scenario(draw.choice(SMALL)), draw.randrange(1_000))
+    events = of_coordinators(events) if draw.random() < 0.4 else events
+    waits = Waits(draw.choice([61_000, 90_000]), draw.choice([5_000, 30_000]), draw.choice([30_000, 3_600_000]))
+    steps = cut(events, draw.choice([2, 7, 25, 60]), seed)
+    taken_in(tmp_path, steps, restart_every=draw.choice([0, 0, 3]), waits=waits)
     assert differing(whole(events), written(tmp_path)) == {}
 
 
