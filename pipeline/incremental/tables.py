@@ -56,10 +56,24 @@ class IncrementalTables:
 
     def __init__(self, folder: Path, waits: Waits = Waits()) -> None:  # noqa: B008 - it cannot be changed
         self._folder = folder
+        self._files = {name: TableFiles(folder / "tables", name, _schema(name)) for name in NAMES}
+        self._begin(waits)
+        try:
+            known = self._restore()
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, pa.ArrowException):
+            known = False
+            self._begin(waits)
+        if not known:
+            # There is no state, or it is damaged or of another version: all events are taken in once more.
+            shutil.rmtree(folder / "tables", ignore_errors=True)
+        for files in self._files.values():
+            files.forget_after(self.step)
+
+    def _begin(self, waits: Waits) -> None:
+        """Know nothing."""
         self._runs = ObservedRuns(waits)
         self._groups = Groups(self._runs)
         self._producers = Producers(self._runs)
-        self._files = {name: TableFiles(folder / "tables", name, _schema(name)) for name in NAMES}
         self._open = {name: _schema(name).empty_table() for name in NAMES}
         """Rows that are not settled, of all groups."""
         self._history = {name: _schema(name).empty_table() for name in _LOOKED_AT}
@@ -73,7 +87,6 @@ class IncrementalTables:
         self.step = -1
         """The newest batch of events that the tables have."""
         self.quarantined = 0
-        self._restore()
 
     def take(self, events: pa.Table, step: int, *, quarantined: int = 0, everything: bool = False) -> None:
         """Take in the events of a step, in any order. ``everything``: look at all groups, whatever befell them."""
@@ -226,30 +239,28 @@ class IncrementalTables:
             "judged": self._judged,
         }
 
-    def _restore(self) -> None:
+    def _restore(self) -> bool:
+        """Know what was kept last; whether there is something."""
         folder = self._folder / "state"
-        if not folder.exists() and (self._folder / ".state.old").exists():
+        if not folder.exists():
             folder = self._folder / ".state.old"
-        path = folder / "state.json"
-        known = orjson.loads(path.read_bytes()) if path.exists() else {}
-        if known.get("version") != _VERSION:
-            # Tables of an earlier version, or none: all events are taken in once more.
-            shutil.rmtree(self._folder / "tables", ignore_errors=True)
-            known = {}
-        if known:
-            read: dict[str, dict[str, pa.Table]] = defaultdict(dict)
-            for each in folder.glob("*.parquet"):
-                kind, _, name = each.stem.partition("-")
-                read[kind][name] = pq.read_table(each, partitioning=None)
-            self._runs.restore(known["runs"], read["runs"][""])
-            self._groups.restore(known["groups"], read["kept"])
-            self._producers.restore(known["producers"], read["producers"])
-            self._open, self._history = dict(read["open"]), dict(read["history"])
-            self._owned, self._commits = read["owned"][""], read["commits"][""]
-            self._minutes, self._judged = read["minutes"][""], read["judged"][""]
-            self.step, self.quarantined = known["step"], known["quarantined"]
-        for files in self._files.values():
-            files.forget_after(self.step)
+        if not folder.exists():
+            return False
+        known = orjson.loads((folder / "state.json").read_bytes())
+        if known["version"] != _VERSION:
+            return False
+        read: dict[str, dict[str, pa.Table]] = defaultdict(dict)
+        for each in folder.glob("*.parquet"):
+            kind, _, name = each.stem.partition("-")
+            read[kind][name] = pq.read_table(each, partitioning=None)
+        self._runs.restore(known["runs"], read["runs"][""])
+        self._groups.restore(known["groups"], read["kept"])
+        self._producers.restore(known["producers"], read["producers"])
+        self._open, self._history = dict(read["open"]), dict(read["history"])
+        self._owned, self._commits = read["owned"][""], read["commits"][""]
+        self._minutes, self._judged = read["minutes"][""], read["judged"][""]
+        self.step, self.quarantined = known["step"], known["quarantined"]
+        return True
 
 
 def _schema(name: str) -> pa.Schema:

@@ -44,20 +44,17 @@ class WatchTables:
         self._tables: IncrementalTables | None = None
 
     def update(self, on_step: Callable[[str], None] = lambda _: None, *, everything: bool = False) -> TableSummary:
-        """Take in all batches that are committed. ``everything``: look at all groups, whatever befell them.
+        """Take in all batches that are committed. ``everything``: then look at all groups, whatever befell them.
 
         What ``on_step`` raises ends it, and the next call goes on from what was kept.
         """
         tables = self._tables or IncrementalTables(self._store.folder)
         self._tables = None
-        head, on = self._store.committed("events"), everything and tables.step >= 0
+        head = self._store.committed("events")
         for batch, events, quarantined in self._steps(tables.step + 1, head):
             on_step(f"making tables of {count(events.num_rows, 'event')}")
-            on = False
             tables.take(events, batch, quarantined=quarantined, everything=everything and batch == head)
             tables.save()
-        if on:
-            tables.take(SCHEMA.empty_table(), tables.step, everything=True)
         self._tables = tables
         found = sorted(tables.findings(), key=order)
         return TableSummary(tables.step, tables.count("rebalances"), tables.quarantined, found)

@@ -111,12 +111,30 @@ def test_what_a_killed_program_had_not_kept_is_done_once_more(tmp_path: Path) ->
     assert differing(whole(events), written(tmp_path)) == {}
 
 
-def test_a_state_of_another_version_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_that_cannot_be_read_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = cut(events_of(scenario("hanging_transaction")), 3)
+
+    def damage(name: str, content: bytes) -> None:
+        taken_in(tmp_path, steps).save(now=True)
+        (tmp_path / "state" / name).write_bytes(content)
+
+    def is_new() -> bool:
+        return IncrementalTables(tmp_path).step == -1 and not list((tmp_path / "tables").rglob("*.parquet"))
+
+    for name, content in (
+        ("state.json", b"{"),
+        ("state.json", b"[]"),
+        ("state.json", b'{"version": 1}'),
+        ("runs.parquet", b"nothing"),
+    ):
+        damage(name, content)
+        assert is_new()
     taken_in(tmp_path, steps).save(now=True)
+    assert not is_new()
     monkeypatch.setattr(incremental_tables, "_VERSION", 0)
-    assert IncrementalTables(tmp_path).step == -1
-    assert not list((tmp_path / "tables").rglob("*.parquet"))
+    assert is_new()
+    taken_in(tmp_path, steps)
+    assert differing(whole(pa.concat_tables(steps).combine_chunks()), written(tmp_path)) == {}
 
 
 def test_rows_that_come_twice_count_once(tmp_path: Path) -> None:
