@@ -134,7 +134,7 @@ async function ask() {
 function drawState() {
   if (!shown) return;
   const group = $("group").value;
-  drawWords($("words"), shown.at, (shown.words && shown.words[group]) || [], recording.justBefore(shown.at), atTheEnd(group));
+  drawWords($("words"), shown.at, recording.words(shown, group), recording.justBefore(shown.at), atTheEnd(group));
   drawGroup($("now"), shown, group);
   document.body.dataset.at = shown.at;
 }

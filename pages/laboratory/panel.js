@@ -20,7 +20,7 @@ function timer(name, due, at, whole) {
   const left = Math.max(0, due - at);
   const fill = make("i");
   fill.style.width = `${Math.min(100, left / Math.max(1, whole) * 100)}%`;
-  const row = make("div", `timer ${name === "heartbeat" ? name : left < whole * 0.25 ? "low" : ""}`, make("span", "", name), make("b", "", fill), make("em", "", span(left)));
+  const row = make("div", `timer ${name === "heartbeat" ? name : left < whole * 0.25 ? "low" : ""}`, make("span", "", name), make("b", "", fill), make("em", "", left ? span(left) : "due"));
   row.title = `${name}: fires at ${clock(due, true)}`;
   return row;
 }
@@ -31,7 +31,7 @@ function swatch(generation) {
   return mark;
 }
 
-function memberCard(name, process, view, at, names) {
+function memberCard(name, process, view, at, names, isKnown) {
   const member = process.member, known = view && member && view.memberId === member.member_id;
   const generation = member ? member.generation : -1;
   const head = make("div", "head", swatch(generation), make("strong", "", name));
@@ -44,12 +44,21 @@ function memberCard(name, process, view, at, names) {
   const card = make("li", process.isUp ? "" : "down", head);
   if (member && generation > 0) card.append(make("div", "soft", `${names.generation} ${generation}${partitionsOf(process.owned) ? ` · owns ${partitionsOf(process.owned)}` : " · owns nothing"}`));
   if (view && !known) card.append(make("div", "bad", process.isUp ? "The coordinator still has an earlier member of this process." : "The coordinator does not know that it is down."));
+  if (!view && isKnown && process.isUp && process.owned && Object.keys(process.owned).length) {
+    card.append(make("div", "bad", "The coordinator has removed it, or it has left; its application does not know yet."));
+  }
   if (view) card.append(timer("session", view.sessionExpiresAt, at, view.sessionTimeoutMs) || "");
   if (member) {
     if (view) card.append(timer("max.poll", member.poll_expires_at, at, view.rebalanceTimeoutMs) || "");
     card.append(timer("heartbeat", member.heartbeat_at, at, view ? Math.max(1000, view.sessionTimeoutMs / 9) : 5000) || "");
   }
   return card;
+}
+
+/** A member of which no process is left, while its client is another member by now. */
+function ghostCard(member, at) {
+  const head = make("div", "head", make("strong", "", member.clientId), make("span", "chip", "ghost"), make("span", "soft", "its former member"));
+  return make("li", "down", head, timer("session", member.sessionExpiresAt, at, member.sessionTimeoutMs));
 }
 
 const SHOWN_MEMBERS = 40;
@@ -85,10 +94,16 @@ export function drawGroup(element, state, group) {
 }
 
 function memberList(state, view, group, at, names) {
-  const byClient = new Map((view ? view.members : []).map(each => [each.clientId, each]));
-  const list = make("ul", "members");
+  const known = view ? view.members : [], list = make("ul", "members");
   const processes = Object.entries(state.processes).filter(([, each]) => each.group === group);
-  for (const [name, process] of processes.slice(0, SHOWN_MEMBERS)) list.append(memberCard(name, process, byClient.get(name), at, names));
+  const ids = new Map(processes.map(([name, each]) => [name, each.isUp && each.member ? each.member.member_id : null]));
+  const own = name => known.find(each => each.clientId === name && each.memberId === ids.get(name));
+  const former = known.filter(each => ids.has(each.clientId) && own(each.clientId) && each.memberId !== ids.get(each.clientId));
+  for (const [name, process] of processes.slice(0, SHOWN_MEMBERS)) {
+    const member = own(name) || known.find(each => each.clientId === name);
+    list.append(memberCard(name, process, member, at, names, !!view));
+  }
+  for (const member of former.slice(0, SHOWN_MEMBERS)) list.append(ghostCard(member, at));
   if (processes.length > SHOWN_MEMBERS) list.append(make("li", "soft", `and ${processes.length - SHOWN_MEMBERS} more`));
   if (!processes.length) list.append(make("li", "soft", "No consumer has started yet."));
   return list;

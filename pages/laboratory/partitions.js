@@ -102,12 +102,12 @@ function overlaps(c, recording, view, held, y, high) {
     for (const part of held.slice(Math.max(0, index - 3), index)) {
       const end = Math.min(part.end, next.end, recording.until);
       if (part.client === next.client || end <= next.start || end < view.from || next.start > view.to) continue;
-      const x = Math.max(view.left, view.x(next.start)), width = Math.max(1, view.x(end) - x), top = y + high * 0.6;
+      const x = Math.max(view.left, view.x(next.start)), width = Math.max(1, view.x(end) - x), top = y + high * 0.76;
       const known = recording.byName.get(part.client).members.at(next.start);
       c.fillStyle = ofGeneration(known ? known.generation : 0);
-      c.fillRect(x, top, width, high * 0.4);
+      c.fillRect(x, top, width, high * 0.24);
       c.fillStyle = colour("bad");
-      c.fillRect(x, top - 1, width, Math.max(1, high * 0.12));
+      c.fillRect(x, top - 1, width, Math.max(1, high * 0.08));
     }
   }
 }

@@ -1,5 +1,7 @@
 // What has been played so far: rows of the engine, in the order of time, and where to find them.
 
+import { clock, count, span } from "./time.js";
+
 export const FATE = { OPEN: 0, ANSWERED: 1, LOST_REQUEST: 2, LOST_RESPONSE: 3, TIMEOUT: 4, DISCONNECTED: 5, CANCELLED: 6 };
 
 /** The index of the first entry whose key is larger than a value. */
@@ -212,9 +214,31 @@ export class Recording {
     return this.lines.slice(Math.max(0, end - 3), end).filter(each => at - each.at <= 3000).reverse();
   }
 
+  /** What is said of a group in an instant, and what its last rebalance was. */
+  words(state, group) {
+    return [...((state.words && state.words[group]) || []), this.lastRebalance(group, state.at)].filter(Boolean);
+  }
+
+  lastRebalance(group, at) {
+    let last = null;
+    for (const each of this.rebalances) if (each.group === group && each.start <= at && (!last || each.start >= last.start)) last = each;
+    if (!last || last.end > at) return null;
+    const partitions = [...this.partitions.values()].filter(each => each.group === group && each.since <= last.start);
+    const free = partitions.filter(each => !isCovered(each.held, last.start, last.end)).length;
+    const meanwhile = free ? ` Meanwhile ${free} of ${count(partitions.length, "partition")} had no owner, for all of it or a part.` : "";
+    return `The last rebalance went from ${clock(last.start, true)} to ${clock(last.end, true)}: ${span(last.end - last.start)}.${meanwhile}`;
+  }
+
   nextRebalance(at, direction) {
     const starts = this.rebalances.map(each => each.start).sort((a, b) => a - b);
     if (direction > 0) return starts.find(each => each > at) ?? at;
     return starts.reverse().find(each => each < at) ?? 0;
   }
+}
+
+/** Whether a partition had an owner from one instant to another. */
+function isCovered(held, from, to) {
+  let reached = from;
+  for (const part of held) if (part.start <= reached && part.end > reached) reached = part.end;
+  return reached >= to;
 }

@@ -54,7 +54,7 @@ _OPEN: Final[Mapping[str, Callable[[Row], bool]]] = {
     "balance": lambda row: row["until_ms"] is None,
     "ownership": lambda row: row["end"] in ("open", "final"),
 }
-_REBALANCES: Final = to_arrow_schema(schemas.REBALANCES)
+_SCHEMAS: Final = {name: to_arrow_schema(schemas.TABLES[name]) for name in READ}
 _ID: Final = ("run_id", "source", "node", "seq")
 _NUMBERS: Final = ("number", "episode", "chain")
 
@@ -158,8 +158,7 @@ class Groups:
         for key in keys:
             self.states[key].made_ms = self._runs.known[key[0]].end_ms
         settled, still_open = (
-            {name: pa.Table.from_pylist(of[name], to_arrow_schema(schemas.TABLES[name])) for name in READ}
-            for of in (done, left)
+            {name: pa.Table.from_pylist(of[name], _SCHEMAS[name]) for name in READ} for of in (done, left)
         )
         made = {name: pa.concat_tables([settled[name], still_open[name]]) for name in READ}
         return StepRows(list(keys), made, settled, still_open)
@@ -263,7 +262,9 @@ class Groups:
         """Keep what later rows of quiet groups need of these events, from which these rows were made."""
         events = {name: table.filter(is_of(table, keys)) for name, table in events.items()}
         over = [row for key in keys for row in rows["rebalances"].get(key, ()) if not _OPEN["rebalances"](row)]
-        sessions = _by_group(self._sessions(events["member_sessions"], pa.Table.from_pylist(over, _REBALANCES)))
+        sessions = _by_group(
+            self._sessions(events["member_sessions"], pa.Table.from_pylist(over, _SCHEMAS["rebalances"]))
+        )
         now_ms = {key: self.states[key].rested_ms or self._runs.reached_ms(key[0]) for key in keys}
         for key in keys:
             state = self.states[key]

@@ -60,9 +60,15 @@ class _Speaker:
         known = {each["memberId"] for each in group["members"]} if group else set()
         for name, process in self.processes.items():
             member = process["member"]
-            if member is None or not process["owned"] or member["member_id"] in known or member["generation"] <= 0:
+            if member is None or not process["owned"] or member["member_id"] in known:
                 continue
             trouble = self._trouble(name)
+            if member["generation"] <= 0:
+                yield (
+                    f"{name} has left the group, and its application does not know{f': {trouble}' if trouble else ''}. "
+                    f"Until it calls poll(), it takes {_partitions(process['owned'])} for its own."
+                )
+                continue
             yield (
                 f"{name} is a member no more, and does not know{f': {trouble}' if trouble else ''}. It takes "
                 f"{_partitions(process['owned'])} for its own until its next request is refused."
@@ -92,19 +98,49 @@ class _Speaker:
             f"{len(waiting)} of {len(members)} wait at this barrier."
         )
         for member in missing[:MOST_NAMED]:
-            yield f"Missing is {self._name(member)}: {self._why_missing(member)}."
+            former = "the former member of " if self._is_former(member) else ""
+            yield f"Missing is {former}{self._name(member)}: {self._why_missing(member)}."
         if len(missing) > MOST_NAMED:
             more = len(missing) - MOST_NAMED
             yield f"{more} more {'is' if more == 1 else 'are'} missing."
-        if missing and all(self._is_gone(each) and each["sessionExpiresAt"] is not None for each in missing):
-            last = max(each["sessionExpiresAt"] for each in missing)
-            yield f"When the session ends, at {clock(last)}, the coordinator removes it, and the rebalance goes on."
+        over = [self._stops_waiting_for(each) for each in missing]
+        known = [each for each in over if each is not None]
+        if missing and len(known) == len(missing) and (ends is None or max(known)[0] < ends):
+            last, why = max(known)
+            yield f"That takes until {clock(last)}, {span(last - self.at)} more: then {why}."
         elif missing and ends is not None:
             longest = max((each["rebalanceTimeoutMs"] for each in members), default=0)
             yield (
-                f"The coordinator waits until {clock(ends)}, {span(ends - self.at)} more (the longest rebalance "
-                f"timeout, which is max.poll.interval.ms: {span(longest)}). Then it goes on without the missing."
+                f"The coordinator waits until {clock(ends)} at the latest, {span(ends - self.at)} more (the longest "
+                f"rebalance timeout, which is max.poll.interval.ms: {span(longest)}). Then it goes on without the "
+                "missing."
             )
+
+    def _stops_waiting_for(self, member: dict[str, Any]) -> tuple[Millis, str] | None:
+        """When a member is not missing any more, as far as that is known by now, and what happens then."""
+        name, expires = self._name(member), member["sessionExpiresAt"]
+        whose = f"{'the former member of ' if self._is_former(member) else ''}{name}"
+        removed = None if expires is None else (expires, f"the session of {whose} ends, and the coordinator removes it")
+        if self._is_gone(member):
+            return removed
+        ends = {each.kind: each.end for each in self.run.troubles.of(member["clientId"], self.at)}
+        silent = max((end for kind, end in ends.items() if kind in ("paused", "cut")), default=None)
+        if silent is not None:
+            return removed if removed is not None and expires < silent else (silent, f"{name} goes on, and joins")
+        if "stuck" in ends:
+            poll = self.processes[member["clientId"]]["member"]["poll_expires_at"]
+            if poll is not None and poll < ends["stuck"]:
+                return poll, f"max.poll.interval.ms of {name} ends, and it leaves by itself"
+            return ends["stuck"], f"the handler of {name} returns, and it joins"
+        known = self.processes[member["clientId"]]["member"]
+        if known["state"] == "STABLE" and known["heartbeat_at"] is not None:
+            return known["heartbeat_at"], f"{name} hears of it with its heartbeat, and joins with its next poll()"
+        return None
+
+    def _is_former(self, member: dict[str, Any]) -> bool:
+        """Whether the process of a member runs, and is another member by now."""
+        process = self.processes.get(member["clientId"])
+        return process is not None and process["isUp"] and process["member"]["member_id"] != member["memberId"]
 
     def _is_gone(self, member: dict[str, Any]) -> bool:
         """Whether the process of a member is down, or is another member by now."""
@@ -119,8 +155,7 @@ class _Speaker:
             return f"its process is down, and the coordinator does not know{session}"
         known = process["member"]
         if known["member_id"] != member["memberId"]:
-            now = f"{known['state'].lower().replace('_', ' ')}"
-            return f"its process was started again and is another member now ({now}). The old one is a ghost{session}"
+            return f"its process was started again and is another member now. The old one is a ghost{session}"
         trouble = self._trouble(member["clientId"])
         if trouble:
             return trouble if "handler" in trouble else f"{trouble}{session}"

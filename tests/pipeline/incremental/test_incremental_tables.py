@@ -17,7 +17,7 @@ from benchmarks.report.watch import endless
 from rejoin.pipeline.incremental import tables as incremental_tables
 from rejoin.pipeline.incremental.runs import Waits
 from rejoin.pipeline.incremental.tables import IncrementalTables
-from tests.pipeline.gallery import GALLERY, MOVING, UNEVEN
+from tests.pipeline.gallery import GALLERY, MOVING
 from tests.pipeline.incremental.streams import (
     WAITS,
     cut,
@@ -33,16 +33,13 @@ from tests.pipeline.incremental.streams import (
 SCENARIOS = (
     "auto_commit_and_crashes",
     "consume_transform_produce",
-    "cooperative_scale_out",
     "coordinator_failover_in_mid_reconciliation",
     "dynamic_rolling_deploy",
     "gc_pause_longer_than_the_session",
     "hanging_transaction",
     "member_that_never_acknowledges_a_revocation",
     "static_leader_restarts_after_topic_growth",
-    "static_rolling_deploy_too_slow",
     "stuck_handler",
-    "transactional_id_per_process_or_partition",
 )
 """Members of all kinds that come, go, hang and come back, partitions without owners, records lost and repeated."""
 
@@ -63,50 +60,50 @@ def scenario(name: str) -> str:
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_journal_that_comes_in_steps_makes_the_tables_of_a_whole_one(name: str, tmp_path: Path) -> None:
     events = events_of(scenario(name))
-    tables = taken_in(tmp_path, cut(events, 20))
+    tables = taken_in(tmp_path, cut(events, 10))
     rows = written(tmp_path)
     assert differing(whole(events), rows) == {}
     assert tables.count("rebalances") == len(rows["rebalances"])
     assert tables.quarantined == 0
 
 
-@pytest.mark.parametrize("text", [scenario("dynamic_rolling_deploy"), scenario("stuck_handler"), MOVING, UNEVEN])
+@pytest.mark.parametrize("text", [scenario("dynamic_rolling_deploy"), MOVING])
 def test_so_does_what_coordinators_alone_say(text: str, tmp_path: Path) -> None:
     events = of_coordinators(events_of(text))
-    taken_in(tmp_path, cut(events, 12))
+    taken_in(tmp_path, cut(events, 8))
     assert differing(whole(events), written(tmp_path)) == {}
 
 
-@pytest.mark.parametrize("seed", range(int(os.environ.get("REJOIN_STEP_SEEDS", "2"))))
+@pytest.mark.parametrize("seed", range(int(os.environ.get("REJOIN_STEP_SEEDS", "3"))))
 def test_so_does_any_scenario_in_any_steps(seed: int, tmp_path: Path) -> None:
     draw = random.Random(seed)
     events = events_of(scenario(draw.choice(SMALL)), draw.randrange(1_000))
     events = of_coordinators(events) if draw.random() < 0.4 else events
     waits = Waits(draw.choice([61_000, 90_000]), draw.choice([5_000, 30_000]), draw.choice([30_000, 3_600_000]))
-    steps = cut(events, draw.choice([2, 7, 25, 60]), seed)
+    steps = cut(events, draw.choice([2, 5, 12, 40]), seed)
     taken_in(tmp_path, steps, restart_every=draw.choice([0, 0, 3]), waits=waits)
     assert differing(whole(events), written(tmp_path)) == {}
 
 
 def test_two_runs_of_the_same_groups_stay_apart_and_a_program_may_end_between_any_two_steps(tmp_path: Path) -> None:
-    parts = [events_of(scenario("dynamic_rolling_deploy"), seed, f"run-{seed}") for seed in (1, 2)]
+    parts = [events_of(scenario("stuck_handler"), seed, f"run-{seed}") for seed in (1, 2)]
     events = pa.concat_tables(parts).combine_chunks()
-    taken_in(tmp_path, cut(events, 30), restart_every=2)
+    taken_in(tmp_path, cut(events, 12), restart_every=2)
     assert differing(whole(events), written(tmp_path)) == {}
 
 
 def test_what_a_killed_program_had_not_kept_is_done_once_more(tmp_path: Path) -> None:
     events = events_of(scenario("dynamic_rolling_deploy"))
-    steps = cut(events, 20)
-    tables = taken_in(tmp_path, steps[:8])
+    steps = cut(events, 12)
+    tables = taken_in(tmp_path, steps[:5])
     tables.save(now=True)
-    for number, each in enumerate(steps[8:14], 8):
+    for number, each in enumerate(steps[5:9], 5):
         tables.take(each, number)
     # It is gone without another word; other steps of other lengths come instead of its last ones.
     again = IncrementalTables(tmp_path, WAITS)
-    assert again.step == 7
-    rest = cut(pa.concat_tables(steps[8:]).combine_chunks(), 3)
-    for number, each in enumerate(rest, 8):
+    assert again.step == 4
+    rest = cut(pa.concat_tables(steps[5:]).combine_chunks(), 3)
+    for number, each in enumerate(rest, 5):
         again.take(each, number, everything=each is rest[-1])
     assert differing(whole(events), written(tmp_path)) == {}
 
@@ -161,26 +158,26 @@ def test_a_step_does_not_cost_what_was_before(tmp_path: Path) -> None:
     lines = (line.decode().rstrip() for line in endless(tmp_path))
     tables = IncrementalTables(tmp_path / "out")
     kept = []
-    for number in range(14):
+    for number in range(12):
         tables.take(read(list(islice(lines, 5_041))), number)
         kept.append(sum(table.num_rows for table in tables.kept.values()))
     assert max(kept[6:]) <= max(kept[:6])
-    assert tables.count("rebalances") == 14 * 13
+    assert tables.count("rebalances") == 12 * 13
     settled = pq.read_table(tmp_path / "out" / "tables" / "rebalances")
-    assert sorted(settled["number"].to_pylist()) == list(range(1, 14 * 13 + 1))
+    assert sorted(settled["number"].to_pylist()) == list(range(1, 12 * 13 + 1))
 
 
 def test_many_parts_become_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rejoin.pipeline.incremental.table_files._MOST_PARTS", 2)
     events = events_of(scenario("auto_commit_and_crashes"))
-    taken_in(tmp_path, cut(events, 40), restart_every=5)
-    assert len(list((tmp_path / "tables" / "rebalances").glob("part-*"))) <= 3 + 5
+    taken_in(tmp_path, cut(events, 16), restart_every=4)
+    assert len(list((tmp_path / "tables" / "rebalances").glob("part-*"))) <= 3 + 4
     assert differing(whole(events), written(tmp_path)) == {}
 
 
 def test_findings_of_long_ago_stay_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(incremental_tables, "LOOK_BACK_MS", 200_000)
     events = events_of(scenario("stuck_handler"))
-    taken_in(tmp_path, cut(events, 20), restart_every=3)
+    taken_in(tmp_path, cut(events, 10), restart_every=3)
     expected = {row["finding"] for row in whole(events)["findings"]}
     assert {row["finding"] for row in written(tmp_path)["findings"]} == expected

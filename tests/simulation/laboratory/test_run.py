@@ -121,7 +121,14 @@ def test_the_sentences_name_who_is_missing_and_until_when() -> None:
     said = sentences(run, "app", state_at(run, 20_000))
     assert said[0].endswith("3 of 4 wait at this barrier.")
     assert said[1].startswith("Missing is app-2: its handler hangs until 0:00:50.000")
-    assert "max.poll.interval.ms" in said[2]
+    assert said[2].startswith("That takes until 0:00:")
+    assert said[2].endswith("then max.poll.interval.ms of app-2 ends, and it leaves by itself.")
+    # What was said of the instant is what happens.
+    until = 1_000 * float(said[2].split("0:00:")[1].split(",")[0])
+    assert "PreparingRebalance" in str(state_at(run, round(until))["groups"]["app"])
+    assert "PreparingRebalance" not in str(
+        state_at(run, round(until) + 500)["groups"]["app"]["led"][0]["group"]["state"]
+    )
     assert sentences(run, "app", state_at(run, 11_000))[1].startswith("The handler of app-2 hangs")
 
 
@@ -137,8 +144,9 @@ def test_the_sentences_say_that_a_ghost_holds_up_the_others() -> None:
     run, _ = _played(text)
     said = sentences(run, "app", state_at(run, 16_000))
     assert said[0].endswith("3 of 4 wait at this barrier.")
-    assert said[1].startswith("Missing is app-2: its process was started again and is another member now")
-    assert said[2].startswith("When the session ends, at 0:00:1")
+    assert said[1].startswith("Missing is the former member of app-2: its process was started again and is another")
+    assert said[2].startswith("That takes until 0:00:1")
+    assert said[2].endswith("then the session of the former member of app-2 ends, and the coordinator removes it.")
 
 
 def test_the_sentences_name_a_member_that_does_not_know_it_is_none() -> None:

@@ -45,6 +45,14 @@ class Opened:
         self.run(self.page.open(self.address + fragment))
         self.wait_for(DONE)
 
+    def choose(self, name: str) -> None:
+        """Take a scenario of the gallery, and wait until it is played."""
+        self.value(
+            f"(() => {{ document.body.dataset.done = 'no'; const gallery = document.getElementById('gallery');"
+            f" gallery.value = '{name}'; gallery.dispatchEvent(new Event('change')); }})()"
+        )
+        self.wait_for(DONE)
+
     def press(self, key: str) -> None:
         self.run(self.page.press(key))
 

@@ -23,11 +23,33 @@ def test_the_page_says_why_the_group_stands_still(opened: Opened) -> None:
     words = opened.value("document.getElementById('words').innerText")
     assert "2 of 3 wait at this barrier" in words
     assert f"Missing is {GROUP}-2: its handler hangs until 0:00:50.000" in words
+    assert f"then max.poll.interval.ms of {GROUP}-2 ends, and it leaves by itself." in words
     now = opened.value("document.getElementById('now').innerText")
     assert "PreparingRebalance" in opened.value("document.querySelector('.diagram .now').textContent")
     assert now.count("JoinGroup parked") == 2
     assert opened.page.problems == []
     assert [each for each in opened.page.addresses if not each.startswith((opened.address, "about:", "data:"))] == []
+
+
+def test_after_a_rebalance_the_page_says_how_long_it_was_and_who_does_not_know_of_it(opened: Opened) -> None:
+    opened.open()
+    opened.go(45_000)
+    words = opened.value("document.getElementById('words').innerText")
+    assert "The last rebalance went from 0:00:1" in words
+    assert "Meanwhile 2 of 4 partitions had no owner" in words
+    assert f"{GROUP}-2 has left the group, and its application does not know: its handler hangs" in words
+    assert "its application does not know yet" in opened.value("document.getElementById('now').innerText")
+
+
+def test_a_ghost_is_among_the_members(opened: Opened) -> None:
+    opened.open()
+    opened.choose("flapping_consumer")
+    opened.go(126_000)
+    assert opened.value("[...document.querySelectorAll('.members li')].map(each => each.innerText)[5]").startswith(
+        "orders-app-3"
+    )
+    assert "ghost" in opened.value("document.querySelector('.members').innerText")
+    assert "Missing is the former member of orders-app-3" in opened.value("document.getElementById('words').innerText")
 
 
 def test_at_the_end_the_findings_say_what_to_change(opened: Opened) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.paths import ROOT
 from tests.simulation.web.browser import CHROMIUM
-from tests.simulation.web.opened import DONE, Opened
+from tests.simulation.web.opened import Opened
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"),
@@ -82,11 +82,7 @@ def unlike(seen: Picture, known: Picture) -> float:
 
 def drawn(opened: Opened, name: str) -> Picture:
     first, last = INSTANTS[name]
-    opened.value(
-        f"(() => {{ document.body.dataset.done = 'no'; const gallery = document.getElementById('gallery');"
-        f" gallery.value = '{name}'; gallery.dispatchEvent(new Event('change')); }})()"
-    )
-    opened.wait_for(DONE)
+    opened.choose(name)
     opened.value(f"laboratory.view.show({first}, {last})")
     opened.value("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
     cells: Picture = opened.value(CELLS.replace("WIDE", str(CELL[0])).replace("HIGH", str(CELL[1])))
