@@ -170,8 +170,24 @@ def test_a_step_does_not_cost_what_was_before(tmp_path: Path) -> None:
 def test_many_parts_become_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rejoin.pipeline.incremental.table_files._MOST_PARTS", 2)
     events = events_of(scenario("auto_commit_and_crashes"))
-    taken_in(tmp_path, cut(events, 16), restart_every=4)
-    assert len(list((tmp_path / "tables" / "rebalances").glob("part-*"))) <= 3 + 4
+    steps = cut(events, 16)
+    removed: list[tuple[Path, bytes]] = []
+    unlink = Path.unlink
+
+    def remember(path: Path) -> None:
+        removed.append((path, path.read_bytes()))
+        unlink(path)
+
+    monkeypatch.setattr(Path, "unlink", remember)
+    tables = taken_in(tmp_path, steps, restart_every=4)
+    assert len(list((tmp_path / "tables" / "rebalances").glob("part-*"))) <= 2 + 4
+    assert differing(whole(events), written(tmp_path)) == {}
+    # A program that is killed before it has removed the parts does that when it starts.
+    tables.save(now=True)
+    for path, content in removed:
+        path.write_bytes(content)
+    again = IncrementalTables(tmp_path, WAITS)
+    assert again.count("rebalances") == tables.count("rebalances")
     assert differing(whole(events), written(tmp_path)) == {}
 
 
