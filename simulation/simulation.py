@@ -191,13 +191,14 @@ class Simulation:
         transform = TransformCode(
             spec.to,
             spec.config,
-            spec.keys,
-            spec.records,
-            spec.aborts,
-            spec.transactional_id == "partition",
-            spec.group_metadata,
-            spec.outputs,
-            self.scenario.topics[spec.to].partitions,
+            keys=spec.keys,
+            records=spec.records,
+            aborts=spec.aborts,
+            commit_interval_ms=spec.commit_interval,
+            id_per_partition=spec.transactional_id == "partition",
+            fences_by_group=spec.group_metadata,
+            outputs=spec.outputs,
+            partitions=self.scenario.topics[spec.to].partitions,
         )
         if group.commit != "transaction":
             return TransformActor(self.world, self.network, self.cluster, config, user_code, transform, name)

@@ -67,6 +67,9 @@ class ConsumeOptions:
     protocol."""
     exactly_once: Annotated[bool, Parameter(negative=())] = False
     """With --transform-to: one transaction for the records of a poll and their offsets."""
+    commit_interval: str | None = None
+    """With --exactly-once: a transaction takes in what polls return within this time, as 500ms or 5s, and ends earlier
+    where partitions are revoked. The default is to end it with each poll."""
     journal: Path | None = None
     """Directory for the journal: records processed, offsets committed, partitions assigned, and why."""
     run_id: str | None = None

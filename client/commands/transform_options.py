@@ -12,6 +12,7 @@ from rejoin.client.config import ConsumerConfig
 from rejoin.client.producer_config import ProducerConfig, checked_producer_config
 from rejoin.client.security_config import ClientSecurityConfig
 from rejoin.client.workload.transforming import TRANSACTION_TIMEOUT_MS, Transform
+from rejoin.protocol.units import duration_ms
 from rejoin.protocol.validation import nearest
 
 _MADE_HERE: Final = {
@@ -23,6 +24,10 @@ _MADE_HERE: Final = {
 def check_transform(given: ConsumeOptions, topics: Sequence[str]) -> None:
     """Raises WrongOption."""
     to = given.transform_to
+    if given.commit_interval is not None and not given.exactly_once:
+        raise WrongOption(
+            "--commit-interval: needs --exactly-once; without transactions, -c auto.commit.interval.ms=MS"
+        )
     if to is None:
         if given.exactly_once:
             raise WrongOption(
@@ -70,8 +75,26 @@ def transform_from(given: ConsumeOptions, config: ConsumerConfig, pairs: Sequenc
     prefix = given.group if given.client_id is None else f"{given.group}-{given.client_id}"
     numbers = range(given.first, given.first + given.consumers)
     ids = tuple(f"{prefix}-{number}" for number in numbers) if given.exactly_once else ()
-    checked_producer_config({**settings, "transactional_id": ids[0]} if ids else settings)
-    return Transform(given.transform_to, given.exactly_once, ids, settings)
+    checked = checked_producer_config({**settings, "transactional_id": ids[0]} if ids else settings)
+    interval = _commit_interval(given.commit_interval, checked.transaction_timeout_ms)
+    return Transform(given.transform_to, given.exactly_once, ids, settings, interval)
+
+
+def _commit_interval(given: str | None, timeout_ms: int) -> float:
+    """How old transactions get, in ms. Raises WrongOption."""
+    if given is None:
+        return 0.0
+    try:
+        interval = duration_ms(given)
+    except ValueError as problem:
+        raise WrongOption(f"--commit-interval {given}: {problem}") from None
+    if interval >= timeout_ms:
+        # Kafka Streams refuses this as well (StreamsConfig).
+        raise WrongOption(
+            f"--commit-interval {given}: each transaction would be aborted before, as transaction.timeout.ms is "
+            f"{timeout_ms}; give more than the interval with -c transaction.timeout.ms=MS"
+        )
+    return interval
 
 
 def _name(pair: str) -> str:

@@ -1,13 +1,13 @@
 """Consume, transform, produce: what was read is written to another topic before its offsets are committed.
 
-Exactly once: the records written for a poll and the offsets of that poll are one transaction. At least once: the
-records are stored first; after a crash in between they are written again.
+Exactly once: the records written for a poll and the offsets of that poll are one transaction; with a commit interval
+it takes in several polls. At least once: the records are stored first; after a crash in between they are written again.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -37,12 +37,17 @@ _BY_A_NEW_TRANSACTION: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """Where the records of a process go. ``settings`` are those of its producers."""
+    """Where the records of a process go. ``settings`` are those of its producers.
+
+    A transaction ends when it is ``commit_interval_ms`` old, before partitions are revoked and when its process stops;
+    0: it ends before the next poll.
+    """
 
     topic: str
     exactly_once: bool
     transactional_ids: tuple[str, ...]
     settings: Mapping[str, Any]
+    commit_interval_ms: float = 0.0
 
 
 def is_over_after_abort(error: KafkaError) -> bool:
@@ -51,17 +56,30 @@ def is_over_after_abort(error: KafkaError) -> bool:
 
 
 class Transformer:
-    """The producer of one consumer. After an error, :meth:`abort` comes first and then the same records again."""
+    """The producer of one consumer. After an error, :meth:`abort` says which records are to be read again."""
 
     def __init__(self, transform: Transform, index: int, client_id: str, is_stopping: Callable[[], bool]) -> None:
         self.exactly_once = transform.exactly_once
         self._topic = transform.topic
+        self._interval = transform.commit_interval_ms / 1_000
         settings = {**transform.settings, "client_id": client_id}
         if transform.exactly_once:
             settings["transactional_id"] = transform.transactional_ids[index]
         self._producer = Producer(**settings)
         self._is_stopping = is_stopping
         self._sent: list[asyncio.Future[RecordMetadata]] = []
+        self._written: list[RecordRange] = []
+        self._began: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there are records that :meth:`end` has not stored."""
+        return self._began is not None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether what is open should end now."""
+        return self._began is not None and asyncio.get_running_loop().time() >= self._began + self._interval
 
     async def start(self) -> None:
         """Fence the process that had the transactional id before, which aborts what it left open."""
@@ -70,33 +88,42 @@ class Transformer:
             await self._until_done(self._producer.init_transactions)
 
     async def begin(self) -> None:
-        """Begin with the records of a poll."""
-        if self.exactly_once:
-            await self._producer.begin_transaction()
+        """Begin with the records of a poll, unless a transaction is open, which takes them in."""
+        if self._began is None:
+            if self.exactly_once:
+                await self._producer.begin_transaction()
+            self._began = asyncio.get_running_loop().time()
 
-    async def write(self, records: Iterable[ConsumerRecord]) -> None:
+    async def write(self, taken: RecordRange, records: Iterable[ConsumerRecord]) -> None:
         """Write a record for each of these: the same key and value, and where it comes from."""
         for record in records:
             source = f"{record.topic}-{record.partition}@{record.offset}"
             headers = [*record.headers, (SOURCE_HEADER, source.encode())]
             self._sent.append(await self._producer.send(self._topic, record.value, key=record.key, headers=headers))
+        self._written.append(taken)
 
-    async def end(self, ranges: Sequence[RecordRange], group: GroupMetadata) -> None:
-        """Have all records stored, and with transactions commit them together with the offsets behind ``ranges``."""
+    async def end(self, group: GroupMetadata) -> None:
+        """Have all records stored, and with transactions commit them together with the offsets behind them."""
         if self.exactly_once:
-            offsets = {TopicPartition(topic, partition): end for topic, partition, _, end in ranges}
+            offsets = {TopicPartition(topic, partition): end for topic, partition, _, end in self._written}
             await self._producer.send_offsets_to_transaction(offsets, group)
             await self._until_done(self._producer.commit_transaction)
         else:
             await self._producer.flush()
             await asyncio.gather(*self._sent)
-        self._sent.clear()
+        self._forget()
 
-    async def abort(self) -> None:
-        """Forget the records of this poll. Raises what the producer cannot survive."""
-        self._sent.clear()
+    async def abort(self) -> list[RecordRange]:
+        """Forget what is open; these records are to be read again. Raises what the producer cannot survive."""
+        written = self._forget()
         if self.exactly_once:
             await self._until_done(self._producer.abort_transaction)
+        return written
+
+    def _forget(self) -> list[RecordRange]:
+        written = self._written
+        self._sent, self._written, self._began = [], [], None
+        return written
 
     async def close(self) -> None:
         """Abort what is open."""

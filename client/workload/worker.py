@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import structlog
 
@@ -128,13 +128,21 @@ class Events:
 class WorkListener(RebalanceListener):
     """Takes its time for partitions that come and go.
 
-    With asynchronous commits, a synchronous one comes last, before partitions are revoked.
+    With asynchronous commits, a synchronous one comes last, before partitions are revoked; an open transaction is
+    committed then, too. Where partitions are lost it is aborted.
     """
 
-    def __init__(self, work: Work, random: Random, commit: Callable[[], Awaitable[None]] | None) -> None:
+    def __init__(
+        self,
+        work: Work,
+        random: Random,
+        commit: Callable[[], Awaitable[None]] | None,
+        abort: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self._work = work
         self._random = random
         self._commit = commit
+        self._abort = abort
 
     async def on_partitions_revoked(self, revoked: list[TopicPartition]) -> None:
         await self._take(self._work.revoke_time, len(revoked))
@@ -146,6 +154,8 @@ class WorkListener(RebalanceListener):
 
     async def on_partitions_lost(self, lost: list[TopicPartition]) -> None:
         """Another member owns them already: a commit would fail."""
+        if lost and self._abort is not None:
+            await self._abort()
 
     async def _take(self, time: ProcessingTime, partitions: int) -> None:
         if partitions and (ms := time.of(partitions, self._random)) > 0:
@@ -166,18 +176,21 @@ class ConsumerLoop:
             settings["client_rack"] = work.racks[index % len(work.racks)]
         if work.instance_ids:
             settings["group_instance_id"] = work.instance_ids[index]
+        self._transformer = None
+        commit, abort = (self._commit_now if work.commit == "async" else None), None
+        if work.transform is not None:
+            self._transformer = Transformer(work.transform, index, work.client_ids[index], self._stopping.is_set)
+            if work.transform.exactly_once:
+                commit, abort = self._end_open, self._abort_open
         self.consumer = Consumer(
             *work.topics,
             pattern=work.pattern,
-            listener=WorkListener(work, self._random, self._commit_now if work.commit == "async" else None),
+            listener=WorkListener(work, self._random, commit, abort),
             assignor=work.assignors or None,
             runtime=runtime,
             jitter=self._random.random,
             **settings,
         )
-        self._transformer = None
-        if work.transform is not None:
-            self._transformer = Transformer(work.transform, index, work.client_ids[index], self._stopping.is_set)
 
     async def _commit_now(self) -> None:
         await self.consumer.commit()
@@ -216,15 +229,24 @@ class ConsumerLoop:
                 records = await self.consumer.poll(POLL_MS)
                 if records:
                     await self._handle(records)
+                if self._transformer is not None and self._transformer.is_due:
+                    await self._end_open()
                 failures = 0
             except WakeupError:
                 continue
             except KafkaError as error:
-                if not is_over_after_abort(error) and not isinstance(error, GOES_ON):
-                    raise
-                self._log.warning("poll_failed", error=type(error).__name__, problem=str(error))
+                self._go_on_after(error)
                 failures += 1
                 await self._pause(failures)
+        try:
+            await self._end_open()
+        except KafkaError as error:
+            self._go_on_after(error)
+
+    def _go_on_after(self, error: KafkaError) -> None:
+        if not is_over_after_abort(error) and not isinstance(error, GOES_ON):
+            raise error
+        self._log.warning("poll_failed", error=type(error).__name__, problem=str(error))
 
     async def _pause(self, failures: int) -> None:
         """Wait longer after each failed poll in a row: an assignor that always raises must not cause many joins."""
@@ -240,43 +262,61 @@ class ConsumerLoop:
             await self._process(records)
             await self._commit()
             return
-        # The membership that the records were read with: a later one must not commit them.
-        group = self.consumer.group_metadata()
         try:
             await transformer.begin()
-            await transformer.end(await self._process(records), group)
+            await self._process(records)
         except KafkaError as error:
-            cause = error.__cause__ if isinstance(error.__cause__, KafkaError) else error
-            await transformer.abort()
-            self._put_back(list(records.ranges))
-            raise cause from None
+            await self._start_again(list(records.ranges), error)
         if not transformer.exactly_once:
+            await self._end_open()
             await self._commit()
 
-    async def _process(self, records: Records) -> list[RecordRange]:
+    async def _end_open(self) -> None:
+        """Have stored what is written and not stored yet, with its offsets.
+
+        Raises what kept it from that, when it is aborted and its records are sought.
+        """
+        if self._transformer is None or not self._transformer.is_open:
+            return
+        try:
+            # The membership of the last assignment, which the records were read with: before another one they end.
+            await self._transformer.end(self.consumer.group_metadata())
+        except KafkaError as error:
+            await self._start_again([], error)
+
+    async def _abort_open(self) -> None:
+        if self._transformer is not None and self._transformer.is_open:
+            self._put_back(await self._transformer.abort())
+
+    async def _start_again(self, ranges: list[RecordRange], error: KafkaError) -> NoReturn:
+        """Go back to the beginning of what is open, and to these records; raises what the error was made of."""
+        assert self._transformer is not None, "it writes"
+        cause = error.__cause__ if isinstance(error.__cause__, KafkaError) else error
+        self._put_back([*await self._transformer.abort(), *ranges])
+        raise cause from None
+
+    async def _process(self, records: Records) -> None:
         """Take the time these records take, write what they become, and journal them piece by piece.
 
-        Returns what is done: all of it, unless this consumer is being stopped.
+        What is left when this consumer is being stopped is put back.
         """
         work = self._work.processing_time
         total = work.of(len(records), self._random)
         each = total / len(records)
         piece = max(1, int(PIECE_MS / each)) if each > 0 else len(records)
-        finished: list[RecordRange] = []
         for index, (taken, part) in enumerate(records.parts()):
             for start in range(taken.start, taken.end, piece):
                 if self._stopping.is_set():
                     self._put_back([taken._replace(start=start), *records.ranges[index + 1 :]])
-                    return finished
+                    return
                 done = taken._replace(start=start, end=min(taken.end, start + piece))
                 if each > 0:
                     await asyncio.sleep((done.end - done.start) * each / 1_000)
                 if self._transformer is not None:
-                    await self._transformer.write(record for record in part if done.start <= record.offset < done.end)
+                    within = (record for record in part if done.start <= record.offset < done.end)
+                    await self._transformer.write(done, within)
                 self.consumer.processed([done])
                 self._events.flush()
-                finished.append(done)
-        return finished
 
     def _put_back(self, ranges: list[RecordRange]) -> None:
         """Seek back to what was not processed, so that it is not committed either."""

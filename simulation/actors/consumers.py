@@ -485,11 +485,11 @@ class ConsumerActor(Client):
     def _call_listener(self, effect: CallListener) -> None:
         code, kind = self.user_code, effect.kind if effect.partitions else None
         if kind == "revoked" and code.commit == "after-async":
-            self._inbox.append(CommitAsked(partial(self._listener_done, self.incarnation)))
+            self.step(CommitAsked(partial(self._listener_done, self.incarnation)))
         elif takes := {"revoked": code.revoke_ms, "assigned": code.assign_ms}.get(kind or "lost"):
             self._user(self.world.now + takes, self._listener_done, self.incarnation)
         else:
-            self._inbox.append(CallbackDone())
+            self.step(CallbackDone())
 
     def _listener_done(self, incarnation: int, _: object = None) -> None:
         if incarnation == self.incarnation and self.core is not None:

@@ -59,7 +59,8 @@ class TransformCode:
     """What is written, and how.
 
     A transaction has at most so many ``records``, 0: all that a poll returned. Each is aborted by its user with the
-    chance ``aborts``. ``fences_by_group``: offsets are committed with the member's generation (KIP-447).
+    chance ``aborts``. ``commit_interval_ms``: how old it is when it ends; 0: it ends before the next poll.
+    ``fences_by_group``: offsets are committed with the member's generation (KIP-447).
     ``outputs``: how many records are made from one, each in another of so many ``partitions``.
     """
 
@@ -69,6 +70,7 @@ class TransformCode:
     keys: int = 0
     records: int = 0
     aborts: float = 0.0
+    commit_interval_ms: Millis = 0
     id_per_partition: bool = False
     fences_by_group: bool = True
     outputs: int = 1
@@ -203,14 +205,17 @@ class TransformActor(ConsumerActor):
 
     # -- transforming
 
-    def begin_work(self, producer: TransformProducer, ranges: tuple[RecordRange, ...]) -> TransformWork:
-        """Begin with records; ``work_done`` follows when each is written."""
+    def next_name(self) -> str:
+        """The name of the next batch of work."""
         self._works += 1
+        return f"{self.name}.{self._works}"
+
+    def begin_work(self, producer: TransformProducer, ranges: tuple[RecordRange, ...], name: str) -> None:
+        """Begin with records; ``work_done`` follows when each is written."""
         count = sum(taken.end - taken.start for taken in ranges)
         total = self.user_code.processing.of(count, self.random)
-        work = TransformWork(f"{self.name}.{self._works}", producer, ranges, total, self.world.now)
+        work = TransformWork(name, producer, ranges, total, self.world.now)
         self._user(work.due(), self._transform_next, work)
-        return work
 
     def _transform_next(self, work: TransformWork) -> None:
         taken, offset = work.next()
@@ -235,7 +240,7 @@ class TransformActor(ConsumerActor):
             self._finished()
 
     def _process(self) -> None:
-        self.begin_work(self.producers[None], tuple(self._hand))
+        self.begin_work(self.producers[None], tuple(self._hand), self.next_name())
 
     def _finished(self) -> None:
         if self.user_code.commit not in ("after", "after-async"):

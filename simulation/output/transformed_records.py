@@ -6,16 +6,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from statistics import median
 from typing import Any, NamedTuple
 
 from rejoin.protocol.records.batches import BatchEntry
 from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.units import format_duration
 from rejoin.protocol.wire.record_batch import parse_header
 from rejoin.protocol.wire.records import ControlRecordType, EndTransactionMarker, read_batch
 from rejoin.simulation.actors.cluster import Cluster
 from rejoin.simulation.actors.readers import ReaderActor
 from rejoin.simulation.actors.transactional_transformers import TransactionalTransformActor, TransactionOutcome
 from rejoin.simulation.actors.transformers import OutputRecord
+from rejoin.simulation.kernel import Millis
 from rejoin.simulation.scenario.model import GroupSpec, Scenario
 from rejoin.simulation.scenario.writers import ReaderSpec
 from rejoin.simulation.simulation import Simulation
@@ -112,6 +115,9 @@ class ReaderSummary:
     """Records of transactions that were aborted."""
     unread: int = 0
     to_come: int = 0
+    median_delay: Millis = 0
+    """From when a record was there to be transformed until the reader had what was made from it, for the first time."""
+    longest_delay: Millis = 0
 
 
 def summarise_reader(simulation: Simulation, reader: ReaderActor) -> ReaderSummary:
@@ -127,6 +133,7 @@ def summarise_reader(simulation: Simulation, reader: ReaderActor) -> ReaderSumma
                 ahead.add(_what(output.record))
     copies: Counter[tuple[TopicPartition, int, int]] = Counter()
     newest: dict[tuple[TopicPartition, TopicPartition], int] = {}
+    delays: list[Millis] = []
     for read in reader.records:
         summary.aborted += fates.get((read.partition, read.offset)) is Fate.ABORTED
         record = OutputRecord.of(read.value)
@@ -134,8 +141,12 @@ def summarise_reader(simulation: Simulation, reader: ReaderActor) -> ReaderSumma
             way = (record.origin, read.partition)
             summary.out_of_order += record.offset < newest.get(way, -1)
             newest[way] = max(record.offset, newest.get(way, -1))
+            log = simulation.cluster.topics[record.origin.topic]
+            delays.append(read.at - log.written_at(record.origin.partition, record.offset))
         copies[_what(record)] += 1
     summary.twice = sum(count - 1 for count in copies.values())
+    summary.median_delay = round(median(delays)) if delays else 0
+    summary.longest_delay = max(delays, default=0)
     for group_id, group in transforms_read_by(simulation.scenario.readers[reader.name], simulation.scenario).items():
         assert group.transform is not None, "a group that transforms"
         outputs = range(group.transform.outputs)
@@ -179,6 +190,8 @@ READER_ROWS: tuple[tuple[str, Callable[[ReaderSummary], Any]], ...] = (
     ("  of aborted transactions", lambda reader: reader.aborted),
     ("  written, not read yet", lambda reader: reader.unread),
     ("  still to come", lambda reader: reader.to_come),
+    ("delay of a record, median", lambda reader: format_duration(reader.median_delay)),
+    ("  longest", lambda reader: format_duration(reader.longest_delay)),
 )
 """The lines of a summary: name and value."""
 

@@ -180,6 +180,9 @@ class Scenario(Part):
                     problem = f"group {name} makes {group.transform.outputs} records of one, each in another partition"
                     expected = f"topic {group.transform.to!r} has {there}"
                     raise ScenarioMistake(("groups", name, "transform", "outputs"), f"{problem}; {expected}")
+                if group.transform.commit_interval and group.commit != "transaction":
+                    problem = f"group {name} has no transactions; say 'commit: transaction', or leave it out"
+                    raise ScenarioMistake(("groups", name, "transform", "commit_interval"), problem)
             elif group.commit == "transaction":
                 problem = f"group {name} commits in transactions and writes nothing; say 'transform: {{to: TOPIC}}'"
                 raise ScenarioMistake(("groups", name, "commit"), problem)

@@ -82,6 +82,8 @@ class TransformSpec(ProducerSettings):
     """How many keys there are; 0: the records of one input partition have the same."""
     records: int = Field(default=0, ge=0)
     """Most records of a transaction; 0: all that a poll returned."""
+    commit_interval: Duration = 0
+    """How old a transaction gets, which takes in what several polls return; 0: it ends before the next poll."""
     aborts: float = Field(default=0.0, ge=0.0, le=1.0)
     """The chance that the user's code aborts a transaction."""
     transactional_id: Literal["process", "partition"] = "process"
@@ -93,6 +95,10 @@ class TransformSpec(ProducerSettings):
     @model_validator(mode="after")
     def _settings_fit(self) -> Self:
         self.config("")
+        if self.records and self.commit_interval:
+            raise ValueError(
+                "records ends a transaction within a poll, commit_interval after several; give one of them"
+            )
         return self
 
     def config(self, client_id: str, transactional_id: str | None = None) -> ProducerConfig:

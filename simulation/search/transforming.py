@@ -26,6 +26,10 @@ def transforming_scenario(seed: int) -> dict[str, Any]:
     read, rate, written = random.randint(1, 3), random.choice((1, 3)), random.randint(1, 3)
     # Two records of one are the bookings of a transfer, in two partitions.
     group["transform"]["outputs"] = Random(f"outputs/{seed}").randint(1, min(2, written))
+    if not group["transform"]["records"]:
+        # Longer than its timeout no transaction comes to its end; Kafka Streams refuses such settings.
+        intervals = (0, "300ms") if group["transform"]["transaction_timeout"] == "2s" else (0, "300ms", "1s", "4s")
+        group["transform"]["commit_interval"] = Random(f"interval/{seed}").choice(intervals)
     return {
         "horizon": "150000ms",
         "seed": seed,

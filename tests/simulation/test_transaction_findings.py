@@ -7,6 +7,7 @@ from functools import cache
 
 import pytest
 
+from rejoin.protocol.units import format_duration
 from rejoin.simulation.output.summary import Summary
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import read_scenario, scenario_from
@@ -132,6 +133,24 @@ def test_what_a_handler_does_outside_kafka_is_done_more_than_once() -> None:
     assert pay.handled - pay.handled_again == 640, "a service that knows ids sends no e-mail twice"
     assert counts(summary, "mailer") == (640, 640, 0)
     assert counts(summary, "hasty-mailer") == (640, 678, 38)
+
+
+@one_process
+def test_a_transaction_that_takes_in_several_polls_is_read_later() -> None:
+    name = "transactions_over_several_polls"
+    summary = finding(name)
+    groups = [summary.transactions[group] for group in ("poll", "short", "long")]
+    readers = [summary.readers[reader] for reader in ("reads-poll", "reads-short", "reads-long")]
+    for reader in readers:
+        assert counts(summary, reader.name) == (1600, 1600, 0)
+    found = [
+        [*(str(each.begun) for each in groups), "1600"],
+        [format_duration(each.median_delay) for each in readers],
+        [str(each.handled_again) for each in groups],
+    ]
+    answer = read_scenario(GALLERY / f"{name}.yaml").answer
+    said = [re.findall(r"\d[\d.]*(?:ms|s)?\b", sentence) for sentence in re.split(r"\.\s", answer)]
+    assert said[:3] == found
 
 
 SOURCES = {

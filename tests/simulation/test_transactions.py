@@ -307,7 +307,7 @@ def _end_otherwise(patch: pytest.MonkeyPatch, method: str, *, commits: bool) -> 
 MUTATIONS: list[tuple[Callable[[pytest.MonkeyPatch], None], str, int]] = [
     (offsets_of_a_transaction_count_at_once, "the_log_differs_from_memory", 0),
     (the_marker_of_offsets_is_an_abort, "a_transaction_is_visible_in_part", 0),
-    (an_abort_is_a_commit_for_records, "a_transaction_is_visible_in_part", 0),
+    (an_abort_is_a_commit_for_records, "a_transaction_is_visible_in_part", 6),
     (a_reader_is_not_sent_what_was_aborted, "a_record_of_an_aborted_transaction_is_read", 0),
     (a_reader_skips_nothing, "a_record_of_an_aborted_transaction_is_read", 0),
     (one_partition_of_a_transaction_is_aborted, "a_transaction_is_read_before_it_is_whole", 0),

@@ -232,6 +232,9 @@ async def test_children_leave_when_their_parent_is_killed(serve: Serve, start: S
         ((*TRANSFORM, "u", "-c", "linger.ms=soon"), "linger_ms: expected an integer"),
         ((*TRANSFORM, "u", "-c", "lingr.ms=5"), "is it linger.ms?"),
         ((*TRANSFORM, "u", "--exactly-once", "-c", "acks=1"), "enable.idempotence"),
+        ((*TRANSFORM, "u", "--commit-interval", "5s"), "needs --exactly-once"),
+        ((*TRANSFORM, "u", "--exactly-once", "--commit-interval", "soon"), "expected a length of time"),
+        ((*TRANSFORM, "u", "--exactly-once", "--commit-interval", "10s"), "transaction.timeout.ms is 10000"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(

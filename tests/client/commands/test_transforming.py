@@ -74,6 +74,49 @@ async def test_an_aborted_transaction_is_written_again() -> None:
         assert sources(everything) == [b"in-0@0", b"in-0@1"] * 2
 
 
+FOR_LONG = ("--exactly-once", "--commit-interval", "10m", "-c", "transaction.timeout.ms=900000")
+
+
+async def test_a_transaction_takes_in_several_polls_until_partitions_are_revoked() -> None:
+    stop, stop_other = asyncio.Event(), asyncio.Event()
+    async with running(topics={"in": 1, OUT: 1}, settings=SETTINGS) as kafka:
+        worker = asyncio.create_task(run_worker(work_from(command(kafka, *FOR_LONG)), until=stop))
+        for count, value in enumerate("ab", 1):
+            await kafka.produce("in", 0, [value])
+            await read(kafka, lambda found, count=count: len(found) >= count, "read_uncommitted")  # type: ignore[misc]
+        other = work_from(command(kafka, *FOR_LONG, "--first", "2"))
+        other_worker = asyncio.create_task(run_worker(other, until=stop_other))
+        records = await read(kafka, lambda found: len(found) >= 2)
+        await kafka.wait_for_committed("g", {("in", 0): 2})
+        # Its second transaction ends when the process stops.
+        await kafka.produce("in", 0, ["c"])
+        await read(kafka, lambda found: len(found) >= 3, "read_uncommitted")
+        stop.set()
+        stop_other.set()
+        assert (await worker, await other_worker) == (0, 0)
+        records = await read(kafka, lambda found: len(found) >= 3)
+        assert sources(records) == [b"in-0@0", b"in-0@1", b"in-0@2"]
+        assert [record.offset for record in records] == [0, 1, 3], "one marker ends the records of two polls"
+
+
+async def test_a_transaction_of_lost_partitions_is_aborted() -> None:
+    stop = asyncio.Event()
+    async with running(topics={"in": 1, OUT: 1}, settings=SETTINGS) as kafka:
+        given = command(kafka, *FOR_LONG, "--heartbeat-interval-ms", "50")
+        worker = asyncio.create_task(run_worker(work_from(given), until=stop))
+        for count, value in enumerate("ab", 1):
+            await kafka.produce("in", 0, [value])
+            await read(kafka, lambda found, count=count: len(found) >= count, "read_uncommitted")  # type: ignore[misc]
+        await kafka.kick("g", client_id="g-1")
+        everything = await read(kafka, lambda found: len(found) >= 4, "read_uncommitted")
+        assert sources(everything) == [b"in-0@0", b"in-0@1"] * 2
+        stop.set()
+        assert await worker == 0
+        records = await read(kafka, lambda found: len(found) >= 2)
+        assert [record.offset for record in records] == [3, 4], "behind those that were aborted, and their marker"
+        await kafka.wait_for_committed("g", {("in", 0): 2})
+
+
 async def test_a_consumer_stops_when_another_process_has_its_transactional_id() -> None:
     async with running(topics={"in": 1, OUT: 1}, settings=SETTINGS) as kafka:
         await kafka.produce("in", 0, ["a"])

@@ -71,12 +71,13 @@ class Copies:
 
 
 def command(service: Service, number: int) -> list[str]:
-    """A process with one static member."""
+    """A process with one static member. Every other one has transactions over several polls."""
+    interval = ["--commit-interval", "300ms"] if number % 2 else []
     return [
         sys.executable, "-m", "rejoin", "consume", "--bootstrap", f"127.0.0.1:{service.kafka_port}", "--group", "g",
         "--topic", f"orders,{SYNTHETIC}", "--transform-to", "copies", "--exactly-once", "--static",
         "--first", str(number), "--max-poll-records", "10", "--processing-time", "1ms", "--log-level", "error",
-        "-c", "retry.backoff.max.ms=100", "-c", "linger.ms=0", "-c", "transaction.timeout.ms=600000",
+        "-c", "retry.backoff.max.ms=100", "-c", "linger.ms=0", "-c", "transaction.timeout.ms=600000", *interval,
     ]  # fmt: skip
 
 
