@@ -215,9 +215,9 @@ def runs(consumer: Consumer, protocol: str) -> bool:
     return protocol not in ("classic", "consumer") or isinstance(consumer, ClassicConsumer) is (protocol == "classic")
 
 
-def random_moves(policy: str, count: int) -> Iterator[Script]:
+def random_moves(policy: str, count: int, first: int = 1) -> Iterator[Script]:
     """Scripts by seed, for a broker with a migration policy."""
-    for number in range(1, count + 1):
+    for number in range(first, first + count):
         yield _by_seed(policy, number)
 
 

@@ -124,7 +124,11 @@ CONSUMER_GROUPS: Final = {
     "group.consumer.migration.policy": "bidirectional",
 }
 MOVES: Final = {"bidirectional": 36, "upgrade": 28, "downgrade": 28, "disabled": 28}
-"""How many random migrations there are for each policy."""
+"""How many random migrations there are for each policy.
+
+In those of ``moves-shared-slots`` the broker drew ids that share a slot of its maps when their group was converted. With
+other ids they are as the rest.
+"""
 DENIED: Final = ("group", "topic", "transactional-id")
 TIMEOUTS: Final = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "100"}
 EXPIRY: Final = {
@@ -179,6 +183,13 @@ SETS: Final = (
             folder="consumer-groups",
         )
         for policy, count in MOVES.items()
+    ),
+    ScriptSet(
+        "moves-shared-slots",
+        partial(random_moves, "bidirectional", 2, 31_013),
+        CONSUMER_GROUPS | {POLICY: "bidirectional"},
+        at_once=2,
+        folder="consumer-groups",
     ),
     *(
         ScriptSet(f"{name}-tv{version}", partial(scripts, version), features={"transaction.version": version}, **more)

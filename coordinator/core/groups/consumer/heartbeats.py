@@ -20,6 +20,7 @@ from rejoin.coordinator.core.groups.consumer.members.updating import Update, Upd
 from rejoin.coordinator.core.groups.consumer.model.changes import Changes, Writes
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember, ConsumerMemberMetadata, HeldPartitions
+from rejoin.coordinator.core.groups.consumer.model.member_order import converted
 from rejoin.coordinator.core.groups.consumer.model.replay import ConsumerReplay
 from rejoin.coordinator.core.groups.consumer.model.state import JOIN_EPOCH, STATIC_LEAVE_EPOCH
 from rejoin.coordinator.core.groups.group import Group, emit_fenced
@@ -160,7 +161,8 @@ class ConsumerHeartbeats:
             return error
         member_id = request.member_id or random_uuid(self._ctx.new_id)
         owned = owned_by(request)
-        known = group.member_order.known(group.members, member_id)
+        is_converted = changes.upgraded_from is not None
+        known = (converted if is_converted else group.member_order.known)(group.members, member_id)
         lacked_target = lacks_target(group, request.instance_id)
         before = find_member(group, member_id, request.instance_id, request.member_epoch, owned, changes)
         if isinstance(before, ErrorCode):

@@ -22,6 +22,12 @@ class Known(NamedTuple):
 
     capacity: int = _SMALLEST_TABLE
     newcomer: str | None = None
+    is_converted: bool = False
+    """Whether the request has made a consumer group of a classic one.
+
+    It goes on with a map of its own. Another is filled from that, in which the members of a slot come the other way
+    round, and which later requests find. Kafka: GroupMetadataManager.convertToConsumerGroup.
+    """
 
 
 @dataclass(slots=True)
@@ -45,6 +51,12 @@ class MemberOrder:
         return Known(self.capacity, None if member_id in members else member_id)
 
 
+def converted(members: Mapping[str, ConsumerMember], member_id: str) -> Known:
+    """The map of a group that the request of a member has just made of a classic one."""
+    newcomer = None if member_id in members else member_id
+    return Known(_filled_capacity(len(members)), newcomer, is_converted=True)
+
+
 def assignor_order(members: Mapping[str, ConsumerMember], known: Known) -> list[str]:
     """The ids of all members as an assignor gets them."""
     return hash_map_order(timeline_order(members.values(), known))
@@ -52,11 +64,17 @@ def assignor_order(members: Mapping[str, ConsumerMember], known: Known) -> list[
 
 def filled_order(member_ids: Sequence[str]) -> list[str]:
     """The ids of members as a new map has them that was filled in this order."""
-    order = MemberOrder()
-    for members in range(len(member_ids)):
-        order.grow(members)
-    ranked = [(timeline_slot(each, order.capacity), -number, each) for number, each in enumerate(member_ids)]
+    capacity = _filled_capacity(len(member_ids))
+    ranked = [(timeline_slot(each, capacity), -number, each) for number, each in enumerate(member_ids)]
     return [each for *_, each in sorted(ranked)]
+
+
+def _filled_capacity(count: int) -> int:
+    """The size of the table of a new map into which so many members were put once."""
+    order = MemberOrder()
+    for members in range(count):
+        order.grow(members)
+    return order.capacity
 
 
 def timeline_order(members: Iterable[ConsumerMember], known: Known) -> list[str]:
@@ -68,4 +86,5 @@ def timeline_order(members: Iterable[ConsumerMember], known: Known) -> list[str]
 def slot_rank(member: ConsumerMember, known: Known) -> tuple[bool, int, int]:
     """Where a member comes among those of its bucket."""
     member_id = member.member_id
-    return member_id == known.newcomer, timeline_slot(member_id, known.capacity), -member.number
+    age = member.number if known.is_converted else -member.number
+    return member_id == known.newcomer, timeline_slot(member_id, known.capacity), age

@@ -138,7 +138,8 @@ class TargetIndex:
     def _see(self, members: int, known: Known) -> bool:
         """How large the maps are now; returns whether all members come in another order."""
         capacity = table_capacity(members)
-        is_other = (capacity, known.capacity) != (self._capacity, self._known.capacity)
+        before = self._capacity, self._known.capacity, self._known.is_converted
+        is_other = (capacity, known.capacity, known.is_converted) != before
         self._capacity, self._known = capacity, known
         if known.newcomer is not None:
             # From the next time on it comes in the order of the others.
