@@ -44,7 +44,7 @@ def described_records(batch: bytes, header: BatchHeader) -> Iterator[dict[str, A
             "key": text_of(record.key),
             "value": text_of(record.value),
             "headers": [{"key": key, "value": text_of(value)} for key, value in record.headers],
-        } | ({"control": described_marker(record)} if header.is_control else {})
+        } | ({"control": described_marker(record)} if header.is_control and record.key else {})
 
 
 def described_marker(record: DefaultRecord) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def described_batches(data: bytes) -> dict[str, Any]:
     batches, at = [], 0
     while len(data) - at >= HEADER_SIZE:
         header = parse_header(data, at)
-        if header.size > len(data) - at:
+        if not HEADER_SIZE <= header.size <= len(data) - at:
             break
         batch = data[at : at + header.size]
         described = {name: getattr(header, ours) for name, ours in HEADER.items()}
@@ -115,6 +115,8 @@ def described_batches(data: bytes) -> dict[str, Any]:
         described["records"] = list(described_records(batch, header))
         if header.codec:
             described["compressed"] = base64.b64encode(batch[HEADER_SIZE:]).decode()
+        elif header.size > HEADER_SIZE and not described["records"]:
+            described["raw"] = base64.b64encode(batch[HEADER_SIZE:]).decode()
         batches.append(described)
         at += header.size
     return {"batches": batches} | ({"rest": base64.b64encode(data[at:]).decode()} if at < len(data) else {})

@@ -19,6 +19,7 @@ from conformance.transactions.scripts.groups import groups
 from conformance.transactions.scripts.interleaving import deletions, orders, sessions
 from conformance.transactions.scripts.lives import SECRET, denials, exhausted, restarts, topics
 from conformance.transactions.scripts.mixtures import mixtures
+from conformance.transactions.scripts.record_mixtures import record_mixtures
 from conformance.transactions.scripts.sequences import sequences
 from conformance.transactions.scripts.states import EXPIRED, STATES, TIMED_OUT, State
 from conformance.transactions.scripts.tables import table
@@ -126,8 +127,8 @@ CONSUMER_GROUPS: Final = {
 MOVES: Final = {"bidirectional": 36, "upgrade": 28, "downgrade": 28, "disabled": 28}
 """How many random migrations there are for each policy.
 
-In those of ``moves-shared-slots`` the broker drew ids that share a slot of its maps when their group was converted. With
-other ids they are as the rest.
+In those of ``moves-shared-slots`` the broker drew ids that share a slot of its maps when their group was converted.
+With other ids they are as the rest.
 """
 DENIED: Final = ("group", "topic", "transactional-id")
 TIMEOUTS: Final = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "100"}
@@ -162,6 +163,12 @@ OF_LOG_WITH_EXPIRY: Final = OF_LOG | EXPIRY | {"transactional.id.expiration.ms":
 UNVERIFIED: Final = {"transaction.partition.verification.enable": "false"}
 UNVERIFIED_SEEDS: Final = {2: 414, 1: 316, 0: 416}
 """The first seed for each transaction version: batches that begin transactions of which no coordinator knows."""
+
+RECORD_SEEDS: Final = (
+    *(5000, 5001, 5002, 5003, 5014, 5015, 5019, 5030, 5055, 5056, 5062),
+    *(5067, 5078, 5083, 5096, 5321, 5338, 5352, 5412, 5456, 5470, 5482),
+)
+"""Those that found something which nobody had thought of, and some others."""
 
 SETS: Final = (
     ScriptSet("one", table),
@@ -224,6 +231,7 @@ SETS: Final = (
         for expires in (False, True)
         for version in (2, 1, 0)
     ),
+    ScriptSet("record-mixtures", partial(record_mixtures, RECORD_SEEDS)),
     ScriptSet("tv1", _version_1, features={"transaction.version": 1}),
     ScriptSet("tv0", _version_0, features={"transaction.version": 0}),
     *(

@@ -23,11 +23,16 @@ MAGIC_AT: Final = 16
 ATTRIBUTES_AT: Final = 21
 """Where the bytes begin that the checksum covers."""
 
+PRODUCER_ID_END: Final = 51
+"""Where the producer id ends."""
+
 CODEC_MASK: Final = 0x07
 LOG_APPEND_TIME_BIT: Final = 0x08
 TRANSACTIONAL_BIT: Final = 0x10
 CONTROL_BIT: Final = 0x20
 DELETE_HORIZON_BIT: Final = 0x40
+KNOWN_ATTRIBUTES: Final = CODEC_MASK | LOG_APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT | DELETE_HORIZON_BIT
+"""Those that have a meaning."""
 
 NO_TIMESTAMP: Final = -1
 NO_PRODUCER_ID: Final = -1

@@ -18,12 +18,8 @@ NOT_OFFERED: Final = {
 NOT_RECORDED: Final = {
     **{("DescribeLogDirs", version): "directories have their own names and sizes" for version in range(1, 6)},
     ("ApiVersions", 5): "like version 4 but for what it says of the broker; read in the broker's code",
-    ("DeleteRecords", 0): "like version 2 but for its encoding",
-    ("DeleteRecords", 1): "the same",
     **{("SaslHandshake", version): "in tests/golden/security" for version in range(2)},
     **{("SaslAuthenticate", version): "in tests/golden/security" for version in range(3)},
-    ("OffsetForLeaderEpoch", 2): "no script asks for it",
-    ("OffsetForLeaderEpoch", 3): "the same",
     ("OffsetCommit", 10): "in tests/golden/consumer-groups",
     ("OffsetFetch", 10): "the same",
     ("ConsumerGroupHeartbeat", 0): "the same",

@@ -160,7 +160,7 @@ def newest_record(log: PartitionLog) -> OffsetAndTime:
     newest = log.newest_deleted
     for batch in log.batches:
         newest = newest_of(newest, batch)
-    if newest is None or newest.max_timestamp < 0:
+    if newest is None:
         return NOT_FOUND
     return _first_in(newest, newest.max_timestamp, newest.base_offset) or NOT_FOUND
 

@@ -18,7 +18,7 @@ from rejoin.coordinator.core.partitions.partition import Partition
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager, VerificationEntry
 from rejoin.coordinator.core.partitions.transaction_events import TransactionEvents
-from rejoin.coordinator.core.partitions.validation import ProduceError, find_batch, validate
+from rejoin.coordinator.core.partitions.validation import ProduceError, find_batch, problem_of_request, validate
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.appends import AppendCompletion
 from rejoin.coordinator.core.runtime.authorizer import Resource
@@ -286,6 +286,11 @@ class ProduceRequests:
             try:
                 found.append((slot, self._find_batch(slot, context)))
             except ProduceError as problem:
+                of_all = problem if problem.of_request else problem_of_request(slot.records)
+                if of_all is not None:
+                    for each in slots:
+                        each.refuse(of_all)
+                    return []
                 slot.refuse(problem)
         return found
 

@@ -15,16 +15,18 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.wire.compression import CompressionType, compress, decompress
 from rejoin.protocol.wire.errors import CompressionError, RecordsError
 from rejoin.protocol.wire.record_batch import (
+    ATTRIBUTES_AT,
     CODEC_MASK,
     CONTROL_BIT,
     HEADER_SIZE,
-    LEAST_LENGTH,
+    KNOWN_ATTRIBUTES,
     LENGTH_END,
     LOG_APPEND_TIME_BIT,
     MAGIC,
     MAGIC_AT,
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
+    PRODUCER_ID_END,
     BatchHeader,
     crc_of,
     parse_header,
@@ -64,6 +66,8 @@ class ProduceError(Exception):
     by_log: bool = True
     message: str | None = None
     records: tuple[RecordError, ...] = ()
+    of_request: bool = False
+    """Whether no other batch of the request is appended either."""
 
 
 def find_batch(data: bytes | memoryview | None, version: int) -> BatchHeader:
@@ -72,24 +76,54 @@ def find_batch(data: bytes | memoryview | None, version: int) -> BatchHeader:
         header = parse_header(data)
         if header.magic == MAGIC and LENGTH_END + header.batch_length == len(data):
             # One batch and nothing else, as nearly all producers send it.
-            return header if version >= FIRST_PRODUCE_WITH_ZSTD else _with_known_codec(header, version)
+            if version < FIRST_PRODUCE_WITH_ZSTD:
+                _check_codec(header.codec)
+            return header
     # Differs: null records make Kafka fail inside and never answer.
     size = 0 if data is None else _next_size(data, 0)
     if data is None or size == 0:
         raise ProduceError(ErrorCode.INVALID_RECORD, by_log=False)
     if data[MAGIC_AT] != MAGIC:
         raise ProduceError(ErrorCode.INVALID_RECORD, by_log=False)
-    if size < LENGTH_END + LEAST_LENGTH:
-        raise ProduceError(ErrorCode.CORRUPT_MESSAGE, by_log=False)
-    if len(data) > size and _next_size(data, size):
+    if version < FIRST_PRODUCE_WITH_ZSTD:
+        _check_codec(data[ATTRIBUTES_AT + 1] & CODEC_MASK)
+    if _has_another(data, size):
         raise ProduceError(ErrorCode.INVALID_RECORD, by_log=False)
-    return _with_known_codec(parse_header(data), version)
+    if size < PRODUCER_ID_END:
+        # Kafka: ReplicaManager looks for producers, which is an unexpected exception where a batch ends before.
+        raise ProduceError(ErrorCode.UNKNOWN_SERVER_ERROR, by_log=False, of_request=True)
+    if size < HEADER_SIZE:
+        raise ProduceError(ErrorCode.CORRUPT_MESSAGE, by_log=False)
+    return parse_header(data)
 
 
-def _with_known_codec(header: BatchHeader, version: int) -> BatchHeader:
-    if version < FIRST_PRODUCE_WITH_ZSTD and header.codec == CompressionType.ZSTD:
+def problem_of_request(data: bytes | memoryview | None) -> ProduceError | None:
+    """What is so wrong with a partition's records that the whole request fails, whatever else may be wrong.
+
+    Kafka: RequestUtils.hasTransactionalRecords looks at the first batch of each before anything is answered.
+    """
+    try:
+        if data is not None:
+            _next_size(data, 0)
+    except ProduceError as problem:
+        return problem
+    return None
+
+
+def _check_codec(codec: int) -> None:
+    """Before zstd was known, a codec that does not fit comes before all else that is wrong with a batch."""
+    if codec not in _KNOWN_CODECS:
+        raise ProduceError(ErrorCode.UNKNOWN_SERVER_ERROR, by_log=False, of_request=True)
+    if codec == CompressionType.ZSTD:
         raise ProduceError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, by_log=False)
-    return header
+
+
+def _has_another(data: bytes | memoryview, size: int) -> bool:
+    """Whether a batch of this size is followed by another one."""
+    try:
+        return len(data) > size and bool(_next_size(data, size))
+    except ProduceError as problem:
+        raise ProduceError(problem.error, by_log=False) from None
 
 
 def _next_size(data: bytes | memoryview, at: int) -> int:
@@ -99,13 +133,17 @@ def _next_size(data: bytes | memoryview, at: int) -> int:
         return 0
     size = size_at(data, at)
     if size < LENGTH_END + LEAST_ENTRY:
-        raise ProduceError(ErrorCode.CORRUPT_MESSAGE, by_log=False)
+        raise _corrupt(f"a batch claims to have {size} bytes: expected at least {LENGTH_END + LEAST_ENTRY}")
     if left <= MAGIC_AT:
         return 0
     magic = int.from_bytes(data[at + MAGIC_AT : at + MAGIC_AT + 1], "big", signed=True)
     if not 0 <= magic <= MAGIC:
-        raise ProduceError(ErrorCode.CORRUPT_MESSAGE, by_log=False, message=f"Invalid magic found in record: {magic}")
+        raise _corrupt(f"Invalid magic found in record: {magic}")
     return size if size <= left else 0
+
+
+def _corrupt(message: str) -> ProduceError:
+    return ProduceError(ErrorCode.CORRUPT_MESSAGE, by_log=False, message=message, of_request=True)
 
 
 def validate(
@@ -264,6 +302,8 @@ def _with_time(batch: bytes, header: BatchHeader, newest: Millis, config: TopicC
     attributes = _with_time_bit(header.attributes, config)
     if attributes == header.attributes and newest == header.max_timestamp:
         return batch, header
+    # Kafka: DefaultRecordBatch.setMaxTimestamp. Bits without a meaning stay where nothing is changed.
+    attributes &= KNOWN_ATTRIBUTES
     changed = sealed(header._replace(attributes=attributes, max_timestamp=newest), batch[HEADER_SIZE:])
     return changed, parse_header(changed)
 
