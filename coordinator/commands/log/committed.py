@@ -16,7 +16,8 @@ from typing import Final
 import orjson
 
 from rejoin.coordinator.commands.log.contents import LogProblem, LogRecord, LogSummary, StoredTopicChange
-from rejoin.coordinator.core.topics.topics import MAX_PARTITIONS, TopicError, check_name
+from rejoin.coordinator.core.topics.names import TopicError, check_name
+from rejoin.coordinator.core.topics.topics import MAX_PARTITIONS
 from rejoin.coordinator.storage.topics_log.base import as_text, changed
 from rejoin.protocol.records.topics import (
     PartitionData,

@@ -15,7 +15,8 @@ from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.shards import CLUSTER_ID, ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
-from rejoin.coordinator.core.topics.topics import INTERNAL_TOPICS, TopicError, Topics, check_name
+from rejoin.coordinator.core.topics.names import TopicError, check_name
+from rejoin.coordinator.core.topics.topics import INTERNAL_TOPICS, Topics
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.describe_cluster import (
     DescribeClusterBroker,

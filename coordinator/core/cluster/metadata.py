@@ -112,13 +112,17 @@ class MetadataRequests:
         if creates and self._allows(CreateTopicsRequest, context, name):
             error = self._topic_requests.create_automatically(name)
         else:
-            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return MetadataResponseTopic(name=name, error_code=error)
+            # Kafka: a name that no topic may have is said to be that, even if none would be made.
+            error = self._topics.check_automatic(name) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        operations = self._operations(name, context, with_operations)
+        return MetadataResponseTopic(name=name, error_code=error, topic_authorized_operations=operations)
+
+    def _operations(self, name: str, context: Context, is_asked: bool) -> int:
+        """What the asker may do with a topic, which need not be there."""
+        return self._admission.authorized_operations(context, Resource.TOPIC, name) if is_asked else NOT_ASKED
 
     def _show(self, name: str, context: Context, with_operations: bool) -> MetadataResponseTopic:
-        operations = NOT_ASKED
-        if with_operations:
-            operations = self._admission.authorized_operations(context, Resource.TOPIC, name)
+        operations = self._operations(name, context, with_operations)
         partitions = tuple(
             MetadataResponsePartition(
                 error_code=leader.error,

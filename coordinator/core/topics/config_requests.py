@@ -34,8 +34,9 @@ from rejoin.coordinator.core.topics.configs import (
     config_records,
 )
 from rejoin.coordinator.core.topics.group_configs import check_group, group_definitions
+from rejoin.coordinator.core.topics.names import TWICE, TopicError, check_name
 from rejoin.coordinator.core.topics.requests import NOT_STORED
-from rejoin.coordinator.core.topics.topics import TopicError, Topics, check_name
+from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
 from rejoin.protocol.messages.cluster.alter_configs import (
@@ -224,9 +225,6 @@ class ConfigRequests:
             raise TopicError(ErrorCode.INVALID_REQUEST, f"no value for {', '.join(missing)[:200]}")
         match resource.resource_type:
             case ResourceType.TOPIC:
-                if not name:
-                    raise TopicError(ErrorCode.INVALID_REQUEST, "the name of the topic is empty")
-                check_name(name)
                 self._authorize(api, context, Resource.TOPIC, name)
             case ResourceType.BROKER:
                 self._authorize(api, context, Resource.CLUSTER)
@@ -247,9 +245,8 @@ class ConfigRequests:
         return self._checked(resource, changes | given)
 
     def _alteration(self, resource: IncrementalAlterConfigsResource) -> Changes:
-        topic = self.topics.by_name.get(resource.resource_name)
         # Only settings of topics are lists, whose new value depends on the old one.
-        current = {} if topic is None else topic.configs
+        current = self._current(resource)
         changes = {config.name: _altered(config, current.get(config.name)) for config in resource.configs}
         return self._checked(resource, changes)
 
@@ -258,22 +255,32 @@ class ConfigRequests:
         if resource.resource_type == ResourceType.GROUP:
             return self.topics.group_configs.get(name, {})
         topic = self.topics.by_name.get(name)
-        if topic is None:
-            # Differs: the settings of __consumer_offsets cannot be changed.
-            raise TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
-        return topic.configs
+        return {} if topic is None else topic.configs
 
     def _checked(self, resource: AlteredResource, changes: Changes) -> Changes:
-        """Those of the changes that change something."""
+        """Those of the changes that change something.
+
+        Kafka: ControllerConfigurationValidator looks at names and values, ConfigurationControlManager whether there is
+        such a topic, after what it looks for in each change.
+        """
         current = self._current(resource)
         wanted = {name: value for name, value in {**current, **changes}.items() if value is not None}
         if resource.resource_type == ResourceType.GROUP:
             check_group(wanted, self._group_definitions)
-        elif RATE_CONFIG in wanted:
-            raise TopicError(ErrorCode.INVALID_CONFIG, f"{RATE_CONFIG} is what a topic is created with")
         else:
-            check(wanted)
+            self._check_topic(resource.resource_name, wanted)
         return {name: value for name, value in changes.items() if current.get(name) != value}
+
+    def _check_topic(self, name: str, wanted: Mapping[str, str]) -> None:
+        if not name:
+            raise TopicError(ErrorCode.INVALID_REQUEST, "the name of the topic is empty")
+        check_name(name)
+        if RATE_CONFIG in wanted:
+            raise TopicError(ErrorCode.INVALID_CONFIG, f"{RATE_CONFIG} is what a topic is created with")
+        check(wanted)
+        if name not in self.topics.by_name:
+            # Differs: the settings of __consumer_offsets cannot be changed.
+            raise TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
 
 
 def _check_group_name(name: str) -> None:
@@ -299,7 +306,7 @@ def _altered(config: IncrementallyAlterableConfig, current: str | None) -> str |
     if definition is None or definition.type is not ConfigType.LIST:
         raise ConfigError(f"{config.name[:200]} is not a list, to which one can add")
     parts = _parts(definition.default if current is None else current)
-    given = _parts(config.value or "")
+    given = _split(config.value or "")
     if config.config_operation == AlterOperation.APPEND:
         return ",".join([*parts, *(part for part in given if part not in parts)])
     return ",".join(part for part in parts if part not in given)
@@ -308,6 +315,14 @@ def _altered(config: IncrementallyAlterableConfig, current: str | None) -> str |
 def _parts(text: str) -> list[str]:
     # Kafka: ConfigurationControlManager.getParts leaves blanks around a part as they are.
     return [part for part in text.split(",") if part]
+
+
+def _split(text: str) -> list[str]:
+    """The parts to add or to take away, as Java's ``String.split`` gives them: empty ones count but at the end."""
+    parts = text.split(",")
+    while text and parts and not parts[-1]:
+        parts.pop()
+    return parts
 
 
 def _unsupported(resource_type: int) -> TopicError:
@@ -341,7 +356,7 @@ class _ConfigChange(TopicChange, Generic[R]):
             error, message = ErrorCode.NONE, None
             try:
                 if times[resource.resource_type, resource.resource_name] > 1:
-                    raise TopicError(ErrorCode.INVALID_REQUEST, "it stands in the request more than once")
+                    raise TopicError(ErrorCode.INVALID_REQUEST, TWICE)
                 changes = self._decide(resource)
                 kind: ConfigResource = (
                     GROUP_RESOURCE if resource.resource_type == ResourceType.GROUP else TOPIC_RESOURCE

@@ -31,12 +31,12 @@ class Placement:
 
     def problem(self, assignments: Sequence[Replicas]) -> str:
         """What is wrong with replicas that a request asks for; empty where nothing is."""
-        if self.default_replication_factor is None:
-            return ""
         for replicas in assignments:
             if len(set(replicas)) < len(replicas):
                 return f"replicas {list(replicas)}: expected no broker twice"
             for broker in replicas:
-                if broker not in self.brokers:
+                if self.brokers and broker not in self.brokers:
                     return f"replicas {list(replicas)}: there is no broker {broker}; there are {list(self.brokers)}"
+            if len(replicas) != len(assignments[0]):
+                return f"replicas {list(replicas)}: expected as many as {list(assignments[0])}"
         return ""

@@ -16,6 +16,7 @@ from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChange, TopicChanges
+from rejoin.coordinator.core.topics.names import TWICE
 from rejoin.coordinator.core.topics.placement import Placement
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
@@ -227,7 +228,17 @@ class _TopicDeletion(_RequestedChange[DeleteTopicState, DeletableTopicResult]):
 
     def decide(self) -> TopicsRecords:
         gone: dict[str, TopicsRecords] = {}
-        self._results = [self._requests.delete(topic, self._context, gone) for topic in self._topics]
+        times = Counter((each.name, each.topic_id) for each in self._topics)
+        # Kafka: ControllerApis.deleteTopics answers once what stands there twice, and deletes nothing of it.
+        self._results = [
+            DeletableTopicResult(
+                name=name, topic_id=topic_id, error_code=ErrorCode.INVALID_REQUEST, error_message=TWICE
+            )
+            for (name, topic_id), count in times.items()
+            if count > 1
+        ]
+        once = [each for each in self._topics if times[each.name, each.topic_id] == 1]
+        self._results += [self._requests.delete(topic, self._context, gone) for topic in once]
         return tuple(record for records in gone.values() for record in records)
 
     def _respond(self, results: tuple[DeletableTopicResult, ...]) -> Response:

@@ -10,7 +10,6 @@ Kafka: ReplicationControlManager for the errors of creating, growing and deletin
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -21,6 +20,7 @@ from rejoin.coordinator.core.inputs import Millis, RecordsWritten, TopicsRecords
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.topics.config_entries import creatable_configs
 from rejoin.coordinator.core.topics.configs import RATE_CONFIG, ConfigError, check, config_records, log_config, rate_of
+from rejoin.coordinator.core.topics.names import TopicError, check_collision, check_name
 from rejoin.coordinator.core.topics.placement import Placement, Replicas
 from rejoin.coordinator.core.topics.synthetic_log import SyntheticLog
 from rejoin.coordinator.core.views import TopicView
@@ -49,19 +49,9 @@ from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC
 MAX_PARTITIONS: Final = 100_000
 INTERNAL_TOPICS: Final = frozenset((OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, "__share_group_state"))
 
-_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _LATEST: Final = -1
 _EARLIEST: Final = -2
 _MAX_TIMESTAMP: Final = -3
-
-
-class TopicError(Exception):
-    """A topic request that is refused: the error, and what was wrong in words."""
-
-    def __init__(self, error: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.error = error
-        self.message = message
 
 
 @dataclass(slots=True)
@@ -302,11 +292,14 @@ class Topics:
         if wanted.assignments:
             count = self._check_assignments(wanted)
             _check_replicas(_assigned(wanted), placement)
-        elif wanted.replication_factor != -1 and not 1 <= wanted.replication_factor <= max(brokers, 1):
-            raise TopicError(
-                ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"replication factor {wanted.replication_factor}: expected 1 to {max(brokers, 1)}, or -1",
-            )
+            return count
+        # Kafka: ReplicationControlManager.createTopic, in this order.
+        factor, most = wanted.replication_factor, max(brokers, 1)
+        bad_factor = TopicError(
+            ErrorCode.INVALID_REPLICATION_FACTOR, f"replication factor {factor}: expected 1 to {most}, or -1"
+        )
+        if factor < -1 or factor == 0:
+            raise bad_factor
         if count == -1:
             count = self._settings.num_partitions
         if not 1 <= count <= MAX_PARTITIONS:
@@ -314,6 +307,8 @@ class Topics:
                 ErrorCode.INVALID_PARTITIONS,
                 f"{count} partitions: expected 1 to {MAX_PARTITIONS}, or -1",
             )
+        if factor > most:
+            raise bad_factor
         return count
 
     def _check_assignments(self, wanted: CreatableTopic) -> int:
@@ -334,6 +329,7 @@ class Topics:
         check_name(wanted.name)
         if wanted.name in self:
             raise TopicError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {wanted.name!r} exists")
+        check_collision(wanted.name, self.by_name)
         given = {config.name: config.value for config in wanted.configs}
         rate = self._settings.emulator_records_per_second
         try:
@@ -477,12 +473,3 @@ def _new_topic(
         *config_records(name, configs),
         PartitionRecord(data=new),
     )
-
-
-def check_name(name: str) -> None:
-    """Kafka: Topic.validate. Raises :class:`TopicError` for a name that no topic may have."""
-    if name in (".", "..") or not _LEGAL_NAME.fullmatch(name):
-        raise TopicError(
-            ErrorCode.INVALID_TOPIC_EXCEPTION,
-            f"{name[:60]!r} cannot be a topic's name: expected 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-'",
-        )
