@@ -153,6 +153,32 @@ def test_a_transaction_that_takes_in_several_polls_is_read_later() -> None:
     assert said[:3] == found
 
 
+@one_process
+def test_the_table_of_transactions_of_several_polls_has_these_numbers(request: pytest.FixtureRequest) -> None:
+    summary = finding("transactions_over_several_polls")
+    names = {"poll": "one poll", "short": "the polls of 2 s", "long": "the polls of 15 s"}
+    head = (
+        "a transaction takes in",
+        "transactions",
+        "done again after the crash",
+        "delay of a record, median",
+        "longest",
+    )
+    rows = [
+        (
+            shown,
+            summary.transactions[group].begun,
+            summary.transactions[group].handled_again,
+            format_duration(summary.readers[f"reads-{group}"].median_delay),
+            format_duration(summary.readers[f"reads-{group}"].longest_delay),
+        )
+        for group, shown in names.items()
+    ]
+    rewrite = request.config.getoption("--rewrite")
+    page = ROOT / "docs" / "laboratory.md"
+    check_table(page, "### Transactions of several polls", rows_of(head, rows), rewrite=rewrite)
+
+
 SOURCES = {
     "delayed_end_of_a_transaction": ("KIP-890",),
     "hanging_transaction": ("KIP-890", "KAFKA-14402"),
