@@ -77,7 +77,7 @@ Bytes = Annotated[
 """Bytes in Python, base64 with the standard alphabet and padding in JSON, as Kafka's own JSON has them."""
 
 
-def _record_batches(value: object, info: ValidationInfo) -> bytes | memoryview:
+def _record_batches(value: object, info: ValidationInfo) -> BatchBytes:
     if isinstance(value, bytes | memoryview):
         return value
     if info.mode == "json" and isinstance(value, str):
@@ -85,8 +85,11 @@ def _record_batches(value: object, info: ValidationInfo) -> bytes | memoryview:
     raise ValueError("expected base64" if info.mode == "json" else "expected bytes")
 
 
+BatchBytes: TypeAlias = bytes | memoryview
+"""Record batches: bytes of their own, or a view of memory that they share with others."""
+
 Records = Annotated[
-    bytes | memoryview,
+    BatchBytes,
     WireType.RECORDS,
     PlainValidator(_record_batches),
     PlainSerializer(_bytes_to_base64, return_type=str, when_used="json"),

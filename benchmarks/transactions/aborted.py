@@ -32,7 +32,7 @@ from rejoin.protocol.registry import FETCH
 from rejoin.protocol.types import TopicIdPartition
 from rejoin.protocol.wire.codec import codec_of
 from rejoin.protocol.wire.control_batches import marker_batch
-from rejoin.protocol.wire.record_batch import parse_header, stamped
+from rejoin.protocol.wire.record_batch import MAGIC_AT, parse_header
 from rejoin.protocol.wire.records import ControlRecordType, EndTransactionMarker
 from rejoin.transcript.driver import NodeDriver
 
@@ -55,7 +55,7 @@ def entries(*, with_open: bool) -> Iterator[BatchEntry]:
     def add(data: bytes) -> BatchEntry:
         nonlocal offset
         offset += 1
-        return BatchEntry(offset - 1, stamped(data, parse_header(data), offset - 1, 0)[0])
+        return BatchEntry(offset - 1, parse_header(data).placed(offset - 1, 0).pack_start() + data[MAGIC_AT:])
 
     def abort(producer_id: int, epoch: int) -> BatchEntry:
         return add(marker_batch(producer_id, epoch, _ABORT, 0, 0, START)[0])

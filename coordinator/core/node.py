@@ -43,13 +43,13 @@ from rejoin.coordinator.core.inputs import (
     TopicsRecords,
     TopicsStored,
 )
-from rejoin.coordinator.core.partitions.delayed import DelayedTimer
 from rejoin.coordinator.core.partitions.partition import PartitionTimer
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.peers import PeerRequests
 from rejoin.coordinator.core.request_handlers import RequestHandlers
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Authorizer
+from rejoin.coordinator.core.runtime.delayed import DelayedTimer
 from rejoin.coordinator.core.runtime.shard import Shard, ShardState
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata, Shards
 from rejoin.coordinator.core.step_context import StepContext

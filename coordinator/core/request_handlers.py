@@ -15,10 +15,10 @@ from rejoin.coordinator.core.fetch.logs import ReadableLogs
 from rejoin.coordinator.core.fetch.requests import FetchRequests
 from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.groups.requests import GroupRequests
-from rejoin.coordinator.core.partitions.delayed import DelayedTimer, Purgatory
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.peers import PeerRequests
 from rejoin.coordinator.core.runtime.admission import Admission
+from rejoin.coordinator.core.runtime.delayed import DelayedTimer, Purgatory
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChanges

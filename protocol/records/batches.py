@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
 
+from rejoin.protocol.types import BatchBytes
+
 _LAST_OFFSET_DELTA: Final = Struct(">i")
 
 
@@ -13,7 +15,7 @@ class BatchEntry(NamedTuple):
     """A record batch, whole, with its offset and leader epoch in its header."""
 
     base_offset: int
-    data: bytes
+    data: BatchBytes
 
     @property
     def next_offset(self) -> int:

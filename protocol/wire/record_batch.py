@@ -117,6 +117,14 @@ class BatchHeader(NamedTuple):
         """A header with other values in some fields."""
         return self._replace(**changes)
 
+    def placed(self, base_offset: int, leader_epoch: int) -> BatchHeader:
+        """The header at an offset of a log, which leaves the checksum as it is."""
+        return _new_header(BatchHeader, (base_offset, self.batch_length, leader_epoch, *self[3:]))
+
+    def pack_start(self) -> bytes:
+        """What of the header a broker writes, and the length between: all in front of ``MAGIC_AT``."""
+        return _OFFSET_LENGTH_EPOCH.pack(*self[:3])
+
 
 def parse_header(data: bytes | memoryview, at: int = 0) -> BatchHeader:
     """The header of the batch that begins at a position. Raises ``struct.error`` where the bytes end before."""
@@ -168,16 +176,6 @@ def checksum(data: memoryview) -> int:
 def crc_of(batch: bytes | memoryview) -> int:
     """The CRC-32C that the header of a batch should have."""
     return checksum(memoryview(batch)[ATTRIBUTES_AT:])
-
-
-def stamped(
-    batch: bytes | memoryview, header: BatchHeader, base_offset: int, leader_epoch: int
-) -> tuple[bytes, BatchHeader]:
-    """A batch and its header with an offset and a leader epoch, which the checksum does not cover."""
-    length = header.batch_length
-    placed = _new_header(BatchHeader, (base_offset, length, leader_epoch, *header[3:]))
-    start = _OFFSET_LENGTH_EPOCH.pack(base_offset, length, leader_epoch)
-    return b"".join((start, batch[MAGIC_AT:])), placed
 
 
 def sealed(header: BatchHeader, records: bytes | memoryview) -> bytes:

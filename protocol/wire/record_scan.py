@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 from rejoin.protocol.wire.errors import RecordsError
 from rejoin.protocol.wire.records import read_long_number, read_record
 
-_LONGEST_RUN: Final = 256
+_LONGEST_RUN: Final = 1024
 _SHORTEST_RUN: Final = 8
 _NEXT_TRY: Final = 32
 """So many records are read one by one before a run is looked for again."""
@@ -41,110 +41,104 @@ class RecordScan(NamedTuple):
     has_offsets_in_order: bool
 
 
-def scan_records(data: bytes, at: int, count: int) -> RecordScan:  # noqa: PLR0915 - see below
-    """Check exactly ``count`` records, unpacked, from a position to the end of the data.
+def scan_records(data: bytes, at: int, count: int, size_of_all: int) -> RecordScan:
+    """Check exactly ``count`` records, unpacked, from a position on up to ``size_of_all``.
 
     Raises :class:`RecordsError` as :func:`~rejoin.protocol.wire.records.read_records` does.
     """
+    try:
+        end, scan = _scan(data, at, count, size_of_all)
+    except IndexError:
+        raise RecordsError(f"the last of {count} records ends too early") from None
+    if end != size_of_all:
+        raise RecordsError(f"{size_of_all - end} bytes behind the last of {count} records")
+    return scan
+
+
+def _scan(data: bytes, at: int, count: int, size_of_all: int) -> tuple[int, RecordScan]:
+    """Where the last record ends, and what all are like."""
     smallest, largest, in_order = 2**63, -(2**63), True
     index = next_try = 0
-    size_of_all = len(data)
-    try:
-        # One loop with few calls and no objects: it runs for every record that is produced. Numbers stay as they are
-        # on the wire: twice the value, odd below 0, so that 1 is the length of null.
-        while index < count:
-            start, length, at = at, data[at], at + 1
-            if length > 127:
-                length, at = _longer(data, at, length)
-            end = at + (length >> 1)
-            if length & 1 or end > size_of_all:
-                raise RecordsError(f"record {index} of {length >> 1} bytes at {start}: {size_of_all - at} follow")
-            timestamp_at = at + 1
-            delta, offset_at = data[timestamp_at], timestamp_at + 1
-            if delta > 127:
-                delta, offset_at = _longer(data, offset_at, delta, 64)
-            delta = (delta >> 1) ^ -(delta & 1)
-            if not smallest <= delta <= largest:
-                smallest, largest = min(smallest, delta), max(largest, delta)
-            number, key_length_at = data[offset_at], offset_at + 1
-            if number > 127:
-                number, key_length_at = _longer(data, key_length_at, number)
-            if number != 2 * index:
-                in_order = False
-            size, key_at = data[key_length_at], key_length_at + 1
-            value_length_at = key_at
-            if size != 1:
-                if size > 127:
-                    size, key_at = _longer(data, key_at, size)
-                value_length_at = key_at + _size(size)
-            size, value_at = data[value_length_at], value_length_at + 1
-            last = value_at
-            if size != 1:
-                if size > 127:
-                    size, value_at = _longer(data, value_at, size)
-                last = value_at + _size(size)
-            index += 1
-            if last != end - 1 or data[last]:
-                read_record(data, at, end)  # it has headers, or is damaged
-            elif index >= next_try:
-                layout = (start, timestamp_at, offset_at, key_length_at, key_at, value_length_at, value_at, end)
-                run, low, high = _run(data, layout, index, count)
-                next_try = index + (run or _NEXT_TRY)
-                if run:
-                    smallest, largest = min(smallest, low), max(largest, high)
-                    index, end = next_try, end + run * (end - start)
-            at = end
-    except IndexError:
-        raise RecordsError(f"record {index} of {count} at {at} ends too early") from None
-    if at != size_of_all:
-        raise RecordsError(f"{size_of_all - at} bytes behind the last of {count} records")
-    return RecordScan(smallest, largest, in_order)
+    # One loop with few calls and no objects: it runs for every record that is produced. Numbers stay as they are on
+    # the wire: twice the value, odd below 0, so that 1 is the length of null. Most have one byte or two.
+    while index < count:
+        start, length, at = at, data[at], at + 1
+        if length > 127:
+            length, at = (length + (data[at] - 1 << 7), at + 1) if data[at] < 128 else _longer(data, start)
+        end = at + (length >> 1)
+        if length & 1 or end > size_of_all:
+            raise RecordsError(f"record {index} of {length >> 1} bytes at {start}: {size_of_all - at} follow")
+        timestamp_at = at + 1
+        delta, offset_at = data[timestamp_at], at + 2
+        if delta > 127:
+            second = data[offset_at]
+            delta, offset_at = (delta + (second - 1 << 7), at + 3) if second < 128 else _longer(data, timestamp_at, 64)
+        delta = (delta >> 1) ^ -(delta & 1)
+        if not smallest <= delta <= largest:
+            smallest, largest = min(smallest, delta), max(largest, delta)
+        number, key_length_at = data[offset_at], offset_at + 1
+        if number > 127:
+            second, key_at = data[key_length_at], key_length_at + 1
+            number, key_length_at = (number + (second - 1 << 7), key_at) if second < 128 else _longer(data, offset_at)
+        if number != 2 * index:
+            in_order = False
+        key_size, key_at = data[key_length_at], key_length_at + 1
+        if key_size > 127:
+            key_size, key_at = _longer(data, key_length_at)
+        value_length_at = key_at + (0 if key_size == 1 else key_size >> 1)
+        size, value_at = data[value_length_at], value_length_at + 1
+        if size > 127:
+            second, last = data[value_at], value_at + 1
+            size, value_at = (size + (second - 1 << 7), last) if second < 128 else _longer(data, value_length_at)
+        last = value_at + (0 if size == 1 else size >> 1)
+        if (key_size & 1 and key_size != 1) or (size & 1 and size != 1):
+            raise RecordsError(f"record {index} with a key or value of less than -1 bytes")
+        index += 1
+        if last != end - 1 or data[last]:
+            read_record(data, at, end)  # it has headers, or is damaged
+        elif index >= next_try:
+            layout = (start, timestamp_at, offset_at, key_length_at, key_at, value_length_at, value_at, end)
+            run, low, high = _run(data, layout, min(count - index, (size_of_all - end) // (end - start)), index)
+            next_try = index + (run or _NEXT_TRY)
+            if run:
+                smallest, largest = min(smallest, low), max(largest, high)
+                index, end = next_try, end + run * (end - start)
+        at = end
+    return at, RecordScan(smallest, largest, in_order)
 
 
-def _longer(data: bytes, at: int, first: int, bits: int = 32) -> tuple[int, int]:
-    """A number of more than one byte as it is on the wire, and the position behind it; ``at`` is its second byte."""
-    second = data[at]
-    if second < 128:
-        return first + ((second - 1) << 7), at + 1
-    value, behind = read_long_number(data, at - 1, bits)
+def _longer(data: bytes, at: int, bits: int = 32) -> tuple[int, int]:
+    """A number of many bytes as it is on the wire, and the position behind it."""
+    value, behind = read_long_number(data, at, bits)
     return (value << 1) ^ (value >> 63), behind
-
-
-def _size(number: int) -> int:
-    """The size of a key or value."""
-    if number == 1:
-        return 0
-    if number & 1:
-        raise RecordsError(f"a field of {(number >> 1) ^ -1} bytes")
-    return number >> 1
 
 
 # --- runs
 
 
-def _run(data: bytes, layout: _Layout, index: int, count: int) -> tuple[int, int, int]:
+def _run(data: bytes, layout: _Layout, most: int, index: int) -> tuple[int, int, int]:
     """How many records behind one have its layout, or 0; their smallest and largest timestamp delta.
 
-    ``index`` is the number of the first one behind it.
+    ``index`` is the number of the first one behind it; there is room for no more than ``most``.
     """
     start, timestamp_at, offset_at, key_length_at, key_at, value_length_at, value_at, end = layout
     if data[end : end + 2] != data[start : start + 2]:
         return 0, 0, 0
     stride = end - start
     longer_from = _TWO_BYTES_FROM if index < _TWO_BYTES_FROM else _THREE_BYTES_FROM
-    run = min(_LONGEST_RUN, count - index, (len(data) - end) // stride, longer_from - index)
+    run = min(_LONGEST_RUN, most, longer_from - index)
     if run < _SHORTEST_RUN:
         return 0, 0, 0
     behind = stride * run + 1
-    for first, stop in (
-        (start, timestamp_at),
-        (key_length_at, key_at),
-        (value_length_at, value_at),
-        (end - 1, end),
-    ):
-        for at in range(first, stop):
-            if data[at + stride : at + behind : stride].count(data[at]) != run:
-                return 0, 0, 0
+    lengths = (
+        *range(start, timestamp_at - 1),
+        *range(key_length_at, key_at),
+        *range(value_length_at, value_at),
+        end - 1,
+    )
+    for at in lengths:  # the last is the number of headers
+        if data[at + stride : at + behind : stride].count(data[at]) != run:
+            return 0, 0, 0
     offsets = [data[at + stride : at + behind : stride] for at in range(offset_at, key_length_at)]
     expected = (_EVEN,) if index < _TWO_BYTES_FROM else (_LOW, _HIGH)
     if offsets != [column[index : index + run] for column in expected]:
@@ -158,6 +152,9 @@ def _smallest_and_largest(columns: list[bytes]) -> tuple[int, int] | None:
     """Of numbers of 0 and more, in one byte each or in two; none where there are others."""
     if len(columns) == 1:
         (numbers,) = columns
+        first = numbers[0]
+        if numbers.count(first) == len(numbers):
+            return None if first & 129 else (first >> 1, first >> 1)  # as where all were made in one millisecond
         return None if numbers.translate(None, _EVEN) else (min(numbers) >> 1, max(numbers) >> 1)
     if len(columns) != 2:
         return None

@@ -5,6 +5,7 @@ Kafka: ReplicaManager.readFromLog, Partition.readRecords, LocalLog.read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -24,6 +25,7 @@ from rejoin.protocol.messages.records.fetch import (
     FetchPartition,
     FetchRequest,
 )
+from rejoin.protocol.types import BatchBytes
 from rejoin.protocol.unvalidated import unvalidated
 
 FIRST_FETCH_WITH_ENDPOINTS: Final = 16
@@ -127,7 +129,7 @@ def _read(
 
 
 def _aborted(
-    log: ReadableLog, offset: int, limit: int, max_bytes: int, parts: list[bytes]
+    log: ReadableLog, offset: int, limit: int, max_bytes: int, parts: Sequence[BatchBytes]
 ) -> tuple[AbortedTransaction, ...] | None:
     """The aborted transactions that a reader of committed records is sent."""
     if offset >= limit:
@@ -147,7 +149,7 @@ def _aborted(
 def _given(
     asked: FetchPartition,
     log: ReadableLog,
-    parts: list[bytes],
+    parts: Sequence[BatchBytes],
     aborted: tuple[AbortedTransaction, ...] | None,
     diverging: EpochEndOffset,
 ) -> FetchablePartitionResponse:

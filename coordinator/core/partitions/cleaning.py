@@ -164,7 +164,7 @@ class _Cleaned:
         """The batch with the records that still count; none where it goes. Its offsets stay."""
         header, records = self.header, _records(self.batch)
         if records is None:
-            return self.batch.data
+            return self._unchanged()
         horizon = header.delete_horizon
         is_over = horizon is not None and horizon <= now
         if header.is_control:
@@ -186,10 +186,14 @@ class _Cleaned:
         if may_go_later and horizon is None:
             return _with_records(header, kept, now + retention_ms, has_horizon=True)
         if len(kept) == len(records):
-            return self.batch.data
+            return self._unchanged()
         first = header.base_timestamp + kept[0].timestamp_delta
         base = first if horizon is None and not header.has_log_append_time else header.base_timestamp
         return _with_records(header, kept, base, has_horizon=horizon is not None)
+
+    def _unchanged(self) -> bytes:
+        # A copy where it shares its memory: what is left of many batches would keep all of it.
+        return bytes(self.batch.data)
 
     def _emptied(self) -> bytes:
         """The header alone. Kafka: DefaultRecordBatch.writeEmptyHeader."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from rejoin.coordinator.core.inputs import Context, Token
-from rejoin.coordinator.core.partitions.delayed import DelayedOperation, DelayedTimer, Purgatory
 from rejoin.coordinator.core.partitions.partition import Partition
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.appends import AppendCompletion
 from rejoin.coordinator.core.runtime.authorizer import Resource
+from rejoin.coordinator.core.runtime.delayed import DelayedOperation, DelayedTimer, Purgatory
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import INTERNAL_TOPICS, Topics
 from rejoin.protocol.errors import ErrorCode

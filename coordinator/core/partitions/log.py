@@ -10,11 +10,15 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.protocol.records.batches import BatchEntry
-from rejoin.protocol.wire.record_batch import BatchHeader, parse_header
+from rejoin.protocol.types import BatchBytes
+from rejoin.protocol.wire.record_batch import MAGIC_AT, BatchHeader, parse_header
+
+if TYPE_CHECKING:
+    from rejoin.coordinator.core.partitions.arena import Arena
 
 UNKNOWN_EPOCH: Final = -1
 UNKNOWN_OFFSET: Final = -1
@@ -23,6 +27,8 @@ READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 """Isolation levels: records up to the high watermark, or up to the last stable offset."""
 
+ARENA_FROM_BYTES: Final = 2**21
+"""Larger logs put their batches behind each other in blocks of memory."""
 INDEX_INTERVAL_BYTES: Final = 4_096
 """Kafka: index.interval.bytes."""
 
@@ -38,7 +44,7 @@ class LogBatch:
 
     __slots__ = ("base_offset", "data", "last_offset", "leader_epoch", "max_timestamp", "position")
 
-    def __init__(self, data: bytes, header: BatchHeader, position: int = 0) -> None:
+    def __init__(self, data: BatchBytes, header: BatchHeader, position: int = 0) -> None:
         self.data = data
         self.position = position
         self.base_offset = header.base_offset
@@ -175,6 +181,7 @@ class PartitionLog:
     """One log, from ``log_start_offset`` to ``end_offset``. Readers see it up to ``high_watermark``."""
 
     __slots__ = (
+        "_arena",
         "aborted",
         "batches",
         "compacted_up_to",
@@ -202,6 +209,7 @@ class PartitionLog:
         self.epochs: list[EpochEntry] = []
         self.aborted = AbortedTxns()
         self.index = OffsetIndex()
+        self._arena: Arena | None = None
         self.newest_deleted: LogBatch | None = None
         """Of the batches that DeleteRecords removed, the one with the largest timestamp."""
         # Kafka: the segment is still there, and knows its largest timestamp.
@@ -222,7 +230,19 @@ class PartitionLog:
 
     # --- writing
 
-    def append(self, data: bytes, header: BatchHeader) -> LogBatch:
+    def place(self, header: BatchHeader, data: BatchBytes) -> BatchBytes:
+        """The bytes of a batch, with the offset and epoch of its header, where the log is to keep them."""
+        start, rest = header.pack_start(), memoryview(data)[MAGIC_AT:]
+        if self.size < ARENA_FROM_BYTES:
+            return b"".join((start, rest))
+        if self._arena is None:
+            # Imported here: most logs are small.
+            from rejoin.coordinator.core.partitions.arena import Arena  # noqa: PLC0415
+
+            self._arena = Arena()
+        return self._arena.place(start, rest, self.size)
+
+    def append(self, data: BatchBytes, header: BatchHeader) -> LogBatch:
         """Add a batch, which ends behind the end."""
         last_offset, size = header.last_offset, len(data)
         assert last_offset >= self.end_offset, "offsets grow"
@@ -298,12 +318,12 @@ class PartitionLog:
         for index in range(self._index_at(offset), len(self.batches)):
             yield self.batches[index]
 
-    def read(self, offset: int, max_bytes: int, limit: int, *, at_least_one: bool) -> list[bytes]:
+    def read(self, offset: int, max_bytes: int, limit: int, *, at_least_one: bool) -> list[BatchBytes]:
         """The bytes from the batch of an offset on, up to a limit offset, cut anywhere after ``max_bytes``.
 
         A first batch that is larger comes whole with ``at_least_one``, and without it nothing.
         """
-        found: list[bytes] = []
+        found: list[BatchBytes] = []
         left, batches = max_bytes, self.batches
         for index in range(self._index_at(offset), len(batches)):
             if batches[index].base_offset >= limit:

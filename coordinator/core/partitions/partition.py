@@ -25,7 +25,7 @@ from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import AppendFailed
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.batches import BatchEntry, CompactionEntry, DataEntry, LogStartEntry
-from rejoin.protocol.types import TopicIdPartition, TopicPartition
+from rejoin.protocol.types import BatchBytes, TopicIdPartition, TopicPartition
 from rejoin.protocol.wire.control_batches import marker_batch
 from rejoin.protocol.wire.record_batch import BatchHeader, parse_header
 from rejoin.protocol.wire.records import ControlRecordType, EndTransactionMarker, read_batch
@@ -190,8 +190,12 @@ class Partition:
         """Whether an append is in flight."""
         return bool(self._in_flight)
 
-    def append(self, data: bytes, header: BatchHeader, marker: EndTransactionMarker | None = None) -> None:
-        """Add a batch with its offset, and have it stored. With ``marker``, that is what the batch is."""
+    def append(self, data: BatchBytes, header: BatchHeader, marker: EndTransactionMarker | None = None) -> None:
+        """Add a batch with the offset and epoch of its header, and have it stored.
+
+        With ``marker``, that is what the batch is.
+        """
+        data = self.log.place(header, data)
         self._add(data, header, marker)
         self._want(BatchEntry(header.base_offset, data))
         if header.base_offset in self.producers.ongoing and header.is_transactional:
@@ -205,7 +209,7 @@ class Partition:
         self.append(data, header, marker)
         self.when_stored(self.log.end_offset, self.events.ending(header, marker, first_offset))
 
-    def _add(self, data: bytes, header: BatchHeader, marker: EndTransactionMarker | None = None) -> None:
+    def _add(self, data: BatchBytes, header: BatchHeader, marker: EndTransactionMarker | None = None) -> None:
         """Take in a batch, or a marker."""
         self.log.append(data, header)
         if not header.has_producer_id:

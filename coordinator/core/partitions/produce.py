@@ -13,7 +13,6 @@ from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from rejoin.coordinator.core.inputs import Context, Millis, Token
-from rejoin.coordinator.core.partitions.delayed import DelayedOperation, DelayedTimer, Purgatory
 from rejoin.coordinator.core.partitions.partition import Partition
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager, VerificationEntry
@@ -22,6 +21,7 @@ from rejoin.coordinator.core.partitions.validation import ProduceError, find_bat
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.appends import AppendCompletion
 from rejoin.coordinator.core.runtime.authorizer import Resource
+from rejoin.coordinator.core.runtime.delayed import DelayedOperation, DelayedTimer, Purgatory
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import INTERNAL_TOPICS, Topics
 from rejoin.protocol.errors import ErrorCode
@@ -393,7 +393,8 @@ class ProduceRequests:
             log, config = partition.log, partition.config
             base_offset = log.end_offset
             assert slot.records is not None, "a batch was found"
-            batch, header = validate(slot.records, header, config, self.ctx.now, base_offset, partition.epoch)
+            batch, header = validate(slot.records, header, config, self.ctx.now)
+            header = header.placed(base_offset, partition.epoch)
             if header.has_producer_id:
                 before = partition.producers.duplicate_of(header)
                 if before is not None:

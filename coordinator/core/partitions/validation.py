@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.partitions.topic_config import TopicConfig
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.types import BatchBytes
 from rejoin.protocol.wire.compression import CompressionType, compress, decompress
 from rejoin.protocol.wire.errors import CompressionError, RecordsError
 from rejoin.protocol.wire.record_batch import (
@@ -28,16 +29,18 @@ from rejoin.protocol.wire.record_batch import (
     NO_TIMESTAMP,
     PRODUCER_ID_END,
     BatchHeader,
+    checksum,
     crc_of,
     parse_header,
     sealed,
     size_at,
-    stamped,
 )
 from rejoin.protocol.wire.record_scan import RecordScan, scan_records
 from rejoin.protocol.wire.records import DefaultRecord, read_batch, write_records
 
 FIRST_PRODUCE_WITH_ZSTD: Final = 7
+_BEHIND_ONE_BATCH: Final = (3, 0)
+"""The bytes behind the only batch of a request: no tagged fields of partition, topic and request; none before them."""
 LEAST_ENTRY: Final = 14
 """The least length that any format has behind its own field."""
 
@@ -70,7 +73,7 @@ class ProduceError(Exception):
     """Whether no other batch of the request is appended either."""
 
 
-def find_batch(data: bytes | memoryview | None, version: int) -> BatchHeader:
+def find_batch(data: BatchBytes | None, version: int) -> BatchHeader:
     """The header of the one batch that there must be, which is whole. Raises :class:`ProduceError`."""
     if data is not None and len(data) >= HEADER_SIZE:
         header = parse_header(data)
@@ -97,7 +100,7 @@ def find_batch(data: bytes | memoryview | None, version: int) -> BatchHeader:
     return parse_header(data)
 
 
-def problem_of_request(data: bytes | memoryview | None) -> ProduceError | None:
+def problem_of_request(data: BatchBytes | None) -> ProduceError | None:
     """What is so wrong with a partition's records that the whole request fails, whatever else may be wrong.
 
     Kafka: RequestUtils.hasTransactionalRecords looks at the first batch of each before anything is answered.
@@ -118,7 +121,7 @@ def _check_codec(codec: int) -> None:
         raise ProduceError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, by_log=False)
 
 
-def _has_another(data: bytes | memoryview, size: int) -> bool:
+def _has_another(data: BatchBytes, size: int) -> bool:
     """Whether a batch of this size is followed by another one."""
     try:
         return len(data) > size and bool(_next_size(data, size))
@@ -126,8 +129,8 @@ def _has_another(data: bytes | memoryview, size: int) -> bool:
         raise ProduceError(problem.error, by_log=False) from None
 
 
-def _next_size(data: bytes | memoryview, at: int) -> int:
-    """The size of the entry at a position, or 0 where none is whole. Kafka: ByteBufferLogInputStream."""
+def _next_size(data: BatchBytes, at: int) -> int:
+    """The size of the entry at a position, or 0 where none is whole. Kafka: ByteBatchBytesLogInputStream."""
     left = len(data) - at
     if left < LENGTH_END:
         return 0
@@ -146,15 +149,13 @@ def _corrupt(message: str) -> ProduceError:
     return ProduceError(ErrorCode.CORRUPT_MESSAGE, by_log=False, message=message, of_request=True)
 
 
-def validate(
-    data: bytes | memoryview, header: BatchHeader, config: TopicConfig, now: Millis, base_offset: int, epoch: int
-) -> tuple[bytes, BatchHeader]:
-    """The batch as it is to be appended, with its offset and leader epoch. Raises :class:`ProduceError`."""
+def validate(data: BatchBytes, header: BatchHeader, config: TopicConfig, now: Millis) -> tuple[BatchBytes, BatchHeader]:
+    """The batch as it is to be appended, but for its offset and leader epoch. Raises :class:`ProduceError`."""
+    around, at, is_intact = _located(data, header)
+    _check_header(header, config, is_intact=is_intact)
     size = header.size
-    batch = data if len(data) == size else data[:size]
-    _check_header(batch, size, header, config)
-    batch, header = stamped(batch, header, base_offset, epoch)
-    scan = _scan(batch, header)
+    batch = around if size == len(around) else memoryview(around)[at : at + size]
+    scan = _scan(around, at, header)
     if size <= config.segment_bytes and _stays_as_it_is(header, scan, config, now):
         return batch, header
     times = _Times(header, config, now)
@@ -176,13 +177,39 @@ def validate(
     return batch, header
 
 
-def _check_header(batch: bytes | memoryview, size: int, header: BatchHeader, config: TopicConfig) -> None:
-    base_offset, _, _, _, crc, attributes, last_offset_delta, _, _, producer_id, _, base_sequence, count = header
+class _Located(NamedTuple):
+    """Bytes that have a batch at a position, and whether its checksum is right."""
+
+    around: bytes
+    at: int
+    is_intact: bool
+
+
+def _located(data: BatchBytes, header: BatchHeader) -> _Located:
+    """Where the batch is that the data begins with.
+
+    Of a request with one batch that is its frame: what has the same header, so far from the end, and the checksum of
+    it, is the same batch. All others are copied, since looking into a view is slow.
+    """
+    size, crc = header.size, header.crc
+    if isinstance(data, memoryview) and len(data) == size and isinstance(frame := data.obj, bytes):
+        for behind in _BEHIND_ONE_BATCH:
+            at = len(frame) - size - behind
+            if at >= 0 and frame.startswith(data[:HEADER_SIZE], at):
+                if checksum(memoryview(frame)[at + ATTRIBUTES_AT : at + size]) == crc:
+                    return _Located(frame, at, is_intact=True)
+                break
+    batch = bytes(data[:size])
+    return _Located(batch, 0, crc_of(batch) == crc)
+
+
+def _check_header(header: BatchHeader, config: TopicConfig, *, is_intact: bool) -> None:
+    base_offset, _, _, _, _, attributes, last_offset_delta, _, _, producer_id, _, base_sequence, count = header
     if base_offset != 0:
         raise ProduceError(ErrorCode.INVALID_RECORD)
-    if size > config.max_message_bytes:
+    if header.size > config.max_message_bytes:
         raise ProduceError(ErrorCode.MESSAGE_TOO_LARGE, by_log=False)
-    if crc_of(batch) != crc:
+    if not is_intact:
         raise ProduceError(ErrorCode.CORRUPT_MESSAGE, by_log=False)
     if attributes & CODEC_MASK not in _KNOWN_CODECS:
         # Kafka: an unknown codec is an unexpected exception, here and in what cannot be unpacked.
@@ -204,14 +231,15 @@ def _stays_as_it_is(header: BatchHeader, scan: RecordScan, config: TopicConfig, 
     )
 
 
-def _scan(batch: bytes, header: BatchHeader) -> RecordScan:
-    """A look at every record. Kafka: LogValidator reads them all, packed or not."""
+def _scan(around: bytes, at: int, header: BatchHeader) -> RecordScan:
+    """A look at every record of the batch at a position. Kafka: LogValidator reads them all, packed or not."""
+    records_at, end = at + HEADER_SIZE, at + header.size
     try:
         if not header.codec:
-            return scan_records(batch, HEADER_SIZE, header.records_count)
+            return scan_records(around, records_at, header.records_count, end)
         # Differs: Kafka unpacks as much as max.decompressed.message.bytes says.
-        unpacked = decompress(header.codec, memoryview(batch)[HEADER_SIZE:])
-        scan = scan_records(bytes(unpacked), 0, header.records_count)
+        unpacked = bytes(decompress(header.codec, memoryview(around)[records_at:end]))
+        scan = scan_records(unpacked, 0, header.records_count, len(unpacked))
     except CompressionError:
         raise ProduceError(ErrorCode.UNKNOWN_SERVER_ERROR) from None
     except RecordsError:
@@ -222,7 +250,7 @@ def _scan(batch: bytes, header: BatchHeader) -> RecordScan:
     return scan
 
 
-def _read(batch: bytes) -> list[DefaultRecord]:
+def _read(batch: BatchBytes) -> list[DefaultRecord]:
     try:
         return read_batch(batch)
     except RecordsError:
@@ -297,7 +325,9 @@ class _Times:
         return max(NO_TIMESTAMP, header.base_timestamp + scan.largest_timestamp_delta)
 
 
-def _with_time(batch: bytes, header: BatchHeader, newest: Millis, config: TopicConfig) -> tuple[bytes, BatchHeader]:
+def _with_time(
+    batch: BatchBytes, header: BatchHeader, newest: Millis, config: TopicConfig
+) -> tuple[BatchBytes, BatchHeader]:
     """The batch with its largest timestamp and the kind of its time, which need a new checksum if they change."""
     attributes = _with_time_bit(header.attributes, config)
     if attributes == header.attributes and newest == header.max_timestamp:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.protocol.records.transaction_state import TransactionLogValue
+from rejoin.protocol.types import BatchBytes
 from rejoin.protocol.wire.record_batch import (
     HEADER_SIZE,
     MAGIC,
@@ -69,7 +70,7 @@ def batch_of_tombstones(
     return batch, parse_header(batch)
 
 
-def read_transactions(batch: bytes) -> Iterator[tuple[str, TransactionLogValue | None]]:
+def read_transactions(batch: BatchBytes) -> Iterator[tuple[str, TransactionLogValue | None]]:
     """The transactional ids of a batch, each with its record, or with none for a tombstone."""
     for record in read_batch(batch):
         transactional_id = None if record.key is None else read_key(record.key)

@@ -21,12 +21,12 @@ from rejoin.protocol.wire.errors import SchemaError
 from rejoin.protocol.wire.writer import Part
 
 if TYPE_CHECKING:
+    from rejoin.coordinator.service.kafka.large_frame import LargeFrame
     from rejoin.coordinator.service.kafka.listener import KafkaListener
 
 _SIZE_BYTES: Final = 4
 _LARGE: Final = 65_536
-_PRODUCE: Final = b"\0\0"
-"""The key that begins a Produce. All its bytes are batches, which are copied when they get their offsets."""
+"""Frames of so many bytes are joined when they are whole; smaller ones wait in the buffer."""
 _READ_AHEAD: Final = 262_144
 """How much of what follows a parked request is read. A client that sends more is not read until its turn."""
 
@@ -38,6 +38,7 @@ class KafkaConnection(asyncio.Protocol):
         "_buffer",
         "_is_reading",
         "_is_writable",
+        "_large",
         "_listener",
         "_loop",
         "_parked",
@@ -60,6 +61,8 @@ class KafkaConnection(asyncio.Protocol):
         self._listener = listener
         self._loop = listener.loop
         self._buffer = bytearray()
+        self._large: LargeFrame | None = None
+        """What has come of a large frame; the buffer is empty meanwhile, and nothing is parked."""
         self._parked: KafkaRequest | None = None
         """The request that is parked; the next one waits for its response."""
         self._pending: PendingReply | None = None
@@ -105,6 +108,9 @@ class KafkaConnection(asyncio.Protocol):
         self._serve_buffered()
 
     def data_received(self, data: bytes) -> None:
+        if self._large is not None:
+            self._take_large(self._large, data)
+            return
         if self._parked is None and not self._buffer:
             repeated = self._repeated
             if (
@@ -183,9 +189,12 @@ class KafkaConnection(asyncio.Protocol):
                 return
             start = at + _SIZE_BYTES
             if end - start < size:
-                break
-            if at == 0 and end == start + size >= _LARGE and buffer.startswith(_PRODUCE, start):
-                buffer = self._hand_over_buffer(written)
+                if size >= _LARGE:
+                    # Imported here: many nodes never get such a frame.
+                    from rejoin.coordinator.service.kafka.large_frame import LargeFrame  # noqa: PLC0415
+
+                    self._large = LargeFrame(bytes(buffer[at:]), _SIZE_BYTES + size)
+                    at = end
                 break
             begin, at = at, start + size
             self._serve(bytes(buffer[begin:at]), written)
@@ -196,11 +205,16 @@ class KafkaConnection(asyncio.Protocol):
             self.transport.writelines(written)
         self._read_or_not()
 
-    def _hand_over_buffer(self, written: list[Part]) -> bytearray:
-        """Serve a large Produce, which is all that the buffer has, without copying it; the next buffer is empty."""
-        frame, self._buffer = self._buffer, bytearray()
-        self._serve(cast(bytes, frame), written)  # nothing changes it any more
-        return self._buffer
+    def _take_large(self, large: LargeFrame, data: bytes) -> None:
+        """Take in more of a large frame. When it is whole, serve it, and then what is behind it."""
+        behind = large.take(data)
+        if behind is None:
+            self.last_used = self._loop.time()
+            return
+        self._large = None
+        self._serve_one(large.joined())
+        if behind and self.transport is not None:
+            self.data_received(behind)
 
     def _serve(self, frame: bytes, written: list[Part]) -> tuple[KafkaRequest, Response] | None:
         """Hand in the request of a frame, size included; its response is ``written`` if it is there at once.

@@ -13,6 +13,7 @@ from typing import Final
 
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.protocol.records.batches import BatchEntry
+from rejoin.protocol.types import BatchBytes
 
 MOVED_BATCHES: Final = 1_000
 _LARGE_BYTES: Final = 16 * 2**10
@@ -31,7 +32,7 @@ class BatchTail:
     """Appends batches. Takes part in every transaction of the database, on the writer's thread."""
 
     def __init__(self) -> None:
-        self._rows: list[tuple[int, int, int, bytes]] = []
+        self._rows: list[tuple[int, int, int, BatchBytes]] = []
         """Batches that the table does not have yet."""
         self._appended = 0
         self._durable = 0

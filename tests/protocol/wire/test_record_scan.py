@@ -27,7 +27,7 @@ def seen(data: bytes, count: int) -> RecordScan | None:
 
 def scanned(data: bytes, count: int) -> RecordScan | None:
     try:
-        return scan_records(data, 0, count)
+        return scan_records(data, 0, count, len(data))
     except RecordsError:
         return None
 
@@ -68,7 +68,7 @@ def changes(data: bytes) -> Iterator[bytes]:
 )
 def test_one_changed_byte_is_seen_alike(records: list[DefaultRecord]) -> None:
     data = write_records(records)
-    assert scan_records(data, 0, len(records)) == seen(data, len(records))
+    assert scan_records(data, 0, len(records), len(data)) == seen(data, len(records))
     for changed in changes(data):
         assert scanned(changed, len(records)) == seen(changed, len(records)), changed.hex()
 
@@ -88,7 +88,7 @@ def test_records_of_all_kinds() -> None:
     for _ in range(40):
         records = varied(dice, dice.choice((1, 30, 700)))
         data = write_records(records)
-        assert scan_records(b"ahead" + data, 5, len(records)) == seen(data, len(records))
+        assert scan_records(b"ahead" + data + b"\0\0\0", 5, len(records), 5 + len(data)) == seen(data, len(records))
         assert scanned(data, len(records) + 1) is None
         assert scanned(data, len(records) - 1) is None
 
@@ -96,4 +96,4 @@ def test_records_of_all_kinds() -> None:
 @pytest.mark.parametrize("count", [63, 64, 65, 8_191, 8_193, 8_300])
 def test_offsets_of_one_two_and_three_bytes(count: int) -> None:
     data = write_records(uniform(count, per_ms=3_000))
-    assert scan_records(data, 0, count) == RecordScan(0, (count - 1) // 3_000, True)
+    assert scan_records(data, 0, count, len(data)) == RecordScan(0, (count - 1) // 3_000, True)

@@ -8,7 +8,7 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest
 from rejoin.protocol.types import TopicIdPartition
-from rejoin.protocol.wire.record_batch import parse_header, stamped
+from rejoin.protocol.wire.record_batch import parse_header
 from tests.coordinator.core.driver import TOPIC
 from tests.coordinator.core.partitions.real_topic import RealTopic
 from tests.protocol.wire.test_record_batch import ONE_RECORD
@@ -40,8 +40,7 @@ class Appender(RealTopic):
     def append(self, completion: AppendCompletion | None = None) -> None:
         """Append a batch of one record, behind the end."""
         partition = self.partition()
-        header = parse_header(ONE_RECORD)
-        partition.append(*stamped(ONE_RECORD, header, partition.log.end_offset, partition.epoch))
+        partition.append(ONE_RECORD, parse_header(ONE_RECORD).placed(partition.log.end_offset, partition.epoch))
         if completion is not None:
             partition.when_stored(partition.log.end_offset, completion)
         effects, self.node._ctx.effects = self.node._ctx.effects, []
