@@ -1,8 +1,8 @@
 """Servers that do a part of what a broker does with batches, for comparison.
 
 One copies and computes the CRC; one keeps the bytes as well; one does the least that a broker in Python can do with a
-Produce. That one knows the request but for its batch. It looks at every record, keeps the bytes where the log of the
-service keeps them, and answers. It has no topics, no versions, no errors and no readers.
+Produce. That one knows the request but for its batch. It looks at every record, keeps the batch as the log of the
+service does, and answers. It has no topics, no versions, no errors and no readers.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ from rejoin.protocol.wire.record_scan import scan_records
 
 _MOST_KEPT: Final = 2**28
 _CORRELATION_AT: Final = 8
+"""Where a frame has its correlation id."""
 _CLIENT_AT: Final = 12
+"""Where the client id and all that is constant begin."""
 _TAGS: Final = 3
-"""Where a frame has its correlation id, and what is constant behind it; the bytes behind its only batch."""
+"""The bytes behind the only batch of a request."""
 
 
-class _Copying(asyncio.Protocol):
+class _CopyServer(asyncio.Protocol):
     """Takes frames, copies what a batch has, computes its CRC; or sends as many bytes as the frame asks for."""
 
     kept = b""
@@ -46,36 +48,36 @@ class _Copying(asyncio.Protocol):
             if len(buffer) < end:
                 return
             if end > 100:
-                _Copying.kept = bytes(buffer[4:end])
-                google_crc32c.value(_Copying.kept)
+                _CopyServer.kept = bytes(buffer[4:end])
+                google_crc32c.value(_CopyServer.kept)
                 if self._log is not None:
                     self._keep(self._log)
                 self._transport.write(b"\0\0\0\4good")
             else:
-                self._transport.write(struct.pack(">i", len(_Copying.kept)))
-                self._transport.write(bytes(_Copying.kept))
+                self._transport.write(struct.pack(">i", len(_CopyServer.kept)))
+                self._transport.write(bytes(_CopyServer.kept))
             del buffer[:end]
 
     def _keep(self, log: list[bytes]) -> None:
-        if log and (len(log[0]) != len(_Copying.kept) or len(log) * len(log[0]) > _MOST_KEPT):
+        if log and (len(log[0]) != len(_CopyServer.kept) or len(log) * len(log[0]) > _MOST_KEPT):
             log.clear()
-        log.append(_Copying.kept)
+        log.append(_CopyServer.kept)
 
 
 async def start_copying(listener: socket.socket) -> Any:
     """The server that knows no Kafka."""
     calm_collector()
-    return await asyncio.get_running_loop().create_server(_Copying, sock=listener)
+    return await asyncio.get_running_loop().create_server(_CopyServer, sock=listener)
 
 
 async def start_keeping(listener: socket.socket) -> Any:
     """The same, with a log."""
     calm_collector()
     log: list[bytes] = []
-    return await asyncio.get_running_loop().create_server(lambda: _Copying(log), sock=listener)
+    return await asyncio.get_running_loop().create_server(lambda: _CopyServer(log), sock=listener)
 
 
-class _Looking(asyncio.Protocol):
+class _CheckServer(asyncio.Protocol):
     """Takes Produce requests that differ from those it knows in their batches alone; each connection is a log."""
 
     def __init__(self, known: dict[int, tuple[bytes, int]]) -> None:
@@ -108,15 +110,15 @@ class _Looking(asyncio.Protocol):
         assert checksum(view[at + ATTRIBUTES_AT : end]) == header.crc, "it is intact"
         scan = scan_records(frame, at + HEADER_SIZE, header.records_count, end)
         assert scan.has_offsets_in_order, "the records are those of a producer"
-        start = header.placed(self._end_offset, 0).pack_start()
-        self._log.append(self._arena.place(start, view[at + MAGIC_AT : end], self._log_size))
+        start = header.with_position(self._end_offset, 0).pack_start()
+        self._log.append(self._arena.copy_in(start, view[at + MAGIC_AT : end], self._log_size))
         self._log_size += header.size
         self._end_offset += header.records_count
         self._transport.write(b"\0\0\0\x0c" + frame[_CORRELATION_AT:_CLIENT_AT] + self._end_offset.to_bytes(8, "big"))
 
 
-async def start_looking(listener: socket.socket, requests: dict[bytes, bytes]) -> Any:
+async def start_checking(listener: socket.socket, requests: dict[bytes, bytes]) -> Any:
     """The least of a broker. ``requests`` are those that will come, each with its batch."""
     calm_collector()
     known = {len(frame): (frame[_CLIENT_AT : (at := frame.index(batch))], at) for frame, batch in requests.items()}
-    return await asyncio.get_running_loop().create_server(lambda: _Looking(known), sock=listener)
+    return await asyncio.get_running_loop().create_server(lambda: _CheckServer(known), sock=listener)

@@ -55,7 +55,7 @@ def entries(*, with_open: bool) -> Iterator[BatchEntry]:
     def add(data: bytes) -> BatchEntry:
         nonlocal offset
         offset += 1
-        return BatchEntry(offset - 1, parse_header(data).placed(offset - 1, 0).pack_start() + data[MAGIC_AT:])
+        return BatchEntry(offset - 1, parse_header(data).with_position(offset - 1, 0).pack_start() + data[MAGIC_AT:])
 
     def abort(producer_id: int, epoch: int) -> BatchEntry:
         return add(marker_batch(producer_id, epoch, _ABORT, 0, 0, START)[0])

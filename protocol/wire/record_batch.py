@@ -117,12 +117,12 @@ class BatchHeader(NamedTuple):
         """A header with other values in some fields."""
         return self._replace(**changes)
 
-    def placed(self, base_offset: int, leader_epoch: int) -> BatchHeader:
-        """The header at an offset of a log, which leaves the checksum as it is."""
+    def with_position(self, base_offset: int, leader_epoch: int) -> BatchHeader:
+        """The header at an offset of a log. The checksum does not cover that."""
         return _new_header(BatchHeader, (base_offset, self.batch_length, leader_epoch, *self[3:]))
 
     def pack_start(self) -> bytes:
-        """What of the header a broker writes, and the length between: all in front of ``MAGIC_AT``."""
+        """The bytes before ``MAGIC_AT``: base offset, length and leader epoch."""
         return _OFFSET_LENGTH_EPOCH.pack(*self[:3])
 
 

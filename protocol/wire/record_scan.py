@@ -127,37 +127,31 @@ def _run(data: bytes, layout: _Layout, most: int, index: int) -> tuple[int, int,
     stride = end - start
     longer_from = _TWO_BYTES_FROM if index < _TWO_BYTES_FROM else _THREE_BYTES_FROM
     run = min(_LONGEST_RUN, most, longer_from - index)
-    if run < _SHORTEST_RUN:
+    if run < _SHORTEST_RUN or offset_at - timestamp_at > 2:
         return 0, 0, 0
     behind = stride * run + 1
-    lengths = (
-        *range(start, timestamp_at - 1),
-        *range(key_length_at, key_at),
-        *range(value_length_at, value_at),
-        end - 1,
-    )
-    for at in lengths:  # the last is the number of headers
+    deltas = _smallest_and_largest([data[at + stride : at + behind : stride] for at in range(timestamp_at, offset_at)])
+    if deltas is None:
+        return 0, 0, 0
+    sizes = *range(start, timestamp_at - 1), *range(key_length_at, key_at), *range(value_length_at, value_at)
+    for at in (*sizes, end - 1):  # the last is the number of headers
         if data[at + stride : at + behind : stride].count(data[at]) != run:
             return 0, 0, 0
     offsets = [data[at + stride : at + behind : stride] for at in range(offset_at, key_length_at)]
     expected = (_EVEN,) if index < _TWO_BYTES_FROM else (_LOW, _HIGH)
     if offsets != [column[index : index + run] for column in expected]:
         return 0, 0, 0
-    times = [data[at + stride : at + behind : stride] for at in range(timestamp_at, offset_at)]
-    deltas = _smallest_and_largest(times)
-    return (0, 0, 0) if deltas is None else (run, *deltas)
+    return run, *deltas
 
 
 def _smallest_and_largest(columns: list[bytes]) -> tuple[int, int] | None:
-    """Of numbers of 0 and more, in one byte each or in two; none where there are others."""
+    """Of numbers of 0 and more, all of them in one byte or all in two; none where there are others."""
     if len(columns) == 1:
         (numbers,) = columns
         first = numbers[0]
         if numbers.count(first) == len(numbers):
             return None if first & 129 else (first >> 1, first >> 1)  # as where all were made in one millisecond
         return None if numbers.translate(None, _EVEN) else (min(numbers) >> 1, max(numbers) >> 1)
-    if len(columns) != 2:
-        return None
     low, high = columns
     if low.translate(None, _EVEN_WITH_MORE) or high.translate(None, _LAST):
         return None

@@ -1,26 +1,26 @@
 """Memory for the batches of a log that has many: they lie behind each other in large blocks.
 
-A log is filled at one end and emptied at the other, so blocks go as a whole. Where the system has pages of 2 MiB it is
-asked for those: memory that was never touched before, which is half of the cost of a large Produce, costs a third then.
+A log is filled at one end and emptied at the other, so blocks go as a whole. Touching new memory is half of the cost of
+a large Produce, and a third of that where the system gives pages of 2 MiB, which is asked for.
 """
 
 from __future__ import annotations
 
 import mmap
+from contextlib import suppress
 from typing import Any, Final, Self
 
-from rejoin.protocol.types import BatchBytes
-
 _HUGE_PAGE: Final = 2**21
+_LEAST_BLOCK: Final = 2**22
 _LARGEST_BLOCK: Final = 2**25
 _PRIVATE: Final = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 """Memory of this process alone, which Windows gives in any case."""
 _SHARE: Final = 4
-"""A new block is so much smaller than all that the log has: no more than this is unused."""
+"""A new block has a quarter of the bytes of the log, within bounds; it is larger only if its first batch is."""
 
 
 class Arena:
-    """Where one log puts its batches. A block is freed with the last view of it."""
+    """Where one log puts its batches. A block is freed with the last batch in it, once it is full."""
 
     __slots__ = ("_at", "_block")
 
@@ -32,23 +32,24 @@ class Arena:
         # Two logs with the same past go on in blocks of their own.
         return type(self)()
 
-    def place(self, start: bytes, rest: memoryview, log_size: int) -> BatchBytes:
-        """A batch of two parts at its place, read-only; ``log_size`` is how many bytes the log has without it."""
+    def copy_in(self, start: bytes, rest: memoryview, log_size: int) -> memoryview:
+        """A read-only copy of a batch of two parts; ``log_size`` is how many bytes the log has without it."""
         at, size = self._at, len(start) + len(rest)
         end = at + size
         if end > len(self._block):
-            self._block = _new_block(max(size, min(log_size // _SHARE, _LARGEST_BLOCK)))
+            self._block = _new_block(max(size, _LEAST_BLOCK, min(log_size // _SHARE, _LARGEST_BLOCK)))
             at, end = 0, size
-        placed = self._block[at:end]
-        placed[: len(start)] = start
-        placed[len(start) :] = rest
+        batch = self._block[at:end]
+        batch[: len(start)] = start
+        batch[len(start) :] = rest
         self._at = end
-        return placed.toreadonly()
+        return batch.toreadonly()
 
 
 def _new_block(size: int) -> memoryview:
     """Memory of this size or a little more, of no file."""
     block = mmap.mmap(-1, -(-size // _HUGE_PAGE) * _HUGE_PAGE, **_PRIVATE)
     if hasattr(mmap, "MADV_HUGEPAGE"):
-        block.madvise(mmap.MADV_HUGEPAGE)
+        with suppress(OSError):  # a kernel may have been built without such pages
+            block.madvise(mmap.MADV_HUGEPAGE)
     return memoryview(block)

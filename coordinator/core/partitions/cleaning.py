@@ -22,6 +22,7 @@ from rejoin.coordinator.core.partitions.log import AbortedTxn, LogBatch, Partiti
 from rejoin.coordinator.core.partitions.producer_state import ProducerStateEntry
 from rejoin.coordinator.core.partitions.topic_config import UNLIMITED, TopicConfig
 from rejoin.protocol.records.batches import BatchEntry, CompactionEntry
+from rejoin.protocol.types import BatchBytes
 from rejoin.protocol.wire.compression import compress
 from rejoin.protocol.wire.errors import RecordsError
 from rejoin.protocol.wire.record_batch import (
@@ -84,7 +85,13 @@ def compaction(
         if data is not None:
             kept.append(BatchEntry(each.batch.base_offset, data))
     end_offset = cleaned[-1].last_offset + 1
-    has_changed = [entry.data for entry in kept] != [batch.data for batch in cleaned]
+    has_changed = len(kept) < len(cleaned) or any(
+        entry.data is not batch.data and entry.data != bytes(batch.data)
+        for entry, batch in zip(kept, cleaned, strict=True)
+    )
+    if has_changed:
+        # What is left of many batches would keep the memory that it shares with them.
+        kept = [BatchEntry(entry.base_offset, bytes(entry.data)) for entry in kept]
     later = [each for each in log.aborted if each.last_offset >= end_offset]
     return Compaction(CompactionEntry(end_offset, tuple(kept)), [*transactions.left, *later], has_changed)
 
@@ -160,11 +167,11 @@ class _Cleaned:
 
     def compacted(
         self, newest: Mapping[bytes, int], retention_ms: Millis, now: Millis, *, is_last: bool
-    ) -> bytes | None:
+    ) -> BatchBytes | None:
         """The batch with the records that still count; none where it goes. Its offsets stay."""
         header, records = self.header, _records(self.batch)
         if records is None:
-            return self._unchanged()
+            return self.batch.data
         horizon = header.delete_horizon
         is_over = horizon is not None and horizon <= now
         if header.is_control:
@@ -186,14 +193,10 @@ class _Cleaned:
         if may_go_later and horizon is None:
             return _with_records(header, kept, now + retention_ms, has_horizon=True)
         if len(kept) == len(records):
-            return self._unchanged()
+            return self.batch.data
         first = header.base_timestamp + kept[0].timestamp_delta
         base = first if horizon is None and not header.has_log_append_time else header.base_timestamp
         return _with_records(header, kept, base, has_horizon=horizon is not None)
-
-    def _unchanged(self) -> bytes:
-        # A copy where it shares its memory: what is left of many batches would keep all of it.
-        return bytes(self.batch.data)
 
     def _emptied(self) -> bytes:
         """The header alone. Kafka: DefaultRecordBatch.writeEmptyHeader."""

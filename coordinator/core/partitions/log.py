@@ -55,6 +55,10 @@ class LogBatch:
     def __deepcopy__(self, _: dict[int, Any]) -> LogBatch:
         return self
 
+    def with_own_bytes(self) -> LogBatch:
+        """The same batch, which keeps no memory but its own."""
+        return LogBatch(bytes(self.data), self.header, self.position)
+
     @property
     def header(self) -> BatchHeader:
         return parse_header(self.data)
@@ -230,8 +234,8 @@ class PartitionLog:
 
     # --- writing
 
-    def place(self, header: BatchHeader, data: BatchBytes) -> BatchBytes:
-        """The bytes of a batch, with the offset and epoch of its header, where the log is to keep them."""
+    def copy_in(self, header: BatchHeader, data: BatchBytes) -> BatchBytes:
+        """A copy of a batch for the log to keep, with the offset and epoch of its header."""
         start, rest = header.pack_start(), memoryview(data)[MAGIC_AT:]
         if self.size < ARENA_FROM_BYTES:
             return b"".join((start, rest))
@@ -240,7 +244,12 @@ class PartitionLog:
             from rejoin.coordinator.core.partitions.arena import Arena  # noqa: PLC0415
 
             self._arena = Arena()
-        return self._arena.place(start, rest, self.size)
+        return self._arena.copy_in(start, rest, self.size)
+
+    def _give_up_arena(self) -> None:
+        """A log that has become small needs no block."""
+        if self.size < ARENA_FROM_BYTES:
+            self._arena = None
 
     def append(self, data: BatchBytes, header: BatchHeader) -> LogBatch:
         """Add a batch, which ends behind the end."""
@@ -273,12 +282,15 @@ class PartitionLog:
         if offset <= self.log_start_offset:
             return False
         self.log_start_offset = offset
-        gone = 0
+        gone, newest = 0, self.newest_deleted
         while gone < len(self.batches) and self.batches[gone].last_offset < offset:
             self.size -= len(self.batches[gone].data)
-            self.newest_deleted = newest_of(self.newest_deleted, self.batches[gone])
+            newest = newest_of(newest, self.batches[gone])
             gone += 1
         del self.batches[:gone]
+        if newest is not self.newest_deleted and newest is not None:
+            self.newest_deleted = newest.with_own_bytes()
+        self._give_up_arena()
         self.aborted.start_at(offset)
         self.end_offset = max(self.end_offset, offset)
         self.high_watermark = max(self.high_watermark, offset)
@@ -305,6 +317,7 @@ class PartitionLog:
             header = parse_header(data)
             self.batches.append(LogBatch(data, header, self.index.append(header.last_offset, len(data))))
         self.size = self.index.end
+        self._give_up_arena()
 
     # --- reading
 

@@ -195,7 +195,7 @@ class Partition:
 
         With ``marker``, that is what the batch is.
         """
-        data = self.log.place(header, data)
+        data = self.log.copy_in(header, data)
         self._add(data, header, marker)
         self._want(BatchEntry(header.base_offset, data))
         if header.base_offset in self.producers.ongoing and header.is_transactional:

@@ -393,8 +393,9 @@ class ProduceRequests:
             log, config = partition.log, partition.config
             base_offset = log.end_offset
             assert slot.records is not None, "a batch was found"
-            batch, header = validate(slot.records, header, config, self.ctx.now)
-            header = header.placed(base_offset, partition.epoch)
+            is_only = len(slot.production.slots) == 1
+            batch, header = validate(slot.records, header, config, self.ctx.now, is_only=is_only)
+            header = header.with_position(base_offset, partition.epoch)
             if header.has_producer_id:
                 before = partition.producers.duplicate_of(header)
                 if before is not None:

@@ -39,8 +39,8 @@ from rejoin.protocol.wire.record_scan import RecordScan, scan_records
 from rejoin.protocol.wire.records import DefaultRecord, read_batch, write_records
 
 FIRST_PRODUCE_WITH_ZSTD: Final = 7
-_BEHIND_ONE_BATCH: Final = (3, 0)
-"""The bytes behind the only batch of a request: no tagged fields of partition, topic and request; none before them."""
+_BEHIND_ONLY_BATCH: Final = (3, 0)
+"""The bytes behind the only batch of a request: three empty sections of tags in flexible versions, else none."""
 LEAST_ENTRY: Final = 14
 """The least length that any format has behind its own field."""
 
@@ -130,7 +130,7 @@ def _has_another(data: BatchBytes, size: int) -> bool:
 
 
 def _next_size(data: BatchBytes, at: int) -> int:
-    """The size of the entry at a position, or 0 where none is whole. Kafka: ByteBatchBytesLogInputStream."""
+    """The size of the entry at a position, or 0 where none is whole. Kafka: ByteBufferLogInputStream."""
     left = len(data) - at
     if left < LENGTH_END:
         return 0
@@ -149,13 +149,18 @@ def _corrupt(message: str) -> ProduceError:
     return ProduceError(ErrorCode.CORRUPT_MESSAGE, by_log=False, message=message, of_request=True)
 
 
-def validate(data: BatchBytes, header: BatchHeader, config: TopicConfig, now: Millis) -> tuple[BatchBytes, BatchHeader]:
-    """The batch as it is to be appended, but for its offset and leader epoch. Raises :class:`ProduceError`."""
-    around, at, is_intact = _located(data, header)
+def validate(
+    data: BatchBytes, header: BatchHeader, config: TopicConfig, now: Millis, *, is_only: bool
+) -> tuple[BatchBytes, BatchHeader]:
+    """The batch as it is to be appended, but for its offset and leader epoch. Raises :class:`ProduceError`.
+
+    ``is_only``: the request has no other batch.
+    """
+    buffer, at, is_intact = _locate(data, header, is_only=is_only)
     _check_header(header, config, is_intact=is_intact)
     size = header.size
-    batch = around if size == len(around) else memoryview(around)[at : at + size]
-    scan = _scan(around, at, header)
+    batch = buffer if size == len(buffer) else memoryview(buffer)[at : at + size]
+    scan = _scan(buffer, at, header)
     if size <= config.segment_bytes and _stays_as_it_is(header, scan, config, now):
         return batch, header
     times = _Times(header, config, now)
@@ -177,30 +182,30 @@ def validate(data: BatchBytes, header: BatchHeader, config: TopicConfig, now: Mi
     return batch, header
 
 
-class _Located(NamedTuple):
+class _BatchLocation(NamedTuple):
     """Bytes that have a batch at a position, and whether its checksum is right."""
 
-    around: bytes
+    buffer: bytes
     at: int
     is_intact: bool
 
 
-def _located(data: BatchBytes, header: BatchHeader) -> _Located:
+def _locate(data: BatchBytes, header: BatchHeader, *, is_only: bool) -> _BatchLocation:
     """Where the batch is that the data begins with.
 
-    Of a request with one batch that is its frame: what has the same header, so far from the end, and the checksum of
-    it, is the same batch. All others are copied, since looking into a view is slow.
+    The only one of a request is looked at within the frame: what has its header, so far from the end, and the right
+    checksum, is that batch, if there is no room before for another. All others are copied: looking into views is slow.
     """
     size, crc = header.size, header.crc
-    if isinstance(data, memoryview) and len(data) == size and isinstance(frame := data.obj, bytes):
-        for behind in _BEHIND_ONE_BATCH:
+    if is_only and isinstance(data, memoryview) and len(data) == size and isinstance(frame := data.obj, bytes):
+        for behind in _BEHIND_ONLY_BATCH:
             at = len(frame) - size - behind
-            if at >= 0 and frame.startswith(data[:HEADER_SIZE], at):
+            if 0 <= at < size and frame.startswith(data[:HEADER_SIZE], at):
                 if checksum(memoryview(frame)[at + ATTRIBUTES_AT : at + size]) == crc:
-                    return _Located(frame, at, is_intact=True)
+                    return _BatchLocation(frame, at, is_intact=True)
                 break
     batch = bytes(data[:size])
-    return _Located(batch, 0, crc_of(batch) == crc)
+    return _BatchLocation(batch, 0, crc_of(batch) == crc)
 
 
 def _check_header(header: BatchHeader, config: TopicConfig, *, is_intact: bool) -> None:
@@ -231,14 +236,14 @@ def _stays_as_it_is(header: BatchHeader, scan: RecordScan, config: TopicConfig, 
     )
 
 
-def _scan(around: bytes, at: int, header: BatchHeader) -> RecordScan:
+def _scan(buffer: bytes, at: int, header: BatchHeader) -> RecordScan:
     """A look at every record of the batch at a position. Kafka: LogValidator reads them all, packed or not."""
     records_at, end = at + HEADER_SIZE, at + header.size
     try:
         if not header.codec:
-            return scan_records(around, records_at, header.records_count, end)
+            return scan_records(buffer, records_at, header.records_count, end)
         # Differs: Kafka unpacks as much as max.decompressed.message.bytes says.
-        unpacked = bytes(decompress(header.codec, memoryview(around)[records_at:end]))
+        unpacked = bytes(decompress(header.codec, memoryview(buffer)[records_at:end]))
         scan = scan_records(unpacked, 0, header.records_count, len(unpacked))
     except CompressionError:
         raise ProduceError(ErrorCode.UNKNOWN_SERVER_ERROR) from None

@@ -207,14 +207,16 @@ class KafkaConnection(asyncio.Protocol):
 
     def _take_large(self, large: LargeFrame, data: bytes) -> None:
         """Take in more of a large frame. When it is whole, serve it, and then what is behind it."""
-        behind = large.take(data)
-        if behind is None:
+        if self.transport is None:
+            return
+        rest = large.take(data)
+        if rest is None:
             self.last_used = self._loop.time()
             return
         self._large = None
         self._serve_one(large.joined())
-        if behind and self.transport is not None:
-            self.data_received(behind)
+        if rest and self.transport is not None:
+            self.data_received(rest)
 
     def _serve(self, frame: bytes, written: list[Part]) -> tuple[KafkaRequest, Response] | None:
         """Hand in the request of a frame, size included; its response is ``written`` if it is there at once.

@@ -44,7 +44,7 @@ def test_the_checksum_is_that_of_kafkas_clients() -> None:
 
 
 def test_offset_and_epoch_need_no_new_checksum() -> None:
-    header = parse_header(ONE_RECORD).placed(77, 3)
+    header = parse_header(ONE_RECORD).with_position(77, 3)
     batch = header.pack_start() + ONE_RECORD[MAGIC_AT:]
     assert header == parse_header(batch)
     assert (header.base_offset, header.partition_leader_epoch, len(batch)) == (77, 3, len(ONE_RECORD))

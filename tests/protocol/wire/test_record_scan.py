@@ -83,6 +83,14 @@ def test_a_changed_byte_within_a_long_run() -> None:
         assert scanned(changed, len(records)) == seen(changed, len(records)), changed.hex()
 
 
+def test_timestamps_that_never_end() -> None:
+    data = bytearray(write_records(uniform(20)))
+    size = len(data) // 20
+    for at in range(size + 2, len(data), size):
+        data[at] = 0x80
+    assert scanned(bytes(data), 20) == seen(bytes(data), 20)
+
+
 def test_records_of_all_kinds() -> None:
     dice = random.Random(2)
     for _ in range(40):

@@ -25,8 +25,8 @@ def large(number: int, size: int = MIB) -> bytes:
 
 def add(log: PartitionLog, data: bytes) -> None:
     """Append a batch as a partition does."""
-    header = parse_header(data).placed(log.end_offset, 3)
-    log.append(log.place(header, data), header)
+    header = parse_header(data).with_position(log.end_offset, 3)
+    log.append(log.copy_in(header, data), header)
     log.stored_up_to(log.end_offset)
 
 
@@ -46,7 +46,7 @@ def test_readers_get_the_same_bytes_wherever_they_lie() -> None:
     for offset, data in enumerate(batches):
         (read,) = log.read(offset, len(data), offset + 1, at_least_one=True)
         assert read[16:] == data[16:]
-        assert parse_header(read) == parse_header(data).placed(offset, 3)
+        assert parse_header(read) == parse_header(data).with_position(offset, 3)
         assert is_intact(bytes(read))
     assert log.size == sum(map(len, batches))
 
@@ -74,10 +74,47 @@ def test_blocks_go_with_the_batches_that_are_deleted() -> None:
         add(log, large(number))
     (first, *_), before = map(weakref.ref, blocks_of(log).values()), len(blocks_of(log))
     log.start_at(30)
-    log.newest_deleted = None
     assert first() is None
     assert len(blocks_of(log)) < before
     assert [read[100] for read in log.read(30, 60 * MIB, 60, at_least_one=True)] == list(range(30, 60))
+
+
+def test_a_log_that_is_emptied_keeps_no_block() -> None:
+    log = PartitionLog()
+    for number in range(10):
+        add(log, large(number))
+    left = [weakref.ref(block) for block in blocks_of(log).values()]
+    log.start_at(10)
+    assert log.newest_deleted is not None
+    assert log.newest_deleted.data[100] == 0
+    assert [block() for block in left] == [None] * len(left)
+    add(log, large(11))
+    assert log.read(10, MIB, 11, at_least_one=True)[0][100] == 11
+
+
+def test_a_system_without_large_pages_gives_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    class OldMemory(mmap):
+        def madvise(self, *_: int) -> None:
+            raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr("mmap.mmap", OldMemory)
+    log = PartitionLog()
+    for number in range(4):
+        add(log, large(number))
+    assert blocks_of(log)
+    assert [each.data[100] for each in log.batches] == [0, 1, 2, 3]
+
+
+def test_compaction_without_a_change_copies_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_module, "ARENA_FROM_BYTES", 0)
+    driven = RealTopic()
+    driven.configure(cleanup_policy=("compact",))
+    for number in range(4):
+        driven.produce(batch("x", keys=(str(number),), at=driven.now))
+    before = [id(each.data) for each in driven.partition().log.batches]
+    driven.elapse(5 * MINUTE_MS)
+    assert driven.partition().log.compacted_up_to == 3
+    assert [id(each.data) for each in driven.partition().log.batches] == before
 
 
 def test_logs_with_the_same_past_go_on_apart() -> None:
@@ -91,6 +128,8 @@ def test_logs_with_the_same_past_go_on_apart() -> None:
         add(other, large(number + 100, MIB // 2))
     assert [each.data[100] for each in log.batches] == [0, 1, 2, 3, 4, 5, 6, 7, 8]
     assert [each.data[100] for each in other.batches] == [0, 1, 2, 3, 4, 105, 106, 107, 108]
+    del other.batches[:5]
+    assert not blocks_of(log).keys() & blocks_of(other).keys()
 
 
 def test_what_compaction_leaves_does_not_keep_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ class Appender(RealTopic):
     def append(self, completion: AppendCompletion | None = None) -> None:
         """Append a batch of one record, behind the end."""
         partition = self.partition()
-        partition.append(ONE_RECORD, parse_header(ONE_RECORD).placed(partition.log.end_offset, partition.epoch))
+        partition.append(ONE_RECORD, parse_header(ONE_RECORD).with_position(partition.log.end_offset, partition.epoch))
         if completion is not None:
             partition.when_stored(partition.log.end_offset, completion)
         effects, self.node._ctx.effects = self.node._ctx.effects, []

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-import struct
+import tracemalloc
+from typing import Any
 
 import pytest
 
+from rejoin.coordinator.core.partitions.validation import _locate
 from rejoin.coordinator.service.app import InitialTopic
+from rejoin.coordinator.service.kafka.large_frame import LargeFrame
 from rejoin.protocol.message import Request
 from rejoin.protocol.messages.records.fetch import FetchPartition, FetchRequest, FetchTopic
 from rejoin.protocol.messages.records.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -54,25 +57,30 @@ def produce(correlation: int, *batches: tuple[int, bytes], version: int = 9) -> 
     return frame(PRODUCE, version, correlation, request)
 
 
+def response(api: Api, version: int, body: bytes) -> Any:
+    """A response, of which this is what follows its correlation id."""
+    codec = codec_of(api.key, version)
+    assert codec is not None
+    return codec.read_response_frame(bytes(4) + body)[1]
+
+
 async def log_of(peer: Peer, partition: int = 0) -> bytes:
     """All that a partition has."""
     wanted = FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=2**26)
     topics = (FetchTopic(topic=TOPIC, partitions=(wanted,)),)
     request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=2**26, topics=topics)
     peer.send_bytes(frame(FETCH, 11, 99, request))
-    correlation, body = await peer.receive()
-    codec = codec_of(FETCH.key, 11)
-    assert codec is not None
-    (topic,) = codec.read_response(struct.pack(">i", correlation) + body, 4).responses
-    assert topic.partitions[0].error_code == 0
-    return bytes(topic.partitions[0].records)
+    _, body = await peer.receive()
+    (found,) = response(FETCH, 11, body).responses[0].partitions
+    assert found.error_code == 0
+    return bytes(found.records)
 
 
 def stored(*batches: bytes) -> bytes:
     """Batches as they are in a log, each behind the other."""
     found, offset = b"", 0
     for data in batches:
-        header = parse_header(data).placed(offset, 0)
+        header = parse_header(data).with_position(offset, 0)
         found += header.pack_start() + data[16:]
         offset += header.records_count
     return found
@@ -118,24 +126,80 @@ async def test_bytes_behind_a_request_do_not_count(kafka: Harness, behind: bytes
         assert await log_of(peer) == stored(data)
 
 
-@pytest.mark.parametrize("is_batch", [True, False])
-async def test_a_batch_behind_a_request_is_not_the_one_in_it(kafka: Harness, is_batch: bool) -> None:
-    data, behind = batch(b"a" * 500), batch(b"z" * 500)
-    # The header of the true batch, so far from the end as it would stand if this were the only one.
-    behind = (data[:61] + behind[61:] if is_batch else data) + b"\0\0\0"
+DATA = batch(b"a" * 500)
+BEHIND = {
+    # The batch as it is sent, what stands where it would stand if nothing were behind it, and the error of the batch.
+    "a batch with another content": (DATA, DATA[:61] + batch(b"z" * 500)[61:], 0),
+    "the same batch": (DATA, DATA, 0),
+    "the batch before it was damaged": (DATA[:-1] + b"x", DATA, 2),
+}
+
+
+@pytest.mark.parametrize("case", BEHIND)
+async def test_a_batch_behind_a_request_is_not_the_one_in_it(kafka: Harness, case: str) -> None:
+    sent, behind, error = BEHIND[case]
     async with connect(kafka) as peer:
-        peer.send(produce(1, (0, data))[4:] + behind)
-        await peer.receive()
-        assert await log_of(peer) == stored(data)
+        peer.send(produce(1, (0, sent))[4:] + behind + b"\0\0\0")
+        _, body = await peer.receive()
+        answered = response(PRODUCE, 9, body).responses[0].partition_responses[0].error_code
+        assert (answered, await log_of(peer)) == (error, b"" if error else stored(sent))
+
+
+def test_the_only_batch_of_a_request_is_not_copied() -> None:
+    data = batch(b"a" * 500)
+    for version in VERSIONS:
+        codec, request = codec_of(PRODUCE.key, version), produce(1, (0, data), version=version)
+        assert codec is not None
+        body_at = 4 + 8 + 2 + len("test") + codec.is_flexible
+        read: Any = codec.read_request(request, body_at)
+        view = read.topic_data[0].partition_data[0].records
+        found = _locate(view, parse_header(view), is_only=True)
+        assert found.buffer is request
+        assert request[found.at :].startswith(data)
 
 
 async def test_a_part_of_a_frame_is_nothing(kafka: Harness) -> None:
     whole, cut = batch(b"a" * 300_000), batch(b"b" * 300_000)
+    # All that a request needs is there; the frame is to have one byte more behind it.
+    part = framed(produce(2, (0, cut))[4:] + b"\0")[:-1]
     async with connect(kafka) as other:
         async with connect(kafka) as peer:
-            peer.send_bytes(produce(1, (0, whole)) + produce(2, (0, cut))[:-1])
+            peer.send_bytes(produce(1, (0, whole)) + part)
             assert (await peer.receive())[0] == 1
+        listener = kafka.app.kafka
+        assert listener is not None
+        while len(listener.connections) > 1:  # noqa: ASYNC110 - until the server has seen the end
+            await asyncio.sleep(0.01)
         assert await log_of(other) == stored(whole)
+
+
+async def test_a_frame_that_comes_slowly_does_not_make_its_connection_idle(kafka: Harness) -> None:
+    sent, listener = produce(1, (0, batch(b"a" * 300_000))), kafka.app.kafka
+    assert listener is not None
+    async with connect(kafka) as peer, asyncio.timeout(30):
+        peer.send_bytes(sent[:100_000])
+        for at in range(100_000, 150_000, 10_000):
+            while not (connections := list(listener.connections)) or connections[0]._large is None:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            connections[0].last_used = 0.0
+            peer.send_bytes(sent[at : at + 10_000])
+            while not connections[0].last_used:  # noqa: ASYNC110 - until the server has seen them
+                await asyncio.sleep(0.01)
+        peer.send_bytes(sent[150_000:])
+        assert (await peer.receive())[0] == 1
+
+
+def test_small_pieces_take_no_more_memory_than_they_have() -> None:
+    frame = random.Random(1).randbytes(200_000)
+    tracemalloc.start()
+    try:
+        large = LargeFrame(frame[:1], len(frame))
+        rests = {large.take(frame[at : at + 1]) for at in range(1, len(frame))}
+        assert rests == {None, b""}
+        assert tracemalloc.get_traced_memory()[0] < 2 * len(frame)
+    finally:
+        tracemalloc.stop()
+    assert large.joined() == frame
 
 
 async def test_a_large_frame_waits_for_the_request_before_it(kafka: Harness) -> None:
