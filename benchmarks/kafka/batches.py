@@ -243,9 +243,9 @@ def main() -> int:
     console.print(f"share: of the speed of copy, which computes the CRC and forgets; aim in memory {AT_LEAST}")
     for (doing, size), costs in found.items():
         if doing == "Produce":
-            shares = [_share(costs, *pair) for pair in (("check",), ("memory", "check"), ("memory", "keep"))]
-            console.print(f"Produce of {size}: check {shares[0]:.2f} of copy;", end=" ")
-            console.print(f"memory {shares[1]:.2f} of check, {shares[2]:.2f} of keep")
+            of = [_share(costs, *pair) for pair in (("check",), ("memory", "check"), ("memory", "keep"))]
+            console.print(f"Produce of {size}: check {of[0]:.2f} of copy;", end=" ")
+            console.print(f"memory {of[1]:.2f} of check, {of[2]:.2f} of keep")
     return int(any(_share(found[key], "memory") < least for key, least in FAILS_BELOW.items() if key in found))
 
 
