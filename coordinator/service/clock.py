@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+import structlog
+
 from rejoin.coordinator.core.groups.loading import MOST_AHEAD_MS
 from rejoin.coordinator.core.inputs import Millis
 
@@ -87,7 +89,15 @@ class ClockFile:
         try:
             written = json.loads(self._path.read_text(encoding="ascii"))
             newest = max(int(written["newest"]), self._latest(written))
-        except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        except FileNotFoundError:
+            return 0
+        except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError) as problem:
+            structlog.get_logger("coordinator").warning(
+                "clock_file_ignored",
+                file=str(self._path),
+                problem=f"{type(problem).__name__}: {problem}"[:200],
+                effect="if this machine's clock was set back, the ends of synthetic topics go back, too",
+            )
             return 0
         if not 0 < newest - self._clock.now() <= MOST_AHEAD_MS:
             return 0

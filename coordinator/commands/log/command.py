@@ -8,18 +8,16 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import cyclopts
 from cyclopts import Parameter
 
 from rejoin.coordinator.commands.secret_options import STORE_REFUSED, STORE_VARIABLE, has_password
-
-if TYPE_CHECKING:
-    from rejoin.protocol.types import TopicPartition
 
 _PARTITIONS: Final = 50
 _File = Annotated[str, Parameter(allow_leading_hyphen=True)]
@@ -76,12 +74,12 @@ def dump(
 def verify(
     file: _File | None = None, *, data: Path | None = None, store: str | None = None, partitions: int = _PARTITIONS
 ) -> int:
-    """Read the whole log and report damage. Exits with 1 if there is any.
+    """Read groups, offsets and the records of topics, and report damage. Exits with 1 if there is any.
 
     Parameters
     ----------
     file
-        A log export; - is standard input.
+        A log export, which has no records of topics; - is standard input.
     data
         The --data directory of a coordinator that is stopped.
     store
@@ -104,9 +102,7 @@ def verify(
                 if found:
                     print(f"{source.name}: {_counted(found, 'problem')}{source.advice}")
                     return 1
-                by_partition: dict[TopicPartition, int] = {}
-                for kept in source.records():
-                    by_partition[kept.partition] = by_partition.get(kept.partition, 0) + 1
+                size = _size_of(source)
         except DatabaseLost as problem:
             print(problem)
             return 1
@@ -115,8 +111,7 @@ def verify(
                 raise
             print(problem)
             return 1
-        records, counted = _counted(sum(by_partition.values()), "record"), _counted(len(by_partition), "partition")
-        print(f"{source.name}: {records} in {counted}, all as written")
+        print(f"{source.name}: {size}, all as written")
         return 0
 
     return _reported(run)
@@ -221,8 +216,20 @@ def import_(
     return _reported(run)
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+def _size_of(source: Any) -> str:
+    """How much there is in a source. An export has no batches."""
+    from rejoin.coordinator.commands.log.files import TextLog  # noqa: PLC0415
+
+    by_partition = Counter(kept.partition for kept in source.records())
+    size = f"{_counted(by_partition.total(), 'record')} in {_counted(len(by_partition), 'offsets partition')}"
+    if isinstance(source, TextLog):
+        return size
+    batches, partitions = source.batch_counts()
+    return f"{size}, {_counted(batches, 'batch', 'batches')} in {_counted(partitions, 'data partition')}"
+
+
+def _counted(count: int, what: str, several: str = "") -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {several or f'{what}s'}"
 
 
 def _url(data: Path | None, store: str | None, *, or_file: bool = False) -> str:

@@ -15,14 +15,13 @@ from typing import Final
 
 import orjson
 
-from rejoin.coordinator.commands.log.contents import LogProblem, LogRecord, LogSummary, StoredTopicChange
+from rejoin.coordinator.commands.log.contents import LogProblem, LogRecord, LogSummary, StoredTopicChange, topic_names
 from rejoin.coordinator.core.topics.names import TopicError, check_name
 from rejoin.coordinator.core.topics.topics import MAX_PARTITIONS
-from rejoin.coordinator.storage.topics_log.base import as_text, changed
+from rejoin.coordinator.storage.topics_log.base import as_text
 from rejoin.protocol.records.topics import (
     PartitionData,
     PartitionRecord,
-    RemoveTopicRecord,
     TopicData,
     TopicRecord,
 )
@@ -65,14 +64,7 @@ def ends_of_topics(records: Iterable[LogRecord]) -> dict[str, dict[int, int]]:
 
 def without_topic(contents: LogSummary, ends: dict[str, dict[int, int]]) -> dict[str, dict[int, int]]:
     """Those of the offsets' topics that the log does not have."""
-    names: dict[str, str] = {}
-    for _, records in changed(0, [(change.version, change.record) for change in contents.topics]).changes:
-        for record in records:
-            if isinstance(record, TopicRecord):
-                names[record.data.topic_id] = record.data.name
-            elif isinstance(record, RemoveTopicRecord):
-                names.pop(record.data.topic_id, None)
-    there = set(names.values())
+    there = set(topic_names(contents.topics).values())
     return {topic: partitions for topic, partitions in ends.items() if topic not in there}
 
 

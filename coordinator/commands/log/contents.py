@@ -9,7 +9,9 @@ from typing import Any, NamedTuple, TypeAlias
 import orjson
 
 from rejoin.coordinator.storage.codec import PLAIN, Entry, Unreadable, checksum, decode, is_entry
+from rejoin.coordinator.storage.topics_log.base import changed
 from rejoin.protocol.records.keyed import Record
+from rejoin.protocol.records.topics import RemoveTopicRecord, TopicRecord
 from rejoin.protocol.types import TopicPartition
 
 
@@ -52,7 +54,26 @@ class LogSummary:
     topics: list[StoredTopicChange] = field(default_factory=list)
 
 
+class BatchCounts(NamedTuple):
+    """How many batches a store has, and how many data partitions have any."""
+
+    batches: int
+    partitions: int
+
+
 Records: TypeAlias = Iterator[LogRecord]
+
+
+def topic_names(topics: Sequence[StoredTopicChange]) -> dict[str, str]:
+    """The names of the topics that are there, by topic id. Raises ``ValueError`` or ``KeyError`` for other entries."""
+    names: dict[str, str] = {}
+    for _, records in changed(0, topics).changes:
+        for record in records:
+            if isinstance(record, TopicRecord):
+                names[record.data.topic_id] = record.data.name
+            elif isinstance(record, RemoveTopicRecord):
+                names.pop(record.data.topic_id, None)
+    return names
 
 
 def problem_of(kept: LogRecord) -> str | None:
@@ -94,3 +115,8 @@ def compact(record: str) -> str:
 def problem_text(problem: BaseException) -> str:
     """The message of a server in one line."""
     return " ".join(str(problem).split()) or type(problem).__name__
+
+
+def first_line(problem: Exception) -> str:
+    """The first line of a message, which names the problem."""
+    return (str(problem).splitlines() or [type(problem).__name__])[0]

@@ -10,20 +10,26 @@ from pathlib import Path
 from typing import Any, Self
 
 from rejoin.coordinator.commands.log.contents import (
+    BatchCounts,
     LogProblem,
     LogRecord,
     LogSummary,
     StoredTopicChange,
     compact,
     entry_of,
+    first_line,
     is_whole,
     problem_of,
+    topic_names,
     unreadable,
 )
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.coordinator.storage.codec import Entry, is_entry
+from rejoin.coordinator.storage.remedy import of_directory
+from rejoin.coordinator.storage.sqlite.batch_reader import batch_counts, batch_findings
 from rejoin.coordinator.storage.sqlite.check import (
     DatabaseLost,
+    LogDefect,
     ahead_of,
     check_there,
     expected_records,
@@ -66,6 +72,8 @@ class SqliteSource:
         self.path = folder / DATABASE
         self.name = str(folder)
         self.notes: list[str] = []
+        self.advice = ""
+        """What to do about the problems."""
 
     def __enter__(self) -> Self:
         try:
@@ -196,13 +204,17 @@ class SqliteSource:
             self._unreadable("the epochs", problem)
         topics: list[StoredTopicChange] = []
         try:
-            found = self._connection.execute("SELECT version, record FROM topics_log ORDER BY version")
-            topics = [StoredTopicChange(version, compact(record)) for version, record in found]
-        except sqlite3.OperationalError:
-            pass  # versions without topics
+            topics = self._topics()
         except (sqlite3.Error, ValueError) as problem:
             self._unreadable("the topics", problem)
         return LogSummary(epochs, topics)
+
+    def _topics(self) -> list[StoredTopicChange]:
+        """The entries of the log of topics; none in versions without topics."""
+        if not self._connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'topics_log'").fetchone()[0]:
+            return []
+        found = self._connection.execute("SELECT version, record FROM topics_log ORDER BY version")
+        return [StoredTopicChange(version, compact(record)) for version, record in found]
 
     def _unreadable(self, what: str, problem: Exception) -> None:
         """A note when what is left is to be saved; else the end."""
@@ -247,8 +259,23 @@ class SqliteSource:
         in_order = [kept for _, kept in sorted(found.items())]
         return iter(sorted(in_order, key=lambda kept: kept.partition))
 
+    def batch_counts(self) -> BatchCounts:
+        """How many batches the topics have, where there are no problems."""
+        return BatchCounts(*batch_counts(self._connection))
+
     def problems(self) -> Iterator[str]:
         """Every problem of the directory."""
+        is_refused = False
+        for problem in self._problems_of_logs():
+            is_refused = True
+            yield problem
+        for defect in self._defects_of_batches():
+            is_refused |= defect.partition is None
+            yield defect.text
+        self.advice = advice(self.folder) if is_refused else of_directory(self.folder).for_data_partitions()
+
+    def _problems_of_logs(self) -> Iterator[str]:
+        """Every problem but the batches of topics."""
         if self._incomplete is not None:
             yield self._incomplete
         try:
@@ -260,11 +287,21 @@ class SqliteSource:
             yield from unreadable(self.records())
         except (sqlite3.Error, LogProblem) as broken:
             yield f"{self.path}: {broken}"
+        try:
+            topic_names(self._topics())
+        except (sqlite3.Error, ValueError, KeyError, TypeError) as broken:
+            yield f"{self.path}: the topics cannot be read: {first_line(broken)}"
 
-    @property
-    def advice(self) -> str:
-        """What to do about the problems."""
-        return advice(self.folder)
+    def _defects_of_batches(self) -> Iterator[LogDefect]:
+        """Every partition of a topic that a start would leave out, and what cannot be read of all."""
+        try:
+            topics = topic_names(self._topics())
+        except (sqlite3.Error, ValueError, KeyError, TypeError):
+            topics = {}  # one of the problems of the logs
+        try:
+            yield from batch_findings(self._connection, topics)
+        except sqlite3.Error as broken:
+            yield LogDefect(None, f"{self.path}: {broken}")
 
     def _select(self, order: str, wanted: frozenset[TopicPartition] | None) -> Iterator[Any]:
         """Partition, position, epoch, producer id, checksum, key and value of each record."""

@@ -8,25 +8,36 @@ from contextlib import suppress
 from typing import Any, Final, Self
 
 from rejoin.coordinator.commands.log.contents import (
+    BatchCounts,
     LogProblem,
     LogRecord,
     LogSummary,
     StoredTopicChange,
     compact,
     entry_of,
+    first_line,
     is_whole,
     problem_of,
     problem_text,
+    topic_names,
 )
+from rejoin.coordinator.storage.codec import Unreadable
+from rejoin.coordinator.storage.postgres.batch_reader import PostgresBatchReader
 from rejoin.coordinator.storage.postgres.database import CONNECT_SECONDS, LOST, Database, PostgresError
+from rejoin.coordinator.storage.remedy import of_database
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
-from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.types import TopicIdPartition, TopicPartition
 
 _ROWS: Final = 5_000
 _WITH_TOPICS: Final = 2
 """The first schema version with a table of topics."""
 _WITH_TOPIC_PARTITIONS: Final = 4
 """The first schema version whose log has a column for the topic."""
+_WITH_DATA: Final = 6
+"""The first schema version with tables of batches."""
+_DATA_PARTITIONS: Final = (
+    "SELECT topic_id, partition FROM data_logs UNION SELECT DISTINCT topic_id, partition FROM batches ORDER BY 1, 2"
+)
 
 
 class PostgresSource:
@@ -114,8 +125,50 @@ class PostgresSource:
         if lost:
             self.notes.append(f"{lost} damaged records were left out")
 
+    def batch_counts(self) -> BatchCounts:
+        """How many batches the topics have, where there are no problems."""
+        if self._version < _WITH_DATA:
+            return BatchCounts(0, 0)
+        ((batches, partitions),) = self._fetch(
+            "SELECT coalesce(sum(batches), 0)::bigint, count(*) FROM data_logs WHERE batches > 0"
+        )
+        return BatchCounts(batches, partitions)
+
     def problems(self) -> Iterator[str]:
         """Every problem of the tables."""
+        self.advice = of_database(self.name).for_data_partitions()
+        for problem in self._problems_of_logs():
+            self.advice = ""
+            yield problem
+        yield from self._problems_of_batches()
+
+    def _problems_of_batches(self) -> Iterator[str]:
+        """Every partition of a topic that its leader could not read."""
+        if self._version < _WITH_DATA:
+            return
+        topics = topic_names(self.contents().topics) if self._topics_problem() is None else {}
+        for topic_id, index in self._fetch(_DATA_PARTITIONS):
+            # The topic id names a topic that is gone. Its logs go with the next start.
+            reader = PostgresBatchReader(TopicIdPartition(topic_id, index, topics.get(topic_id, topic_id)))
+            try:
+                end = False
+                while not end:
+                    _, end = reader.take(self._fetch(*reader.query()))
+            except Unreadable as damage:
+                yield str(damage)
+
+    def _topics_problem(self) -> str | None:
+        """Why the topics cannot be read, or none."""
+        try:
+            topic_names(self.contents().topics)
+        except (ValueError, KeyError, TypeError) as problem:
+            return f"the table topics_log cannot be read: {first_line(problem)}"
+        return None
+
+    def _problems_of_logs(self) -> Iterator[str]:
+        """Every problem but the batches of topics."""
+        if (problem := self._topics_problem()) is not None:
+            yield problem
         newest = self.contents().epochs
         last: tuple[TopicPartition | None, int] = (None, -1)
         for partition, position, epoch, *row in self._rows(None):

@@ -14,20 +14,19 @@ import structlog
 
 from rejoin.coordinator.storage.base import DataPiece, Stored
 from rejoin.coordinator.storage.codec import Unreadable
-from rejoin.coordinator.storage.data_batches import check_count, read_batch
+from rejoin.coordinator.storage.data_batches import named
 from rejoin.coordinator.storage.log_throttle import LogThrottle
 from rejoin.coordinator.storage.postgres import statements
+from rejoin.coordinator.storage.postgres.batch_reader import PostgresBatchReader
 from rejoin.coordinator.storage.postgres.data_entries import DataEntries
 from rejoin.coordinator.storage.postgres.database import LOST, Connection, PostgresError
 from rejoin.coordinator.storage.postgres.log import PostgresLog
 from rejoin.coordinator.storage.postgres.writer import FIRST_PAUSE, LONGEST_PAUSE, PendingAppend
+from rejoin.coordinator.storage.remedy import of_database
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.batches import DataEntry, LogStartEntry
+from rejoin.protocol.records.batches import DataEntry
 from rejoin.protocol.types import TopicIdPartition, TopicPartition
 
-PIECE_BYTES: Final = 4 * 2**20
-"""A piece has no more bytes, unless a single batch has."""
-PIECE_BATCHES: Final = 1_000
 _READERS: Final = 2
 _DELETED_TOGETHER: Final = 1_000
 
@@ -81,47 +80,41 @@ class PostgresDataLogs:
         self._after_appends(partition, lambda _: self._log.spawn(self._read(partition, piece, began)))
 
     async def _read(self, partition: TopicIdPartition, piece: DataPiece, began: float) -> None:
-        shown = TopicPartition(partition.topic, partition.partition)
         try:
             async with self._reading:
                 records = await self._read_pieces(partition, piece)
         except Unreadable as problem:
-            self._logger.error("partition_damaged", partition=str(partition), problem=str(problem))
-            self._observer.damaged(shown, str(problem))
+            self._logger.error(
+                "partition_damaged",
+                partition=str(partition),
+                problem=str(problem),
+                advice=of_database(self._database.shown).for_data_partition(partition.topic),
+            )
+            self._observer.damaged(named(partition), str(problem))
         else:
             if records is not None:
-                self._observer.read(shown, records, (time.perf_counter() - began) * 1_000)
+                self._observer.read(named(partition), records, (time.perf_counter() - began) * 1_000)
 
     async def _read_pieces(self, partition: TopicIdPartition, piece: DataPiece) -> int | None:
         """Read a partition to its end; how many entries it has. None if another node has written to it meanwhile."""
-        last, seen, entries = -1, 0, 0
+        reader = PostgresBatchReader(partition)
+        entries = 0
         pause = FIRST_PAUSE
-        state: tuple[int, int] | None = None
         while True:
             try:
                 async with self._database.acquire() as connection:
-                    limits = (PIECE_BATCHES, PIECE_BYTES)
-                    rows = await connection.fetch(statements.READ_DATA, *_key(partition), last, *limits)
+                    rows = await connection.fetch(*reader.query())
             except (*LOST, PostgresError) as problem:
                 self._throttle.failed("read_failed", problem, level="warning", partition=str(partition))
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
                 continue
             self._throttle.recovered("read_failed", "read_again")
-            log_start, batches = rows[0][0] or 0, rows[0][1] or 0
-            if state not in (None, (log_start, batches)):
+            if reader.is_overtaken(rows):
                 return None
-            state = (log_start, batches)
-            found: list[DataEntry] = [read_batch(partition, row[2], row[3]) for row in rows if row[2] is not None]
-            seen += len(found)
-            is_last = not found or rows[-1][4]
-            if is_last:
-                check_count(partition, seen, batches)
-                found += [LogStartEntry(log_start)] if log_start else []
-            else:
-                last = rows[-1][2]
+            found, is_last = reader.take(rows)
             entries += len(found)
-            piece(tuple(found), is_last)
+            piece(found, is_last)
             if is_last:
                 return entries
             # Heartbeats come first.

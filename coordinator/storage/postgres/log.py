@@ -23,6 +23,7 @@ from rejoin.coordinator.storage.postgres.writer import (
     PendingAppend,
     Writer,
 )
+from rejoin.coordinator.storage.remedy import of_database
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
@@ -105,7 +106,12 @@ class PostgresLog:
             async with self._reading:
                 await self._read_pieces(partition, piece, began, led)
         except Unreadable as problem:
-            self._logger.error("partition_damaged", partition=partition, problem=str(problem))
+            self._logger.error(
+                "partition_damaged",
+                partition=partition,
+                problem=str(problem),
+                advice=of_database(self.database.shown).for_offsets_partition(),
+            )
             self.observer.damaged(partition, str(problem))
         finally:
             led.readers -= 1

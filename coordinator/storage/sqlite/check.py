@@ -4,6 +4,9 @@ What is noticed: a database that is gone or emptied (by the progress file, or by
 that is missing, cut short or broken (by the progress file), a database that was copied without it or while it was
 written to, records that changed or vanished (by their checksums, how many there should be, and the sum of them). What
 cannot be noticed: a directory that was put back as a whole to an earlier day.
+
+Batches of topics are too many to be read for this. A partition with a damaged or missing one is left out when it is
+read, see ``batch_reader.py``; all others are served.
 """
 
 from __future__ import annotations

@@ -17,8 +17,10 @@ import structlog
 
 from rejoin.coordinator.storage.base import DataPiece, Observer, Stored
 from rejoin.coordinator.storage.codec import Unreadable
-from rejoin.coordinator.storage.data_batches import check_count, read_batch
+from rejoin.coordinator.storage.data_batches import named
 from rejoin.coordinator.storage.log_throttle import LogThrottle
+from rejoin.coordinator.storage.remedy import of_directory
+from rejoin.coordinator.storage.sqlite.batch_reader import ID, SqliteBatchReader
 from rejoin.coordinator.storage.sqlite.batch_tail import BatchTail
 from rejoin.coordinator.storage.sqlite.database import Bulk, SqliteDatabase
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
@@ -26,25 +28,13 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.batches import BatchEntry, CompactionEntry, DataEntry, LogStartEntry
 from rejoin.protocol.types import TopicIdPartition, TopicPartition
 
-PIECE_BATCHES: Final = 32
-"""Batches that are read at a time: each may have a mebibyte."""
 _RETRY_SECONDS: Final = 1.0
 
-_ID: Final = "SELECT id FROM data_partitions WHERE topic_id = ? AND partition = ?"
 _NEW_ID: Final = "INSERT INTO data_partitions (topic_id, partition, log_start, batches) VALUES (?, ?, 0, 0)"
 _COUNT: Final = "UPDATE data_partitions SET batches = batches + ? WHERE id = ?"
 _START: Final = "UPDATE data_partitions SET log_start = max(log_start, ?) WHERE id = ?"
 _BELOW_START: Final = "DELETE FROM batches WHERE partition_id = ? AND next_offset <= ?"
 _BELOW_END: Final = "DELETE FROM batches WHERE partition_id = ? AND base_offset < ?"
-_STATE: Final = """
-SELECT log_start, batches + (SELECT count(*) FROM batch_tail WHERE partition_id = id) FROM data_partitions WHERE id = ?
-"""
-_READ: Final = """
-SELECT base_offset, CAST(data AS BLOB) FROM batches WHERE partition_id = ?1 AND base_offset > ?2
-UNION ALL
-SELECT base_offset, CAST(data AS BLOB) FROM batch_tail WHERE partition_id = ?1 AND base_offset > ?2
-ORDER BY base_offset LIMIT ?3
-"""
 
 _Append: TypeAlias = tuple[TopicIdPartition, TopicPartition, int, tuple[DataEntry, ...], Stored, float]
 """Partition, the one it is leased by and its epoch, entries, the callback, and when it was asked for."""
@@ -118,7 +108,7 @@ class SqliteDataLogs:
     def _id(self, connection: sqlite3.Connection, partition: TopicIdPartition) -> int:
         found = self._ids.get(partition)
         if found is None:
-            row = connection.execute(_ID, (partition.topic_id, partition.partition)).fetchone()
+            row = connection.execute(ID, (partition.topic_id, partition.partition)).fetchone()
             if row is None:
                 found = connection.execute(_NEW_ID, (partition.topic_id, partition.partition)).lastrowid
                 assert found is not None, "a row was inserted"
@@ -198,7 +188,7 @@ class SqliteDataLogs:
     # --- reading
 
     def read_data(self, partition: TopicIdPartition, epoch: int, piece: DataPiece) -> None:
-        reading = _Reading(partition, piece, time.perf_counter())
+        reading = _Reading(SqliteBatchReader(partition), piece, time.perf_counter())
         # Behind all that was appended before, so that it is either read or refused.
         self._database.submit(None, lambda _: self._read_on(reading))
 
@@ -207,8 +197,13 @@ class SqliteDataLogs:
 
     def _piece_read(self, reading: _Reading, outcome: Any) -> None:
         if isinstance(outcome, Unreadable):
-            self._logger.error("partition_damaged", partition=str(reading.partition), problem=str(outcome))
-            self._observer.damaged(reading.shown, str(outcome))
+            self._logger.error(
+                "partition_damaged",
+                partition=str(reading.partition),
+                problem=str(outcome),
+                advice=of_directory(self._database.folder).for_data_partition(reading.partition.topic),
+            )
+            self._observer.damaged(named(reading.partition), str(outcome))
             return
         if isinstance(outcome, BaseException):
             self._throttle.failed("read_failed", outcome, partition=str(reading.partition))
@@ -220,7 +215,7 @@ class SqliteDataLogs:
         reading.records += len(entries)
         if end:
             took = (time.perf_counter() - reading.began) * 1_000
-            self._observer.read(reading.shown, reading.records, took)
+            self._observer.read(named(reading.partition), reading.records, took)
         else:
             self._read_on(reading)  # so that it is there when this one has been taken in
         reading.piece(entries, end)
@@ -228,18 +223,16 @@ class SqliteDataLogs:
 
 @dataclass(slots=True)
 class _Reading:
-    """A partition that is being read: the offset of the last batch, and how many there were."""
+    """A partition that is being read, and how many entries there were."""
 
-    partition: TopicIdPartition
+    batches: SqliteBatchReader
     piece: DataPiece
     began: float
-    last: int = -1
     records: int = 0
-    batches: int = 0
 
     @property
-    def shown(self) -> TopicPartition:
-        return TopicPartition(self.partition.topic, self.partition.partition)
+    def partition(self) -> TopicIdPartition:
+        return self.batches.partition
 
 
 def _delete(connection: sqlite3.Connection, which: str, of: tuple[object, ...]) -> None:
@@ -249,24 +242,8 @@ def _delete(connection: sqlite3.Connection, which: str, of: tuple[object, ...]) 
 
 def _read_piece(reading: _Reading, connection: sqlite3.Connection) -> tuple[tuple[DataEntry, ...], bool]:
     """Entries, and whether they are the last."""
-    partition = reading.partition
-    row = connection.execute(_ID, (partition.topic_id, partition.partition)).fetchone()
-    if row is None:
-        return (), True
-    (number,) = row
     connection.execute("BEGIN")  # batches may be moved meanwhile
     try:
-        log_start, batches = connection.execute(_STATE, (number,)).fetchone()
-        rows = connection.execute(_READ, (number, reading.last, PIECE_BATCHES)).fetchall()
+        return reading.batches.next_piece(connection)
     finally:
         connection.rollback()
-    entries: list[DataEntry] = []
-    for base_offset, data in rows:
-        entries.append(read_batch(partition, base_offset, data))
-        reading.last = base_offset
-    reading.batches += len(rows)
-    end = len(rows) < PIECE_BATCHES
-    if end:
-        check_count(partition, reading.batches, batches)
-        entries += [LogStartEntry(log_start)] if log_start else []
-    return tuple(entries), end

@@ -21,6 +21,7 @@ import structlog
 from rejoin.coordinator.storage.base import Observer, Piece, Stored, Together, one_by_one
 from rejoin.coordinator.storage.codec import Entry, Unreadable, check, decode, encode
 from rejoin.coordinator.storage.log_throttle import LogThrottle
+from rejoin.coordinator.storage.remedy import of_directory
 from rejoin.coordinator.storage.sqlite.check import rows
 from rejoin.coordinator.storage.sqlite.compaction import Compactor
 from rejoin.coordinator.storage.sqlite.database import Bulk, SqliteDatabase
@@ -228,7 +229,12 @@ class SqliteLog:
 
     def _reading_failed(self, reading: _Reading, problem: BaseException) -> None:
         if isinstance(problem, Unreadable):
-            self._logger.error("partition_damaged", partition=reading.partition, problem=str(problem))
+            self._logger.error(
+                "partition_damaged",
+                partition=reading.partition,
+                problem=str(problem),
+                advice=of_directory(self.database.folder).for_offsets_partition(),
+            )
             self.observer.damaged(reading.partition, str(problem))
             self._read_ended(reading)
             return

@@ -45,8 +45,9 @@ class ProgressUnreadable(StoreProblem):
 def advice(folder: Path) -> str:
     """What to do about a directory that has lost something."""
     return (
-        ". Put a complete copy of the directory back; or save what can still be read with rejoin log "
-        f"export --data {folder} --salvage, and import it into an empty directory"
+        ". Put a complete copy of the directory back; or save what can still be read of groups, offsets and topics, "
+        f"though not the topics' records, with rejoin log export --data {folder} --salvage, and import it into an "
+        "empty directory"
     )
 
 

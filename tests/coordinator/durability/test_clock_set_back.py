@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.service.app import App, InitialTopic, Options
@@ -89,6 +90,9 @@ async def test_a_killed_node_with_the_right_clock_goes_on_at_once(tmp_path: Path
 async def test_a_file_that_says_nothing_sensible_is_left_out(tmp_path: Path, text: str) -> None:
     (tmp_path / "clock").write_text(text)
     app, clock = node(tmp_path, 0)
-    async with app:
-        clock.advance(1_000)
-        assert await end_of(app) <= 5
+    with capture_logs() as lines:
+        async with app:
+            clock.advance(1_000)
+            assert await end_of(app) <= 5
+    (warned,) = [line for line in lines if line["event"] == "clock_file_ignored"]
+    assert warned["file"] == str(tmp_path / "clock")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sqlite3
+from collections.abc import MutableMapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -139,12 +141,18 @@ async def test_appends_of_data_and_of_offsets_end_in_order(store: Store) -> None
             "UPDATE batches SET data = substr(data, 1, 90) || x'ff' || substr(data, 92) WHERE base_offset = 3",
             "offset 3",
         ),
+        (
+            "UPDATE batches SET data = substr(data, 1, 16) || x'03' || substr(data, 18) WHERE base_offset = 3",
+            "offset 3",
+        ),
         ("UPDATE batches SET data = substr(data, 1, 60) WHERE base_offset = 3", "offset 3"),
         ("UPDATE batches SET data = 7 WHERE base_offset = 3", "offset 3"),
         ("DELETE FROM batches WHERE base_offset = 3", "there are 2 batches, expected 3"),
     ],
 )
-async def test_what_is_damaged_or_lost_is_not_served(tmp_path: Path, damage: str, said: str) -> None:
+async def test_what_is_damaged_or_lost_is_not_served(
+    tmp_path: Path, damage: str, said: str, log_lines: list[MutableMapping[str, Any]]
+) -> None:
     store = Sqlite(tmp_path / "data")
     await store.start()
     await store.append_data(ORDERS, await store.elect(0), batch(0, 3), batch(3), batch(4))
@@ -160,6 +168,13 @@ async def test_what_is_damaged_or_lost_is_not_served(tmp_path: Path, damage: str
         assert said in store.watching.damages[0]
     finally:
         await store.close()
+    (line,) = [each for each in log_lines if each["event"] == "partition_damaged"]
+    assert (line["log_level"], line["partition"]) == ("error", f"{ORDERS.topic_id}:orders-0")
+    assert line["advice"] == (
+        f"all other partitions are served; put a complete copy of {store.folder} back while no coordinator uses it, "
+        "or delete the topic orders and create it again; "
+        f"rejoin log verify --data {store.folder} lists everything that is damaged"
+    )
 
 
 def killed(store: Sqlite, folder: Path) -> Sqlite:

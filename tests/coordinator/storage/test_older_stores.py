@@ -13,6 +13,7 @@ from rejoin.coordinator.commands.log.command import export, verify
 from rejoin.coordinator.commands.log.command import import_ as import_log
 from rejoin.coordinator.storage.postgres.database import Database
 from rejoin.coordinator.storage.postgres.schema import STEPS as POSTGRES_STEPS
+from rejoin.coordinator.storage.sqlite.database import migrate, opened
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
 from rejoin.coordinator.storage.sqlite.progress_file import DATABASE
 from rejoin.coordinator.storage.sqlite.schema import STEPS as SQLITE_STEPS
@@ -39,6 +40,8 @@ WRITTEN: dict[int, list[Record]] = {
     49: [offset(number, partition=number) for number in range(20)],
 }
 """What is in each of them, by offsets partition, in epoch 1. Partition 7 was only led, in epoch 0."""
+
+THIRTY_RECORDS = "30 records in 3 offsets partitions, 0 batches in 0 data partitions, all as written\n"
 
 
 @pytest.fixture(params=["closed", "killed"])
@@ -74,6 +77,26 @@ async def check(store: Store) -> None:
         assert await store.read(partition, epoch) == records
         assert await store.append(partition, epoch, offset(100)) is ErrorCode.NONE
     assert await store.elect(7) == 1
+
+
+@pytest.mark.parametrize("damage", [None, "DELETE FROM batches WHERE base_offset = 1"])
+def test_batches_are_verified_in_a_directory_of_the_version_without_a_tail(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: str | None
+) -> None:
+    with opened(tmp_path / DATABASE) as connection:
+        migrate(connection, tmp_path / DATABASE, SQLITE_STEPS[:6])
+        connection.execute("INSERT INTO data_partitions VALUES (1, ?, 0, 0, 2)", ("o" * 22,))
+        written = [(each.base_offset, each.next_offset, each.data) for each in (batch(0), batch(1))]
+        connection.executemany("INSERT INTO batches VALUES (1, ?, ?, ?)", written)
+        if damage is not None:
+            connection.execute(damage)
+        connection.close()
+    assert verify(data=tmp_path) == (0 if damage is None else 1)
+    said = capsys.readouterr().out
+    if damage is None:
+        assert said.endswith(": 0 records in 0 offsets partitions, 2 batches in 1 data partition, all as written\n")
+    else:
+        assert said.startswith(f"{'o' * 22}-0: there is 1 batch, expected 2\n"), "by its id: no topic has it"
 
 
 async def test_a_directory_of_the_version_before_is_brought_up_to_date(directory: Path) -> None:
@@ -116,7 +139,7 @@ def test_a_directory_of_the_version_before_is_read_without_being_changed(
 ) -> None:
     before = (directory / DATABASE).read_bytes()
     assert verify(data=directory) == 0
-    assert capsys.readouterr().out == f"{directory}: 30 records in 3 partitions, all as written\n"
+    assert capsys.readouterr().out == f"{directory}: {THIRTY_RECORDS}"
     assert export(data=directory, out=tmp_path / "export") == 0
     assert (directory / DATABASE).read_bytes() == before
     assert import_log(str(tmp_path / "export"), data=tmp_path / "new") == 0
@@ -155,7 +178,7 @@ def test_tables_of_the_version_before_are_read_as_they_are(
     tables: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert verify(store=tables) == 0
-    assert capsys.readouterr().out.endswith(": 30 records in 3 partitions, all as written\n")
+    assert capsys.readouterr().out.endswith(f": {THIRTY_RECORDS}")
     assert export(store=tables, out=tmp_path / "export") == 0
     assert import_log(str(tmp_path / "export"), data=tmp_path / "new") == 0
 

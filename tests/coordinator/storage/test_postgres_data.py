@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, MutableMapping
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from rejoin.coordinator.storage.postgres import data_logs
+from rejoin.coordinator.storage.postgres import batch_reader
 from rejoin.coordinator.storage.topics_log.base import as_text
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.batches import CompactionEntry, DataEntry, LogStartEntry
@@ -74,7 +75,7 @@ async def test_an_append_whose_answer_is_lost_is_stored_once(postgres: str, cut:
 
 
 async def test_a_log_is_read_in_pieces_of_so_many_bytes(one: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_logs, "PIECE_BYTES", 10_000)
+    monkeypatch.setattr(batch_reader, "PIECE_BYTES", 10_000)
     epoch = await one.elect(0)
     sizes = [4_000, 4_000, 4_000, 50_000, 100, 100, 100]
     written = [batch(number, size=size) for number, size in enumerate(sizes)]
@@ -82,7 +83,7 @@ async def test_a_log_is_read_in_pieces_of_so_many_bytes(one: Postgres, monkeypat
     pieces = await one.data_pieces(ORDERS, epoch)
     assert [entry for piece in pieces for entry in piece] == written
     assert [len(piece) for piece in pieces] == [3, 1, 3]
-    monkeypatch.setattr(data_logs, "PIECE_BATCHES", 3)
+    monkeypatch.setattr(batch_reader, "PIECE_BATCHES", 3)
     assert [len(piece) for piece in await one.data_pieces(ORDERS, epoch)] == [3, 1, 3, 0]
 
 
@@ -98,7 +99,9 @@ async def test_a_log_is_read_in_pieces_of_so_many_bytes(one: Postgres, monkeypat
         ("DELETE FROM data_logs", "there are 3 batches, expected 0"),
     ],
 )
-async def test_what_is_damaged_or_lost_is_not_served(one: Postgres, damage: str, said: str) -> None:
+async def test_what_is_damaged_or_lost_is_not_served(
+    log_lines: list[MutableMapping[str, Any]], one: Postgres, damage: str, said: str
+) -> None:
     epoch = await one.elect(0)
     await one.append_data(ORDERS, epoch, batch(0, 3), batch(3), batch(4))
     async with one.database.acquire() as connection:
@@ -106,6 +109,12 @@ async def test_what_is_damaged_or_lost_is_not_served(one: Postgres, damage: str,
     one.data_logs.read_data(ORDERS, epoch, lambda entries, end: pytest.fail(f"{entries} were read"))
     await one.settled(lambda: bool(one.watching.damages))
     assert said in one.watching.damages[0]
+    (line,) = [each for each in log_lines if each["event"] == "partition_damaged"]
+    assert line["advice"] == (
+        "all other partitions are served; restore the database from a backup while no node uses it, "
+        "or delete the topic orders and create it again; "
+        f"rejoin log verify --store {one.database.shown} lists everything that is damaged"
+    )
 
 
 async def test_a_starting_node_keeps_the_logs_of_topics_that_it_does_not_know_yet(one: Postgres) -> None:

@@ -18,6 +18,9 @@ Run = Callable[..., tuple[int, str, str]]
 
 AHEAD = f"{DATABASE}-wal"
 
+ONE_RECORD = ": 1 record in 1 offsets partition, 0 batches in 0 data partitions, all as written\n"
+"""What ``verify`` says of a store with one record, behind its name."""
+
 RECORDS: dict[int, list[Record]] = {
     0: [offset(100, "group-id"), group(3, "group-id", members=2), gone(1, "group-id")],
     5: [

@@ -22,7 +22,7 @@ from rejoin.coordinator.storage.postgres.schema import STEPS
 from rejoin.coordinator.storage.sqlite.progress_file import DATABASE, PROGRESS
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import offsets_partition
-from tests.coordinator.commands.log.logs import AHEAD, RECORDS, Run, asked, filled, read
+from tests.coordinator.commands.log.logs import AHEAD, ONE_RECORD, RECORDS, Run, asked, filled, read
 from tests.coordinator.storage.helpers import Postgres, Sqlite, offset
 
 # --- dump
@@ -83,7 +83,11 @@ def test_a_directory_that_is_in_use_can_be_dumped_but_not_verified(data: Path, r
 def test_a_log_that_is_as_it_was_written(data: Path, run: Run) -> None:
     code, out, err = run(verify, data=data)
     assert (code, err) == (0, "")
-    assert out == f"{data}: {sum(map(len, RECORDS.values()))} records in 3 partitions, all as written\n"
+    count = sum(map(len, RECORDS.values()))
+    assert out == f"{data}: {count} records in 3 offsets partitions, 0 batches in 0 data partitions, all as written\n"
+    export(data=data, out=data / "export")
+    code, out, _ = run(verify, str(data / "export"))
+    assert (code, out) == (0, f"{data / 'export'}: {count} records in 3 offsets partitions, all as written\n")
 
 
 @pytest.mark.parametrize(
@@ -339,7 +343,7 @@ def test_older_tables_are_read_as_they_are(postgres: str, run: Run, version: int
         await old.close()
 
     asyncio.run(make())
-    assert run(verify, store=postgres) == (0, f"{postgres}: 1 record in 1 partition, all as written\n", "")
+    assert run(verify, store=postgres) == (0, f"{postgres}{ONE_RECORD}", "")
     assert run(dump, store=postgres)[1].startswith('{"key":{"version":1,')
     code, out, _ = run(export, store=postgres)
     assert (code, out.count("\n")) == (0, 4)
