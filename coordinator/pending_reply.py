@@ -38,6 +38,8 @@ class PendingReply:
     failed = False
     is_lost = False
     """Whether there will never be a reply: its client sees a lost connection."""
+    is_of_client = False
+    """Under control: whether a client sent the request, and not the control itself or another broker."""
     _settled: Settled | None = None
 
     @property

@@ -10,15 +10,16 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel, ValidationError
 
 _LONGEST_GIVEN: Final = 60
+_MOST_LISTED: Final = 50
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """How a sentence about an unknown name goes on: with the nearest known name, else with all of them."""
+    """How a sentence about an unknown name goes on: with the nearest known name, else with all unless too many."""
     names = {each.lower(): each for each in known}
     found = get_close_matches(name.lower(), names, n=1)
     if found:
         return f"; is it {names[found[0]]}?"
-    return f"; expected one of {', '.join(names.values())}" if names else ""
+    return f"; expected one of {', '.join(names.values())}" if 0 < len(names) <= _MOST_LISTED else ""
 
 
 def reason(error: Any) -> str:

@@ -89,6 +89,8 @@ class SnapshotKey(Body):
     """A snapshot, by the name that making it answered with."""
 
     snapshot: str = Field(description="its name")
+    at_ms: int | None = Field(default=None, description="as in the answer; ignored")
+    mark: int | None = Field(default=None, description="as in the answer; ignored")
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,10 +279,10 @@ class AdminActions:
 
         Requests that waited then and still do go on waiting; those that were answered since get no second answer.
         """
+        log = self._memory()
         kept = self._snapshots.get(which.snapshot)
         if kept is None:
             raise unknown("snapshot", which.snapshot, list(self._snapshots))
-        log = self._memory()
         waited = {id(token) for token in kept.node.waiting()}
         self._send_away(waited)
         self._go_on_with(kept.node.copy(_or_abandoned), kept.leading, kept.at)
@@ -336,8 +338,11 @@ class AdminActions:
             token.settle()
 
     def _memory(self) -> MemoryLog:
+        if self._reset_brokers is not None:
+            detail = "there are several brokers, and a snapshot is of one node only; reset starts all of them anew"
+            raise NotPossible("several-brokers", detail)
         if not isinstance(self._log, MemoryLog):
-            detail = "snapshots and resets need one node with an offsets log in memory; this one is shared with others"
+            detail = "snapshots and resets need one node with an offsets log in memory; this one's is kept in a store"
             raise NotPossible("log-not-in-memory", detail)
         return self._log
 

@@ -192,6 +192,10 @@ class BrokerActions:
         ]
         return {"partitions": sorted(shown, key=lambda each: (each["topic"], each["partition"]))}
 
+    def partition(self, wanted: LedPartition) -> dict[str, Any]:
+        """The same of one partition."""
+        return _shown(*self._registration(wanted))
+
     def move(self, wanted: NewLeader) -> dict[str, Any]:
         """Let another broker lead a partition, in a new epoch."""
         partition, registration = self._registration(wanted)

@@ -5,12 +5,34 @@ The writers are imported when they are first used: most tests pass, and should n
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.errors import InvalidArgument, NotPossible, StepsNotKept
+from rejoin.coordinator.control.fault_rules import Body
 from rejoin.coordinator.control.node_interface import ControlledRuntime
 from rejoin.coordinator.control.sent_requests import RecordedRequest, RequestsQuery, sent_requests
 from rejoin.journal.events.base import Event
 from rejoin.transcript.recording import Step, StepRecorder, StepsGone
+
+
+class RecordingQuery(Body):
+    """Which part of the recording."""
+
+    since: int = Field(default=0, ge=0, description="a mark: what came behind it; all of it unless given")
+    group: str | None = Field(default=None, description="what is about this group only")
+
+
+class TranscriptQuery(RecordingQuery):
+    """Which part of the recording, and what it shows."""
+
+    claim: str = Field(default="", description="the transcript's first line: what it shows")
+
+
+class LogQuery(RecordingQuery):
+    """Which part of the recording, and in whose form."""
+
+    kafka: str = Field(default="3.9", description="the Kafka version whose form it shall have")
 
 
 class Evidence:

@@ -86,6 +86,7 @@ class FaultInjector:
     def _submit(self, runtime: RequestTarget, request: Request, context: Context) -> PendingReply:
         """Hand in a request. Where time stands still, a Fetch waits by the machine's clock, as its client expects."""
         pending = runtime.submit(request, context)
+        pending.is_of_client = True
         if isinstance(request, FetchRequest) and pending.response is None and self._clock.kind == "virtual":
             seconds = request.max_wait_ms / 1_000
             asyncio.get_running_loop().call_later(seconds, self._end_wait, runtime, pending)

@@ -11,7 +11,19 @@ import asyncio
 from random import Random
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails
 
 from rejoin.coordinator.core.inputs import Context, Millis
 from rejoin.protocol.errors import ErrorCode
@@ -36,8 +48,21 @@ WRONG_IN: Final[dict[WrongValue, tuple[str, ...]]] = {
 When = Literal["before", "after", "drop_request", "drop_response", "delay"]
 
 
-def _listed(value: object) -> object:
-    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
+def _one_or_several(value: object, check: ValidatorFunctionWrapHandler) -> object:
+    """A list, or one value that stands for a list of one."""
+    return check(tuple(value)) if isinstance(value, (list, tuple)) else one_level_up((value,), check)
+
+
+def one_level_up(value: object, check: ValidatorFunctionWrapHandler) -> object:
+    """Check a value; the paths of errors leave out their first part, which is not in the JSON that was given."""
+    try:
+        return check(value)
+    except ValidationError as problem:
+        errors = [
+            InitErrorDetails(type=each["type"], loc=each["loc"][1:], input=each["input"], ctx=dict(each.get("ctx", {})))
+            for each in problem.errors(include_url=False)
+        ]
+        raise ValidationError.from_exception_data(problem.title, errors) from None
 
 
 def _api(value: object) -> object:
@@ -67,7 +92,7 @@ def _error(value: object) -> object:
     raise ValueError(f"there is no error {value!r}; expected a name or a number of Kafka's")
 
 
-_Several = BeforeValidator(_listed)
+_Several = WrapValidator(_one_or_several)
 
 
 def as_tuple(value: object) -> object:
@@ -136,7 +161,9 @@ def _kind_of_latency(value: object) -> str:
 
 
 LatencyOrDistribution = Annotated[
-    Annotated[Latency, Tag("number")] | Annotated[Distribution, Tag("distribution")], Discriminator(_kind_of_latency)
+    Annotated[Latency, Tag("number")] | Annotated[Distribution, Tag("distribution")],
+    Discriminator(_kind_of_latency),
+    WrapValidator(one_level_up),
 ]
 
 
@@ -196,6 +223,13 @@ class FaultRule(Body):
     def _sense(self) -> Self:
         when = self.effective_when
         held = self.pause or self.latency_ms is not None
+        if self.reset and self.cut_after_bytes is None:
+            raise ValueError("reset needs cut_after_bytes; 0 resets the connection before the answer")
+        if self.when is None and when == "delay" and not held:
+            raise ValueError(
+                "a rule needs something to do: error, wrong, latency_ms, pause, cut_after_bytes, bytes_per_second, "
+                "or when with drop_request or drop_response"
+            )
         if self.error is ErrorCode.NONE:
             raise ValueError("error: NONE is none; leave it out")
         if when == "before" and self.error is None:
@@ -210,8 +244,6 @@ class FaultRule(Body):
             raise ValueError("when delay needs latency_ms or pause; nothing would come of this rule")
         if when in ("drop_request", "drop_response") and faulty:
             raise ValueError(f"when {when} answers nothing; leave out cut_after_bytes and bytes_per_second")
-        if self.reset and self.cut_after_bytes is None:
-            raise ValueError("reset needs cut_after_bytes; 0 resets the connection before the answer")
         if when in ("drop_request", "drop_response", "delay") and self.error is not None:
             raise ValueError(f"when {when} answers with no error; leave error out, or say before or after")
         return self

@@ -16,6 +16,7 @@ from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.metadata import MetadataResponse
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
 from rejoin.protocol.messages.records.fetch import FetchResponse
+from rejoin.protocol.wire.record_batch import size_at
 from rejoin.transcript.recording import StepRecorder
 
 _STEP_MS: Final = 100
@@ -137,7 +138,7 @@ def _with_old_assignment(request: SyncGroupRequest, response: Response, recorder
 
 
 def _with_flipped_bit(response: FetchResponse) -> FetchResponse:
-    """The last bit of the first records is another one, so that their checksum is wrong."""
+    """The last bit of the first batch is another one, so that its checksum is wrong; batches behind it are whole."""
     topics = []
     is_done = False
     for topic in response.responses:
@@ -147,7 +148,7 @@ def _with_flipped_bit(response: FetchResponse) -> FetchResponse:
             if records and not is_done:
                 is_done = True
                 data = bytearray(records)
-                data[-1] ^= 1
+                data[min(size_at(records), len(data)) - 1] ^= 1
                 partition = partition.model_copy(update={"records": bytes(data)})  # noqa: PLW2901
             partitions.append(partition)
         topics.append(topic.model_copy(update={"partitions": tuple(partitions)}))

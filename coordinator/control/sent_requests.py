@@ -11,6 +11,7 @@ from pydantic import Field
 from rejoin.coordinator.control.fault_rules import ApiName, Body
 from rejoin.coordinator.core.effects import Reply
 from rejoin.coordinator.core.inputs import Context, Millis, Received
+from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.registry import BY_REQUEST
@@ -44,12 +45,15 @@ class RecordedRequest(NamedTuple):
 
 
 def sent_requests(steps: Iterable[Step], wanted: RequestsQuery) -> list[RecordedRequest]:
-    """The requests of clients among these steps, in the order in which they were sent."""
+    """The requests of clients among these steps, in the order in which they were sent.
+
+    What the control and other brokers asked for goes past the fault injector, which marks what clients sent.
+    """
     found: dict[int, RecordedRequest] = {}
     tokens: dict[int, int] = {}
     for step in steps:
         what = step.what
-        if isinstance(what, Received):
+        if isinstance(what, Received) and isinstance(what.token, PendingReply) and what.token.is_of_client:
             tokens[id(what.token)] = id(what.request)
             found[id(what.request)] = _sent(step, what.request, what.context)
         elif isinstance(what, Interception):

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Annotated, Any, Final, Literal, NamedTuple, cast
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import BeforeValidator, Discriminator, Field, Tag, WrapValidator
 
 from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.control.errors import InvalidArgument, NotFound, NotPossible, RequestFailed, unknown
-from rejoin.coordinator.control.fault_rules import Body, as_tuple
+from rejoin.coordinator.control.fault_rules import Body, as_tuple, one_level_up
 from rejoin.coordinator.control.node_interface import ControlledRuntime
 from rejoin.coordinator.core.inputs import Context, Millis, RecordsWritten
 from rejoin.coordinator.core.views import LogSlice, TopicView
@@ -24,6 +24,7 @@ from rejoin.protocol.messages.records.produce import (
     TopicProduceData,
 )
 from rejoin.protocol.partitioner import partition_of_key
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.wire.record_batch import HEADER_SIZE, MAGIC, BatchHeader, parse_header, sealed, size_at
 from rejoin.protocol.wire.records import DefaultRecord, read_batch, write_records
 
@@ -37,6 +38,8 @@ _READ_BYTES: Final = 1 << 20
 
 Encoding = Literal["utf-8", "base64"]
 Headers = tuple[tuple[str, str | None], ...]
+
+_PAIR: Final = 2
 
 
 def _pairs(value: object) -> object:
@@ -57,14 +60,28 @@ class NewRecord(Body):
     timestamp: int | None = Field(default=None, ge=0, description="ms since 1970; the time of the node unless given")
 
 
+def _record(value: object) -> object:
+    """A value, or a pair of key and value, as the record that it stands for."""
+    if value is None or isinstance(value, str):
+        return {"value": value}
+    if isinstance(value, (list, tuple)) and len(value) == _PAIR:
+        return {"key": value[0], "value": value[1]}
+    if not isinstance(value, (dict, NewRecord)):
+        raise ValueError("expected a value, a pair of key and value, or key, value, headers and timestamp by name")
+    return value
+
+
 def _kind_of_records(value: object) -> str:
     return "list" if isinstance(value, (list, tuple)) else "number"
 
 
+_ValueOrPair = str | tuple[str | None, str | None] | None
+Written = Annotated[NewRecord, BeforeValidator(_record, json_schema_input_type=NewRecord | _ValueOrPair)]
 CountOrRecords = Annotated[
     Annotated[int, Field(ge=0, le=10**15), Tag("number")]
-    | Annotated[tuple[NewRecord, ...], BeforeValidator(as_tuple), Tag("list")],
+    | Annotated[tuple[Written, ...], BeforeValidator(as_tuple), Tag("list")],
     Discriminator(_kind_of_records),
+    WrapValidator(one_level_up),
 ]
 
 
@@ -75,7 +92,9 @@ class NewRecords(Body):
     partition: int | None = Field(
         default=None, ge=0, description="one partition; unless given all of them, or for a list those of the keys"
     )
-    records: CountOrRecords = Field(description="how many in each partition, or a list of them")
+    records: CountOrRecords = Field(
+        description="how many in each partition, or a list of them: values, pairs of key and value, or objects"
+    )
     encoding: Encoding = Field(default="utf-8", description="of keys, values and headers")
 
 
@@ -86,7 +105,11 @@ class RecordsQuery(Body):
     partition: int | None = Field(default=None, ge=0, description="one partition; all of them unless given")
     offset: int = Field(default=0, ge=0, description="from this offset on, in each partition")
     limit: int | None = Field(default=None, ge=0, description=f"how many; unless given all, at most {MOST_RECORDS}")
-    encoding: Encoding = Field(default="utf-8", description="of keys, values and headers in the answer")
+    encoding: Encoding = Field(
+        default="utf-8",
+        description="of keys, values and headers in the answer; what is not UTF-8 comes as key_base64, value_base64 or "
+        "headers_base64 instead",
+    )
 
 
 class StoredRecord(NamedTuple):
@@ -101,25 +124,24 @@ class StoredRecord(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...]
 
     def shown(self, encoding: Encoding) -> dict[str, Any]:
-        """The record as JSON has it."""
-        return {
-            **self._asdict(),
-            "key": self._text(self.key, encoding),
-            "value": self._text(self.value, encoding),
-            "headers": [[name, self._text(value, encoding)] for name, value in self.headers],
-        }
+        """The record as JSON has it. What is not UTF-8 has another name there, so that nothing takes it for text."""
+        shown: dict[str, Any] = {**self._asdict()}
+        for name in ("key", "value", "headers"):
+            data = shown.pop(name)
+            try:
+                shown[name] = _shown(data, encoding)
+            except UnicodeDecodeError:
+                shown[f"{name}_base64"] = _shown(data, "base64")
+        return shown
 
-    def _text(self, data: bytes | None, encoding: Encoding) -> str | None:
-        if data is None:
-            return None
-        if encoding == "base64":
-            return base64.b64encode(data).decode("ascii")
-        try:
-            return data.decode()
-        except UnicodeDecodeError:
-            where = f"{self.topic}-{self.partition}@{self.offset}"
-            detail = f"the record {where} has bytes that are not UTF-8; ask with encoding=base64"
-            raise NotPossible("not-text", detail) from None
+
+def _shown(data: Any, encoding: Encoding) -> Any:
+    """A key, a value, or headers, as JSON has them. Raises UnicodeDecodeError."""
+    if isinstance(data, tuple):
+        return [[name, _shown(value, encoding)] for name, value in data]
+    if data is None or encoding == "utf-8":
+        return data if data is None else data.decode()
+    return base64.b64encode(data).decode("ascii")
 
 
 class TopicRecords:
@@ -206,7 +228,7 @@ class TopicRecords:
     def read(self, wanted: RecordsQuery) -> list[StoredRecord]:
         """The records of a topic, by partition and offset, without those of control batches."""
         self._clock.catch_up()
-        topic = self._topic(wanted.topic, wanted.partition)
+        topic = self._topic(wanted.topic, wanted.partition, for_reading=True)
         partitions = _partitions(topic, wanted.partition)
         if wanted.limit is None:
             there = sum(max((topic.end_offsets[each] or 0) - wanted.offset, 0) for each in partitions)
@@ -241,16 +263,24 @@ class TopicRecords:
             if offset == begin:
                 return  # compaction has removed the last records
 
-    def _topic(self, name: str, partition: int | None) -> TopicView:
+    def _topic(self, name: str, partition: int | None, *, for_reading: bool = False) -> TopicView:
         """A topic that has this partition."""
         topics = {topic.topic: topic for topic in self._runtime.node.describe_topics(self._clock.now())}
-        topic = topics.get(name)
+        topic = self._offsets_topic() if for_reading and name == OFFSETS_TOPIC else topics.get(name)
         if topic is None:
             raise unknown("topic", name, list(topics))
         if partition is not None and partition >= topic.partitions:
             detail = f"topic {name!r} has no partition {partition}; expected 0 to {topic.partitions - 1}"
             raise NotFound("unknown-partition", detail)
         return topic
+
+    def _offsets_topic(self) -> TopicView:
+        """What the coordinator writes, as a topic."""
+        node, now = self._runtime.node, self._clock.now()
+        count = node.settings.offsets_topic_num_partitions
+        logs = [node.read_log(OFFSETS_TOPIC, partition, 0, 0, now) for partition in range(count)]
+        ends = [log.high_watermark if isinstance(log, LogSlice) else None for log in logs]
+        return TopicView(topic=OFFSETS_TOPIC, topic_id="", partitions=count, records_per_second=None, end_offsets=ends)
 
 
 def _request(topic: str, batches: dict[int, bytes]) -> ProduceRequest:

@@ -6,15 +6,16 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from rejoin.coordinator.control.clocks import VirtualClock
-from rejoin.coordinator.control.errors import ConditionNotReached
+from rejoin.coordinator.control.errors import ConditionNotReached, unknown
 from rejoin.coordinator.control.fault_rules import Body, as_tuple
 from rejoin.coordinator.control.node_interface import ControlledRuntime, EventFeed
 from rejoin.coordinator.core.groups.classic.state import GroupState
 from rejoin.coordinator.core.groups.consumer.model.state import ConsumerGroupState
 from rejoin.coordinator.core.views import ConsumerGroupView, ConsumerMemberView, GroupView, OffsetView
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.validation import nearest
 
 _MOST_SHOWN: Final = 20
@@ -72,6 +73,12 @@ class GroupCondition(Body):
         return " ".join(words) or "there"
 
 
+def _some(offsets: tuple[WantedOffset, ...]) -> tuple[WantedOffset, ...]:
+    if not offsets:
+        raise ValueError("expected at least one offset to wait for")
+    return offsets
+
+
 class WantedOffset(Body):
     """An offset that shall be committed."""
 
@@ -84,7 +91,16 @@ class OffsetsCondition(Body):
     """Committed offsets that are waited for."""
 
     group: str = Field(description="the group's id")
-    offsets: Annotated[tuple[WantedOffset, ...], BeforeValidator(as_tuple)] = Field(description="all are wanted")
+    offsets: Annotated[tuple[WantedOffset, ...], BeforeValidator(as_tuple), AfterValidator(_some)] = Field(
+        description="all are wanted; one at least"
+    )
+    timeout_ms: Timeout = DEFAULT_TIMEOUT_MS
+
+
+class HitCount(Body):
+    """How many hits a fault shall have."""
+
+    hits: int = Field(default=1, ge=0, description="so many requests, or more")
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS
 
 
@@ -144,12 +160,25 @@ class GroupWaiter:
             )
             seen = ", ".join(f"{each.topic}-{each.partition}={each.offset}" for each in committed[:_MOST_SHOWN])
             detail = f"group {wanted.group!r} has not committed {missing} {ended}; committed: {seen or 'nothing'}"
+            detail += self._unknown(self._missing(wanted))
             raise ConditionNotReached(detail, {"offsets": [each.model_dump(mode="json") for each in committed]})
         return self._committed(wanted.group)
 
     def _missing(self, wanted: OffsetsCondition) -> list[WantedOffset]:
         committed = {(each.topic, each.partition): each.offset for each in self._committed(wanted.group)}
         return [each for each in wanted.offsets if committed.get((each.topic, each.partition), -1) < each.offset]
+
+    def _unknown(self, missing: Sequence[WantedOffset]) -> str:
+        """How the sentence goes on where nothing can be committed, as there is no such topic or partition."""
+        topics = {topic.topic: topic.partitions for topic in self._runtime.node.describe_topics(self._clock.now())}
+        for each in missing:
+            if each.topic == OFFSETS_TOPIC:
+                continue
+            if each.topic not in topics:
+                return f"; {unknown('topic', each.topic, list(topics)).detail}"
+            if each.partition >= topics[each.topic]:
+                return f"; topic {each.topic!r} has no partition {each.partition}: it has {topics[each.topic]}"
+        return ""
 
     def _committed(self, group_id: str) -> list[OffsetView]:
         return self._runtime.node.describe_offsets(group_id, self._clock.now())

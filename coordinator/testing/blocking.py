@@ -14,7 +14,7 @@ from rejoin.coordinator.control.sent_requests import RecordedRequest
 from rejoin.coordinator.control.topic_records import StoredRecord
 from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS
 from rejoin.coordinator.core.views import GroupView, TopicView
-from rejoin.coordinator.testing.arguments import Written
+from rejoin.coordinator.testing.arguments import Offsets, Written
 from rejoin.coordinator.testing.brokers import BlockingBrokerMethods
 from rejoin.coordinator.testing.coordinator import FaultHandle, GroupCoordinator, Listed, Numbers
 from rejoin.coordinator.testing.results import MISTAKES, ClockAdvance, hides_traceback
@@ -227,11 +227,11 @@ class BlockingGroupCoordinator(BlockingBrokerMethods):
         """Remove a member as an administrator does; returns its id."""
         return self._wait(self.behind.kick(group_id, member, instance=instance, client_id=client_id))
 
-    def resign(self, *, group: str | None = None, partition: int | None = None) -> int:
+    def resign(self, group: str | None = None, partition: int | None = None) -> int:
         """Lose an offsets partition, named by its number or by a group in it; returns its number."""
         return self._wait(self.behind.resign(group=group, partition=partition))
 
-    def elect(self, *, group: str | None = None, partition: int | None = None) -> int:
+    def elect(self, group: str | None = None, partition: int | None = None) -> int:
         """Lead an offsets partition, loaded anew from the offsets log; returns its number."""
         return self._wait(self.behind.elect(group=group, partition=partition))
 
@@ -248,17 +248,21 @@ class BlockingGroupCoordinator(BlockingBrokerMethods):
         return self._wait(self.behind.produce(topic, partition, records))
 
     def records(
-        self, topic: str, partition: int | None = None, *, offset: int = 0, limit: int | None = None
+        self, topic: str, partition: int | None = None, offset: int = 0, limit: int | None = None
     ) -> list[StoredRecord]:
-        """The records of a topic by partition and offset, with key, value, headers and timestamp."""
+        """The records of a topic by partition and offset, with key, value, headers and timestamp.
+
+        ``__consumer_offsets`` is such a topic, too, with what is left of it after compaction.
+        """
         return self._wait(self.behind.records(topic, partition, offset=offset, limit=limit))
 
     def wait_for_committed(
-        self, group_id: str, offsets: Mapping[Any, int], timeout_ms: int = DEFAULT_TIMEOUT_MS
+        self, group_id: str, offsets: Offsets, timeout_ms: int = DEFAULT_TIMEOUT_MS
     ) -> dict[TopicPartition, int]:
         """Wait until a group has committed these offsets or later ones, and return all that it has committed.
 
-        Partitions are named by topic and number, or by the TopicPartition of any library. Raises NotReached.
+        Offsets are mapped by topic and partition number, or by the TopicPartition of any library; or there is a list
+        of objects with topic, partition and offset, such as confluent-kafka's. Raises NotReached.
         """
         return self._wait(self.behind.wait_for_committed(group_id, offsets, timeout_ms))
 
@@ -279,9 +283,12 @@ class BlockingGroupCoordinator(BlockingBrokerMethods):
         return self._wait(self.behind.mark())
 
     def requests(
-        self, api: str | int | None = None, client_id: str | None = None, *, since: int = 0
+        self, api: str | int | None = None, client_id: str | None = None, since: int = 0
     ) -> list[RecordedRequest]:
-        """What clients sent, and what they were answered: of one API or all, of one client or all."""
+        """What clients sent, and what they were answered: of one API or all, of one client or all.
+
+        Without what the coordinator did by itself: the topics of the start, and what other methods write or remove.
+        """
         return self._wait(self.behind.requests(api, client_id, since=since))
 
     def transcript(self, since: int = 0, group: str | None = None, claim: str = "") -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from rejoin.coordinator.control.broker_actions import BrokerActions, LinkEnds, NewLeader, PartitionsQuery
+from rejoin.coordinator.control.broker_actions import BrokerActions, LedPartition, LinkEnds, NewLeader
 from rejoin.coordinator.control.control import Control
 
 T = TypeVar("T")
@@ -77,12 +77,12 @@ class BrokerMethods:
         return await self._act(resume)
 
     async def cut_off(
-        self, broker: int, *, clients: bool = False, controller: bool = False, brokers: int | tuple[int, ...] = ()
+        self, broker: int, *, clients: bool = False, controller: bool = False, brokers: int | Sequence[int] = ()
     ) -> BrokerState:
         """Cut a broker off from its clients, from the controller, or from copying to and from other brokers."""
 
         async def cut(actions: BrokerActions) -> dict[str, Any]:
-            others = brokers if isinstance(brokers, tuple) else (brokers,)
+            others: Any = brokers
             return actions.cut_off(LinkEnds(clients=clients, controller=controller, brokers=others), str(broker))
 
         return await self._act(cut)
@@ -99,8 +99,8 @@ class BrokerMethods:
         """Who leads a partition."""
 
         async def look(control: Control) -> PartitionLeadership:
-            found = control.broker_actions.partitions(PartitionsQuery(topics=(topic,)))["partitions"]
-            return PartitionLeadership(**found[partition])
+            wanted = LedPartition(topic=topic, partition=partition)
+            return PartitionLeadership(**control.broker_actions.partition(wanted))
 
         return await self.do(look)
 
@@ -177,7 +177,7 @@ class BlockingBrokerMethods:
         return self._wait(self.behind.resume_broker(broker))
 
     def cut_off(
-        self, broker: int, *, clients: bool = False, controller: bool = False, brokers: int | tuple[int, ...] = ()
+        self, broker: int, *, clients: bool = False, controller: bool = False, brokers: int | Sequence[int] = ()
     ) -> BrokerState:
         """Cut a broker off from its clients, from the controller, or from copying to and from other brokers."""
         return self._wait(self.behind.cut_off(broker, clients=clients, controller=controller, brokers=brokers))

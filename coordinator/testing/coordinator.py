@@ -13,20 +13,21 @@ from pydantic import BaseModel, ValidationError
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.admin_actions import MemberKey, PartitionKey, SnapshotKey, TopicTarget
-from rejoin.coordinator.control.broker_actions import LinkEnds, NewLeader
+from rejoin.coordinator.control.broker_actions import LedPartition, LinkEnds, NewLeader
 from rejoin.coordinator.control.clock_driver import Advance
 from rejoin.coordinator.control.control import Control
 from rejoin.coordinator.control.errors import ControlError
+from rejoin.coordinator.control.evidence import LogQuery, TranscriptQuery
 from rejoin.coordinator.control.fault_rules import Fault, FaultRule, When, WrongValue
 from rejoin.coordinator.control.sent_requests import RecordedRequest, RequestsQuery
 from rejoin.coordinator.control.topic_records import NewRecords, RecordsQuery, StoredRecord
-from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupCondition, OffsetsCondition
+from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupCondition, HitCount, OffsetsCondition
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.core.views import GroupView, TopicView
 from rejoin.coordinator.in_process_brokers.cluster import BrokerCluster
 from rejoin.coordinator.pending_reply import NoReply
 from rejoin.coordinator.service.app import App
-from rejoin.coordinator.testing.arguments import Written, wanted_offsets, written
+from rejoin.coordinator.testing.arguments import Offsets, Written, all_written, check_call, check_type, wanted_offsets
 from rejoin.coordinator.testing.brokers import BrokerMethods
 from rejoin.coordinator.testing.calls import Calls, watch_calls
 from rejoin.coordinator.testing.results import ClockAdvance, NoAnswer, OperationRefused, hides_traceback, raised
@@ -45,7 +46,10 @@ _ARGUMENTS: Final[dict[str, type[BaseModel]]] = {
         Advance,
         FaultRule,
         GroupCondition,
+        HitCount,
+        LedPartition,
         LinkEnds,
+        LogQuery,
         MemberKey,
         NewLeader,
         NewRecords,
@@ -56,6 +60,7 @@ _ARGUMENTS: Final[dict[str, type[BaseModel]]] = {
         Settings,
         SnapshotKey,
         TopicTarget,
+        TranscriptQuery,
     )
 }
 """The models that check the arguments of the methods."""
@@ -93,7 +98,12 @@ class FaultHandle:
 
     async def wait(self, hits: int = 1, timeout_ms: int = DEFAULT_TIMEOUT_MS) -> None:
         """Return when it has so many hits. Raises NotReached."""
-        await self._coordinator.do(lambda control: control.wait_for_fault(self._fault, hits, timeout_ms))
+
+        async def wait(control: Control) -> None:
+            wanted = HitCount(hits=hits, timeout_ms=timeout_ms)
+            await control.wait_for_fault(self._fault, wanted.hits, wanted.timeout_ms)
+
+        await self._coordinator.do(wait)
 
     async def release(self) -> int:
         """Open the barrier of a rule with ``pause``; returns how many requests that let go."""
@@ -165,6 +175,7 @@ class GroupCoordinator(BrokerMethods):
 
         Of several brokers, the one that is named gets it, or else the one that leads what the request is about.
         """
+        check_call(request, version, client_id, broker)
         api = BY_REQUEST[type(request)]
         wanted = api.default_version if version is None else version
         if not api.supports(wanted):
@@ -187,8 +198,7 @@ class GroupCoordinator(BrokerMethods):
 
     async def group(self, group_id: str) -> GroupView | None:
         """A group as its coordinator sees it, or none."""
-        if not isinstance(group_id, str):
-            raise ValueError(f"group_id: expected a string, not {group_id!r}")
+        check_type("group_id", group_id, str)
 
         async def look(control: Control) -> GroupView | None:
             return control.describe_group(group_id)
@@ -310,7 +320,7 @@ class GroupCoordinator(BrokerMethods):
 
         return await self.do(kick)
 
-    async def resign(self, *, group: str | None = None, partition: int | None = None) -> int:
+    async def resign(self, group: str | None = None, partition: int | None = None) -> int:
         """Lose an offsets partition, named by its number or by a group in it; returns its number."""
 
         async def resign(control: Control) -> int:
@@ -318,7 +328,7 @@ class GroupCoordinator(BrokerMethods):
 
         return await self.do(resign)
 
-    async def elect(self, *, group: str | None = None, partition: int | None = None) -> int:
+    async def elect(self, group: str | None = None, partition: int | None = None) -> int:
         """Lead an offsets partition, loaded anew from the offsets log; returns its number."""
 
         async def elect(control: Control) -> int:
@@ -341,7 +351,7 @@ class GroupCoordinator(BrokerMethods):
         A record is a value, a pair of key and value, or a mapping with key, value, headers and timestamp; without a
         partition it goes to that of its key. Where logs are synthetic, a number moves their ends on.
         """
-        some: Any = records if isinstance(records, int) else tuple(map(written, records))
+        some = all_written(records)
 
         async def produce(control: Control) -> TopicView:
             produced = NewRecords(topic=topic, partition=partition, records=some, encoding="base64")
@@ -350,9 +360,12 @@ class GroupCoordinator(BrokerMethods):
         return await self.do(produce)
 
     async def records(
-        self, topic: str, partition: int | None = None, *, offset: int = 0, limit: int | None = None
+        self, topic: str, partition: int | None = None, offset: int = 0, limit: int | None = None
     ) -> list[StoredRecord]:
-        """The records of a topic by partition and offset, with key, value, headers and timestamp."""
+        """The records of a topic by partition and offset, with key, value, headers and timestamp.
+
+        ``__consumer_offsets`` is such a topic, too, with what is left of it after compaction.
+        """
 
         async def read(control: Control) -> list[StoredRecord]:
             return control.records.read(RecordsQuery(topic=topic, partition=partition, offset=offset, limit=limit))
@@ -360,11 +373,12 @@ class GroupCoordinator(BrokerMethods):
         return await self.do(read)
 
     async def wait_for_committed(
-        self, group_id: str, offsets: Mapping[Any, int], timeout_ms: int = DEFAULT_TIMEOUT_MS
+        self, group_id: str, offsets: Offsets, timeout_ms: int = DEFAULT_TIMEOUT_MS
     ) -> dict[TopicPartition, int]:
         """Wait until a group has committed these offsets or later ones, and return all that it has committed.
 
-        Partitions are named by topic and number, or by the TopicPartition of any library. Raises NotReached.
+        Offsets are mapped by topic and partition number, or by the TopicPartition of any library; or there is a list
+        of objects with topic, partition and offset, such as confluent-kafka's. Raises NotReached.
         """
         wanted: Any = wanted_offsets(offsets)
 
@@ -410,9 +424,12 @@ class GroupCoordinator(BrokerMethods):
         return await self.do(mark)
 
     async def requests(
-        self, api: str | int | None = None, client_id: str | None = None, *, since: int = 0
+        self, api: str | int | None = None, client_id: str | None = None, since: int = 0
     ) -> list[RecordedRequest]:
-        """What clients sent, and what they were answered: of one API or all, of one client or all."""
+        """What clients sent, and what they were answered: of one API or all, of one client or all.
+
+        Without what the coordinator did by itself: the topics of the start, and what other methods write or remove.
+        """
         given: Any = api
 
         async def read(control: Control) -> list[RecordedRequest]:
@@ -424,7 +441,8 @@ class GroupCoordinator(BrokerMethods):
         """What happened, as a transcript that can be replayed."""
 
         async def write(control: Control) -> str:
-            return control.evidence.transcript(since, group, claim)
+            wanted = TranscriptQuery(since=since, group=group, claim=claim)
+            return control.evidence.transcript(wanted.since, wanted.group, wanted.claim)
 
         return await self.do(write)
 
@@ -432,7 +450,8 @@ class GroupCoordinator(BrokerMethods):
         """What happened, as lines of a broker's server.log of that Kafka version."""
 
         async def write(control: Control) -> str:
-            return control.evidence.broker_log(kafka, since, group)
+            wanted = LogQuery(kafka=kafka, since=since, group=group)
+            return control.evidence.broker_log(wanted.kafka, wanted.since, wanted.group)
 
         return await self.do(write)
 
@@ -440,6 +459,7 @@ class GroupCoordinator(BrokerMethods):
         """What was asked and answered, as lines of kafka-request.log of that Kafka version."""
 
         async def write(control: Control) -> str:
-            return control.evidence.request_log(kafka, since, group)
+            wanted = LogQuery(kafka=kafka, since=since, group=group)
+            return control.evidence.request_log(wanted.kafka, wanted.since, wanted.group)
 
         return await self.do(write)

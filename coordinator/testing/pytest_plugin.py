@@ -39,7 +39,7 @@ def group_coordinator(request: pytest.FixtureRequest) -> Generator[GroupCoordina
         try:
             coordinator = stack.enter_context(running_in_thread(**_options(request)))
         except ValueError as problem:
-            pytest.fail(f"@pytest.mark.{MARKER}: {problem}", pytrace=False)
+            raise pytest.fail.Exception(f"@pytest.mark.{MARKER}: {problem}", pytrace=False) from None
         blocking = BlockingGroupCoordinator(coordinator)
         request.node.stash[_RUNNING] = blocking
         try:

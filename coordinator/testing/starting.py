@@ -45,7 +45,7 @@ async def running(
         kafka_port=0,
         topics=_topics({} if topics is None else topics),
         log=MemoryLog(),
-        control=ControlOptions(clock=clock),
+        control=ControlOptions(clock=_clock(clock)),
         listen=socket,
     )
     async with AsyncExitStack() as stack:
@@ -68,10 +68,18 @@ async def running(
 def _settings(given: Settings | Mapping[str, Any]) -> Settings:
     if isinstance(given, Settings):
         return given
+    if not isinstance(given, Mapping):
+        raise ValueError(f"settings: expected values by name, as {{'group.max.size': 3}}, not {given!r}")
     try:
         return Settings.model_validate(dict(given))
     except ValidationError as problem:
         raise ValueError(f"settings: {sentence(problem, Settings, kind='setting')}") from None
+
+
+def _clock(clock: str) -> str:
+    if not isinstance(clock, str):
+        raise ValueError(f"clock: expected real, virtual, or fast:SPEED, as text, not {clock!r}")
+    return clock
 
 
 def _port(port: int) -> int:
@@ -87,6 +95,7 @@ def _count(brokers: int) -> int:
 
 
 def _topics(given: Mapping[str, int]) -> tuple[InitialTopic, ...]:
-    if not isinstance(given, Mapping) or not all(type(count) is int for count in given.values()):
+    pairs = given.items() if isinstance(given, Mapping) else ((None, None),)
+    if not all(isinstance(name, str) and type(count) is int for name, count in pairs):
         raise ValueError(f"topics: expected partition counts by name, as {{'orders': 3}}, not {given!r}")
     return tuple(InitialTopic(name, partitions) for name, partitions in given.items())

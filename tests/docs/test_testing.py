@@ -6,13 +6,15 @@ import asyncio
 import inspect
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import aiohttp
 import pytest
 
 from rejoin.client import Consumer
+from rejoin.client.config import ConsumerConfig
+from rejoin.coordinator.config import Settings
 from rejoin.coordinator.testing import FaultHandle, GroupCoordinator, running
 from rejoin.coordinator.testing.pytest_plugin import OPTIONS
 from tests.docs.texts import TEXTS, python_blocks
@@ -103,10 +105,30 @@ def test_the_reference_has_every_method_with_its_parameters_in_order(kind: type[
     for name, member in vars(kind).items():
         if name.startswith("_") or name == "do" or not callable(member):
             continue
-        parameters = list(inspect.signature(member).parameters)[1:]
-        if f"`{name}({', '.join(parameters)})`" not in text:
+        if f"`{name}({', '.join(_parameters(member))})`" not in text:
             missing.append(name)
     assert missing == []
+
+
+def _parameters(method: Callable[..., object]) -> list[str]:
+    """What a method takes, with ``*`` before the first argument that is given by keyword only."""
+    parameters = list(inspect.signature(method).parameters.values())[1:]
+    names = [each.name for each in parameters]
+    keyword_only = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+    if keyword_only:
+        names.insert(names.index(keyword_only[0]), "*")
+    return names
+
+
+def test_a_fast_clock_that_is_shown_is_slow_enough_for_default_consumers() -> None:
+    """The classic group protocol, and the consumer group protocol with the interval that the coordinator sets."""
+    [speed] = {int(each) for each in re.findall(r"fast:(\d+)` works", TESTING)}
+    of_consumers = ConsumerConfig()
+    settings = Settings()
+    sessions = (of_consumers.session_timeout_ms, settings.group_consumer_session_timeout_ms)
+    heartbeats = (of_consumers.heartbeat_interval_ms, settings.group_consumer_heartbeat_interval_ms)
+    assert all(each / speed > 1.5 * interval for each, interval in zip(sessions, heartbeats, strict=True))
+    assert f'[`"fast:{speed}"`](#a-clock-that-runs-faster)' in TESTING
 
 
 def test_the_reference_has_every_option_of_the_marker() -> None:

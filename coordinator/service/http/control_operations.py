@@ -5,47 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from pydantic import Field
-
 from rejoin.coordinator.control.admin_actions import MemberKey, PartitionKey, SnapshotKey, TopicTarget
 from rejoin.coordinator.control.broker_actions import LinkEnds, NewLeader, PartitionsQuery
 from rejoin.coordinator.control.clock_driver import Advance
 from rejoin.coordinator.control.control import Control
+from rejoin.coordinator.control.evidence import LogQuery, TranscriptQuery
 from rejoin.coordinator.control.fault_rules import Body, FaultRule
 from rejoin.coordinator.control.sent_requests import RequestsQuery
 from rejoin.coordinator.control.topic_records import NewRecords, RecordsQuery
-from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupCondition, OffsetsCondition, Timeout
+from rejoin.coordinator.control.waiting import GroupCondition, HitCount, OffsetsCondition
 from rejoin.coordinator.service.http.server import CONTROL
-
-
-class HitCount(Body):
-    """How many hits a fault shall have."""
-
-    hits: int = Field(default=1, ge=0, description="so many requests, or more")
-    timeout_ms: Timeout = DEFAULT_TIMEOUT_MS
 
 
 class NoFields(Body):
     """No fields."""
-
-
-class RecordingQuery(Body):
-    """Which part of the recording."""
-
-    since: int = Field(default=0, ge=0, description="a mark: what came behind it; all of it unless given")
-    group: str | None = Field(default=None, description="what is about this group only")
-
-
-class TranscriptQuery(RecordingQuery):
-    """Which part of the recording, and what it shows."""
-
-    claim: str = Field(default="", description="the transcript's first line: what it shows")
-
-
-class LogQuery(RecordingQuery):
-    """Which part of the recording, and in whose form."""
-
-    kafka: str = Field(default="3.9", description="the Kafka version whose form it shall have")
 
 
 class TextAnswer(NamedTuple):

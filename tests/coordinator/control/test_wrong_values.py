@@ -8,15 +8,17 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer
 from confluent_kafka import TopicPartition as AssignedPartition
 
-from rejoin.coordinator.testing import BlockingGroupCoordinator, running, running_in_thread
+from rejoin.coordinator.testing import BlockingGroupCoordinator, GroupCoordinator, running, running_in_thread
 from rejoin.protocol.embedded.consumer_protocol import decode_assignment
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest
+from rejoin.protocol.messages.records.fetch import FetchPartition, FetchRequest, FetchTopic
 from rejoin.protocol.messages.records.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
 from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.wire.record_batch import size_at
 from tests.coordinator.control.samples import parse, stable
 from tests.coordinator.service.helpers import join, sync
 
@@ -81,6 +83,27 @@ def test_a_flipped_bit_is_found_by_a_real_client_which_fetches_again() -> None:
             consumer.close()
         assert values == [b"a", b"b", b"c"]
         assert fault.hits >= 1
+
+
+async def test_a_flipped_bit_is_in_the_first_batch_of_the_answer() -> None:
+    async with running(clock="virtual", topics={"orders": 1}, socket=False) as coordinator:
+        for value in ("a", "b", "c"):
+            await coordinator.produce("orders", 0, [value])
+        await coordinator.add_fault(wrong="flipped_bit")
+        damaged, whole = [await fetched(coordinator) for _ in range(2)]
+        (end,) = [at for at, (one, other) in enumerate(zip(damaged, whole, strict=True)) if one != other]
+        assert end == size_at(whole) - 1
+        assert damaged[end] == whole[end] ^ 1
+        assert len(whole) > 2 * size_at(whole), "other batches follow, as they were"
+
+
+async def fetched(coordinator: GroupCoordinator) -> bytes:
+    """The records of a Fetch from the beginning."""
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=10_000)
+    topic = FetchTopic(topic="orders", partitions=(partition,))
+    fetch = FetchRequest(max_wait_ms=0, min_bytes=0, topics=(topic,), forgotten_topics_data=())
+    answer: Any = await coordinator.call(fetch, version=12)
+    return bytes(answer.responses[0].partitions[0].records)
 
 
 async def test_rules_that_make_no_sense_are_refused() -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from rejoin.client import Consumer
 from rejoin.client.transports.in_process import InProcessTransport
+from rejoin.coordinator.config import WrongSetting, settings_from
 from rejoin.coordinator.service.http.control_operations import OPERATIONS
 from rejoin.coordinator.testing import (
     BlockingGroupCoordinator,
@@ -194,7 +195,7 @@ async def test_what_makes_no_sense_is_reported() -> None:
             await coordinator.broker_log("0.8")
         with pytest.raises(ValueError, match=r"^advance_ms: expected greater than or equal to 0, not -1$"):
             await coordinator.advance(-1)
-        with pytest.raises(ValueError, match=r"^latency_ms.distribution: there is no field unifrom; is it uniform[?]$"):
+        with pytest.raises(ValueError, match=r"^latency_ms: there is no field unifrom; is it uniform[?]$"):
             await coordinator.add_fault(keys="Heartbeat", latency_ms={"unifrom": [1, 2]})
 
 
@@ -203,6 +204,10 @@ async def test_what_makes_no_sense_is_reported() -> None:
     [
         ({"clock": "slow"}, "clock slow: expected real, virtual, or fast:SPEED"),
         ({"settings": {"group.max.sise": 3}}, "settings: there is no setting group.max.sise; is it group.max.size?"),
+        ({"settings": {"group_max_sise": 3}}, "settings: there is no setting group_max_sise; is it group_max_size?"),
+        ({"settings": 5}, "settings: expected values by name, as {'group.max.size': 3}, not 5"),
+        ({"clock": 5}, "clock: expected real, virtual, or fast:SPEED, as text, not 5"),
+        ({"topics": {5: 1}}, "topics: expected partition counts by name, as {'orders': 3}, not {5: 1}"),
         ({"settings": {"group_max_size": "many"}}, "settings: group_max_size: expected an integer, not 'many'"),
         ({"topics": ["orders"]}, "topics: expected partition counts by name, as {'orders': 3}, not ['orders']"),
         ({"topics": {"orders": 0}}, "topic orders: INVALID_PARTITIONS: 0 partitions: expected 1 to 100000"),
@@ -214,6 +219,65 @@ async def test_wrong_options_of_a_coordinator_are_one_sentence(options: dict[str
         async with running(**options):
             pass
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["nope", "no.such.thing"])
+async def test_a_setting_like_no_other_is_not_answered_with_all_of_them(name: str) -> None:
+    with pytest.raises(ValueError, match=rf"^settings: there is no setting {name}$"):
+        async with running(settings={name: 1}):
+            pass
+    with pytest.raises(WrongSetting, match=rf"^-c {name}=1: there is no setting {name}$"):
+        settings_from([f"{name}=1"], {})
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda g: g.call(5), "request: expected one of Kafka's requests, such as a HeartbeatRequest, not 5"),
+        (lambda g: g.call(beat("m"), version="4"), "version: expected a number, not '4'"),
+        (lambda g: g.call(beat("m"), client_id=b"one"), "client_id: expected text, not b'one'"),
+        (lambda g: g.call(beat("m"), broker=7), "broker: there is no broker 7; there are: 1, 2"),
+        (lambda g: g.group(5), "group_id: expected text, not 5"),
+        (lambda g: g.broker_log(3.9), "kafka: expected a valid string, not 3.9"),
+        (lambda g: g.request_log(since="x"), "since: expected an integer, not 'x'"),
+        (lambda g: g.partition("orders", "0"), "partition: expected an integer, not '0'"),
+        (lambda g: g.cut_off(1, brokers=["x"]), "brokers.0: expected an integer, not 'x'"),
+        (lambda g: g.cut_off(1, brokers="x"), "brokers: expected an integer, not 'x'"),
+        (lambda g: g.add_fault(keys="Hearbeat", error=16), "keys: there is no API 'Hearbeat'; is it Heartbeat?"),
+        (lambda g: g.add_fault(latency_ms={"uniform": [1, "x"]}), "latency_ms.uniform.1: expected a valid number"),
+    ],
+)
+async def test_a_wrong_argument_is_one_sentence(call: Any, said: str) -> None:
+    async with running(clock="virtual", socket=False, brokers=2, topics={"orders": 3}) as coordinator:
+        with pytest.raises(ValueError, match=f"^{re.escape(said)}") as raised:
+            await call(coordinator)
+        assert "\n" not in str(raised.value)
+
+
+async def test_a_broker_is_cut_off_from_one_or_from_several() -> None:
+    async with running(clock="virtual", socket=False, brokers=3, topics={"orders": 1}) as coordinator:
+        for others in (2, [2], (2, 3)):
+            assert (await coordinator.cut_off(1, brokers=others)).state == "running"
+        with pytest.raises(OperationRefused, match="topic 'orders' has no partition 4; expected 0 to 0"):
+            await coordinator.partition("orders", 4)
+
+
+async def test_several_brokers_have_no_snapshots_but_start_anew() -> None:
+    async with running(clock="virtual", socket=False, brokers=2, topics={"orders": 1}) as coordinator:
+        said = "there are several brokers, and a snapshot is of one node only; reset starts all of them anew"
+        for refused in (coordinator.snapshot, lambda: coordinator.restore("1")):
+            with pytest.raises(OperationRefused, match=said):
+                await refused()
+        await coordinator.produce("orders", 0, 3)
+        await coordinator.reset()
+        assert await coordinator.records("orders") == []
+
+
+async def test_an_offsets_partition_is_named_by_its_group_as_the_first_argument() -> None:
+    async with running(clock="virtual", socket=False) as coordinator:
+        partition = await coordinator.resign(GROUP)
+        assert await coordinator.elect(GROUP) == partition
+        assert await coordinator.resign(partition=partition) == partition
 
 
 async def test_waiting_for_a_group_that_does_not_exist_says_so() -> None:

@@ -42,10 +42,12 @@ FILES = {
         async def test_async(group_coordinator: GroupCoordinator):
             assert (await group_coordinator.advance(45_000)).advanced_ms == 45_000
 
-        @pytest.mark.group_coordinator(clock="real")
+        @pytest.mark.group_coordinator(clock="real", settings={"group.max.size": 7, "group_min_session_timeout_ms": 1})
         def test_plain(group_coordinator: BlockingGroupCoordinator):
             assert group_coordinator.behind.app.control.clock.kind == "real"
             assert group_coordinator.set_topic("orders", 3).partitions == 3
+            settings = group_coordinator.behind.app.runtime.node.settings
+            assert (settings.group_max_size, settings.group_min_session_timeout_ms) == (7, 1)
         """,
     "test_evidence": """
         import json
@@ -183,9 +185,11 @@ def test_under_xdist_each_test_has_its_own(project: pytest.Pytester) -> None:
 
 def test_a_marker_that_makes_no_sense_is_reported(run: Run) -> None:
     assert run.outcomes["test_misspelt"] == "ERROR"
-    matcher(run.reports["test_misspelt"]).fnmatch_lines(
-        ["*expected clock, topics, settings, socket, brokers, by name; not clok*"]
-    )
+    report = run.reports["test_misspelt"]
+    matcher(report).fnmatch_lines(["*expected clock, topics, settings, socket, brokers, by name; not clok*"])
+    for each in (report, run.reports["test_wrong_setting"]):
+        assert "During handling" not in each
+        assert each.count("@pytest.mark.group_coordinator: ") == 1
 
 
 def test_a_test_that_does_not_ask_for_it_does_not_pay_for_it(project: pytest.Pytester) -> None:
@@ -215,7 +219,7 @@ def test_a_forgotten_await_fails_the_test_that_forgot_it(run: Run) -> None:
 def test_a_mistake_is_shown_at_the_line_of_the_test(run: Run) -> None:
     assert (run.outcomes["test_wrong_name"], run.outcomes["test_wrong_setting"]) == ("FAILED", "ERROR")
     called, marked = run.reports["test_wrong_name"], run.reports["test_wrong_setting"]
-    assert "E       ValueError: keys.0: there is no API 'Hearbeat'; is it Heartbeat?" in called
+    assert "E       ValueError: keys: there is no API 'Hearbeat'; is it Heartbeat?" in called
     assert (
         "@pytest.mark.group_coordinator: settings: there is no setting group.max.sise; is it group.max.size?" in marked
     )

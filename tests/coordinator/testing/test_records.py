@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -17,7 +18,7 @@ from rejoin.protocol.messages.offsets.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from rejoin.protocol.messages.records.fetch import FetchPartition, FetchRequest, FetchTopic
-from rejoin.protocol.partitioner import murmur2
+from rejoin.protocol.partitioner import murmur2, partition_for
 from rejoin.protocol.types import TopicPartition
 from tests.coordinator.control.conftest import start
 from tests.coordinator.control.helpers import ControlledNode
@@ -114,10 +115,27 @@ async def test_a_topic_that_is_not_there(
         await coordinator.produce(topic, partition, ["value"])
 
 
-async def test_a_value_that_is_neither_text_nor_bytes_is_refused(coordinator: GroupCoordinator) -> None:
-    bad: Any = [{"value": 7}]
-    with pytest.raises(ValueError, match="expected text or bytes, not 7"):
+FORMS = "expected a value, a pair of key and value, or a mapping with key, value, headers and timestamp, not"
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ([{"value": 7}], "records.0.value: expected text or bytes, not 7"),
+        (["a", ("a", "b", "c")], f"records.1: {FORMS} ('a', 'b', 'c')"),
+        ([5], f"records.0: {FORMS} 5"),
+        ([{"value": "x", "headers": 5}], "records.0.headers: expected values by name, or a list of pairs of name and"),
+        ([{"value": "x", "headers": ["ab"]}], "records.0.headers: expected values by name, or a list of pairs of name"),
+        ([{"vaule": "x"}], "records.0: there is no field vaule; is it value?"),
+        (1.5, "records: expected how many, or a list of records, not 1.5"),
+        ("abc", "records: expected how many, or a list of records, not 'abc'"),
+        (-1, "records: expected greater than or equal to 0, not -1"),
+    ],
+)
+async def test_what_is_no_record_is_refused_in_one_sentence(coordinator: GroupCoordinator, bad: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(said)}"):
         await coordinator.produce("orders", 0, bad)
+    assert await coordinator.records("orders") == []
 
 
 async def test_a_fetch_waits_by_the_machines_clock_where_time_stands_still(coordinator: GroupCoordinator) -> None:
@@ -156,6 +174,74 @@ async def test_requests_that_a_fault_answered_or_lost_were_sent_too(coordinator:
     assert (answer.error_code.name, lost.response) == ("NOT_COORDINATOR", None)
 
 
+async def test_what_the_coordinator_does_by_itself_is_no_request_of_a_client(coordinator: GroupCoordinator) -> None:
+    await coordinator.produce("orders", 0, ["a"])
+    await coordinator.set_topic("payments", 1)
+    assert await coordinator.requests() == []
+    await coordinator.call(beat("m"), client_id="admin")
+    await coordinator.call(beat("m"), client_id="")
+    kept = await coordinator.snapshot()
+    await coordinator.restore(kept)
+    await coordinator.produce("orders", 0, ["b"])
+    assert [(each.api, each.client_id) for each in await coordinator.requests()] == [
+        ("Heartbeat", "admin"),
+        ("Heartbeat", ""),
+    ]
+
+
+async def test_what_the_coordinator_writes_is_a_topic_too(coordinator: GroupCoordinator) -> None:
+    assert await coordinator.records("__consumer_offsets") == []
+    await coordinator.call(commit(4))
+    (record,) = await coordinator.records("__consumer_offsets")
+    assert record.partition == partition_for("g", 50)
+    assert record.key is not None
+    assert b"orders" in record.key
+    assert await coordinator.records("__consumer_offsets", record.partition, record.offset, 1) == [record]
+    with pytest.raises(OperationRefused, match="no partition 50; expected 0 to 49"):
+        await coordinator.records("__consumer_offsets", 50)
+    with pytest.raises(OperationRefused, match="there is no topic '__consumer_offsets'"):
+        await coordinator.produce("__consumer_offsets", 0, ["value"])
+
+
+async def test_records_are_read_from_an_offset_on(coordinator: GroupCoordinator) -> None:
+    await coordinator.produce("orders", 0, ["a", "b", "c"])
+    assert [record.value for record in await coordinator.records("orders", 0, 1, 1)] == [b"b"]
+    with pytest.raises(ValueError, match=r"^offset: expected greater than or equal to 0, not -3$"):
+        await coordinator.records("orders", 0, -3)
+
+
+async def test_offsets_are_waited_for_as_a_client_library_lists_them(coordinator: GroupCoordinator) -> None:
+    await coordinator.call(commit(7))
+    wanted = [ConfluentPartition("orders", 0, 4)]
+    assert await coordinator.wait_for_committed("g", wanted) == {TopicPartition("orders", 0): 7}
+    with pytest.raises(ValueError, match=r"^offsets\.0\.offset: expected greater than or equal to 0, not -1001$"):
+        await coordinator.wait_for_committed("g", [ConfluentPartition("orders", 0)])
+
+
+@pytest.mark.parametrize("bad", [5, None, "orders", ["orders"], [TopicPartition("orders", 0)], {"orders": 5}])
+async def test_offsets_in_no_form_are_refused(coordinator: GroupCoordinator, bad: Any) -> None:
+    said = "offsets: expected offsets by (topic, partition), or a list of objects with topic, partition and offset, not"
+    with pytest.raises(ValueError, match=f"^{re.escape(said)}"):
+        await coordinator.wait_for_committed("g", bad)
+
+
+@pytest.mark.parametrize("nothing", [{}, []])
+async def test_no_offsets_are_nothing_to_wait_for(coordinator: GroupCoordinator, nothing: Any) -> None:
+    with pytest.raises(ValueError, match=r"^offsets: expected at least one offset to wait for$"):
+        await coordinator.wait_for_committed("g", nothing)
+
+
+async def test_a_wait_for_offsets_of_a_topic_that_there_is_not_says_so(coordinator: GroupCoordinator) -> None:
+    with pytest.raises(
+        NotReached, match=r"has not committed oders-0 to 5 .*; there is no topic 'oders'; is it 'orders'"
+    ):
+        await coordinator.wait_for_committed("g", {("oders", 0): 5}, timeout_ms=1)
+    with pytest.raises(NotReached, match="committed: nothing; topic 'orders' has no partition 3: it has 3"):
+        await coordinator.wait_for_committed("g", {("orders", 3): 5}, timeout_ms=1)
+    with pytest.raises(NotReached, match=r"committed: nothing$"):
+        await coordinator.wait_for_committed("g", {("__consumer_offsets", 3): 5}, timeout_ms=1)
+
+
 async def test_committed_offsets_are_waited_for(coordinator: GroupCoordinator) -> None:
     wait = coordinator.wait_for_committed("g", {("orders", 0): 5})
     waiting = asyncio.ensure_future(wait)
@@ -186,7 +272,6 @@ async def test_over_http(node: ControlledNode) -> None:
         "headers": [["h", "1"]],
     }
     assert found[1]["value"] is None
-    assert "not UTF-8; ask with encoding=base64" in (await node.refused("GET", "/topics/records?topic=orders"))[1]
     shown = await node.control("GET", "/topics/records?topic=orders&partition=1&encoding=base64")
     assert shown["records"][0]["value"] == "/wA="
     bad = [{"value": "%"}]
@@ -194,9 +279,57 @@ async def test_over_http(node: ControlledNode) -> None:
     assert refused[0] == 400
     assert "records.0.value: expected base64" in refused[1]
     sent = (await node.control("GET", "/requests?api=Produce"))["requests"]
-    assert [each["request"]["topicData"][0]["name"] for each in sent] == ["orders", "orders"]
+    assert sent == [], "no client has sent anything"
     wanted = [{"topic": "orders", "partition": 0, "offset": 1}]
     assert (await node.refused("POST", "/offsets/wait", group="g", offsets=wanted, timeout_ms=1))[0] == 409
+
+
+async def test_over_http_a_value_stands_for_a_record(node: ControlledNode) -> None:
+    await node.control("POST", "/topics/produce", topic="orders", partition=0, records=["a", ["k", "b"], None])
+    found = (await node.control("GET", "/topics/records?topic=orders"))["records"]
+    assert [(each["key"], each["value"]) for each in found] == [(None, "a"), ("k", "b"), (None, None)]
+
+
+@pytest.mark.parametrize(
+    ("records", "said"),
+    [
+        (
+            ["a", 5],
+            "records.1: expected a value, a pair of key and value, or key, value, headers and timestamp by name",
+        ),
+        ([{"value": 5}], "records.0.value: expected a valid string"),
+        ([{"headers": {"h": 5}}], "records.0.headers.0.1: expected a valid string"),
+        ("a", "records: expected an integer"),
+        (-1, "records: expected greater than or equal to 0"),
+    ],
+)
+async def test_over_http_the_path_of_a_mistake_is_that_in_the_json(
+    node: ControlledNode, records: Any, said: str
+) -> None:
+    status, detail = await node.refused("POST", "/topics/produce", topic="orders", records=records)
+    assert (status, detail.partition("/control/topics/produce: ")[2].startswith(said)) == (400, True), detail
+
+
+async def test_over_http_what_is_not_text_has_another_name(node: ControlledNode) -> None:
+    binary = [{"key": "aw==", "value": "/wA=", "headers": {"h": "/w=="}}]
+    await node.control("POST", "/topics/produce", topic="orders", partition=0, records=binary, encoding="base64")
+    await node.control("POST", "/topics/produce", topic="orders", partition=0, records=["text"])
+    odd, plain = (await node.control("GET", "/topics/records?topic=orders"))["records"]
+    assert (odd["key"], odd["value_base64"], odd["headers_base64"]) == ("k", "/wA=", [["h", "/w=="]])
+    assert not {"value", "headers"} & odd.keys()
+    assert (plain["value"], plain["headers"]) == ("text", [])
+
+
+async def test_over_http_an_answer_of_snapshot_is_what_restore_takes(node: ControlledNode) -> None:
+    kept = await node.control("POST", "/snapshot")
+    assert kept.keys() == {"snapshot", "at_ms", "mark"}
+    restored = await node.control("POST", "/restore", **kept)
+    assert await node.control("POST", "/restore", **restored) == restored == kept
+
+
+async def test_over_http_no_offsets_are_refused(node: ControlledNode) -> None:
+    refused = await node.refused("POST", "/offsets/wait", group="g", offsets=[])
+    assert (refused[0], "offsets: expected at least one offset to wait for" in refused[1]) == (400, True)
 
 
 @pytest.fixture
