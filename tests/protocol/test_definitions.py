@@ -158,7 +158,11 @@ SOURCES: Final[dict[str, Callable[[str], dict[str, Any]]]] = {
     "Kafka 4.4": lambda message: kafka_4_definitions()[message],
     "kafka-python": kafka_python_definition,
 }
-NEWEST_HERE: Final = {("kafka-python", "ApiVersions"): 5, ("kafka-python", "TxnOffsetCommit"): 6}
+NEWEST_HERE: Final = {
+    ("kafka-python", "ApiVersions"): 5,
+    ("kafka-python", "TxnOffsetCommit"): 6,
+    ("kafka-python", "DeleteGroups"): 3,
+}
 """Newest versions of which one of them does not know yet."""
 RENAMED: Final = {("TxnOffsetCommitRequest", "generationId"): "generationIdOrMemberEpoch"}
 """Fields that Kafka 4.4 names after more than one group protocol, by the older names that they have in kafka-python."""

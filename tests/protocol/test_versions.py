@@ -280,7 +280,7 @@ VERSIONS = {
     "DescribeGroups": (15, 0, 6),
     "ListGroups": (16, 0, 5),
     "TxnOffsetCommit": (28, 0, 6),
-    "DeleteGroups": (42, 0, 2),
+    "DeleteGroups": (42, 0, 3),
     "OffsetDelete": (47, 0, 0),
 }
 

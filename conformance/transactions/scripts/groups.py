@@ -186,7 +186,7 @@ async def _group_deleted(play: Play) -> None:
     await producer.offsets({1: 9})
     await producer.commit()
     await looks.both_offsets()
-    await looks.ask("DeleteGroups", {"groupsNames": [play.group]}, 2)
+    await looks.ask("DeleteGroups", {"groupsNames": [play.group, "nothing"]}, 3)
     await looks.both_offsets()
 
 

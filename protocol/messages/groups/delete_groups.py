@@ -1,8 +1,13 @@
-"""DeleteGroups (key 42): delete Empty groups with all their offsets (KIP-229)."""
+"""DeleteGroups (key 42): delete Empty groups with all their offsets (KIP-229).
+
+v3 has a text beside each error.
+"""
+
+from typing import Annotated
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
-from rejoin.protocol.types import GroupId, Int32
+from rejoin.protocol.types import GroupId, In, Int32
 
 
 class DeleteGroupsRequest(Request):
@@ -20,6 +25,8 @@ class DeletableGroupResult(Struct):
 
     group_id: GroupId = ""
     error_code: ErrorCode = ErrorCode.NONE
+    error_message: Annotated[str | None, In(3)] = None
+    """Kafka 4.4 leaves it null for groups that are not there or not empty."""
 
 
 class DeleteGroupsResponse(Response):

@@ -26,7 +26,7 @@ GIVEN_UP: Final = {
 }
 """Versions that Kafka 4 has given up, and kio with it."""
 
-NOT_IN_KIO: Final = GIVEN_UP | {("ApiVersions", 5), ("TxnOffsetCommit", 6)}
+NOT_IN_KIO: Final = GIVEN_UP | {("ApiVersions", 5), ("TxnOffsetCommit", 6), ("DeleteGroups", 3)}
 """The same, and what is newer than kio."""
 
 NOT_SERVED: Final = {"OffsetCommit": 10, "OffsetFetch": 10}
