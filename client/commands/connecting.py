@@ -32,7 +32,7 @@ def advise(problem: Exception, options: argparse.Namespace) -> None:
     """Where the cluster did not answer: say what to do."""
     if isinstance(problem, KafkaTimeoutError):
         print(
-            f"{options.bootstrap_server} did not answer. Is a coordinator running there (rejoin serve)? "
+            f"{options.bootstrap_server} did not answer as a coordinator does. rejoin serve starts one; "
             "--bootstrap-server names another address, --timeout gives it more time.",
             file=sys.stderr,
         )

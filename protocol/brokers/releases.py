@@ -9,17 +9,17 @@ from functools import cache
 from typing import Final
 
 _CHANGES: Final[dict[str, str]] = {
-    "0.11.0": "0=3 1=5 2=2 3=4 8=3 9=3 10=1 11=2 12=1 13=1 14=1 15=1 16=1 18=1 19=2 20=1 21=0 22=0 23=0 24=0 25=0 "
+    "0.11.0": "0=3 1=5 2=2 3=4 8=3 9=3 10=1 11=2 12=1 13=1 14=1 15=1 16=1 17=0 18=1 19=2 20=1 21=0 22=0 23=0 24=0 25=0 "
     "26=0 27=0 28=0 32=0 33=0",
-    "1.0": "0=5 1=6 3=5 35=0 37=0",
+    "1.0": "0=5 1=6 3=5 17=1 35=0 36=0 37=0",
     "1.1": "1=7 32=1 42=0",
     "2.0": "0=6 1=8 2=3 3=6 8=4 9=4 10=2 11=3 12=2 13=2 14=2 15=2 16=2 18=2 19=3 20=2 21=1 22=1 23=1 24=1 25=1 "
     "26=1 28=1 32=2 33=1 35=1 37=1 42=1",
     "2.1": "0=7 1=10 2=4 3=7 8=6 9=5 20=3 23=2 28=2",
-    "2.2": "2=5 11=4",
+    "2.2": "2=5 11=4 36=1",
     "2.3": "1=11 3=8 8=7 11=5 12=3 14=3 15=3 23=3 44=0",
     "2.4": "0=8 3=9 8=8 9=6 10=3 11=6 12=4 13=4 14=4 15=5 16=3 18=3 19=5 20=4 22=2 42=2 44=1 47=0",
-    "2.5": "9=7 11=7 14=5 22=3 28=3 37=2",
+    "2.5": "9=7 11=7 14=5 22=3 28=3 36=2 37=2",
     "2.6": "16=4 21=2 32=3 35=2",
     "2.7": "1=12 19=6 20=5 22=4 24=2 25=2 26=2 37=3 57=0",
     "2.8": "0=9 2=6 3=11 19=7 20=6 23=4 24=3 25=3 26=3 27=1 32=4 33=2 60=0 61=0",
@@ -36,11 +36,16 @@ _CHANGES: Final[dict[str, str]] = {
     "4.0": "0=12 2=10 3=13 15=6 26=5 28=5 57=2 60=2 68=1 69=1 75=0",
     "4.1": "0=13 1=18 66=2",
     "4.2": "2=11 8=10 9=10 27=2",
+    "4.3": "35=5",
+    "4.4": "18=5 28=6 42=3",
 }
 """By release: API key and newest version, where it is another one than in the release before."""
 
 RELEASES: Final = tuple(_CHANGES)
 """Every release that can be named, oldest first."""
+
+RELEASES_TEXT: Final = "0.11.0, 1.0 or 1.1, 2.0 to 2.8, 3.0 to 3.9, or 4.0 to 4.4"
+"""The same for people."""
 
 
 @cache
@@ -50,7 +55,7 @@ def newest_versions(release: str) -> dict[int, int]:
     Raises ``ValueError`` for an unknown one.
     """
     if release not in _CHANGES:
-        raise ValueError(f"there is no release {release!r}; expected one of {', '.join(RELEASES)}")
+        raise ValueError(f"there is no release {release!r}: expected {RELEASES_TEXT}")
     newest: dict[int, int] = {}
     for each in RELEASES[: RELEASES.index(release) + 1]:
         pairs = (pair.split("=") for pair in _CHANGES[each].split())

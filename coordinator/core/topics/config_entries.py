@@ -20,12 +20,14 @@ from rejoin.coordinator.core.topics.configs import (
     ConfigType,
     shown,
 )
+from rejoin.protocol.brokers.listener_address import ListenerAddress, addresses_text
 from rejoin.protocol.messages.cluster.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
 from rejoin.protocol.messages.topics.create_topics import CreatableTopicConfigs
 from rejoin.protocol.unvalidated import unvalidated
 
 _DEFAULT: Final = ConfigSource.DEFAULT_CONFIG
 _TOPIC_DEFAULTS: Final = TopicDefaults.model_fields.keys()
+_ADVERTISED: Final = "advertised.listeners"
 _LONG_SETTINGS: Final = frozenset(
     {"connections.max.idle.ms", "offsets.retention.check.interval.ms", "log.retention.check.interval.ms"}
 )
@@ -112,9 +114,14 @@ def of_group(configs: Mapping[str, str], definitions: Mapping[str, ConfigDef]) -
     return tuple(entries)
 
 
-def of_node(settings: Settings) -> tuple[ConfigEntry, ...]:
-    """All settings of a node, by name: its own, and those that are defaults of its topics."""
+def of_node(settings: Settings, endpoints: tuple[ListenerAddress, ...]) -> tuple[ConfigEntry, ...]:
+    """All settings of a node, by name: its own, and those that are defaults of its topics.
+
+    ``endpoints`` are what it advertises: with the ports that were bound, and also where no setting names them.
+    """
     entries = [_of_setting(settings, field) for field in type(settings).model_fields if field not in _TOPIC_DEFAULTS]
+    if endpoints:
+        entries = [_with_endpoints(each, endpoints) if each.name == _ADVERTISED else each for each in entries]
     changed = dict(changed_defaults(settings))
     for definition in TOPIC_CONFIGS.values():
         candidates = _of_cluster(definition, changed.get(definition.name))
@@ -122,6 +129,11 @@ def of_node(settings: Settings) -> tuple[ConfigEntry, ...]:
             nearest = candidates[0]
             entries.append(ConfigEntry(*nearest, definition.type, True, candidates))
     return tuple(sorted(entries))
+
+
+def _with_endpoints(entry: ConfigEntry, endpoints: tuple[ListenerAddress, ...]) -> ConfigEntry:
+    value = ConfigValueSource(entry.name, addresses_text(endpoints), entry.source)
+    return ConfigEntry(*value, entry.type, entry.read_only, (value, *entry.candidates[1:]))
 
 
 def _of_setting(settings: Settings, field: str) -> ConfigEntry:

@@ -15,6 +15,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 from rejoin.coordinator.core.inputs import Context, Token, TopicsRecords
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
+from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChange, TopicChanges
 from rejoin.coordinator.core.topics.config_entries import (
@@ -121,8 +122,16 @@ class _Descriptions:
 class ConfigRequests:
     """Describes and changes settings."""
 
-    def __init__(self, ctx: StepContext, topics: Topics, changes: TopicChanges, admission: Admission) -> None:
+    def __init__(
+        self,
+        ctx: StepContext,
+        cluster: ClusterMetadata,
+        topics: Topics,
+        changes: TopicChanges,
+        admission: Admission,
+    ) -> None:
         self.ctx = ctx
+        self._cluster = cluster
         self.topics = topics
         self._changes = changes
         self._admission = admission
@@ -165,7 +174,8 @@ class ConfigRequests:
                 if not name:
                     return ()  # Kafka: what all brokers share; nothing can be set for all of them here.
                 self.check_node(name)
-                return of_node(self.ctx.settings)
+                node = self._cluster.broker(self.ctx.settings.broker_id)
+                return of_node(self.ctx.settings, () if node is None else node.endpoints)
             case ResourceType.GROUP:
                 self._authorize(DescribeConfigsRequest, context, Resource.GROUP, name)
                 _check_group_name(name)

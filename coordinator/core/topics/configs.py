@@ -149,9 +149,9 @@ def parsed(definition: ConfigDef, text: str) -> ConfigValue:
         raise _wrong(definition, text, f"{'any' if definition.type is _LIST else 'one'} of {_list(definition.values)}")
     if isinstance(value, int | float) and value != definition.exception:
         if value < definition.least:
-            raise _wrong(definition, text, f"at least {definition.least:g}")
+            raise _wrong(definition, text, f"at least {definition.least}")
         if value > definition.most:
-            raise _wrong(definition, text, f"at most {definition.most:g}")
+            raise _wrong(definition, text, f"at most {definition.most}")
     return value
 
 

@@ -28,9 +28,9 @@ class TopicError(Exception):
 def check_name(name: str) -> None:
     """Kafka: Topic.validate. Raises :class:`TopicError` for a name that no topic may have."""
     if name in (".", "..") or not _LEGAL_NAME.fullmatch(name):
+        expected = "1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', and neither '.' nor '..' alone"
         raise TopicError(
-            ErrorCode.INVALID_TOPIC_EXCEPTION,
-            f"{name[:60]!r} cannot be a topic's name: expected 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-'",
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name[:60]!r} cannot be a topic's name: expected {expected}"
         )
 
 
