@@ -14,10 +14,10 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from rejoin.coordinator.consumer_settings import ConsumerGroupSettings
-from rejoin.protocol.brokers.listener_address import addresses_from
+from rejoin.protocol.brokers.listener_address import checked_advertised, checked_listeners
 from rejoin.protocol.brokers.releases import newest_versions
 from rejoin.protocol.brokers.security_protocol import protocols_from
-from rejoin.protocol.validation import reason
+from rejoin.protocol.validation import nearest, reason
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 """Longest wait of a new member in the join phase before it is removed. Not a setting in Kafka."""
@@ -28,11 +28,6 @@ FIRST_END_WITH_EPOCH_BUMP: Final = 5
 
 def _dotted(name: str) -> str:
     return name.replace("_", ".")
-
-
-def _check_listeners(text: str) -> str:
-    addresses_from(text)
-    return text
 
 
 def _check_protocols(text: str) -> str:
@@ -52,9 +47,10 @@ Release = Annotated[str, AfterValidator(_check_release)]
 ProtocolMap = Annotated[str, AfterValidator(_check_protocols)]
 """Security protocols by the name of a listener, as in Kafka."""
 
-Listeners = Annotated[str, AfterValidator(_check_listeners)]
+Listeners = Annotated[str, AfterValidator(checked_listeners)]
 """Addresses by the name of their listener, as in Kafka."""
 
+AdvertisedListeners = Annotated[str, AfterValidator(checked_advertised)]
 
 _POLICIES: Final = frozenset({"compact", "delete"})
 
@@ -213,10 +209,10 @@ class Settings(TopicDefaults, ConsumerGroupSettings):
     broker_id: int = Field(default=1, ge=0, description="Id of this node.")
     listeners: Listeners = Field(
         default="",
-        description="Addresses for Kafka's protocol, as PLAINTEXT://127.0.0.1:9092,DOCKER://0.0.0.0:29092; wins over "
-        "--kafka-port.",
+        description="Addresses for Kafka's protocol, as PLAINTEXT://127.0.0.1:9092,DOCKER://0.0.0.0:29092, each with a "
+        "port of its own; in place of --kafka-port.",
     )
-    advertised_listeners: Listeners = Field(
+    advertised_listeners: AdvertisedListeners = Field(
         default="",
         description="Addresses that clients of each listener are sent to, as DOCKER://broker:29092; port 0 is the port "
         "that was bound.",
@@ -329,7 +325,8 @@ class Settings(TopicDefaults, ConsumerGroupSettings):
     )
     emulator_as_kafka: Release = Field(
         default="",
-        description="A release of Kafka, as 2.8: APIs and versions that are newer are neither offered nor served.",
+        description="A release of Kafka from 0.11.0 to 4.4, as 2.8: APIs and versions that are newer are neither "
+        "offered nor served.",
     )
     emulator_users_file: str = Field(
         default="", description="YAML file with the users: their passwords, or the keys that SCRAM needs."
@@ -430,13 +427,14 @@ _OTHER_VARIABLES: Final = frozenset(
         "REJOIN_CONTROL_TOKEN",
         "REJOIN_RUN_ID",
         "REJOIN_SASL_PASSWORD",
+        "REJOIN_SPARK_CLASSES",
         "REJOIN_SPARK_MASTER",
         "REJOIN_SPARK_MEMORY",
     }
 )
-"""Variables that are not settings, so that none of them is reported as misspelt."""
+"""Variables that are not settings, so that none of them is reported."""
 _MISSPELT: Final = 0.85
-"""How similar a variable must be to a setting's to be reported as misspelt. Others are ignored."""
+"""How similar a variable must be to a setting's to be refused as misspelt. Others are ignored with a warning."""
 
 
 class WrongSetting(Exception):
@@ -457,8 +455,7 @@ def settings_from(pairs: Sequence[str], environment: Mapping[str, str]) -> Setti
         if not equals:
             raise WrongSetting(f"-c {pair}: expected NAME=VALUE")
         if name not in names:
-            near = get_close_matches(name, sorted(names), n=1)
-            raise WrongSetting(f"-c {pair}: there is no setting {name}" + (f"; is it {near[0]}?" if near else ""))
+            raise WrongSetting(f"-c {pair}: there is no setting {name}{nearest(name, sorted(names))}")
         if name in _SECRET:
             variable = _variable(name)
             raise WrongSetting(f"-c {name}: expected in the environment, as {variable}; other users see command lines")
@@ -480,12 +477,17 @@ def settings_from(pairs: Sequence[str], environment: Mapping[str, str]) -> Setti
 def _variables(names: Iterable[str], environment: Mapping[str, str]) -> dict[str, str]:
     """The variables of settings that are set, each with its setting. Raises WrongSetting for a misspelt one."""
     settings = {_variable(name): name for name in sorted(names)}
-    for variable in environment:
-        if variable.startswith(VARIABLE_PREFIX) and variable not in settings and variable not in _OTHER_VARIABLES:
-            near = get_close_matches(variable, settings, n=1, cutoff=_MISSPELT)
-            if near:
-                raise WrongSetting(f"{variable} in the environment: there is no such setting; is it {near[0]}?")
+    for variable in unknown_variables(environment):
+        near = get_close_matches(variable, settings, n=1, cutoff=_MISSPELT)
+        if near:
+            raise WrongSetting(f"{variable} in the environment: there is no such setting; is it {near[0]}?")
     return {variable: name for variable, name in settings.items() if variable in environment}
+
+
+def unknown_variables(environment: Iterable[str]) -> list[str]:
+    """Variables that look like those of settings and belong to none."""
+    known = {_variable(info.alias or name) for name, info in Settings.model_fields.items()} | _OTHER_VARIABLES
+    return sorted(each for each in environment if each.startswith(VARIABLE_PREFIX) and each not in known)
 
 
 def _variable(name: str) -> str:

@@ -82,7 +82,7 @@ def running(*options: str) -> Iterator[Node]:
     with tempfile.TemporaryDirectory(prefix="clients-") as name:
         folder = Path(name)
         http, kafka, log = folder / "http", folder / "kafka", folder / "log"
-        command = [sys.executable, "-m", "rejoin", "serve", "--port", "0", "--kafka-port", "0", *options]
+        command = [sys.executable, "-m", "rejoin", "serve", "--port", "0", *options]
         command += ["--port-file", str(http), "--kafka-port-file", str(kafka)]
         with log.open("wb") as out:
             process = subprocess.Popen(command, stdout=out, stderr=out)

@@ -22,7 +22,7 @@ from rejoin.coordinator.commands.secret_options import (
     has_password,
 )
 from rejoin.coordinator.commands.serve_options import ServeOptions
-from rejoin.coordinator.config import WrongSetting, settings_from
+from rejoin.coordinator.config import Settings, WrongSetting, settings_from, unknown_variables
 from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import (
     App,
@@ -35,7 +35,7 @@ from rejoin.coordinator.service.defaults import KAFKA_PORT
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.journal.segments import JournalError
 from rejoin.posix import stop_signals
-from rejoin.protocol.brokers.listener_address import HIGHEST_PORT
+from rejoin.protocol.brokers.listener_address import HIGHEST_PORT, check_advertised_host
 from rejoin.protocol.units import size_bytes
 
 if TYPE_CHECKING:
@@ -82,6 +82,27 @@ def _settings_from(given: ServeOptions) -> tuple[str, ...]:
         "emulator.insecure": "true" if given.insecure else None,
     }
     return tuple(f"{name}={value}" for name, value in settings.items() if value is not None)
+
+
+def _checked_settings(given: ServeOptions) -> Settings:
+    settings = settings_from((*_settings_from(given), *given.config), os.environ)
+    if given.kafka_port.strip() and settings.listeners:
+        raise WrongSetting(
+            f"--kafka-port {given.kafka_port}: expected that or listeners={settings.listeners}, not both"
+        )
+    # Not refused: Kubernetes sets REJOIN_PORT and others in the pods beside a service named rejoin.
+    if unknown := unknown_variables(os.environ):
+        problem = "no setting has such a name; docs/settings.md has all"
+        structlog.get_logger("coordinator").warning("variables_ignored", variables=unknown, problem=problem)
+    return settings
+
+
+def _check_advertised_host(host: str | None) -> None:
+    try:
+        if host is not None:
+            check_advertised_host(host)
+    except ValueError as problem:
+        raise WrongSetting(f"--advertised-host: {problem}") from None
 
 
 def _kafka_port_from(given: ServeOptions) -> int | None:
@@ -143,8 +164,9 @@ def options_from(given: ServeOptions) -> Options:
         if file is not None:
             check_writable(name, file)
     token = _token_from(given)
+    _check_advertised_host(given.advertised_host)
     return Options(
-        settings=settings_from((*_settings_from(given), *given.config), os.environ),
+        settings=_checked_settings(given),
         host=given.host,
         port=given.port,
         kafka_port=_kafka_port_from(given),

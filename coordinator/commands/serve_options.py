@@ -22,7 +22,7 @@ class ServeOptions:
     """Port to listen on; 0 picks a free one."""
     kafka_port: str = ""
     """Port for Kafka's own protocol; 0 picks a free one, off listens on none. The default is 9092, or a free one with
-    --port 0."""
+    --port 0. The setting listeners takes its place, so give one of the two."""
     as_kafka: str | None = None
     """A release of Kafka to pass for, as 2.8: APIs and versions that are newer are not offered."""
     advertised_host: str | None = None
@@ -71,4 +71,4 @@ class ServeOptions:
     insecure: bool = False
     """Listen on addresses that other machines can reach, without any login."""
     clock: str = "real"
-    """With --control: real; virtual, which moves only on request; or fast:SPEED, as in fast:60."""
+    """With --control: real; virtual, which moves only on request; or fast:SPEED, as in fast:5."""

@@ -92,7 +92,7 @@ class RequestHandlers:
     def configs(self) -> ConfigRequests:
         from rejoin.coordinator.core.topics.config_requests import ConfigRequests
 
-        return ConfigRequests(self.ctx, self.all_topics, self.changes, self.admission)
+        return ConfigRequests(self.ctx, self.cluster_metadata, self.all_topics, self.changes, self.admission)
 
     @cached_property
     def cluster(self) -> ClusterRequests:

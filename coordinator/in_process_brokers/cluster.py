@@ -130,9 +130,11 @@ class BrokerCluster:
         await self.apps[0].create_initial_topics()
 
     async def start(self) -> None:
-        """Start every broker, then create what is there from the beginning."""
+        """Bind all ports, start every broker, then create what is there from the beginning."""
         started: list[BrokerApp] = []
         try:
+            for app in self.apps:
+                app.bind()
             for app in self.apps:
                 await app.start()
                 started.append(app)
@@ -141,11 +143,13 @@ class BrokerCluster:
                 self.control.begin()
             await self.apps[0].create_initial_topics()
         except BaseException:
-            for app in started:
-                await app.stop()
+            for app in self.apps:
+                await (app.stop() if app in started else app.abandon())
             self._driver.stop()
             self.security.close()
             raise
+        for app in self.apps:
+            app.log_listening()
 
     def _create_internal_topics(self) -> None:
         settings = self.apps[0].runtime.node.settings

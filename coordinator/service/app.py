@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from rejoin.coordinator.service.driver import Runtime
 from rejoin.coordinator.service.http.access import Access
 from rejoin.coordinator.service.http.server import Service
 from rejoin.coordinator.service.http.views import Views
+from rejoin.coordinator.service.kafka.binding import Bound, bind, listening_socket, reachable, wanted
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.publisher import Publisher
 from rejoin.coordinator.service.security.listener_security import ListenerSecurity
@@ -44,10 +44,11 @@ from rejoin.protocol.messages.topics.create_topics import (
 from rejoin.protocol.registry import CREATE_TOPICS
 
 if TYPE_CHECKING:
+    from socket import socket
+
     from rejoin.coordinator.control.control import Control
     from rejoin.coordinator.service.http.control import ControlRoutes
     from rejoin.coordinator.service.http.peers import HttpPeers
-    from rejoin.coordinator.service.kafka.binding import Bound
     from rejoin.coordinator.service.kafka.listener import KafkaListener
 
 
@@ -172,6 +173,9 @@ class App:
         self.kafka = _kafka_listener(options, self, arrivals)
         self._clock_file = _clock_file(options, clock)
         self._stopped = False
+        self._is_bound = False
+        self._listener: socket | None = None
+        self._bound: Bound = []
         self.host = options.host
         self.port = options.port
         self.endpoints: tuple[ListenerAddress, ...] = ()
@@ -248,15 +252,11 @@ class App:
         serves the views while it starts.
         """
         options = self._options
-        listener = bind(options.host, options.port) if options.listen else None
-        kafka: Bound = []
         try:
-            self._prepare_security()
-            kafka = self._bind_kafka()
-            if listener is not None:
-                self.port = listener.getsockname()[1]
-                if self.runtime.leadership.lease_ms is not None:
-                    await self.service.listen(listener)
+            self.bind()
+            listener = self._listener
+            if listener is not None and self.runtime.leadership.lease_ms is not None:
+                await self.service.listen(listener)
             host = options.advertised_host or reachable(options.host)
             await self.runtime.start(host, self.port, self.endpoints)
             if self.control is not None and self._parts is None:
@@ -268,27 +268,55 @@ class App:
             if listener is not None:
                 await self.service.begin(listener)
             if self.kafka is not None:
-                await self.kafka.listen(kafka)
+                await self.kafka.listen(self._bound)
         except BaseException:
-            if self.kafka is not None:
-                await self.kafka.stop()
-            for _, each in kafka:
-                each.close()
-            await self.service.abandon()
-            if listener is not None:
-                listener.close()
-            self.security.close()
-            with suppress(StoreProblem):
-                await self.runtime.stop()
-            await self.store.close()
-            self.publisher.close()
+            await self.abandon()
             raise
         if self._clock_file is not None:
             self._clock_file.begin()
-        if listener is not None:
+        if self._parts is None:
+            self.log_listening()
+
+    def bind(self) -> None:
+        """Take the ports; does nothing the second time. Clients that connect wait until the node has started."""
+        options = self._options
+        if self._is_bound:
+            return
+        self._is_bound = True
+        if options.listen:
+            try:
+                self._listener = listening_socket(options.host, options.port)
+            except ValueError as problem:
+                raise StartFailed(str(problem)) from problem
+            self.port = self._listener.getsockname()[1]
+        self._prepare_security()
+        self._bound = self._bind_kafka()
+
+    async def abandon(self) -> None:
+        """Give up what a node has that could not start, or was not started because another could not."""
+        if self._stopped:
+            return
+        self._stopped = True
+        if self.kafka is not None:
+            await self.kafka.stop()
+        for _, each in self._bound:
+            each.close()
+        await self.service.abandon()
+        if self._listener is not None:
+            self._listener.close()
+        self.security.close()
+        with suppress(StoreProblem):
+            await self.runtime.stop()
+        await self.store.close()
+        self.publisher.close()
+
+    def log_listening(self) -> None:
+        """Log where clients reach this node."""
+        if self._listener is not None:
             kafka_at = ",".join(each.address for each in self.endpoints) or None
             ca = {"tls_ca": self.security.ca_location} if self.security.ca_location else {}
-            self._log.info("listening", url=self.url, kafka=kafka_at, node_id=options.settings.broker_id, **ca)
+            node_id = self._options.settings.broker_id
+            self._log.info("listening", url=self.url, kafka=kafka_at, node_id=node_id, **ca)
 
     async def stop(self) -> None:
         """Answer parked requests, close the connections, the log and the journal."""
@@ -330,20 +358,16 @@ class App:
         """Bind the listeners of Kafka's protocol; ``port`` is that of before."""
         if self.kafka is None:
             return []
-        # Imported here: a node without such a listener does without.
-        from rejoin.coordinator.service.kafka import binding  # noqa: PLC0415
-
         options = self._options
         settings = options.settings
         if port is None:
             port = options.kafka_port if options.listen else None
         try:
-            bound = binding.bind(
-                self._checked(binding.wanted(settings, options.host, port, self.security.default)),
+            bound = bind(
+                self._checked(wanted(settings, options.host, port, self.security.default)),
                 addresses_from(settings.advertised_listeners),
                 options.advertised_host,
-                _bind_for_kafka,
-                reachable,
+                "listeners" if settings.listeners else "--kafka-port",
             )
         except ValueError as problem:
             raise StartFailed(str(problem)) from None
@@ -465,35 +489,3 @@ def _kafka_listener(options: Options, app: App, arrivals: Arrivals | None) -> Ka
 
     submit = app.runtime.submit if app.control is None else app.submit
     return KafkaListener(options.settings, app.metrics, arrivals, submit, app.security, is_recorded=bool(app.control))
-
-
-def _bind_for_kafka(host: str, port: int) -> socket.socket:
-    try:
-        return bind(host, port)
-    except StartFailed as problem:
-        raise StartFailed(f"Kafka's protocol: {problem} (--kafka-port)") from None
-
-
-def bind(host: str, port: int) -> socket.socket:
-    shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except (OSError, UnicodeError) as problem:
-        raise StartFailed(f"cannot listen on {shown}: {problem}; expected an address of this machine") from problem
-    listener = socket.socket(family, kind, protocol)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.setblocking(False)
-    except OSError as problem:
-        listener.close()
-        raise StartFailed(
-            f"cannot listen on {shown}: {problem.strerror}; expected an address of this machine and a free port, "
-            "or port 0, which takes any"
-        ) from problem
-    return listener
-
-
-def reachable(host: str) -> str:
-    """The host that clients connect to: this machine's name if every address was bound."""
-    return socket.gethostname() if host in {"0.0.0.0", "::", ""} else host

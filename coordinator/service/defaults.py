@@ -9,6 +9,9 @@ PORT: Final = 9095
 KAFKA_PORT: Final = 9092
 """The port of Kafka's own protocol."""
 
+BACKLOG: Final = 4_096
+"""Connections of a listener that may wait to be accepted."""
+
 MAX_BODY_BYTES: Final = 104_857_600
 """Largest body taken, Kafka's ``socket.request.max.bytes``."""
 

@@ -40,6 +40,39 @@ _LEVELS_BY_EVENT: Final = {
 """Others are at info. What each transaction of a healthy producer emits is at debug, as on Kafka."""
 _LOGGED_BY_STORAGE: Final = ErrorCode.KAFKA_STORAGE_ERROR.name
 
+_MOST_REASONS: Final = 20
+_MOST_CLIENTS: Final = 500
+_LONGEST_CLIENT: Final = 200
+
+
+class LoggedReasons:
+    """Which reasons for refusing clients are logged: each of a client once, and so many of each.
+
+    Clients choose what they send, so memory is bounded: the client that was refused least recently is forgotten first,
+    and its reasons may be logged again.
+    """
+
+    def __init__(self, metric: str) -> None:
+        """``metric`` counts what is not logged."""
+        self._end = f"{_MOST_REASONS} reasons are logged already; others are counted in {metric} and not logged"
+        self._by_client: dict[str, set[int]] = {}
+
+    def to_log(self, client: str, reason: str, kind: str = "") -> str | None:
+        """What to log: the reason, or in place of the first one too many that others are only counted, or nothing.
+
+        Reasons of one ``kind`` are the same though their texts differ.
+        """
+        client = client[:_LONGEST_CLIENT]
+        logged = self._by_client.pop(client, None) or set()
+        if len(self._by_client) >= _MOST_CLIENTS:
+            del self._by_client[next(iter(self._by_client))]
+        self._by_client[client] = logged
+        key = hash(kind or reason)
+        if key in logged or len(logged) > _MOST_REASONS:
+            return None
+        logged.add(key)
+        return reason if len(logged) <= _MOST_REASONS else self._end
+
 
 class _Unfailing:
     """A stream whose lines are lost where they cannot be written: a full disk must not stop the node."""

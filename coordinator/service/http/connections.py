@@ -14,9 +14,11 @@ import aiohttp
 import structlog
 from aiohttp import web
 from aiohttp.http import RawRequestMessage
+from aiohttp.http_exceptions import InvalidURLError, LineTooLong
 
 from rejoin.coordinator.service.arrivals import Arrivals
 from rejoin.coordinator.service.http.problems import Problem
+from rejoin.coordinator.service.logs import LoggedReasons
 from rejoin.coordinator.service.metrics import Metrics
 
 IDLE_SECONDS: Final = 600.0
@@ -25,7 +27,14 @@ _LOOKS: Final = 4
 """How often a head that is late is looked for, within the time that it has."""
 _TOO_LATE: Final = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 _API_VERSIONS: Final = 18
-_MOST_CLIENTS: Final = 100
+_TLS_HANDSHAKE: Final = b"\x16\x03"
+_BINARY: Final = (b"\0", _TLS_HANDSHAKE[:1])
+_LONGEST_MESSAGE: Final = 120
+_MESSAGES: Final = {
+    "Bad status line": "the request line does not end with HTTP/1.0 or HTTP/1.1",
+    "Pause on PRI/Upgrade": "HTTP/2; expected HTTP/1.1",
+}
+"""What the parser says in words that are not about requests."""
 
 
 class Connection(web.RequestHandler):
@@ -66,8 +75,7 @@ class Connection(web.RequestHandler):
 
     def data_received(self, data: bytes) -> None:
         # HTTP begins with a letter, Kafka's protocol with the length of a request.
-        if data[:1] == b"\0" and not self.is_busy:
-            self._connections.refuse_binary(data)
+        if data[:1] in _BINARY and not self.is_busy and self._connections.refuse_binary(data, self):
             if self.transport is not None:
                 self.transport.close()
             return
@@ -123,10 +131,11 @@ class Connection(web.RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         """Answer what aiohttp itself refuses."""
-        detail = (message or "this is not valid HTTP").strip().splitlines()[0]
         self._connections.metrics.problems[status] += 1
-        kind = "invalid-http" if status < 500 else "internal-error"
-        response = Problem(status, kind, detail if status < 500 else "the service failed").response()
+        if status < 500:
+            response = Problem(status, "invalid-http", parser_problem(exc, message or "")).response()
+        else:
+            response = Problem(status, "internal-error", "the service failed").response()
         response.force_close()
         return response
 
@@ -141,7 +150,7 @@ class Connections(web.Server):
         self.arrivals = arrivals
         self._head_seconds = head_seconds
         self._look: asyncio.TimerHandle | None = None
-        self._logged: set[str] = set()
+        self._logged = LoggedReasons("rejoin_problems_total")
         self._log: Any = structlog.get_logger("coordinator").bind()
 
     def __call__(self) -> Connection:
@@ -156,13 +165,19 @@ class Connections(web.Server):
         if self._look is not None:
             self._look.cancel()
 
-    def refuse_binary(self, data: bytes) -> None:
-        """Say once which Kafka client takes this port for a broker's."""
+    def refuse_binary(self, data: bytes, connection: Connection) -> bool:
+        """Say once for each client that it takes this port for another; false where the bytes are neither's."""
+        if data[:1] == b"\0":
+            problem = f"a Kafka client{binary_client(data)} spoke the binary protocol; this port is HTTP"
+        elif data.startswith(_TLS_HANDSHAKE):
+            problem = "a TLS handshake; this port is HTTP without TLS, http:// and not https://"
+        else:
+            return False
         self.metrics.problems[400] += 1
-        client = f"a Kafka client{binary_client(data)} spoke the binary protocol; this port is HTTP"
-        if client not in self._logged and len(self._logged) < _MOST_CLIENTS:
-            self._logged.add(client)
-            self._log.warning("binary_protocol", problem=client)
+        logged = self._logged.to_log(connection.client_host, problem)
+        if logged is not None:
+            self._log.warning("binary_protocol", client=connection.client_host, problem=logged)
+        return True
 
     def _look_again(self) -> None:
         oldest = self.loop.time() - self._head_seconds
@@ -176,6 +191,18 @@ class Connections(web.Server):
                 each.transport.close()
         # Without connections there is nothing to look for; the next one starts it again.
         self._look = self.loop.call_later(self._head_seconds / _LOOKS, self._look_again) if connections else None
+
+
+def parser_problem(problem: BaseException | None, message: str) -> str:
+    """What aiohttp or its parser refuses, in a sentence. Their own texts show bytes of the request, or nothing else."""
+    if isinstance(problem, LineTooLong):
+        return f"the request line or a header is too long; expected at most {problem.args[1]} bytes"
+    if isinstance(problem, InvalidURLError):
+        return "this is not valid HTTP: the request line has no path or URL that can be read"
+    first = next(iter(message.strip().splitlines()), "").rstrip(" :.")[:_LONGEST_MESSAGE]
+    if not first:
+        return "this is not valid HTTP"
+    return f"this is not valid HTTP: {_MESSAGES.get(first) or first[0].lower() + first[1:]}"
 
 
 def binary_client(data: bytes) -> str:

@@ -23,7 +23,7 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import ANONYMOUS
 from rejoin.coordinator.pending_reply import NoReply
 from rejoin.coordinator.service.arrivals import Arrivals, close_servers
-from rejoin.coordinator.service.defaults import BODY_SECONDS, HEAD_SECONDS, MAX_BODY_BYTES
+from rejoin.coordinator.service.defaults import BACKLOG, BODY_SECONDS, HEAD_SECONDS, MAX_BODY_BYTES
 from rejoin.coordinator.service.driver import Runtime, Submit
 from rejoin.coordinator.service.http.access import JSON, Access, check_content_type
 from rejoin.coordinator.service.http.cluster_views import resign
@@ -41,6 +41,7 @@ from rejoin.coordinator.service.http.rpc import (
     correlation,
 )
 from rejoin.coordinator.service.http.views import ROUTES, Views
+from rejoin.coordinator.service.logs import LoggedReasons
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.security.listener_security import ListenerSecurity
 from rejoin.protocol.brokers.listener_address import HTTP
@@ -51,8 +52,6 @@ from rejoin.protocol.registry import API_VERSIONS, APIS
 if TYPE_CHECKING:
     from rejoin.coordinator.service.http.login import HttpLogin
 
-_MOST_LOGGED: Final = 100
-_BACKLOG: Final = 4_096
 CONTROL: Final = "/control"
 RESIGN: Final = "/cluster/partitions/{partition}/resign"
 _RESIGN: Final = re.compile(r"/cluster/partitions/([0-9]{1,9})/resign")
@@ -105,7 +104,7 @@ class Service:
         self._stopping = False
         self._server = Connections(self._handle, metrics, arrivals or Arrivals(), head_seconds)
         self._listening: asyncio.Server | None = None
-        self._failed_handshakes: set[str] = set()
+        self._failed_handshakes = LoggedReasons("rejoin_refused_requests_total")
         log: Any = structlog.get_logger("coordinator").bind()
         self._log = log
         self._log_requests: bool = log.is_enabled_for(logging.DEBUG)
@@ -117,14 +116,14 @@ class Service:
             tls, self._login = self._security.tls(HTTP), _login(self._security, self.runtime.node.settings)
             self._security.on_failed_handshake = self._take_failed_handshake
         loop = asyncio.get_running_loop()
-        self._listening = await loop.create_server(self._server, sock=listener, backlog=_BACKLOG, ssl=tls)
+        self._listening = await loop.create_server(self._server, sock=listener, backlog=BACKLOG, ssl=tls)
 
     def _take_failed_handshake(self, reason: str) -> None:
         """A client of any listener could not agree on TLS, or showed no good certificate; said once for each reason."""
         self.metrics.refused["none"] += 1
-        if reason not in self._failed_handshakes and len(self._failed_handshakes) < _MOST_LOGGED:
-            self._failed_handshakes.add(reason)
-            self._log.warning("tls_handshake_failed", reason=reason)
+        logged = self._failed_handshakes.to_log("", reason)
+        if logged is not None:
+            self._log.warning("tls_handshake_failed", reason=logged)
 
     async def begin(self, listener: socket.socket) -> None:
         """Serve everything. The bound socket may already be listening."""
@@ -258,7 +257,9 @@ class Service:
             detail = f"the body did not arrive within {self._body_seconds:g} s"
             raise Problem(408, "request-timeout", detail) from None
         except web.RequestPayloadError as problem:
-            raise Problem(400, "invalid-http", f"the body cannot be read: {problem}") from None
+            # aiohttp puts the status in front, on a line of its own.
+            detail = str(problem).rpartition("message:\n")[2].strip().partition("\n")[0].rstrip(" :.")
+            raise Problem(400, "invalid-http", f"the body cannot be read: {detail}") from None
         return bytes(body)
 
     async def _elsewhere(self, request: web.BaseRequest, principal: str | None) -> web.StreamResponse:
@@ -308,7 +309,7 @@ class Service:
 
     def _unknown(self, path: str) -> Problem:
         known = [*self._routes, *ROUTES, RESIGN]
-        near = get_close_matches(path, known, n=1, cutoff=0.0)
+        near = get_close_matches(path, known, n=1)
         hint = f"; the nearest is {near[0]}" if near else ""
         return Problem(
             404, "unknown-route", f"there is no {path[:200]}{hint}", one_error("path", "unknown route", path)

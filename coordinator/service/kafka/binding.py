@@ -1,4 +1,4 @@
-"""Which addresses the listeners of Kafka's protocol bind, and which they advertise.
+"""The sockets of a node, and which addresses the listeners of Kafka's protocol bind and advertise.
 
 Kafka: listeners and advertised.listeners.
 """
@@ -6,10 +6,10 @@ Kafka: listeners and advertised.listeners.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
 from typing import TypeAlias
 
 from rejoin.coordinator.config import Settings
+from rejoin.coordinator.service.defaults import BACKLOG
 from rejoin.protocol.brokers.listener_address import ListenerAddress, addresses_from
 from rejoin.protocol.brokers.security_protocol import SecurityProtocol
 
@@ -38,15 +38,17 @@ def bind(
     listeners: tuple[ListenerAddress, ...],
     advertised: tuple[ListenerAddress, ...],
     advertised_host: str | None,
-    bind_to: Callable[[str, int], socket.socket],
-    reachable: Callable[[str], str],
+    option: str,
 ) -> Bound:
-    """Bind every listener or none. ``bind_to`` binds one; what it raises is raised when the others are closed again."""
+    """Bind every listener or none. Raises ``ValueError``, with the option or setting that names another port."""
     check(listeners, advertised)
     bound: Bound = []
     try:
         for each in listeners:
-            sock = bind_to(each.host, each.port)
+            try:
+                sock = listening_socket(each.host, each.port)
+            except ValueError as problem:
+                raise ValueError(f"Kafka's protocol: {problem} ({option})") from problem
             port = sock.getsockname()[1]
             shown = next((other for other in advertised if other.listener == each.listener), None)
             host = (shown.host if shown else None) or advertised_host or reachable(each.host)
@@ -56,3 +58,34 @@ def bind(
             sock.close()
         raise
     return bound
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """A socket that listens, so that nothing else has its port from now on. Raises ``ValueError``.
+
+    Linux lets two sockets bind one port with SO_REUSEADDR as long as neither listens, and some event loops do not say
+    that the second one cannot.
+    """
+    shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (OSError, UnicodeError) as problem:
+        raise ValueError(f"cannot listen on {shown}: {problem}; expected an address of this machine") from problem
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+        listener.setblocking(False)
+    except OSError as problem:
+        listener.close()
+        raise ValueError(
+            f"cannot listen on {shown}: {problem.strerror}; expected an address of this machine and a free port, "
+            "or port 0, which takes any"
+        ) from problem
+    return listener
+
+
+def reachable(host: str) -> str:
+    """The host that clients connect to: this machine's name if every address was bound."""
+    return socket.gethostname() if host in {"0.0.0.0", "::", ""} else host

@@ -6,6 +6,7 @@ Kafka: SocketServer.
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import Coroutine, Sequence
 from typing import Any, Final
@@ -14,9 +15,11 @@ import structlog
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service.arrivals import Arrivals, close_servers
+from rejoin.coordinator.service.defaults import BACKLOG
 from rejoin.coordinator.service.driver import Submit
 from rejoin.coordinator.service.kafka.connection import KafkaConnection
 from rejoin.coordinator.service.kafka.requests import NotServed, RequestReader
+from rejoin.coordinator.service.logs import LoggedReasons
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.security.listener_security import ListenerSecurity
 from rejoin.protocol.brokers.listener_address import ListenerAddress
@@ -24,16 +27,16 @@ from rejoin.protocol.brokers.security_protocol import SecurityProtocol
 from rejoin.protocol.printable import printable
 from rejoin.protocol.wire.errors import SchemaError
 
-_BACKLOG: Final = 4_096
 _LOOKS: Final = 4
 """How often idle connections are looked for, within the time that they have."""
-_MOST_LOGGED: Final = 100
 _ANSWER_READ_SECONDS: Final = 0.1
 _HANDSHAKE_SECONDS: Final = 60.0
 _TLS_END_SECONDS: Final = 0.5
 _TLS_END_LOOKS: Final = 50
 _HTTP: Final = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"PATC")
 _TLS_HANDSHAKE: Final = b"\x16\x03"
+_NUMBERS: Final = re.compile(r"-?\d+")
+_METRIC: Final = "rejoin_refused_requests_total"
 
 
 class KafkaListener:
@@ -69,7 +72,7 @@ class KafkaListener:
         self._servers: list[asyncio.Server] = []
         self._look: asyncio.TimerHandle | None = None
         self._deliveries: set[asyncio.Task[None]] = set()
-        self._logged: set[str] = set()
+        self._logged = LoggedReasons(_METRIC)
         self._log: Any = structlog.get_logger("coordinator").bind()
 
     async def listen(self, bound: Sequence[tuple[ListenerAddress, socket.socket]]) -> None:
@@ -80,7 +83,7 @@ class KafkaListener:
             # Kafka: a connection that is still in its handshake has no more time than an idle one.
             patience = min(_HANDSHAKE_SECONDS, self._idle_seconds) if tls is not None else None
             server = await self.loop.create_server(
-                self._maker(name), sock=sock, backlog=_BACKLOG, ssl=tls, ssl_handshake_timeout=patience
+                self._maker(name), sock=sock, backlog=BACKLOG, ssl=tls, ssl_handshake_timeout=patience
             )
             self._servers.append(server)
 
@@ -139,8 +142,10 @@ class KafkaListener:
     # --- connections
 
     def opened(self, connection: KafkaConnection) -> None:
-        """A connection is there. One too many is closed at once. Kafka: max.connections."""
+        """A connection is there. One too many is closed at once."""
         self._arrivals.connections += 1
+        # Kafka: max.connections. Differs: Kafka does not accept one too many until another is closed, so its client
+        # waits until it gives up; here it is told at once, and the log says why.
         if len(self.connections) >= self._max_connections:
             self._refuse(connection, f"max.connections: {self._max_connections} are open already")
             connection.close()
@@ -172,8 +177,12 @@ class KafkaListener:
     # --- what is refused
 
     def refuse(self, connection: KafkaConnection, problem: NotServed) -> None:
-        """A request that cannot be served ends its connection; say so once for each client, API and reason."""
-        self._refuse(connection, problem.reason, problem.api)
+        """A request that cannot be served ends its connection; say so once for each client, API and reason.
+
+        Where not even the API is known, the bytes may be anything, and so may the numbers in them.
+        """
+        kind = "" if problem.api else _NUMBERS.sub("", problem.reason)
+        self._refuse(connection, problem.reason, problem.api, kind)
 
     def refuse_login(self, connection: KafkaConnection, reason: str) -> None:
         """A client that is not let in; its connection ends."""
@@ -214,18 +223,17 @@ class KafkaListener:
             most = connection.max_request_bytes
             limit = "socket.request.max.bytes" if most == self.max_request_bytes else "the most before a login"
             reason = f"a request of {size} bytes; {limit} is {most}"
-        self._refuse(connection, reason)
+        self._refuse(connection, reason, kind=_NUMBERS.sub("", reason))
 
-    def _refuse(self, connection: KafkaConnection, reason: str, api: str = "") -> None:
+    def _refuse(self, connection: KafkaConnection, reason: str, api: str = "", kind: str = "") -> None:
         self._metrics.refused[api or "none"] += 1
         client = connection.software or connection.client_host
-        key = f"{client} {api} {reason}"
-        if key not in self._logged and len(self._logged) < _MOST_LOGGED:
-            self._logged.add(key)
+        logged = self._logged.to_log(f"{api} {client}", reason, kind)
+        if logged is not None:
             self._log.warning(
                 "kafka_request_refused",
                 client=printable(client),
                 client_id=printable(connection.client_id) or None,
                 api=api or None,
-                reason=printable(reason),
+                reason=printable(logged),
             )

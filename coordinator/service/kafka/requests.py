@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 import structlog
 
 from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.service.logs import LoggedReasons
 from rejoin.coordinator.service.metrics import ApiMetrics, Metrics
 from rejoin.coordinator.service.served_version import ServedVersion
 from rejoin.protocol.brokers.offered_versions import offered
@@ -40,7 +41,6 @@ _LONGEST_REPEATED: Final = 512
 _REPEATED: Final = (HEARTBEAT, CONSUMER_GROUP_HEARTBEAT)
 """What a client sends again and again, the same but for the correlation id."""
 _MOST_HEADS: Final = 64
-_MOST_LOGGED: Final = 100
 _FIRST_WITH_SOFTWARE: Final = 3
 _API_AT: Final = 4
 _CORRELATION_AT: Final = 8
@@ -173,8 +173,7 @@ class RequestReader:
         self._served: dict[tuple[int, int], WireVersion] = {}
         log: Any = structlog.get_logger("coordinator").bind()
         self._log = log
-        self._refused: set[tuple[str, str, str]] = set()
-        """Of whose records a line of the log says why they were refused: client, topic and error."""
+        self._refused = LoggedReasons("kafka_network_request_metrics_requests_total")
         self._log_requests: bool = log.is_enabled_for(logging.DEBUG)
 
     def read(self, frame: bytes, connection: KafkaConnection) -> KafkaRequest | bytes:
@@ -274,17 +273,17 @@ class RequestReader:
             for partition in topic.partition_responses:
                 if partition.error_message is None:
                     continue
-                client_id = call.context.client_id
-                refused = (client_id, topic.name or topic.topic_id, partition.error_code.name)
-                if refused not in self._refused and len(self._refused) < _MOST_LOGGED:
-                    self._refused.add(refused)
+                client_id, error = call.context.client_id, partition.error_code.name
+                name = topic.name or topic.topic_id
+                reason = self._refused.to_log(client_id, partition.error_message, f"{error} {name}")
+                if reason is not None:
                     self._log.warning(
                         "records_refused",
                         client_id=printable(client_id) or None,
-                        topic=printable(refused[1]),
+                        topic=printable(name),
                         partition=partition.index,
-                        error=refused[2],
-                        reason=printable(partition.error_message),
+                        error=error,
+                        reason=printable(reason),
                     )
 
 

@@ -29,6 +29,7 @@ from rejoin.coordinator.testing import running as coordinator_running
 from rejoin.journal.reader import read_journal
 from rejoin.journal.segments import segments
 from tests import paths
+from tests.coordinator.ports import free_port
 from tests.coordinator.service.helpers import join
 
 
@@ -109,6 +110,28 @@ def test_a_topic_that_cannot_be_read_is_refused(text: str) -> None:
         (["--port-file", "/nope/port"], "--port-file /nope/port: there is no directory /nope; expected one"),
         (["--port", "0", "--port-file", "/proc/port"], "--port-file /proc/port: it cannot be written: "),
         (["--host", "192.0.2.1"], "cannot listen on 192.0.2.1:9095: "),
+        (
+            ["--advertised-host", "a/b"],
+            "--advertised-host: 'a/b' is no host; expected a host name or an IP address",
+        ),
+        (["--advertised-host", ""], "--advertised-host: '' is no host"),
+        (
+            ["--advertised-host", "0.0.0.0"],
+            "--advertised-host: 0.0.0.0 stands for every address of this machine",
+        ),
+        (
+            ["-c", "advertised.listeners=PLAINTEXT://0.0.0.0:1"],
+            "-c advertised.listeners: 0.0.0.0 stands for every address of this machine",
+        ),
+        (
+            ["-c", "listeners=A://127.0.0.1:25098,B://127.0.0.1:25098"],
+            "-c listeners: A and B have the same port, 25098; expected a port of its own for each listener",
+        ),
+        (
+            ["--kafka-port", "25093", "-c", "listeners=PLAINTEXT://127.0.0.1:25099"],
+            "--kafka-port 25093: expected that or listeners=PLAINTEXT://127.0.0.1:25099, not both",
+        ),
+        (["--kafka-port", "off", "-c", "listeners=A://127.0.0.1:0"], "--kafka-port off: expected that or listeners=A:"),
     ],
 )
 def test_what_cannot_be_started_says_why_and_ends_with_2(
@@ -124,7 +147,8 @@ def test_what_cannot_be_started_says_why_and_ends_with_2(
 
 
 def refused(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
-    monkeypatch.setattr(sys, "argv", ["rejoin", "serve", "--log-level", "critical", *arguments])
+    level = () if "--log-level" in arguments else ("--log-level", "critical")
+    monkeypatch.setattr(sys, "argv", ["rejoin", "serve", *level, *arguments])
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
@@ -139,6 +163,30 @@ def test_a_port_in_use_is_named(capfd: pytest.CaptureFixture[str], monkeypatch: 
         f"rejoin: cannot listen on 127.0.0.1:{port}: Address already in use; expected an address of this machine "
         "and a free port, or port 0, which takes any\n"
     )
+
+
+def test_one_port_for_both_protocols_is_in_use(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = str(free_port())
+    said = refused(capfd, monkeypatch, "--port", port, "--kafka-port", port)
+    assert f"Kafka's protocol: cannot listen on 127.0.0.1:{port}: Address already in use; expected" in said
+    assert said.endswith("(--kafka-port)\n")
+    listeners = f"listeners=PLAINTEXT://127.0.0.1:{port}"
+    assert refused(capfd, monkeypatch, "--port", port, "-c", listeners).endswith("(listeners)\n")
+
+
+def test_brokers_listen_on_all_their_ports_or_on_none(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = free_port()
+    with socket.create_server(("127.0.0.1", first + 1)):
+        options = ["--brokers", "3", "--port", "0", "--kafka-port", str(first), "--log-level", "info"]
+        said = refused(capfd, monkeypatch, *options)
+    assert f"cannot listen on 127.0.0.1:{first + 1}: Address already in use" in said
+    assert '"event":"listening"' not in said
+    with socket.create_server(("127.0.0.1", first)):
+        pass  # what the first broker had is free again
 
 
 def test_a_store_is_not_confused_with_one_that_the_environment_names(
@@ -332,6 +380,35 @@ def _assert_refused(journal: Path) -> None:
     ended = subprocess.run(command, capture_output=True, cwd=paths.ROOT, timeout=PATIENCE, check=False)
     assert ended.returncode == 2
     assert b"another process writes this stream" in ended.stderr
+
+
+def test_of_two_processes_on_the_same_ports_one_listens(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "rejoin", "serve", "--port", str(free_port()), "--kafka-port", str(free_port())]
+    started = []
+    for name in ("one", "two"):
+        with (tmp_path / name).open("wb") as log:
+            started.append(subprocess.Popen(command, stdout=log, stderr=log, cwd=paths.ROOT))
+    try:
+        wait_for(lambda: any(each.poll() is not None for each in started))
+        logs = [(tmp_path / name).read_text() for name in ("one", "two")]
+        (loser,) = [index for index, each in enumerate(started) if each.poll() is not None]
+        assert started[loser].returncode == 2
+        assert "Address already in use" in logs[loser]
+        assert '"event":"listening"' not in logs[loser]
+        wait_for(lambda: '"event":"listening"' in (tmp_path / ("one", "two")[1 - loser]).read_text())
+    finally:
+        for each in started:
+            each.kill()
+            each.wait()
+
+
+def test_a_variable_that_is_no_setting_is_ignored_with_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REJOIN_NOPE", "1")
+    with running(tmp_path) as node:
+        (line,) = [json.loads(line) for line in node.log.read_text().splitlines() if "REJOIN_NOPE" in line]
+    assert (line["event"], line["level"], line["variables"]) == ("variables_ignored", "warning", ["REJOIN_NOPE"])
 
 
 def test_requests_are_logged_at_debug_only(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import json
 from pathlib import Path
 
 import pytest
-from structlog.testing import capture_logs
 
 from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App, InitialTopic, Options
 from rejoin.coordinator.service.clock import ClockFile, Uptime
 from rejoin.protocol.messages.records.list_offsets import (
@@ -90,9 +92,12 @@ async def test_a_killed_node_with_the_right_clock_goes_on_at_once(tmp_path: Path
 async def test_a_file_that_says_nothing_sensible_is_left_out(tmp_path: Path, text: str) -> None:
     (tmp_path / "clock").write_text(text)
     app, clock = node(tmp_path, 0)
-    with capture_logs() as lines:
+    logs.configure("warning", out := io.StringIO())
+    try:
         async with app:
             clock.advance(1_000)
             assert await end_of(app) <= 5
-    (warned,) = [line for line in lines if line["event"] == "clock_file_ignored"]
+    finally:
+        logs.configure("critical")
+    (warned,) = [line for line in map(json.loads, out.getvalue().splitlines()) if line["event"] == "clock_file_ignored"]
     assert warned["file"] == str(tmp_path / "clock")

@@ -87,12 +87,18 @@ async def test_a_field_of_another_version_is_named(node: Harness) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "near"), [("/v1/heart-beat", "/v1/heartbeat"), ("/group", "/groups"), ("/x/y/z", "/")]
+    ("path", "hint"),
+    [
+        ("/v1/heart-beat", "; the nearest is /v1/heartbeat"),
+        ("/group", "; the nearest is /groups"),
+        ("/x/y/z", ""),
+        ("/%2e%2e/%2e%2e/etc/passwd", ""),
+    ],
 )
-async def test_an_unknown_route_names_the_nearest(node: Harness, path: str, near: str) -> None:
+async def test_an_unknown_route_names_one_that_is_near(node: Harness, path: str, hint: str) -> None:
     for method in ("GET", "POST", "DELETE"):
         problem = assert_problem(await node.request(method, path), 404)
-        assert near in problem["detail"]
+        assert problem["detail"] == f"there is no {problem['errors'][0]['given']}{hint}"
 
 
 @pytest.mark.parametrize(
@@ -210,6 +216,32 @@ async def test_what_is_not_http_is_a_problem_too(node: Harness, data: bytes) -> 
     assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.0 400 ")), answer
     assert b"application/problem+json" in answer
     assert (await node.get("/groups"))["groups"] == []
+
+
+POST = b"POST /v1/heartbeat HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "detail"),
+    [
+        (
+            b"GET /" + b"a" * 9_000 + b" HTTP/1.1\r\n\r\n",
+            "the request line or a header is too long; expected at most 8190",
+        ),
+        (POST + b"X: " + b"y" * 9_000 + b"\r\n\r\n", "the request line or a header is too long; expected at most 8190"),
+        (POST + b"Content-Length: many\r\n\r\n{}", "this is not valid HTTP: invalid character in Content-Length"),
+        (b"GET / HTTP/9.9\r\n\r\n", "this is not valid HTTP: the request line does not end with HTTP/1.0 or HTTP/1.1"),
+        (b"GET http://[x HTTP/1.1\r\nHost: x\r\n\r\n", "this is not valid HTTP: the request line has no path or URL"),
+        (POST + b"Content-Encoding: gzip\r\nContent-Length: 9\r\n\r\n{}{}{}{}{", "the body cannot be read: "),
+    ],
+)
+async def test_what_is_not_http_is_described_in_one_sentence(node: Harness, data: bytes, detail: str) -> None:
+    answer = await raw(node, data)
+    problem: str = json.loads(answer.partition(b"\r\n\r\n")[2])["detail"]
+    assert problem.startswith(detail), problem
+    assert not problem.endswith((":", ".", " "))
+    assert problem.isprintable()
+    assert "bytearray" not in problem
 
 
 @pytest.mark.parametrize(

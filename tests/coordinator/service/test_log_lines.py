@@ -218,6 +218,23 @@ def test_what_fails_again_and_again_is_reported_at_once_and_then_counted() -> No
     ]
 
 
+def test_reasons_are_logged_of_each_client_within_bounds_whatever_they_send() -> None:
+    reasons = logs.LoggedReasons("refused_total")
+    assert [reasons.to_log("a", reason) for reason in ("x", "x", "y")] == ["x", None, "y"]
+    assert reasons.to_log("b", "x") == "x"
+    said = [reasons.to_log("c", str(number)) for number in range(100)]
+    assert [each for each in said if each is not None] == [
+        *map(str, range(20)),
+        "20 reasons are logged already; others are counted in refused_total and not logged",
+    ]
+    assert reasons.to_log("d", "1 byte", "bytes") == "1 byte"
+    assert reasons.to_log("d", "2 bytes", "bytes") is None
+    for number in range(2_000):
+        assert reasons.to_log(f"{number} {'x' * 10_000}", "x" * 10_000) is not None
+    assert len(reasons._by_client) == 500
+    assert max(map(len, reasons._by_client)) == 200
+
+
 async def test_a_store_that_refuses_everything_does_not_fill_the_log(tmp_path: Path) -> None:
     logs.configure("info", out := io.StringIO())
     options = Options(data=tmp_path / "data", topics=(InitialTopic("orders", 1),), listen=False)

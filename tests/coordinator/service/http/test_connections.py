@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import socket
+import ssl
 import struct
 
 import pytest
@@ -57,6 +59,25 @@ async def test_a_kafka_client_is_refused_and_named_once(serve: Serve) -> None:
     assert [json.loads(line)["problem"] for line in out.getvalue().splitlines()] == [
         "a Kafka client (librdkafka 2.16.0) spoke the binary protocol; this port is HTTP"
     ]
+    assert (await node.get("/healthz"))["status"] == "ok"
+
+
+async def test_a_tls_handshake_is_refused_and_logged_once(serve: Serve) -> None:
+    logs.configure("warning", out := io.StringIO())
+
+    def shake_hands(port: int) -> None:
+        with socket.create_connection(("127.0.0.1", port)) as plain, pytest.raises(OSError, match=r"(?i)eof|reset"):
+            ssl.create_default_context().wrap_socket(plain, server_hostname="localhost")
+
+    try:
+        node = await serve()
+        for _ in range(2):
+            await asyncio.to_thread(shake_hands, node.port)
+    finally:
+        logs.configure("critical")
+    (line,) = map(json.loads, out.getvalue().splitlines())
+    assert (line["event"], line["client"]) == ("binary_protocol", "127.0.0.1")
+    assert line["problem"] == "a TLS handshake; this port is HTTP without TLS, http:// and not https://"
     assert (await node.get("/healthz"))["status"] == "ok"
 
 

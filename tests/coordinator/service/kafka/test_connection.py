@@ -200,6 +200,35 @@ async def test_what_cannot_be_read_ends_its_own_connection_and_is_logged_once(se
     assert 'rejoin_refused_requests_total{api="' in await metrics(node)
 
 
+async def test_a_noisy_client_does_not_keep_others_out_of_the_log(serve: Serve) -> None:
+    async def refused(node: Harness, software: str, version: int) -> None:
+        async with connect(node) as peer:
+            await peer.ask(api_versions(3, name=software))
+            peer.send(request(12, version, 1, b"\0"))
+            assert await peer.rest() == b""
+
+    async with logged() as lines:
+        node = await serve({"kafka_port": 0})
+        for number in range(150):
+            async with connect(node) as peer:
+                peer.send_bytes(struct.pack(">i", 2**31 - 1 - number))
+                assert await peer.rest() == b""
+        for number in range(25):
+            await refused(node, "noisy", 100 + number)
+        for _ in range(2):
+            await refused(node, "calm", 100)
+    found = [(line["client"].partition(" ")[0], line["reason"].partition(";")[0]) for line in lines()]
+    noise = [("noisy", f"version {100 + number}") for number in range(20)]
+    assert found == [
+        ("127.0.0.1", "a request of 2147483647 bytes"),
+        *noise,
+        ("noisy", "20 reasons are logged already"),
+        ("calm", "version 100"),
+    ]
+    assert lines()[-2]["reason"].endswith("; others are counted in rejoin_refused_requests_total and not logged")
+    assert 'rejoin_refused_requests_total{api="Heartbeat"} 27' in await metrics(node)
+
+
 async def test_what_was_answered_before_is_still_written(kafka: Harness) -> None:
     async with connect(kafka) as peer:
         peer.send(api_versions(0, 1), request(999, 0, 2), api_versions(0, 3))

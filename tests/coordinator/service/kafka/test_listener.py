@@ -12,6 +12,7 @@ from rejoin.coordinator.service.app import App, Options, StartFailed
 from rejoin.coordinator.testing.starting import running
 from rejoin.protocol.brokers.releases import newest_versions
 from tests.coordinator.service.conftest import Serve
+from tests.coordinator.service.helpers import Harness
 from tests.coordinator.service.kafka.frames import Peer, api_versions, find_coordinator, heartbeat, request, string
 
 UNKNOWN_MEMBER_ID = struct.pack(">h", 25)
@@ -53,6 +54,20 @@ async def test_each_listener_sends_its_clients_to_itself(serve: Serve) -> None:
     cluster = await node.get("/cluster")
     assert cluster["nodes"][0]["listeners"] == {"PLAINTEXT": plain.address, "DOCKER": "broker.example:29092"}
     assert (await node.call("FindCoordinator", {"key": "g", "keyType": 0}, 1))["port"] == node.app.port
+    assert await described(node) == f"{plain},DOCKER://broker.example:29092"
+
+
+async def described(node: Harness) -> str:
+    """The node's advertised.listeners, as DescribeConfigs shows it."""
+    resource = {"resourceType": 4, "resourceName": "1", "configurationKeys": ["advertised.listeners"]}
+    body = {"resources": [resource], "includeSynonyms": False, "includeDocumentation": False}
+    value: str = (await node.call("DescribeConfigs", body))["results"][0]["configs"][0]["value"]
+    return value
+
+
+async def test_the_settings_of_a_node_show_the_port_that_clients_are_sent_to(serve: Serve) -> None:
+    node = await serve({"kafka_port": 0})
+    assert await described(node) == f"PLAINTEXT://{node.app.bootstrap_servers}"
 
 
 @pytest.mark.parametrize(
@@ -61,8 +76,10 @@ async def test_each_listener_sends_its_clients_to_itself(serve: Serve) -> None:
         ({"listeners": "127.0.0.1:9092"}, "expected NAME://HOST:PORT"),
         ({"listeners": "A://:1,A://:2"}, "A is named twice"),
         ({"listeners": "HTTP://:1"}, "HTTP is the name of the HTTP service"),
+        ({"listeners": "A://:9092,B://:9092"}, "A and B have the same port, 9092; expected a port of its own"),
+        ({"advertised.listeners": "A://0.0.0.0:1"}, "0.0.0.0 stands for every address of this machine"),
         ({"listeners": "A://:70000"}, "expected NAME://HOST:PORT"),
-        ({"emulator.as.kafka": "2.81"}, "there is no release '2.81'; expected one of 0.11.0, 1.0"),
+        ({"emulator.as.kafka": "2.81"}, "there is no release '2.81': expected 0.11.0, 1.0 or 1.1"),
     ],
 )
 def test_settings_that_name_no_listener_are_refused(settings: dict[str, str], problem: str) -> None:
@@ -84,6 +101,20 @@ async def test_a_port_that_is_taken_is_said_with_the_way_out() -> None:
             await App(Options(port=0, kafka_port=port)).start()
 
 
+async def test_a_port_belongs_to_a_node_from_the_moment_it_is_bound() -> None:
+    first = App(Options(port=0, kafka_port=0))
+    try:
+        first.bind()
+        second = App(Options(port=0, kafka_port=first.endpoints[0].port))
+        with pytest.raises(StartFailed, match=r"Address already in use.*--kafka-port"):
+            await second.start()
+        await first.start()
+        async with Peer(first.endpoints[0].port) as peer:
+            assert await peer.ask(heartbeat("g", "m")) == UNKNOWN_MEMBER_ID
+    finally:
+        await first.stop()
+
+
 async def test_one_connection_too_many_is_closed(serve: Serve) -> None:
     node = await serve({"kafka_port": 0}, max_connections=2)
     port = node.app.endpoints[0].port
@@ -91,7 +122,8 @@ async def test_one_connection_too_many_is_closed(serve: Serve) -> None:
         for peer in (one, two):
             assert await peer.ask(heartbeat("g", "m")) == UNKNOWN_MEMBER_ID
         async with Peer(port) as three:
-            assert await three.rest() == b""
+            assert await three.rest() == b"", "Kafka would let it wait"
+        assert node.app.metrics.refused["none"] == 1
         assert await one.ask(heartbeat("g", "m")) == UNKNOWN_MEMBER_ID
 
 
