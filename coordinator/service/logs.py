@@ -6,6 +6,7 @@ import logging
 import sys
 from contextlib import suppress
 from typing import Any, Final, TextIO, cast
+from zlib import crc32
 
 import orjson
 import structlog
@@ -67,7 +68,7 @@ class LoggedReasons:
         if len(self._by_client) >= _MOST_CLIENTS:
             del self._by_client[next(iter(self._by_client))]
         self._by_client[client] = logged
-        key = hash(kind or reason)
+        key = crc32((kind or reason).encode())
         if key in logged or len(logged) > _MOST_REASONS:
             return None
         logged.add(key)

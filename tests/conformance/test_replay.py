@@ -77,7 +77,7 @@ def headers() -> list[dict[str, Any]]:
     return [json.loads(json.dumps(script_header(each, script))) for each in load_all() for script in each.scripts]
 
 
-NEWEST = {"ListOffsets": 10, "Metadata": 12, "TxnOffsetCommit": 5}
+NEWEST = {"ListOffsets": 10, "Metadata": 12, "TxnOffsetCommit": 5, "DeleteGroups": 2}
 """The newest version when the recordings were made, where a newer one is offered now."""
 
 

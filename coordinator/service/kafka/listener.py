@@ -145,7 +145,7 @@ class KafkaListener:
         """A connection is there. One too many is closed at once."""
         self._arrivals.connections += 1
         # Kafka: max.connections. Differs: Kafka does not accept one too many until another is closed, so its client
-        # waits until it gives up; here it is told at once, and the log says why.
+        # waits until it gives up; here its connection ends, and the log says why.
         if len(self.connections) >= self._max_connections:
             self._refuse(connection, f"max.connections: {self._max_connections} are open already")
             connection.close()
