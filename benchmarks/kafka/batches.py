@@ -3,7 +3,7 @@
 Two more servers show what of the difference is a broker's own work. One also keeps the bytes, as a log does. The other
 does the least that a broker in Python can do with a Produce: it finds the batch in a frame that it knows, validates it
 record by record, keeps it as the log of the service does, and answers. It has no topics, no versions, no errors and no
-readers. For batches of 16 kB it already takes more than twice as long as the server that copies.
+readers. For batches of 16 kB it already takes twice to three times as long as the server that copies.
 
 One process each, four connections, one request at a time on each. Rounds alternate; what counts is the processor time
 of the server for each request. Memory that a virtual machine has to get from its host first costs more than all else,

@@ -104,7 +104,7 @@ def measure_one(address: str, pid: int, records: int) -> Cost:
     admin = AdminClient(settings)
     for created in admin.create_topics([NewTopic(TOPIC, 1, 1), NewTopic(WARM_UP_TOPIC, 1, 1)]).values():
         created.result(30)
-    server = ServerProcess(pid, 0)
+    server = ServerProcess(pid, 0, has_passing_threads=True)  # as a JVM has
     _produce(settings, WARM_UP_TOPIC, 1)
     _consume(settings, WARM_UP_TOPIC, 1).close()
     cpu, began = server.cpu_seconds(), time.perf_counter()
