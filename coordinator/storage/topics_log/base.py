@@ -61,7 +61,11 @@ def whole_as_text(records: TopicsRecords) -> str:
 
 
 def changed(after: int, rows: Iterable[tuple[int, str]]) -> TopicsChanged:
-    """What rows with their versions say, in the order of the versions; ``after`` is that of the row before them."""
+    """What rows with their versions say, in the order of the versions; ``after`` is that of the row before them.
+
+    Raises ``ValueError`` where a row cannot be read or one is missing, unless that is the newest. Topics that are not
+    known are taken for deleted, and their batches go.
+    """
     version = after
     whole = after == 0
     changes: list[tuple[int, TopicsRecords]] = []
@@ -69,6 +73,8 @@ def changed(after: int, rows: Iterable[tuple[int, str]]) -> TopicsChanged:
         found = json.loads(text)
         if isinstance(found, dict):
             whole, changes, found = True, [], found["whole"]
+        elif number != version + 1:
+            raise ValueError(f"change {version + 1} of the topics is missing; {number} follows")
         changes.append((number, TOPICS_RECORDS.validate_json(json.dumps(found))))
         version = number
     return TopicsChanged(tuple(changes), version, whole)

@@ -44,7 +44,12 @@ class TopicsSync:
     async def catch_up(self) -> None:
         """Read the changes from the log. Raises :class:`TopicsNotStored` where it cannot be read."""
         async with self._one_at_a_time:
-            self._hand_in(await self._log.read(self._node().topics_version))
+            try:
+                changes = await self._log.read(self._node().topics_version)
+            except ValueError as problem:
+                text = f"{next(iter(str(problem).splitlines()), '')}; rejoin log verify says what to do"
+                raise TopicsNotStored(ErrorCode.KAFKA_STORAGE_ERROR, text) from problem
+            self._hand_in(changes)
 
     def catch_up_soon(self) -> None:
         """The log may have changed: catch up soon. A failure is left to the next call."""

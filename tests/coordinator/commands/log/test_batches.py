@@ -94,6 +94,10 @@ def test_a_changed_batch_is_found_under_the_name_of_its_topic(directory: Path, r
         ("UPDATE data_partitions SET batches = 3 WHERE partition = 1", "orders-1: there are 2 batches, expected 3"),
         ("DELETE FROM batches WHERE partition_id = 3", "__transaction_state-7: there are 0 batches, expected 3"),
         ("UPDATE topics_log SET record = '[7]'", f"{DATABASE}: the topics cannot be read: "),
+        (
+            "UPDATE topics_log SET version = 2",
+            f"{DATABASE}: the topics cannot be read: change 1 of the topics is missing",
+        ),
     ],
 )
 def test_what_is_lost_is_found(directory: Path, run: Run, statement: str, said: str) -> None:

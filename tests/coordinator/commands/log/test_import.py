@@ -6,6 +6,7 @@ import asyncio
 import errno
 import json
 import re
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,8 @@ import pytest
 
 from rejoin.coordinator.commands.log.command import dump, export, import_, verify
 from rejoin.coordinator.core.runtime.shard import ShardState
-from rejoin.coordinator.service.app import App, Options
+from rejoin.coordinator.service.app import App, InitialTopic, Options
+from rejoin.coordinator.storage.sqlite.progress_file import DATABASE
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.partitioner import partition_for
 from tests.coordinator.commands.log.logs import ONE_RECORD, RECORDS, Run, asked, filled, read
@@ -170,6 +172,23 @@ async def test_topics_that_an_import_creates_keep_their_offsets(tmp_path: Path, 
     assert ends == [(0, 40, 0), (2, 42, 0)]
     dumped = await asyncio.to_thread(run, dump, data=tmp_path / "new")
     assert dumped[1].count("\n") == 2, "nothing was deleted"
+
+
+def test_what_is_salvaged_of_topics_is_what_a_node_starts_with(tmp_path: Path, run: Run) -> None:
+    async def topics_of(folder: Path, *created: str) -> list[str]:
+        topics = tuple(InitialTopic(name, 1, None) for name in created)
+        async with App(Options(data=folder, topics=topics, listen=False)) as app:
+            return [view.topic for view in app.runtime.node.describe_topics(app.runtime.clock.now())]
+
+    asyncio.run(topics_of(tmp_path / "lost", "orders", "payments", "refunds"))
+    with sqlite3.connect(tmp_path / "lost" / DATABASE) as connection:
+        assert connection.execute("DELETE FROM topics_log WHERE version = 2").rowcount == 1
+    connection.close()
+    assert run(verify, data=tmp_path / "lost")[0] == 1
+    assert run(export, data=tmp_path / "lost", salvage=True, out=tmp_path / "export")[0] == 0
+    assert run(import_, str(tmp_path / "export"), data=tmp_path / "new")[0] == 0
+    assert run(verify, data=tmp_path / "new")[0] == 0
+    assert asyncio.run(topics_of(tmp_path / "new")) == ["orders", "refunds"]
 
 
 @pytest.mark.parametrize(
