@@ -42,6 +42,27 @@ def on_last_core() -> Iterator[None]:
         os.sched_setaffinity(0, _CORES)
 
 
+@contextmanager
+def never_asleep() -> Iterator[None]:
+    """Let the running loop look for events again and again instead of waiting for them.
+
+    Who writes to a process that sleeps pays for waking it: on a virtual machine 1 µs a heartbeat, and 12 µs a Fetch of
+    16 kB. A server that is faster than the load would pay nothing of that, and one that is slower all.
+    """
+    loop = asyncio.get_running_loop()
+    handle: asyncio.Handle
+
+    def look() -> None:
+        nonlocal handle
+        handle = loop.call_soon(look)
+
+    look()
+    try:
+        yield
+    finally:
+        handle.cancel()
+
+
 @dataclass(slots=True)
 class ServerProcess:
     """A server in a process of its own."""
@@ -171,13 +192,14 @@ async def _hammer(port: int, request: bytes, connections: int, seconds: float, s
     for _ in range(connections):
         _, client = await loop.create_connection(lambda: _Client(request, counted), "127.0.0.1", port)
         clients.append(client)
-    await asyncio.sleep(0.2)
-    await _counted(counted, connections)
-    count, cpu, began = counted[0], server.cpu_seconds(), time.perf_counter()
-    await asyncio.sleep(seconds)
-    # Not fewer: answers that were under way at the beginning have cost nothing since then.
-    await _counted(counted, count + 2 * connections)
-    answered, used, took = counted[0] - count, server.cpu_seconds() - cpu, time.perf_counter() - began
+    with never_asleep():
+        await asyncio.sleep(0.2)
+        await _counted(counted, connections)
+        count, cpu, began = counted[0], server.cpu_seconds(), time.perf_counter()
+        await asyncio.sleep(seconds)
+        # Not fewer: answers that were under way at the beginning have cost nothing since then.
+        await _counted(counted, count + 2 * connections)
+        answered, used, took = counted[0] - count, server.cpu_seconds() - cpu, time.perf_counter() - began
     for client in clients:
         client.transport.abort()
     await asyncio.sleep(0.05)

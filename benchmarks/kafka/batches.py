@@ -32,7 +32,7 @@ from rich.table import Table
 
 from benchmarks.heartbeats.kafka import kafka_port
 from benchmarks.kafka.plain_servers import start_checking, start_copying, start_keeping
-from benchmarks.server_load import ServerProcess, loop_factory, on_last_core, served
+from benchmarks.server_load import ServerProcess, loop_factory, never_asleep, on_last_core, served
 from rejoin.coordinator.commands.serve import calm_collector
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service import logs
@@ -134,9 +134,10 @@ async def _round(server: ServerProcess, port: int, request: bytes, count: int) -
         for _ in range(CONNECTIONS)
     ]
     cpu, began = server.cpu_seconds(), time.perf_counter()
-    for client in clients:
-        client.send()
-    await done.wait()
+    with never_asleep():
+        for client in clients:
+            client.send()
+        await done.wait()
     took, used = time.perf_counter() - began, server.cpu_seconds() - cpu
     for client in clients:
         client.transport.abort()
