@@ -40,6 +40,8 @@ class PendingReply:
     """Whether there will never be a reply: its client sees a lost connection."""
     is_of_client = False
     """Under control: whether a client sent the request, and not the control itself or another broker."""
+    is_awaited = False
+    """Whether someone must be told when there is a reply."""
     _settled: Settled | None = None
 
     @property
@@ -53,11 +55,13 @@ class PendingReply:
             settled(self.response)
         else:
             self._settled = settled
+            self.is_awaited = True
 
     async def answer(self) -> Response | None:
         """The reply, when it comes; none when the core broke over the request. Raises :class:`NoReply`."""
         if self.response is None and not self.failed and not self.is_lost:
             self.future = asyncio.get_running_loop().create_future()
+            self.is_awaited = True
             await self.future
         if self.is_lost:
             raise NoReply

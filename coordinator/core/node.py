@@ -81,6 +81,8 @@ class Node:
     def __init__(self, settings: Settings, new_id: Callable[[], str], *, topics_logged: bool = False) -> None:
         self.settings = settings
         self._ctx = StepContext(settings, new_id)
+        self.earliest_deadline: Callable[[], Millis | None] = self._ctx.deadlines.earliest
+        """An instant before which nothing is due, or none; ``next_deadline`` may be later. Costs nothing."""
         self._cluster = ClusterMetadata()
         self._partitions = Partitions(self._ctx, self._cluster)
         self._topics = Topics(settings, new_id, self._ctx.emit, self._partitions)
@@ -144,10 +146,6 @@ class Node:
     def next_deadline(self) -> Millis | None:
         """When to come back with ``Elapsed`` at the latest, or none."""
         return self._ctx.deadlines.next()
-
-    def earliest_deadline(self) -> Millis | None:
-        """An instant before which nothing is due, or none; ``next_deadline`` may be later. Costs nothing."""
-        return self._ctx.deadlines.earliest()
 
     def _fire_until(self, last: Millis) -> None:
         while (key := self._ctx.deadlines.pop_due(last)) is not None:

@@ -131,7 +131,6 @@ class Runtime:
         self._is_stopped = False
         self._logger: Any = structlog.get_logger("coordinator").bind()
         self._carry_out: dict[type[Effect], Callable[[Any], None]] = {
-            Reply: self._reply,
             Append: self._append,
             ReadLog: self._read,
             DeleteLog: self._delete,
@@ -140,7 +139,7 @@ class Runtime:
             SendRequest: self._send,
             ResolveRegexes: self._resolve,
         }
-        """What is done about each effect that is no event."""
+        """What is done about each effect that is neither a reply nor an event."""
 
     def reach(self, peers: Peers) -> None:
         """Send requests to other nodes by these."""
@@ -256,8 +255,7 @@ class Runtime:
             return
         if self.leadership.valid_until != FOREVER:
             self._expire_leases()
-        self._inbox.append(what)
-        self._drive()
+        self._drive(what)
 
     def _take_in_together(self, report: Callable[[], None]) -> None:
         """Call what hands in many inputs, and handle all of them at one instant."""
@@ -277,28 +275,35 @@ class Runtime:
         if steady_ms() >= self.leadership.valid_until:
             self.leadership.expire()
 
-    def _drive(self) -> None:
-        """Handle what is in the inbox, and what that causes."""
+    def _drive(self, what: Input | None = None) -> None:
+        """Handle an input behind what is in the inbox, and what that causes."""
         inbox = self._inbox
+        if what is None or inbox:
+            if what is not None:
+                inbox.append(what)
+            what = inbox.popleft() if inbox else None
         self._driving = True
         # Inputs that a step causes at once share its instant, as on a virtual clock: the events then do not depend on
         # when a millisecond ends.
         now = self.clock.now()
         is_late = self._arrivals is not None
         try:
-            while inbox:
-                what = inbox.popleft()
+            while what is not None:
                 try:
                     effects = self.node.step(what, now, is_late=is_late)
                 except Exception as problem:
                     self._give_up(what, problem)
-                    continue
+                    effects = []
                 for effect in effects:
+                    if type(effect) is Reply:
+                        self._reply(effect)
+                        continue
                     carry_out = self._carry_out.get(type(effect))
                     if carry_out is not None:
                         carry_out(effect)
                     else:
                         self._publish(effect, now)
+                what = inbox.popleft() if inbox else None
         finally:
             self._driving = False
         self._set_alarm()
@@ -315,11 +320,11 @@ class Runtime:
         self._publisher.publish(effect, now)
 
     def _reply(self, effect: Reply) -> None:
-        pending = effect.token
-        assert isinstance(pending, PendingReply)
+        pending: Any = effect.token
         assert pending.response is None, "a request is answered once"
         pending.response = effect.response
-        pending.settle()
+        if pending.is_awaited:
+            pending.settle()
 
     def _give_up(self, what: Input, problem: Exception) -> None:
         # The core handles failures of its shards; this one happened outside all of them.

@@ -80,7 +80,7 @@ class KafkaConnection(asyncio.Protocol):
         self.heads: dict[bytes, RequestHead] = {}
         """What requests begin with, by their APIs and versions."""
         self.last_used = 0.0
-        """When something came last, by the loop's clock."""
+        """When something came last, by ``perf_counter``."""
 
     # --- asyncio
 
@@ -89,7 +89,7 @@ class KafkaConnection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             self.client_host = str(peer[0])
-        self.last_used = self._loop.time()
+        self.last_used = perf_counter()
         self._listener.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -142,7 +142,7 @@ class KafkaConnection(asyncio.Protocol):
         return len(data) - _SIZE_BYTES == int.from_bytes(data[:_SIZE_BYTES], "big") <= self.max_request_bytes
 
     def _serve_one(self, data: bytes) -> None:
-        self.last_used = self._loop.time()
+        self.last_used = perf_counter()
         written: list[Part] = []
         served = self._serve(data, written)
         transport = self.transport
@@ -161,8 +161,7 @@ class KafkaConnection(asyncio.Protocol):
 
     def _serve_repeated(self, repeated: RepeatedRequest, data: bytes) -> None:
         """Serve a frame that differs from an earlier one in its correlation id alone."""
-        began = perf_counter()
-        self.last_used = self._loop.time()
+        began = self.last_used = perf_counter()
         pending = self._listener.submit(repeated.request, repeated.context)
         transport = self.transport
         if transport is not None and pending.response is repeated.response:
@@ -178,7 +177,7 @@ class KafkaConnection(asyncio.Protocol):
     def _serve_buffered(self) -> None:
         """Serve the whole frames of the buffer, up to one that has to wait."""
         buffer, most = self._buffer, self.max_request_bytes
-        self.last_used = self._loop.time()
+        self.last_used = perf_counter()
         at, end = 0, len(buffer)
         written: list[Part] = []
         while self._parked is None and self._is_writable and self.transport is not None and end - at >= _SIZE_BYTES:
@@ -211,7 +210,7 @@ class KafkaConnection(asyncio.Protocol):
             return
         rest = large.take(data)
         if rest is None:
-            self.last_used = self._loop.time()
+            self.last_used = perf_counter()
             return
         self._large = None
         self._serve_one(large.joined())
