@@ -310,7 +310,7 @@ class Node:
     def read_log(self, topic: str, partition: int, offset: int, max_bytes: int, now: Millis) -> LogSlice | ErrorCode:
         """The batches of a partition from an offset on, or why they cannot be read here."""
         self._ctx.now = now
-        found = self._logs.find(topic, None, partition)
+        found = self._logs.find(topic, partition)
         if isinstance(found, ErrorCode):
             return found
         log, end = found.log, found.log.high_watermark

@@ -136,7 +136,8 @@ class Codec:
         """The same as parts that follow each other; record batches are not copied."""
         parts = self.write_response_parts(response)
         size = sum(map(len, parts)) + self._response_head_size
-        return [self._response_head(size, correlation_id), *parts]
+        parts[0] = self._response_head(size, correlation_id) + parts[0]
+        return parts
 
     def request_frame(self, correlation_id: int, client_id: str, request: Request) -> bytes:
         """A request with its length and header in front."""

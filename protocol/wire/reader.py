@@ -213,7 +213,12 @@ class _ReaderSource:
             source.indent += 1
         if self._layout.is_flexible:
             source.line(f"{count} -= 1")
-        source.line(f"if not 0 <= {count} * {self._layout.least_size(spec.value_type)} <= end - pos:")
+        # Many arrays are empty.
+        source.line(f"if {count} == 0:")
+        source.line(f"    {value} = ()")
+        source.line("else:")
+        source.indent += 1
+        source.line(f"if not 0 < {count} * {self._layout.least_size(spec.value_type)} <= end - pos:")
         source.line(f"    raise Malformed(f'{{{count}:,}} entries, but bytes left: {{end - pos:,}}')", what)
         if self._max_entries is not None:
             weight: int = getattr(spec.struct, "ENTRIES", 1)
@@ -222,6 +227,7 @@ class _ReaderSource:
             expected = most_entries(self._max_entries, weight)
             source.line("    raise Malformed('too many entries')", FieldLocation(path, expected))
         self._entries(spec, path, count, value)
+        source.indent -= 1
         if self._layout.may_be_null(spec):
             source.indent -= 1
         return value

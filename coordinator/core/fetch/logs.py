@@ -15,7 +15,7 @@ from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
-from rejoin.protocol.types import BatchBytes, LogPartition, TopicIdPartition
+from rejoin.protocol.types import ZERO_UUID, BatchBytes, LogPartition, TopicIdPartition
 
 SYNTHETIC_LEADER_EPOCH = 0
 
@@ -88,14 +88,14 @@ class ReadableLogs:
         """The name of the topic with this id."""
         return self._topics.named(topic_id)
 
-    def find(self, topic: str, topic_id: str | None, partition: int) -> Found:
+    def find(self, topic: str, partition: int, topic_id: str = ZERO_UUID) -> Found:
         """The partition, or why it cannot be read here. With a topic id, it must still be the topic's."""
-        if not self.exists(topic, partition):
+        found = self._topics.by_name.get(topic)
+        if found is None or not 0 <= partition < len(found.partitions):
+            if topic == OFFSETS_TOPIC and self.exists(topic, partition):
+                return self._find_offsets(partition)
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if topic == OFFSETS_TOPIC:
-            return self._find_offsets(partition)
-        found = self._topics.by_name[topic]
-        if topic_id is not None and topic_id != found.topic_id:
+        if topic_id not in (found.topic_id, ZERO_UUID):
             return ErrorCode.INCONSISTENT_TOPIC_ID
         identity = TopicIdPartition(found.topic_id, partition, topic)
         if not found.is_real:

@@ -11,9 +11,11 @@ from enum import IntEnum
 from typing import Final
 
 from rejoin.coordinator.core.fetch.logs import ReadableLogs
-from rejoin.coordinator.core.fetch.reading import FetchRead, PartitionRead
+from rejoin.coordinator.core.fetch.reading import FetchRead
+from rejoin.coordinator.core.fetch.sessions import WantedPartition
 from rejoin.coordinator.core.inputs import Millis, Token
 from rejoin.coordinator.core.partitions.log import READ_COMMITTED
+from rejoin.coordinator.core.partitions.partitions import leader_epoch_error
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
@@ -35,7 +37,7 @@ class FetchTimer(IntEnum):
 class _Watched:
     """What one partition has for a Fetch that waits."""
 
-    wanted: PartitionRead
+    wanted: WantedPartition
     available: int = 0
 
 
@@ -72,7 +74,7 @@ class FetchPurgatory:
         timer = TimerKey(FetchTimer.FETCH, NO_PARTITION, name=f"{self._number:012}")
         parked = ParkedFetch(read, timer, self._ctx.now + read.max_wait_ms)
         for wanted in read.partitions:
-            found = self._logs.find(wanted.topic, wanted.topic_id, wanted.partition)
+            found = self._logs.find(wanted.topic or "", wanted.key.partition, wanted.key.topic_id)
             if isinstance(found, ErrorCode):
                 return False
             parked.watched[found.partition] = _Watched(wanted)
@@ -123,10 +125,10 @@ class FetchPurgatory:
         read = parked.read
         watched = parked.watched[partition]
         wanted = watched.wanted
-        found = self._logs.find(wanted.topic, wanted.topic_id, wanted.partition)
+        found = self._logs.find(wanted.topic or "", wanted.key.partition, wanted.key.topic_id)
         if isinstance(found, ErrorCode) or found.partition != partition:
             return True
-        if wanted.leader_epoch_error(found.leader_epoch) is not ErrorCode.NONE:
+        if leader_epoch_error(wanted.asked.current_leader_epoch, found.leader_epoch) is not ErrorCode.NONE:
             return True
         log = found.log
         offset = wanted.asked.fetch_offset
@@ -157,8 +159,7 @@ class FetchPurgatory:
         if parked.watches_synthetic:
             missing = max(0, parked.read.min_bytes - parked.available)
             for watched in parked.watched.values():
-                grown_at = self._logs.grows_at(
-                    watched.wanted.topic, watched.wanted.partition, missing // LIKELY_RECORD_BYTES
-                )
+                _, topic, asked = watched.wanted
+                grown_at = self._logs.grows_at(topic or "", asked.partition, missing // LIKELY_RECORD_BYTES)
                 at = at if grown_at is None else min(at, grown_at)
         self._ctx.deadlines.set(parked.timer, at)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rejoin.coordinator.core.fetch.logs import ReadableLog, ReadableLogs
-from rejoin.coordinator.core.fetch.sessions import Answered, FetchContext, FetchKey
+from rejoin.coordinator.core.fetch.sessions import Answered, FetchContext, WantedPartition
 from rejoin.coordinator.core.inputs import Context, Millis, Token
 from rejoin.coordinator.core.partitions.log import READ_COMMITTED, UNKNOWN_EPOCH, UNKNOWN_OFFSET
 from rejoin.coordinator.core.partitions.partitions import leader_epoch_error
@@ -32,24 +32,6 @@ FIRST_FETCH_WITH_ENDPOINTS: Final = 16
 
 
 @dataclass(slots=True)
-class PartitionRead:
-    """A partition to be read. With a topic id, it must still be that of the topic."""
-
-    key: FetchKey
-    topic: str
-    topic_id: str | None
-    asked: FetchPartition
-
-    @property
-    def partition(self) -> int:
-        return self.asked.partition
-
-    def leader_epoch_error(self, leader_epoch: int) -> ErrorCode:
-        """The error of a consumer that knows another leader epoch than the leader."""
-        return leader_epoch_error(self.asked.current_leader_epoch, leader_epoch)
-
-
-@dataclass(slots=True)
 class FetchRead:
     """A Fetch under way: what is to be read, within which limits, and for whom."""
 
@@ -58,7 +40,7 @@ class FetchRead:
     context: Context
     session: FetchContext
     max_bytes: int
-    partitions: list[PartitionRead] = field(default_factory=list)
+    partitions: list[WantedPartition] = field(default_factory=list)
     refused: Answered = field(default_factory=dict)
 
     @property
@@ -89,16 +71,16 @@ def read_partitions(read: FetchRead, logs: ReadableLogs) -> FetchData:
     data = FetchData()
     left, isolation_level = read.max_bytes, read.request.isolation_level
     for wanted in read.partitions:
-        asked = wanted.asked
-        found = logs.find(wanted.topic, wanted.topic_id, asked.partition)
+        key, topic, asked = wanted
+        found = logs.find(topic or "", asked.partition, key.topic_id)
         if isinstance(found, ErrorCode):
             answer = failed(asked.partition, found)
         elif (error := leader_epoch_error(asked.current_leader_epoch, found.leader_epoch)) is not ErrorCode.NONE:
             answer = failed(asked.partition, error)
         else:
             # Kafka: as long as nothing was given, the first batch comes even if it is larger than the limits.
-            answer = _read(wanted, found.log, isolation_level, left, at_least_one=data.size == 0)
-        data.partitions[wanted.key] = answer
+            answer = _read(asked, found.log, isolation_level, left, at_least_one=data.size == 0)
+        data.partitions[key] = answer
         data.ends_wait |= answer.error_code is not ErrorCode.NONE or answer.diverging_epoch.epoch >= 0
         size = len(answer.records or b"")
         data.size += size
@@ -107,10 +89,9 @@ def read_partitions(read: FetchRead, logs: ReadableLogs) -> FetchData:
 
 
 def _read(
-    wanted: PartitionRead, log: ReadableLog, isolation_level: int, left: int, *, at_least_one: bool
+    asked: FetchPartition, log: ReadableLog, isolation_level: int, left: int, *, at_least_one: bool
 ) -> FetchablePartitionResponse:
     """What one partition gives."""
-    asked = wanted.asked
     offset = asked.fetch_offset
     if asked.last_fetched_epoch >= 0:
         epoch, end_offset = log.end_offset_for(asked.last_fetched_epoch)

@@ -12,7 +12,6 @@ from rejoin.coordinator.core.fetch.purgatory import FetchPurgatory
 from rejoin.coordinator.core.fetch.reading import (
     FIRST_FETCH_WITH_ENDPOINTS,
     FetchRead,
-    PartitionRead,
     read_partitions,
 )
 from rejoin.coordinator.core.fetch.sessions import Answered, FetchKey, FetchSessions, WantedPartition
@@ -28,6 +27,7 @@ from rejoin.protocol.messages.records.fetch import (
     FIRST_FETCH_WITH_TOPIC_IDS,
     FetchablePartitionResponse,
     FetchableTopicResponse,
+    FetchPartition,
     FetchRequest,
     FetchResponse,
     failed_partition,
@@ -63,16 +63,15 @@ class FetchRequests:
     def _admit(self, token: Token, request: FetchRequest, context: Context) -> FetchRead:
         """The partitions that this request is about, and those of them that are not read."""
         by_id = context.api_version >= FIRST_FETCH_WITH_TOPIC_IDS
-        wanted = {
-            _key(topic.topic, topic.topic_id, partition.partition, by_id): partition
-            for topic in request.topics
-            for partition in topic.partitions
-        }
-        forgotten = [
-            _key(topic.topic, topic.topic_id, partition, by_id)
-            for topic in request.forgotten_topics_data
-            for partition in topic.partitions
-        ]
+        wanted: dict[FetchKey, FetchPartition] = {}
+        for topic in request.topics:
+            name, topic_id = (None, topic.topic_id) if by_id else (topic.topic, ZERO_UUID)
+            for partition in topic.partitions:
+                wanted[FetchKey(name, topic_id, partition.partition)] = partition
+        forgotten: list[FetchKey] = []
+        for gone in request.forgotten_topics_data:
+            name, topic_id = (None, gone.topic_id) if by_id else (gone.topic, ZERO_UUID)
+            forgotten += [FetchKey(name, topic_id, index) for index in gone.partitions]
         session = self._sessions.context(
             request.session_id, request.session_epoch, wanted, forgotten, uses_topic_ids=by_id, now=self._ctx.now
         )
@@ -82,8 +81,7 @@ class FetchRequests:
             if each.topic is None or error is not ErrorCode.NONE:
                 read.refused[each.key] = failed_partition(each.key.partition, error)
             else:
-                topic_id = each.key.topic_id if by_id else None
-                read.partitions.append(PartitionRead(each.key, each.topic, topic_id, each.asked))
+                read.partitions.append(each)
         return read
 
     def _refusal(self, request: FetchRequest, context: Context, wanted: WantedPartition) -> ErrorCode:
@@ -164,7 +162,7 @@ class FetchRequests:
         """The same with where the leader is, for partitions that another node leads; its address comes once."""
         if not any(each.error_code in _ELSEWHERE for each in data.values()):
             return data
-        topics = {wanted.key: wanted.topic for wanted in read.partitions}
+        topics = {wanted.key: wanted.topic or "" for wanted in read.partitions}
         found: Answered = {}
         for key, each in data.items():
             found[key] = each
@@ -181,7 +179,3 @@ def _topic_response(
     topic: str | None, topic_id: str, partitions: tuple[FetchablePartitionResponse, ...]
 ) -> FetchableTopicResponse:
     return unvalidated(FetchableTopicResponse, topic=topic or "", topic_id=topic_id, partitions=partitions)
-
-
-def _key(topic: str, topic_id: str, partition: int, by_id: bool) -> FetchKey:
-    return FetchKey(None, topic_id, partition) if by_id else FetchKey(topic, ZERO_UUID, partition)

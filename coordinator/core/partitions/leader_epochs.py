@@ -40,7 +40,7 @@ class LeaderEpochRequests:
         index = wanted.partition
         if not self._admission.allows(OffsetForLeaderEpochRequest, context, Resource.TOPIC, name):
             return LeaderEpochEndOffset(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, partition=index)
-        partition = self._logs.find(name, None, index)
+        partition = self._logs.find(name, index)
         if isinstance(partition, ErrorCode):
             return LeaderEpochEndOffset(error_code=partition, partition=index)
         error = leader_epoch_error(wanted.current_leader_epoch, partition.leader_epoch)

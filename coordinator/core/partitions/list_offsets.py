@@ -102,7 +102,7 @@ class ListOffsetsRequests:
         return ListOffsetsPartitionResponse(partition_index=index, **found._asdict())
 
     def _start(self, topic: str, index: int) -> int:
-        partition = self._logs.find(topic, None, index)
+        partition = self._logs.find(topic, index)
         return 0 if isinstance(partition, ErrorCode) else partition.log.log_start_offset
 
     def _find(
@@ -124,7 +124,7 @@ class ListOffsetsRequests:
             return OffsetAndTime(time, offset, epoch)
         if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
             return ErrorCode.UNKNOWN_SERVER_ERROR
-        partition = self._logs.find(name, None, index)
+        partition = self._logs.find(name, index)
         if isinstance(partition, ErrorCode):
             return partition
         error = leader_epoch_error(wanted.current_leader_epoch, partition.leader_epoch)

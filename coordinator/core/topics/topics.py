@@ -153,7 +153,8 @@ class Topics:
 
     def has_partition(self, topic: str, partition: int) -> bool:
         """Whether there is such a partition, those of ``__consumer_offsets`` among them."""
-        return 0 <= partition < self.partition_count(topic)
+        found = self.by_name.get(topic)
+        return 0 <= partition < (self.partition_count(topic) if found is None else len(found.partitions))
 
     def end_offset(self, topic: str, partition: int, now: Millis) -> int | None:
         """The offset that the next record of a partition will get; none where only another node knows it."""

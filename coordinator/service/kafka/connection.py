@@ -80,7 +80,7 @@ class KafkaConnection(asyncio.Protocol):
         self.heads: dict[bytes, RequestHead] = {}
         """What requests begin with, by their APIs and versions."""
         self.last_used = 0.0
-        """When something came last, by ``perf_counter``."""
+        """When something came last, by the loop's clock."""
 
     # --- asyncio
 
@@ -89,7 +89,7 @@ class KafkaConnection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             self.client_host = str(peer[0])
-        self.last_used = perf_counter()
+        self.last_used = self._loop.time()
         self._listener.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -121,7 +121,8 @@ class KafkaConnection(asyncio.Protocol):
             ):
                 self._serve_repeated(repeated, data)
                 return
-            if self._is_one_frame(data):
+            # One whole frame, as nearly all that arrives is.
+            if len(data) - _SIZE_BYTES == int.from_bytes(data[:_SIZE_BYTES], "big") <= self.max_request_bytes:
                 self._serve_one(data)
                 return
         self._buffer += data
@@ -137,12 +138,8 @@ class KafkaConnection(asyncio.Protocol):
         """Whether a request is parked."""
         return self._parked is not None
 
-    def _is_one_frame(self, data: bytes) -> bool:
-        """Whether this is one whole frame, as nearly all that arrives is."""
-        return len(data) - _SIZE_BYTES == int.from_bytes(data[:_SIZE_BYTES], "big") <= self.max_request_bytes
-
     def _serve_one(self, data: bytes) -> None:
-        self.last_used = perf_counter()
+        self.last_used = self._loop.time()
         written: list[Part] = []
         served = self._serve(data, written)
         transport = self.transport
@@ -161,7 +158,8 @@ class KafkaConnection(asyncio.Protocol):
 
     def _serve_repeated(self, repeated: RepeatedRequest, data: bytes) -> None:
         """Serve a frame that differs from an earlier one in its correlation id alone."""
-        began = self.last_used = perf_counter()
+        began = perf_counter()
+        self.last_used = self._loop.time()
         pending = self._listener.submit(repeated.request, repeated.context)
         transport = self.transport
         if transport is not None and pending.response is repeated.response:
@@ -177,7 +175,7 @@ class KafkaConnection(asyncio.Protocol):
     def _serve_buffered(self) -> None:
         """Serve the whole frames of the buffer, up to one that has to wait."""
         buffer, most = self._buffer, self.max_request_bytes
-        self.last_used = perf_counter()
+        self.last_used = self._loop.time()
         at, end = 0, len(buffer)
         written: list[Part] = []
         while self._parked is None and self._is_writable and self.transport is not None and end - at >= _SIZE_BYTES:
@@ -210,7 +208,7 @@ class KafkaConnection(asyncio.Protocol):
             return
         rest = large.take(data)
         if rest is None:
-            self.last_used = perf_counter()
+            self.last_used = self._loop.time()
             return
         self._large = None
         self._serve_one(large.joined())
@@ -233,8 +231,12 @@ class KafkaConnection(asyncio.Protocol):
             written.append(request)
             return None
         pending = listener.submit(request.request, request.context)
-        self._answer_or_park(request, pending, written)
-        return None if pending.response is None else (request, pending.response)
+        response = pending.response
+        if response is None:
+            self._answer_or_park(request, pending, written)
+            return None
+        self._answer(request, response, written)
+        return request, response
 
     def _answer_or_park(self, request: KafkaRequest, pending: PendingReply, written: list[Part]) -> None:
         """Answer a request, or let it wait for its response."""

@@ -9,7 +9,6 @@ import asyncio
 import re
 import socket
 from collections.abc import Coroutine, Sequence
-from time import perf_counter
 from typing import Any, Final
 
 import structlog
@@ -161,7 +160,7 @@ class KafkaListener:
 
     def _look_again(self) -> None:
         """Close what was idle for too long. Kafka: connections.max.idle.ms."""
-        oldest = perf_counter() - self._idle_seconds
+        oldest = self.loop.time() - self._idle_seconds
         for connection in list(self.connections):
             if connection.last_used < oldest and not connection.is_busy:
                 connection.close()
