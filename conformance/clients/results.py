@@ -63,7 +63,7 @@ def read_results() -> list[Result]:
 def replace_results(client: str, node: str, results: Iterable[Result]) -> None:
     """Put new results of a client against a kind of node in the place of its old ones, and write the tables anew."""
     others = [each for each in read_results() if (each.client, each.node) != (client, node)]
-    everything = sorted([*others, *results], key=lambda each: each.client.lower())
+    everything = sorted([*others, *results], key=lambda each: (each.client.lower(), each.node))
     RESULTS.write_text("".join(json.dumps(_line(each)) + "\n" for each in everything))
     before, rest = DOCUMENT.read_text().split(BEGIN)
     after = rest.split(END)[1]
