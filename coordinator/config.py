@@ -17,7 +17,7 @@ from rejoin.coordinator.consumer_settings import ConsumerGroupSettings
 from rejoin.protocol.brokers.listener_address import checked_advertised, checked_listeners
 from rejoin.protocol.brokers.releases import newest_versions
 from rejoin.protocol.brokers.security_protocol import protocols_from
-from rejoin.protocol.validation import nearest, reason
+from rejoin.protocol.validation import reason
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 """Longest wait of a new member in the join phase before it is removed. Not a setting in Kafka."""
@@ -455,7 +455,10 @@ def settings_from(pairs: Sequence[str], environment: Mapping[str, str]) -> Setti
         if not equals:
             raise WrongSetting(f"-c {pair}: expected NAME=VALUE")
         if name not in names:
-            raise WrongSetting(f"-c {pair}: there is no setting {name}{nearest(name, sorted(names))}")
+            # Imported here: a start without a mistake does not need it.
+            from rejoin.coordinator.client_settings import unknown_setting  # noqa: PLC0415
+
+            raise WrongSetting(f"-c {pair}: {unknown_setting(name, sorted(names))}")
         if name in _SECRET:
             variable = _variable(name)
             raise WrongSetting(f"-c {name}: expected in the environment, as {variable}; other users see command lines")
@@ -470,7 +473,9 @@ def settings_from(pairs: Sequence[str], environment: Mapping[str, str]) -> Setti
         message = reason(first)
         if not name:
             raise WrongSetting(message) from None
-        given = "" if name in _SECRET else f", not {first['input']!r}"
+        given = f", not {first['input']!r}"
+        if name in _SECRET or repr(first["input"]) in message:
+            given = ""
         raise WrongSetting(f"{origins.get(name, name)}: {message}{given}") from None
 
 

@@ -36,6 +36,7 @@ from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.journal.segments import JournalError
 from rejoin.posix import stop_signals
 from rejoin.protocol.brokers.listener_address import HIGHEST_PORT, check_advertised_host
+from rejoin.protocol.brokers.releases import RELEASES, newest_versions
 from rejoin.protocol.units import size_bytes
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def topic_from(text: str) -> InitialTopic:
     except (IndexError, ValueError):
         partitions, rate = 0, None
     if not name or partitions < 1 or len(numbers) > 2 or (rate is not None and not 0 <= rate < math.inf):
-        raise WrongSetting(f"--topic {text}: expected NAME:PARTITIONS or NAME:PARTITIONS:RECORDS_PER_SECOND")
+        limits = "with at least 1 partition, and 0 or more records a second"
+        raise WrongSetting(f"--topic {text}: expected NAME:PARTITIONS or NAME:PARTITIONS:RECORDS_PER_SECOND, {limits}")
     try:
         return InitialTopic(name, partitions, rate)
     except ValueError as problem:
@@ -74,6 +76,10 @@ def _most_bytes(text: str) -> int:
 
 def _settings_from(given: ServeOptions) -> tuple[str, ...]:
     """The settings that options stand for."""
+    try:
+        newest_versions(given.as_kafka or RELEASES[-1])
+    except ValueError as problem:
+        raise WrongSetting(f"--as-kafka: {problem}") from None
     settings = {
         "emulator.as.kafka": given.as_kafka,
         "emulator.tls.self.signed": "true" if given.tls_self_signed else None,

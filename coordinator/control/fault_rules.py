@@ -85,7 +85,8 @@ def _error(value: object) -> object:
     names = ErrorCode.__members__
     if isinstance(value, str):
         if value not in names:
-            raise ValueError(f"there is no error {value!r}{nearest(value, names)}")
+            others = (name for name in names if name != ErrorCode.NONE.name)
+            raise ValueError(f"there is no error {value!r}{nearest(value, others)}")
         return names[value]
     if isinstance(value, int) and not isinstance(value, bool) and value in set(ErrorCode):
         return ErrorCode(value)

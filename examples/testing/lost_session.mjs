@@ -51,4 +51,5 @@ expect("heartbeat too late (25 is UNKNOWN_MEMBER_ID)", await heartbeat(first, 1)
 
 const second = await becomeStable(3); // generation 2 was the one without members
 expect("heartbeat of the new member", await heartbeat(second, 3), 0);
+await post("/control/reset", {}); // nothing is left for the next test
 console.log("it came back");

@@ -30,6 +30,8 @@ class Steps:
                 return json.load(answer)
         except HTTPError as problem:
             raise SystemExit(f"{path}: {json.load(problem)['detail']}") from None
+        except OSError as problem:
+            raise SystemExit(f"{self._url}{path}: {problem}") from None
 
     def join(self, member_id: str) -> Any:
         protocols = [{"name": "range", "metadata": SUBSCRIPTION}]
@@ -76,6 +78,7 @@ class Steps:
         expect("heartbeat too late (25 is UNKNOWN_MEMBER_ID)", self.heartbeat(first, 1), 25)
         second = self.become_stable(3)  # generation 2 was the one without members
         expect("heartbeat of the new member", self.heartbeat(second, 3), 0)
+        self.post("/control/reset")  # nothing is left for the next test
         print("it came back")
 
 

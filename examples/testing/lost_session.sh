@@ -47,4 +47,5 @@ expect "heartbeat too late (25 is UNKNOWN_MEMBER_ID)" "$(heartbeat 1)" 25
 
 become_stable 3                                                      # generation 2 was the one without members
 expect "heartbeat of the new member" "$(heartbeat 3)" 0
+post /control/reset '{}' > /dev/null                                 # nothing is left for the next test
 echo "it came back"

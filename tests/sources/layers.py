@@ -76,7 +76,13 @@ MAY_IMPORT = {
     "journal.recording": ("protocol.records", "journal"),
     "transcript": ("protocol", "journal", "transcript", "coordinator.core", "coordinator.config"),
     "transcript.grammar": ("protocol", "journal.formatting", "transcript.grammar", "transcript.members"),
-    "coordinator.config": ("protocol.validation", "protocol.brokers", "coordinator.consumer_settings"),
+    "coordinator.config": (
+        "protocol.validation",
+        "protocol.brokers",
+        "coordinator.client_settings",
+        "coordinator.consumer_settings",
+    ),
+    "coordinator.client_settings": ("protocol.validation",),
     "coordinator.consumer_settings": (),
     "coordinator.core": ("protocol", "journal.events", "coordinator.core", "coordinator.config"),
     # What every shard needs knows no groups.

@@ -27,6 +27,7 @@ from rejoin.coordinator.service.http.access import Access, check_content_type
 from rejoin.coordinator.service.http.control_operations import OPERATIONS, ControlOperation, TextAnswer
 from rejoin.coordinator.service.http.problems import MOST_ERRORS, Problem, field_errors, one_error
 from rejoin.coordinator.service.http.server import CONTROL
+from rejoin.protocol.validation import sentence
 
 _STATUS: Final[dict[type[ControlError], int]] = {
     StepsNotKept: 410,
@@ -90,10 +91,7 @@ class ControlRoutes:
         except ValidationError as problem:
             found = problem.errors(include_url=False, include_context=False)
             errors = field_errors(found[:MOST_ERRORS])
-            first = errors[0]
-            place = f"{first['field']}: " if first["field"] else ""
-            known = ", ".join(operation.body.model_fields) or "none"
-            detail = f"{where}: {place}{first['problem']}; the fields are: {known}"
+            detail = f"{where}: {sentence(problem, operation.body)}"
             raise Problem(400, "invalid-body", detail, errors) from None
 
 

@@ -99,7 +99,9 @@ def _user(origin: str, given: Any) -> str | dict[str, ScramCredential]:
     if isinstance(given, str) and given:
         return given
     if not isinstance(given, dict) or not given or not given.keys() <= HASHES.keys():
-        raise ValueError(f"{origin}: {_EXPECTED}; a password of digits needs quotes")
+        raise ValueError(
+            f"{origin}: {_EXPECTED}; a password of digits needs quotes, and nothing stands above the names"
+        )
     found = {}
     for mechanism, text in given.items():
         try:

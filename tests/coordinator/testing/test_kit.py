@@ -221,6 +221,19 @@ async def test_wrong_options_of_a_coordinator_are_one_sentence(options: dict[str
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("session.timeout.ms", "; it allows what group.min.session.timeout.ms and group.max.session.timeout.ms say"),
+        ("max.poll.interval.ms", ""),
+    ],
+)
+def test_a_setting_of_clients_is_told_apart_from_one_that_nobody_has(name: str, instead: str) -> None:
+    with pytest.raises(WrongSetting) as raised:
+        settings_from([f"{name}=100"], {})
+    assert str(raised.value) == f"-c {name}=100: {name} is a setting of clients, not of the coordinator{instead}"
+
+
 @pytest.mark.parametrize("name", ["nope", "no.such.thing"])
 async def test_a_setting_like_no_other_is_not_answered_with_all_of_them(name: str) -> None:
     with pytest.raises(ValueError, match=rf"^settings: there is no setting {name}$"):
