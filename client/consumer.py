@@ -53,6 +53,7 @@ from rejoin.client.driver import ConsumerRuntime, Driver, Publish
 from rejoin.client.records import RecordBuffer, Records, by_range
 from rejoin.client.transports.addresses import open_transport
 from rejoin.client.transports.base import Transport
+from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.java import random_uuid
 from rejoin.protocol.types import TopicPartition
 
@@ -209,6 +210,10 @@ class Consumer:
     def subscription(self) -> tuple[str, ...]:
         """Subscribed topics; with a pattern, those known to match."""
         return self._core.subscribed_topics()
+
+    def topic_errors(self) -> Mapping[str, ErrorCode]:
+        """Why topics are not there, as UNKNOWN_TOPIC_OR_PARTITION; they are asked for until they are."""
+        return self._core.topic_errors()
 
     def assignment(self) -> list[TopicPartition]:
         """What this consumer owns, by topic and partition."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 from cyclopts import App, Parameter
 
+from rejoin.client.commands.complaints import complain
 from rejoin.protocol.printable import printable
 
 if TYPE_CHECKING:
@@ -54,16 +54,14 @@ def show(
         events = [row.event for row in read_journal(directory, schema, source="client")]
         accounts = [found for found in account(events) if group in {None, found.group_id}]
     except JournalError as problem:
-        print(f"rejoin: {problem}", file=sys.stderr)
+        complain(problem)
         return 2
     except OSError as problem:
-        print(f"rejoin: {directory}: {problem.strerror}; expected the directory that --journal named", file=sys.stderr)
+        complain(f"{directory}: {problem.strerror}; expected the directory that --journal named")
         return 2
     missing = sum(event.rows_lost for event in events if isinstance(event, JournalRowsLost))
     if missing:
-        print(
-            f"rejoin: {directory} lacks {missing} rows, which could not be written; counts may be off", file=sys.stderr
-        )
+        complain(f"{directory} lacks {missing} rows, which could not be written; counts may be off")
     if as_json:
         for found in accounts:
             print(json.dumps(_row(found)))
@@ -71,10 +69,7 @@ def show(
         print(table(accounts))
     else:
         whose = "" if group is None else f" of group {group}"
-        print(
-            f"rejoin: {directory} has no journal of consumers{whose}; expected what --journal named when they ran",
-            file=sys.stderr,
-        )
+        complain(f"{directory} has no journal of consumers{whose}; expected what --journal named when they ran")
         return 2
     return 0
 

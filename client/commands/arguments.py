@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Final, NoReturn, TypeAlias
 
+from rejoin.client.commands.complaints import complain
 from rejoin.commands import COMMANDS
 
 DEFAULT_SERVER: Final = "http://127.0.0.1:9095"
@@ -63,6 +64,6 @@ def run_tool(
             return 0
         return asyncio.run(load()(action, options))
     except UsageError as problem:
-        print(problem, file=sys.stderr)
+        complain(problem)
         print("--help lists the options.", file=sys.stderr)
         return 1

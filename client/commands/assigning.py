@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -17,7 +16,8 @@ from rich.text import Text
 from rejoin.client.assignors import BadAssignment, Partition
 from rejoin.client.assignors.registry import KAFKA_ASSIGNORS, UnknownAssignor
 from rejoin.client.assignors.whatif import MOST_PARTITIONS, Outcome, WhatIf, in_order, partitions_from
-from rejoin.protocol.printable import printable, printable_lines
+from rejoin.client.commands.complaints import complain
+from rejoin.protocol.printable import printable
 
 _BAR = 20
 _MOST_COLUMNS = 4
@@ -31,7 +31,7 @@ def run(topics: str, members: str, assignor: str, steps: Sequence[str], *, compa
     try:
         runs = {name: _run(name, topics, members, steps) for name in names}
     except (ValueError, UnknownAssignor, BadAssignment) as error:
-        print(printable_lines(f"assign: {error}"), file=sys.stderr)
+        complain(error)
         return 2
     if as_json:
         shown = [_run_as_json(name, outcomes) for name, outcomes in runs.items()]

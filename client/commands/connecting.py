@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from rejoin.client.admin import Admin
 from rejoin.client.commands.arguments import UsageError
+from rejoin.client.commands.complaints import complain
 from rejoin.client.commands.setting_options import WrongOption, security_from
 from rejoin.client.core.errors import KafkaTimeoutError
-from rejoin.client.transports.addresses import open_transport, split_servers
+from rejoin.client.transports.addresses import no_coordinator, open_transport, split_servers
 
 
 @asynccontextmanager
@@ -31,8 +31,5 @@ async def connected(options: argparse.Namespace) -> AsyncIterator[Admin]:
 def advise(problem: Exception, options: argparse.Namespace) -> None:
     """Where the cluster did not answer: say what to do."""
     if isinstance(problem, KafkaTimeoutError):
-        print(
-            f"{options.bootstrap_server} did not answer as a coordinator does. rejoin serve starts one; "
-            "--bootstrap-server names another address, --timeout gives it more time.",
-            file=sys.stderr,
-        )
+        advice = no_coordinator(options.bootstrap_server, "--bootstrap-server")
+        complain(f"{advice}, --timeout gives it more time.")

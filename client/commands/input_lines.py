@@ -24,6 +24,10 @@ class InputLines:
         self._ahead = Semaphore(_PIECES_AHEAD)
         self._stopped = False
 
+    @property
+    def stopped(self) -> bool:
+        return self._stopped
+
     def stop(self) -> None:
         """Give no more lines."""
         self._stopped = True

@@ -48,7 +48,7 @@ class ProduceOptions:
 
 @app.default
 def run(options: ProduceOptions) -> int:
-    """Write lines until the input ends. SIGTERM and Ctrl-C stop reading; what was read is still written."""
+    """Write lines until the input ends. SIGTERM and Ctrl-C stop reading; what was sent may still be stored."""
     from rejoin.client.commands import producing  # noqa: PLC0415 (the client, which --help can do without)
 
     return producing.run(options)

@@ -11,10 +11,12 @@ from functools import partial
 from time import monotonic
 from typing import Any, Final
 
+from rejoin.client.commands.complaints import complain
 from rejoin.client.commands.input_lines import InputLines
 from rejoin.client.commands.produce import ProduceOptions
 from rejoin.client.commands.setting_options import WrongOption, refuse, with_settings
-from rejoin.client.core.errors import KafkaError
+from rejoin.client.commands.topic_lookup import TopicLookup
+from rejoin.client.core.errors import KafkaError, KafkaTimeoutError
 from rejoin.client.producer import Producer
 from rejoin.client.producer_config import ProducerConfig, checked_producer_config
 from rejoin.client.producer_driver import RecordMetadata
@@ -22,6 +24,8 @@ from rejoin.client.transports.addresses import check_servers
 from rejoin.posix import stop_signals
 
 _PROGRESS_SECONDS: Final = 1.0
+_GRACE_SECONDS: Final = 5.0
+"""How long records may still be stored after a signal."""
 _SHOWN_ERRORS: Final = 5
 _SHOWN_PARTITIONS: Final = 12
 
@@ -180,12 +184,17 @@ class Tally:
 
     def failures(self) -> list[str]:
         """The most frequent errors."""
-        shown = [
-            f"error: {text} ({count:,} {'record' if count == 1 else 'records'})"
-            for text, count in self.errors.most_common(_SHOWN_ERRORS)
-        ]
+        shown = [f"{text} ({_records(count)})" for text, count in self.errors.most_common(_SHOWN_ERRORS)]
         more = len(self.errors) - len(shown)
-        return [*shown, f"error: and {more} other errors"] if more > 0 else shown
+        if more > 0:
+            shown.append(f"and {more} other errors")
+        if (unknown := self.read - self.stored - self.failed) > 0:
+            shown.append(f"stopped before the answer came ({_records(unknown)})")
+        return shown
+
+
+def _records(count: int) -> str:
+    return f"{count:,} {'record' if count == 1 else 'records'}"
 
 
 async def _produce(given: ProduceOptions, form: LineForm, settings: Mapping[str, Any], lines: InputLines) -> int:
@@ -194,9 +203,9 @@ async def _produce(given: ProduceOptions, form: LineForm, settings: Mapping[str,
     shows = sys.stderr.isatty() if given.progress is None else given.progress
     progress = loop.create_task(_show_progress(tally)) if shows else None
     try:
-        with stop_signals(loop, lines.stop):
-            async with Producer(**settings) as producer:
-                await _send_lines(producer, given, form, lines, tally)
+        await _write(given, form, settings, lines, tally)
+    except WrongOption as problem:
+        return refuse(str(problem))
     except (KafkaError, OSError) as problem:
         tally.refuse(str(problem))
     finally:
@@ -204,14 +213,50 @@ async def _produce(given: ProduceOptions, form: LineForm, settings: Mapping[str,
             progress.cancel()
             print(file=sys.stderr)
     for text in tally.failures():
-        print(text, file=sys.stderr)
+        complain(text)
     print(tally.summary(given.topic))
-    return 1 if tally.failed else 0
+    return 0 if tally.stored == tally.read and not tally.failed else 1
+
+
+async def _write(
+    given: ProduceOptions, form: LineForm, settings: Mapping[str, Any], lines: InputLines, tally: Tally
+) -> None:
+    """Send the lines, and wait until they are stored.
+
+    A signal ends reading and waiting; what is in batches then has some seconds to be stored. The next one ends that.
+    """
+    loop = asyncio.get_running_loop()
+    producer = Producer(**settings)
+    sending = loop.create_task(_send_lines(producer, given, form, lines, tally))
+    ending = loop.create_task(_close_after(sending, producer))
+
+    def stop() -> None:
+        if lines.stopped:
+            ending.cancel()
+            return
+        lines.stop()
+        sending.cancel()
+        loop.call_later(_GRACE_SECONDS, ending.cancel)
+
+    with stop_signals(loop, stop):
+        await asyncio.wait([ending])
+    for task in (sending, ending):
+        if not task.cancelled():
+            task.result()
+
+
+async def _close_after(sending: asyncio.Task[None], producer: Producer) -> None:
+    try:
+        await asyncio.wait([sending])
+    finally:
+        await producer.close()
 
 
 async def _send_lines(
     producer: Producer, given: ProduceOptions, form: LineForm, lines: InputLines, tally: Tally
 ) -> None:
+    """Raises KafkaError for what no line would survive, and WrongOption for a partition that does not exist."""
+    is_found = False
     async for line in lines:
         if given.rate is not None:
             due = tally.began + tally.read / given.rate
@@ -224,14 +269,23 @@ async def _send_lines(
         except ValueError as problem:
             tally.refuse(f"line {tally.read}: {problem}")
             continue
-        sent_at = monotonic()
-        future = await producer.send(given.topic, partition=given.partition, **record)
-        future.add_done_callback(partial(_count, tally, sent_at))
+        if not is_found:
+            await _find_topic(given, producer)
+            await producer.start()
+            is_found = True
+        done = partial(tally.done, monotonic())
+        future = await producer.send(given.topic, partition=given.partition, callback=done, **record)
+        if future.done() and isinstance(future.exception(), KafkaTimeoutError):
+            # It waited for max.block.ms, and each of the others would wait as long.
+            complain(f"line {tally.read} could not be sent; no more lines are read")
+            return
 
 
-def _count(tally: Tally, sent_at: float, done: asyncio.Future[RecordMetadata]) -> None:
-    error = done.exception()
-    tally.done(sent_at, None if error is not None else done.result(), error)
+async def _find_topic(given: ProduceOptions, producer: Producer) -> None:
+    count = await TopicLookup(given.topic, producer.config, complain).partitions()
+    if given.partition is not None and given.partition >= count:
+        has = "1 partition; expected 0" if count == 1 else f"{count} partitions; expected 0 to {count - 1}"
+        raise WrongOption(f"--partition {given.partition}: topic {given.topic} has {has}")
 
 
 async def _show_progress(tally: Tally) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
+from rejoin.client.commands.complaints import complain
 from rejoin.client.security_config import ClientSecurityConfig
 from rejoin.protocol.validation import nearest, sentence
 
@@ -20,7 +20,7 @@ class WrongOption(Exception):
 
 def refuse(problem: str) -> int:
     """Say what is wrong with a command line; the exit code."""
-    print(f"error: {problem}", file=sys.stderr)
+    complain(problem)
     return 2
 
 

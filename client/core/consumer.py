@@ -57,6 +57,7 @@ from rejoin.client.core.state import ClosePhase, ConsumerState, Generation, Memb
 from rejoin.client.core.step_context import Deserializer, LogEnd, StepContext, by_topic
 from rejoin.client.core.subscription import SubscriptionType
 from rejoin.journal.events.client import Range, RecordsProcessed, Subscribing
+from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.registry import JOIN_GROUP, Api
 from rejoin.protocol.types import TopicPartition
 
@@ -162,6 +163,10 @@ class ConsumerCore:
     def assignment(self) -> list[TopicPartition]:
         """What this consumer owns, by topic and partition."""
         return self._state.subscription.owned()
+
+    def topic_errors(self) -> Mapping[str, ErrorCode]:
+        """Why the last Metadata answer lacks topics, which are asked for until they are there."""
+        return self._state.metadata.topic_errors
 
     def subscribed_topics(self) -> tuple[str, ...]:
         """Subscribed topics; with a pattern, those known to match."""

@@ -91,6 +91,7 @@ def _answered(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, res
     metadata.request_id = None
     racks = {broker.node_id: broker.rack for broker in response.brokers}
     topics: dict[str, TopicInfo] = {}
+    metadata.topic_errors = {}
     again = False
     forbidden: list[str] = []
     for topic in response.topics:
@@ -104,6 +105,7 @@ def _answered(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, res
                 metadata.error = InvalidTopicError(f"invalid topic: {name!r}")
             case _:
                 # Kafka: a topic that does not exist yet is asked for again until it does.
+                metadata.topic_errors[name] = topic.error_code
                 again = True
     if ctx.reads_records:
         _learn_leaders(state, response)

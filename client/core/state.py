@@ -21,6 +21,7 @@ from rejoin.client.core.group.consumer.state import ConsumerMembership, LocalAss
 from rejoin.client.core.inputs import Answered, Failed, Millis, OffsetAndMetadata, Token
 from rejoin.client.core.subscription import SubscriptionState
 from rejoin.journal.events.client import CommitKind
+from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.records.list_offsets import ListOffsetsRequest
@@ -150,6 +151,8 @@ class MetadataCache:
 
     version: int = 0
     topics: dict[str, TopicInfo] = field(default_factory=dict)
+    topic_errors: dict[str, ErrorCode] = field(default_factory=dict)
+    """Why the last answer lacks topics, which are asked for again."""
     error: KafkaError | None = None
     """Raised from the next poll."""
     refreshed_at: Millis | None = None

@@ -39,3 +39,8 @@ def open_transport(
     if any(over_http):
         return HttpTransport(servers, **backoff, security=http_security(security))
     return KafkaTransport(servers, **backoff, security=kafka_security(security))
+
+
+def no_coordinator(servers: str, option: str) -> str:
+    """Advice for when nothing answered. ``option`` is the one that names another address."""
+    return f"{servers} did not answer as a coordinator does. rejoin serve starts one; {option} names another address"

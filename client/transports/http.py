@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.errors import KafkaError
 from rejoin.client.core.inputs import Failure
-from rejoin.client.transports.base import SharedTransport, TransportError
+from rejoin.client.transports.base import ProtocolMismatch, SharedTransport, TransportError
 from rejoin.client.transports.nodes import NodeState, ReconnectBackoff
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.metadata import MetadataResponse
@@ -153,11 +153,13 @@ class HttpTransport(SharedTransport):
                 content = await _content(answer)
         except (aiohttp.ClientError, OSError) as error:
             node.fail(self._backoff)
-            self._last_problem = f"{node.url}: {error or type(error).__name__}"
+            self._last_problem = f"{node.url}: {_reason(error)}"
             if isinstance(error, aiohttp.ServerDisconnectedError) and not node.has_answered:
                 # Kafka's brokers close the connection without an answer.
-                text = f"for a listener of Kafka's protocol write {node.url.partition('://')[2]}"
+                server = node.url.partition("://")[2]
+                text = f"for a listener of Kafka's protocol write {server}"
                 self._last_problem = f"{node.url} closed the connection before it answered; {text}"
+                raise ProtocolMismatch(Failure.DISCONNECT, self._last_problem, server) from error
             raise TransportError(Failure.DISCONNECT, self._last_problem) from error
         finally:
             node.in_flight -= 1
@@ -211,6 +213,13 @@ class HttpTransport(SharedTransport):
     def _learn(self, response: MetadataResponse) -> None:
         if response.brokers:
             self._known = [self._node_at(node.host, node.port) for node in response.brokers]
+
+
+def _reason(error: Exception) -> str:
+    """Why there is no answer. aiohttp's own text names TLS for addresses without it."""
+    if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError):
+        return f"cannot connect: {error.os_error.strerror or error.os_error}"
+    return str(error) or type(error).__name__
 
 
 def _address(host: str, port: int) -> str:

@@ -7,11 +7,13 @@ processed but for the piece in hand.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from time import monotonic
 from typing import Any, Final, NoReturn
 
 import structlog
@@ -30,14 +32,16 @@ from rejoin.client.core.inputs import Millis, RecordRange
 from rejoin.client.driver import ConsumerRuntime
 from rejoin.client.logs import log_event
 from rejoin.client.records import Records
-from rejoin.client.transports.addresses import open_transport
+from rejoin.client.transports.addresses import no_coordinator, open_transport
 from rejoin.client.workload.commit_mode import CommitMode
 from rejoin.client.workload.processing_time import ProcessingTime
 from rejoin.client.workload.transforming import Transform, Transformer, is_over_after_abort
 from rejoin.journal.events.base import Event
+from rejoin.journal.events.client import CoordinatorFound, MembershipReset, RejoinRequested
 from rejoin.journal.events.coordinator import JournalRowsLost
 from rejoin.journal.writer import JournalWriter
 from rejoin.posix import stop_signals
+from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.types import TopicPartition
 
 POLL_MS: Final = 500
@@ -87,6 +91,8 @@ class Events:
         self._writer = None
         self._fails = False
         self._newest_at: Millis = 0
+        self._closing: set[str] = set()
+        self.found_coordinator = False
         if work.journal is not None:
             self._writer = JournalWriter(work.journal, work.run_id, "client", work.node)
 
@@ -94,7 +100,16 @@ class Events:
         self._newest_at = at_ms
         if self._writer is not None:
             self._writer.append(event, at_ms)
+        if isinstance(event, CoordinatorFound):
+            self.found_coordinator = True
+        if isinstance(event, RejoinRequested | MembershipReset) and event.client_id in self._closing:
+            # Kafka: whoever leaves is reset, and a reset asks for a rejoin. A consumer that closes never does.
+            return
         log_event(self._log, event)
+
+    def closing(self, client_id: str) -> None:
+        """A consumer is about to be closed."""
+        self._closing.add(client_id)
 
     def flush(self) -> None:
         """Write the journal. Its failure is logged once, and so is its recovery."""
@@ -170,6 +185,8 @@ class ConsumerLoop:
         self._events = events
         self._random = Random(f"{work.seed}/{work.client_ids[index]}")
         self._stopping = asyncio.Event()
+        self.records_read: Counter[tuple[str, int]] = Counter()
+        self._topic_errors: Mapping[str, ErrorCode] = {}
         self._log: Any = structlog.get_logger("client").bind(client=work.client_ids[index])
         settings = {**work.settings, "client_id": work.client_ids[index], "enable_auto_commit": work.commit == "auto"}
         if work.racks:
@@ -213,6 +230,7 @@ class ConsumerLoop:
         finally:
             if self._transformer is not None:
                 await self._close(self._transformer.close())
+            self._events.closing(self.consumer.config.client_id)
             await self._close(self.consumer.close(leave=self._work.leave))
         return True
 
@@ -227,6 +245,7 @@ class ConsumerLoop:
         while not self._stopping.is_set():
             try:
                 records = await self.consumer.poll(POLL_MS)
+                self._warn_of_topics()
                 if records:
                     await self._handle(records)
                 if self._transformer is not None and self._transformer.is_due:
@@ -242,6 +261,14 @@ class ConsumerLoop:
             await self._end_open()
         except KafkaError as error:
             self._go_on_after(error)
+
+    def _warn_of_topics(self) -> None:
+        """Log topics that Metadata has no partitions of, whenever that changes."""
+        # Kafka: NetworkClient.DefaultMetadataUpdater logs {nosuch=UNKNOWN_TOPIC_OR_PARTITION} as a warning.
+        errors = self.consumer.topic_errors()
+        if errors and errors != self._topic_errors:
+            self._log.warning("topics_not_found", topics={name: error.name for name, error in errors.items()})
+        self._topic_errors = errors
 
     def _go_on_after(self, error: KafkaError) -> None:
         if not is_over_after_abort(error) and not isinstance(error, GOES_ON):
@@ -315,6 +342,7 @@ class ConsumerLoop:
                 if self._transformer is not None:
                     within = (record for record in part if done.start <= record.offset < done.end)
                     await self._transformer.write(done, within)
+                self.records_read[done.topic, done.partition] += done.end - done.start
                 self.consumer.processed([done])
                 self._events.flush()
 
@@ -346,12 +374,17 @@ async def run_worker(work: Work, until: asyncio.Event | None = None) -> int:
     members = [ConsumerLoop(work, index, runtime, events) for index in range(len(work.client_ids))]
     stop = asyncio.Event() if until is None else until
     loop = asyncio.get_running_loop()
+    began = monotonic()
     running = [asyncio.create_task(member.run()) for member in members]
     helpers = [asyncio.create_task(_stop_when(stop, members)), asyncio.create_task(_keep_flushing(events))]
     try:
         with stop_signals(loop, stop.set):
             results = await asyncio.gather(*running)
-        return 0 if all(results) else 1
+        if all(results) and not events.found_coordinator:
+            advice = no_coordinator(",".join(config.bootstrap_servers), "--bootstrap")
+            structlog.get_logger("client").error("no_coordinator", problem=advice)
+        _log_summary(members, monotonic() - began)
+        return 0 if all(results) and events.found_coordinator else 1
     finally:
         for helper in helpers:
             helper.cancel()
@@ -359,6 +392,13 @@ async def run_worker(work: Work, until: asyncio.Event | None = None) -> int:
         runtime.stop()
         await transport.close()
         events.close()
+
+
+def _log_summary(members: Sequence[ConsumerLoop], seconds: float) -> None:
+    """The last line: how much was read."""
+    log: Any = structlog.get_logger("client")
+    read = sum((member.records_read for member in members), Counter[tuple[str, int]]())
+    log.info("summary", consumers=len(members), records=read.total(), partitions=len(read), seconds=round(seconds, 1))
 
 
 async def _stop_when(stop: asyncio.Event, members: list[ConsumerLoop]) -> None:

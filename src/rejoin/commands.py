@@ -69,7 +69,11 @@ COMMANDS: Final = {
             "rejoin consume --group orders-app --topic orders --processes 3 --static",
             "rejoin consume --group orders-app --topic orders -c max.poll.records=50",
         ),
-        {0: "stopped, and every consumer closed", 1: "a consumer failed", 2: "an option or a setting is wrong"},
+        {
+            0: "stopped, and every consumer closed",
+            1: "a consumer failed, or no coordinator answered",
+            2: "an option or a setting is wrong",
+        },
     ),
     "produce": Command(
         "client.commands.produce:app",
@@ -80,7 +84,11 @@ COMMANDS: Final = {
             "rejoin produce --topic orders --file orders.txt --key-separator :",
             "rejoin produce --topic orders --bootstrap localhost:9092 --acks 1",
         ),
-        {0: "all records are stored", 1: "a record or a line failed", 2: "an option or a setting is wrong"},
+        {
+            0: "all records are stored",
+            1: "a record or a line failed",
+            2: "an option, a setting or the partition is wrong",
+        },
     ),
     "groups": Command(
         "client.commands.groups.command:app",

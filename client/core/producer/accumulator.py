@@ -282,8 +282,8 @@ def _timed_out(state: ProducerCoreState, ctx: ProducerContext, produced: Produce
     count = len(topic.leaders)
     if produced.partition is not None and produced.partition >= count:
         return KafkaTimeoutError(
-            f"partition {produced.partition} of topic {produced.topic}, which has {count} partitions, "
-            f"not present in metadata {after}"
+            f"partition {produced.partition} of topic {produced.topic}, which has {count} "
+            f"partition{'' if count == 1 else 's'}, not present in metadata {after}"
         )
     # Kafka: BufferExhaustedException, which is a TimeoutException.
     return KafkaTimeoutError(f"no memory for a record of topic {produced.topic} {after}: buffer.memory is full")

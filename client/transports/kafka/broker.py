@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 
 from rejoin.client.core.errors import KafkaError, UnsupportedVersionError
 from rejoin.client.core.inputs import Failure
-from rejoin.client.transports.base import TransportError
+from rejoin.client.transports.base import ProtocolMismatch, TransportError
 from rejoin.client.transports.kafka.address import BrokerAddress
 from rejoin.client.transports.kafka.connection import BrokerConnection, open_connection
 from rejoin.client.transports.nodes import NodeState, ReconnectBackoff
@@ -170,7 +170,7 @@ class BrokerNode(NodeState):
                 f"{error.detail} before it answered ApiVersions; it was asked with {used} (security.protocol); "
                 f"for a listener of HTTP write http://{self.address}"
             )
-            raise TransportError(error.failure, text) from error
+            raise ProtocolMismatch(error.failure, text, f"http://{self.address}") from error
         finally:
             if not self.versions:
                 connection.close("the connection could not be set up")

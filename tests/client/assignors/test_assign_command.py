@@ -134,6 +134,7 @@ def test_ones_own_assignor_joins_the_comparison(capsys: pytest.CaptureFixture[st
     ("words", "complaint"),
     [
         (["--assignor", "nope"], "unknown assignor 'nope'"),
+        (["--assignor", "coop"], "unknown assignor 'coop'; is it cooperative-sticky?"),
         (["--then", "leave:z"], "z is not a member; members are a, b, c"),
         (["--then", "join:a"], "a is already a member"),
         (["--then", "join:"], "a member needs a name"),
@@ -213,4 +214,4 @@ def test_names_are_shown_and_never_obeyed(
 
 def test_a_mistake_is_shown_and_never_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
     assert app(["--topics", "orders:4", "--members", "\x07,\x07"], result_action="return_value") == 2
-    assert capsys.readouterr().err == "assign: --members: \\x07 is given twice\n"
+    assert capsys.readouterr().err == "rejoin: --members: \\x07 is given twice\n"

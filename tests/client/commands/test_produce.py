@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,7 +44,7 @@ def test_lines_with_headers_and_keys(
     )
     assert code == 1
     shown = capsys.readouterr()
-    assert shown.err == "error: line 3: 'no separator': expected headers, then '\\t' (1 record)\n"
+    assert shown.err == "rejoin: line 3: 'no separator': expected headers, then '\\t' (1 record)\n"
     assert shown.out.startswith("3 of 4 records stored in orders, 43 bytes in ")
     assert "partitions 1: 3\n" in shown.out
     source = ("source", b"test")
@@ -91,3 +92,71 @@ def test_sigterm_ends_reading_and_what_was_read_is_stored(coordinator: BlockingG
         assert process.wait(120) == 0
         assert process.stdout is not None
         assert process.stdout.read().startswith(b"2 of 2 records stored in piped, 6 bytes in ")
+
+
+def produced(capsys: pytest.CaptureFixture[str], bootstrap: str, lines: Path, **options: Any) -> tuple[int, str, str]:
+    """Exit code, output and errors of a run over three lines of a topic with one partition."""
+    lines.write_text("a\nb\nc\n")
+    code = run(ProduceOptions(topic="clicks", file=lines, bootstrap=bootstrap, **options))
+    return code, *capsys.readouterr()
+
+
+def test_an_address_of_the_other_protocol_ends_it_at_the_first_connection(
+    coordinator: BlockingGroupCoordinator, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``max.block.ms`` is longer than this test may take."""
+    over_http, over_kafka = coordinator.url, coordinator.bootstrap_servers
+    for bootstrap, hint in (
+        (over_http.removeprefix("http://"), f"for a listener of HTTP write {over_http} (1 record)\n"),
+        (f"http://{over_kafka}", f"for a listener of Kafka's protocol write {over_kafka} (1 record)\n"),
+    ):
+        waits = ["max.block.ms=3600000"]
+        code, out, err = produced(capsys, bootstrap, tmp_path / "lines", setting=waits)
+        assert (code, err.count("\n")) == (1, 1)
+        assert err.endswith(hint)
+        assert out.startswith("0 of 1 records stored in clicks, ")
+
+
+def test_a_partition_that_the_topic_does_not_have_is_refused(
+    coordinator: BlockingGroupCoordinator, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = ["max.block.ms=3600000"]
+    servers = coordinator.bootstrap_servers
+    refused = "rejoin: --partition 9: topic clicks has 1 partition; expected 0\n"
+    assert produced(capsys, servers, tmp_path / "lines", partition=9, setting=settings) == (2, "", refused)
+
+
+def test_lines_do_not_wait_one_after_the_other_where_nothing_answers(
+    unused_tcp_port: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = f"127.0.0.1:{unused_tcp_port}"
+    code, out, err = produced(capsys, server, tmp_path / "lines", setting=["max.block.ms=300"])
+    assert code == 1
+    assert err.startswith("rejoin: topic clicks not present in metadata after 300 ms (max.block.ms): ")
+    assert "Connect call failed" in err
+    assert out.startswith("0 of 1 records stored in clicks, ")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_waiting_for_a_node_that_does_not_answer(unused_tcp_port: int, number: int) -> None:
+    server = f"127.0.0.1:{unused_tcp_port}"
+    command = [sys.executable, "-m", "rejoin", "produce", "--topic", "clicks", "--bootstrap", server]
+    with subprocess.Popen(
+        [*command, "-c", "max.block.ms=3600000"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write("a\nb\nc\n")
+        process.stdin.flush()
+        notice = process.stderr.readline()
+        assert notice.startswith(f"rejoin: topic clicks not found yet: {server}: ")
+        assert notice.endswith("waiting for up to 3600 s (max.block.ms)\n")
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert err == "rejoin: stopped before the answer came (1 record)\n"
+    assert out.startswith("0 of 1 records stored in clicks, ")

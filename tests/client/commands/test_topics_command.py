@@ -108,6 +108,6 @@ def test_where_nothing_answers_it_says_what_to_do(
     server = f"127.0.0.1:{free_port()}"
     assert command(["--bootstrap-server", server, "--list", "--timeout", "200"]) == 1
     assert capsys.readouterr().err == (
-        f"{server} did not answer as a coordinator does. rejoin serve starts one; "
+        f"rejoin: {server} did not answer as a coordinator does. rejoin serve starts one; "
         "--bootstrap-server names another address, --timeout gives it more time.\n"
     )

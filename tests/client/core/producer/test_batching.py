@@ -117,11 +117,12 @@ def test_a_topic_that_cannot_be_used_fails_at_once(error: ErrorCode, text: str) 
     assert bench.take() == ["a waits", text]
 
 
-def test_a_partition_that_is_not_there_fails_after_max_block_ms() -> None:
-    bench = Bench(topics={"t": 3}, max_block_ms=500)
+@pytest.mark.parametrize(("count", "has"), [(1, "1 partition"), (3, "3 partitions")])
+def test_a_partition_that_is_not_there_fails_after_max_block_ms(count: int, has: str) -> None:
+    bench = Bench(topics={"t": count}, max_block_ms=500)
     bench.produce("a", partition=7)
     bench.advance(500)
-    reason = "partition 7 of topic t, which has 3 partitions, not present in metadata after 500 ms"
+    reason = f"partition 7 of topic t, which has {has}, not present in metadata after 500 ms"
     assert bench.take() == ["a waits", f"a failed: {reason}"]
 
 
