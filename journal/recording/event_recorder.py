@@ -42,7 +42,7 @@ class EventRecorder(Recorder):
     ``with_consumers``: the groups whose consumers write their own events; their states and partitions are as the
     consumers know them, not as the coordinator does. Requests have rows like those of the laboratory: number, client,
     node, API, sent, arrived, answered, ended, fate, error, generation, minor, held; the instants of sending are those
-    of arrival.
+    of arrival. A row of ``actors`` has the member id at its end, where it is a member's.
     """
 
     def __init__(self, with_consumers: Collection[str] = ()) -> None:
@@ -51,6 +51,8 @@ class EventRecorder(Recorder):
         self._with_consumers = with_consumers
         self._members: dict[str, dict[str, _Member]] = {}
         """By group and member id."""
+        self._renamed: dict[str, str] = {}
+        """The lane of each member whose id does not begin with its name, or whose name is another member's, too."""
         self._sync: dict[str, list[Any]] = {}
         """The row of the leader's SyncGroup that is not answered yet, by group."""
         self._nodes: set[str] = set()
@@ -115,11 +117,23 @@ class EventRecorder(Recorder):
         found = members.get(member_id)
         if found is None:
             name = client_id or short(member_id) or member_id
-            if any(each.name == name for each in members.values()):
+            # Consumers that write their own events have one lane each, as they call themselves.
+            if group_id not in self._with_consumers and any(each.name == name for each in members.values()):
                 name = f"{name} {member_id[-_SUFFIX:]}"
             found = members[member_id] = _Member(name)
-            self.add("actors", name, "consumer", group_id)
+            self._name(group_id, member_id, name)
         return found
+
+    def _name(self, group_id: str, member_id: str, name: str) -> None:
+        """A member has this name from now on, wherever it is shown."""
+        if short(member_id) != name:
+            self._renamed[member_id] = name
+        self.add("actors", name, "consumer", group_id, member_id)
+
+    def _shown(self, text: str) -> str:
+        for member_id, name in self._renamed.items():
+            text = text.replace(member_id, name)
+        return super()._shown(text)
 
     def _enter(self, group_id: str, member: _Member, state: str, now: int) -> None:
         """A member has a state from now on, as far as its coordinator can know."""
@@ -195,6 +209,7 @@ class EventRecorder(Recorder):
         if member is None:
             member = self._meet(event.group_id, event.member_id)
         members[event.member_id] = member
+        self._name(event.group_id, event.member_id, member.name)
         if event.rebalance and event.member_type == "classic":
             self._answer(member.join, member.generation, now)
             member.join = self._request(member, node, "JoinGroup", now)

@@ -79,7 +79,7 @@ class Recorder:
         """Add the rows of an event; ``node`` is where it happened."""
         line = line_of(event)
         if line is not None:
-            self.add("lines", now, short(line), type(event).__name__)
+            self.add("lines", now, self._shown(line), type(event).__name__)
         match event:
             case ScenarioAction() | TopicWritten():
                 if isinstance(event, TopicWritten):
@@ -102,13 +102,17 @@ class Recorder:
             case _:
                 pass
 
+    def _shown(self, text: str) -> str:
+        """A text as the page shows it: members have the names of their lanes."""
+        return short(text)
+
     def _rebalance(self, node: str, event: Event, now: int) -> None:
         match event:
             case RebalanceStarted():
                 self._end_rebalance(event.group_id, now)
                 self._count += 1
                 cause = event.cause.cause
-                row = [self._count, event.group_id, now, -1, cause, short(cause_text(event.cause))]
+                row = [self._count, event.group_id, now, -1, cause, self._shown(cause_text(event.cause))]
                 self._rebalances[event.group_id] = row
                 self.rows["rebalances"].append(list(row))
             case RebalanceCompleted() | GroupEmptied():

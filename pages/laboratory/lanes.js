@@ -1,5 +1,6 @@
 // The swimlanes: a lane for each node and each member, requests as arrows between them.
 
+import { isGone } from "./recorded.js";
 import { FATE } from "./recording.js";
 import { colour, hatch, ofGeneration, ofState } from "./theme.js";
 import { span } from "./time.js";
@@ -228,7 +229,7 @@ function drawMember(c, recording, view, plan, member) {
       c.strokeRect(x + 0.5, middle - thick / 2 + 0.5, Math.max(0, width - 1), thick - 1);
     }
     if (high >= 20) {
-      const text = MEMBER_LABELS[part.state];
+      const text = isGone(member, part) ? "gone" : MEMBER_LABELS[part.state];
       if (text) tag(c, text, x, width, middle, colour("ink"));
       else if (isMember) label(c, `${part.generation}`, x, width, middle + 0.5, "#fff");
     }

@@ -105,7 +105,7 @@ function memberList(state, view, group, at, names) {
   }
   for (const member of former.slice(0, SHOWN_MEMBERS)) list.append(ghostCard(member, at));
   if (processes.length > SHOWN_MEMBERS) list.append(make("li", "soft", `and ${processes.length - SHOWN_MEMBERS} more`));
-  if (!processes.length) list.append(make("li", "soft", "No consumer has started yet."));
+  if (!processes.length) list.append(make("li", "soft", "The group has no member."));
   return list;
 }
 

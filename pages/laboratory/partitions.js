@@ -133,7 +133,8 @@ function owned(c, recording, view, part, end, y, high) {
 function name(c, client, member, x, room, y, high) {
   if (room < 12) return;
   c.font = high < 11 ? "9px system-ui, sans-serif" : "11px system-ui, sans-serif";
-  const text = [client, client.slice(member.group.length + 1)].find(each => c.measureText(each).width < room - 8);
+  const prefix = `${member.group}-`, texts = client.startsWith(prefix) ? [client, client.slice(prefix.length)] : [client];
+  const text = texts.find(each => c.measureText(each).width < room - 8);
   c.fillStyle = "#fff";
   if (text) c.fillText(text, x + 4, y);
 }

@@ -5,6 +5,9 @@ import { clock, count } from "./time.js";
 const WAITING = new Set(["PREPARING_REBALANCE", "COMPLETING_REBALANCE", "JOINING"]);
 const NO_MEMBER = new Set(["UNJOINED", "DOWN", "FENCED"]);
 
+/** Whether an actor was a member and is none: of its process nothing is known, and it may never come back. */
+export const isGone = (actor, part) => !!part && part.state === "UNJOINED" && !actor.up.list.length;
+
 /** The newest part of any node's lane that lasts at an instant: what the group's coordinator says. */
 function groupAt(group, at) {
   let found = null;
@@ -17,29 +20,31 @@ function groupAt(group, at) {
 
 function ownedAt(recording, at) {
   const found = new Map();
-  let free = 0;
+  let free = 0, there = 0;
   for (const { topic, index, held, since } of recording.sortedPartitions()) {
     const owners = held.filter(each => each.start <= at && each.end > at);
+    if (owners.length || since <= at) there++;
     if (!owners.length && since <= at) free++;
     for (const { client } of owners) {
       if (!found.has(client)) found.set(client, {});
       (found.get(client)[topic] ??= []).push(index);
     }
   }
-  return { owned: found, free };
+  return { owned: found, free, there };
 }
 
 /** The state of a group in an instant, in the form in which the laboratory has it, as far as it is recorded. */
 export function stateOf(recording, name, at) {
-  const found = groupAt(recording.groups.get(name), at), { owned, free } = ownedAt(recording, at);
+  const found = groupAt(recording.groups.get(name), at), { owned, free, there } = ownedAt(recording, at);
   const lead = recording.leaders.get(name)?.at(at);
   const processes = {}, members = [], late = [];
   for (const actor of recording.actors) {
     if (actor.kind !== "consumer" || !actor.members.list.length || actor.members.list[0].start > at) continue;
     const part = actor.members.at(at), isUp = !!part && part.state !== "DOWN";
+    if (isGone(actor, part)) continue;
     processes[actor.name] = { group: name, isUp, owned: owned.get(actor.name) || {}, member: isUp ? { ...part, member_id: actor.name } : null };
     if (!isUp || NO_MEMBER.has(part.state)) continue;
-    members.push({ memberId: actor.name, clientId: actor.name, isLeader: !!lead && lead.leader === actor.name, awaitingJoin: part.state === "PREPARING_REBALANCE" });
+    members.push({ memberId: actor.name, clientId: actor.name, knownAs: actor.memberId, isLeader: !!lead && lead.leader === actor.name, awaitingJoin: part.state === "PREPARING_REBALANCE" });
     if (found && found.part.state === "PreparingRebalance" && !WAITING.has(part.state)) late.push(actor.name);
   }
   const state = found ? found.part.state : "", inUse = found && state !== "DOWN" && state !== "Dead";
@@ -51,7 +56,7 @@ export function stateOf(recording, name, at) {
   return {
     at, processes,
     groups: { [name]: { led: inUse ? [{ node: found.node, group: view }] : [], log: null } },
-    words: { [name]: sentences(name, view, members.length, late, free, recording.sortedPartitions().length) },
+    words: { [name]: sentences(name, view, members.length, late, free, there) },
   };
 }
 
@@ -68,9 +73,9 @@ function sentences(name, view, members, late, free, partitions) {
 export function withTimers(state, name, answer, origin) {
   const led = state.groups[name].led[0], view = led && led.group;
   if (!view || answer.generation !== view.generation) return state;
-  const byClient = new Map(answer.members.map(each => [each.clientId, each]));
+  const byId = new Map(answer.members.map(each => [each.memberId, each]));
   for (const member of view.members) {
-    const known = byClient.get(member.clientId);
+    const known = byId.get(member.knownAs);
     if (!known) continue;
     const { memberId, clientId, ...rest } = known;
     Object.assign(member, rest, { sessionExpiresAt: known.sessionExpiresAt === null ? null : known.sessionExpiresAt - origin });

@@ -62,7 +62,7 @@ export class Recording {
 
   add(piece) {
     this.until = piece.until;
-    for (const [name, kind, group] of piece.actors || []) this.actor(name, kind, group);
+    for (const [name, kind, group, memberId] of piece.actors || []) this.actor(name, kind, group, memberId);
     for (const row of piece.lives || []) this.life(row);
     for (const [at, name, state, generation] of piece.members || []) this.actor(name).members.add(at, { state, generation });
     for (const row of piece.groups || []) this.group(...row);
@@ -76,13 +76,15 @@ export class Recording {
     this.moments = null;
   }
 
-  actor(name, kind = "client", group = "") {
+  /** An actor by its name. `memberId`: the newest of its member ids, where only the coordinator's events are known. */
+  actor(name, kind = "client", group = "", memberId = undefined) {
     let found = this.byName.get(name);
     if (!found) {
       found = { name, kind, group, members: new Parts(), up: new Parts(), spells: [], leads: [] };
       this.byName.set(name, found);
       this.actors.push(found);
     } else if (group && !found.group) Object.assign(found, { kind, group });
+    if (memberId) found.memberId = memberId;
     return found;
   }
 

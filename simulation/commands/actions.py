@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -22,10 +23,30 @@ from rejoin.simulation.output.timeline import clock
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.gallery import GALLERY, hint
 from rejoin.simulation.scenario.model import Scenario
-from rejoin.simulation.scenario.reading import BadScenario, read_scenario, text_of
+from rejoin.simulation.scenario.reading import BadScenario, NotAScenario, read_scenario, text_of
 from rejoin.simulation.search.search import BadRange, SearchReport, parse_seeds, search_seeds
 
+if TYPE_CHECKING:
+    from rejoin.simulation.web.journal import JournalRecording
+
 BAR_AFTER_S: Final = 2.0
+LARGEST_PORT: Final = 65_535
+
+
+class BadOption(Exception):
+    """The value of an option that cannot be used; the text names both."""
+
+
+@contextmanager
+def _writing(option: str, path: Path | None) -> Iterator[None]:
+    """What is written to the path of an option. Raises :class:`BadOption` if that cannot be written."""
+    try:
+        yield
+    except OSError as problem:
+        if path is None or isinstance(problem, BrokenPipeError):
+            raise  # no problem of a file
+        expected = "expected a path in a folder that exists and that you may write to"
+        raise BadOption(f"{option} {path}: cannot be written: {problem.strerror}; {expected}") from None
 
 
 def run(
@@ -45,10 +66,13 @@ def run(
             axes = [comparing.parse_axis(text, scenario) for text in compare]
             Console(markup=False, emoji=False).print(comparing.table(axes, comparing.compare(scenario, axes, seed)))
             return 0
+        if html is not None:
+            with _writing("--html", html), html.open("ab"):
+                pass  # it is not found out after a long run
         return _play(scenario, seed, html, journal, quiet=quiet, plain=plain, title=file.stem.replace("_", " "))
     except BrokenPipeError:
         raise  # no problem of a file
-    except (BadScenario, JournalError, OSError) as problem:
+    except (BadScenario, JournalError, BadOption, OSError) as problem:
         print(printable_lines(str(problem)), file=sys.stderr)
         return 2
 
@@ -74,7 +98,7 @@ def _play(
 
     if scenario.question and not quiet:
         print(f"{printable_lines(scenario.question)}\n")
-    with _progress(scenario.horizon) as on_progress:
+    with _writing("--journal", journal), _progress(scenario.horizon) as on_progress:
         simulation, summary = play(
             scenario,
             seed,
@@ -86,7 +110,8 @@ def _play(
             on_progress=on_progress,
         )
     if html is not None:
-        html.write_text(render(simulation, summary, marks, title, lines), encoding="utf-8")
+        with _writing("--html", html):
+            html.write_text(render(simulation, summary, marks, title, lines), encoding="utf-8")
     if not quiet:
         print()
     print("\n".join(map(printable, show(summary))))
@@ -161,7 +186,7 @@ def lab(file: Path, seed: int | None, port: int, *, browser: bool) -> int:
     import asyncio  # noqa: PLC0415
     import webbrowser  # noqa: PLC0415
 
-    from rejoin.simulation.web.journal import JournalRecording, is_journal  # noqa: PLC0415
+    from rejoin.simulation.web.journal import is_journal  # noqa: PLC0415
     from rejoin.simulation.web.server import serve  # noqa: PLC0415
     from rejoin.simulation.web.session import FirstScenario  # noqa: PLC0415
 
@@ -171,19 +196,61 @@ def lab(file: Path, seed: int | None, port: int, *, browser: bool) -> int:
             webbrowser.open(address)
 
     try:
+        if not 0 <= port <= LARGEST_PORT:
+            raise BadOption(f"--port {port}: expected 0 to {LARGEST_PORT}")
         if is_journal(file):
-            first: FirstScenario | JournalRecording = JournalRecording(file)
+            first: FirstScenario | JournalRecording = _recorded(file)
         else:
-            found = _found(file)
-            read_scenario(found)
-            first = FirstScenario(found.stem, text_of(found), seed)
-        asyncio.run(serve(first, GALLERY, port, ready, _explain()))
+            first = FirstScenario(*_scenario_for_lab(file), seed)
+        with _listening(port):
+            asyncio.run(serve(first, GALLERY, port, ready, _explain()))
     except KeyboardInterrupt:
         return 0
-    except (BadScenario, JournalError, OSError) as problem:
+    except (BadScenario, JournalError, BadOption, OSError) as problem:
         print(printable_lines(str(problem)), file=sys.stderr)
         return 2
     return 0
+
+
+@contextmanager
+def _listening(port: int) -> Iterator[None]:
+    """A server on a port. Raises :class:`BadOption` if that cannot be listened on."""
+    try:
+        yield
+    except OSError as problem:
+        if not port or problem.errno not in (errno.EADDRINUSE, errno.EACCES):
+            raise
+        why = "is in use" if problem.errno == errno.EADDRINUSE else "may not be used by this user"
+        raise BadOption(f"--port {port}: {why}; choose another port, or leave it out to take a free one") from None
+
+
+def _recorded(path: Path) -> JournalRecording:
+    """The journal at a path. Raises :class:`BadOption`, which says what else the path may be meant for."""
+    from rejoin.simulation.web.journal import JournalRecording  # noqa: PLC0415
+
+    try:
+        return JournalRecording(path)
+    except JournalError as problem:
+        raise BadOption(f"{problem}; {_for_lab(path)}") from None
+    except OSError as problem:
+        raise BadOption(f"{path}: cannot be read: {problem.strerror}; expected a journal") from None
+
+
+def _scenario_for_lab(file: Path) -> tuple[str, str]:
+    """The name and the text of a scenario. Raises :class:`BadScenario`, :class:`BadOption` for other files."""
+    found = _found(file)
+    try:
+        read_scenario(found)
+    except NotAScenario as problem:
+        raise BadOption(f"{problem}; {_for_lab(file)}") from None
+    return found.stem, text_of(found)
+
+
+def _for_lab(path: Path) -> str:
+    return (
+        "rejoin lab shows a scenario, or a journal, which is a directory or a .jsonl file; for logs of brokers and "
+        f"consumers there is rejoin report {path}"
+    )
 
 
 def _explain() -> Callable[[str, str], list[dict[str, str]]] | None:

@@ -15,6 +15,7 @@ gallery_app: Final = cyclopts.App(
 
 def run(
     file: Path,
+    /,
     *,
     seed: int | None = None,
     html: Path | None = None,
@@ -113,7 +114,7 @@ def list_gallery() -> None:
 
 
 @gallery_app.command(name="show")
-def show_yaml(name: str) -> int:
+def show_yaml(name: str, /) -> int:
     """Print the YAML of one scenario, to start another from."""
     from rejoin.simulation.commands import actions  # noqa: PLC0415
 
@@ -121,7 +122,7 @@ def show_yaml(name: str) -> int:
 
 
 @gallery_app.command
-def answer(name: str) -> int:
+def answer(name: str, /) -> int:
     """Show the question and the answer of one scenario."""
     from rejoin.simulation.commands import actions  # noqa: PLC0415
 

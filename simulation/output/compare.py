@@ -56,25 +56,26 @@ def _parts(data: dict[str, Any]) -> Iterator[tuple[str, type[BaseModel], dict[st
     """What has keys that can be compared: its name, its kind and its values."""
     for name, group in data["groups"].items():
         yield name, GroupSpec, group
-        if group["transform"] is not None:
+        if group.get("transform") is not None:
             yield name, TransformSpec, group["transform"]
-    for name, producers in data["producers"].items():
+    for name, producers in data.get("producers", {}).items():
         yield name, ProducerSpec, producers
-    for name, reader in data["readers"].items():
+    for name, reader in data.get("readers", {}).items():
         yield name, ReaderSpec, reader
 
 
 def variant(scenario: Scenario, chosen: list[tuple[VariantAxis, str]]) -> Scenario:
     """The scenario with these values. Raises :class:`BadScenario` when a value cannot be taken."""
-    data = scenario.model_dump(by_alias=True)
+    data = scenario.model_dump(by_alias=True, exclude_unset=True)  # a key that is there was given on purpose
     for axis, value in chosen:
         done: set[str] = set()
         for name, spec, given in _parts(data):
             # A group's own key comes before that of its transform.
-            if axis.key in given and axis.group in (None, name) and name not in done:
+            if axis.key in spec.model_fields and axis.group in (None, name) and name not in done:
                 done.add(name)
                 given[axis.key] = _typed(spec, axis.key, value)
-    data["events"] = [{name: what for name, what in event.items() if what is not None} for event in data["events"]]
+    events = data.get("events", ())
+    data["events"] = [{name: what for name, what in event.items() if what is not None} for event in events]
     return checked(Scenario, data, {}, "--compare")
 
 
@@ -90,11 +91,10 @@ def _typed(spec: type[BaseModel], key: str, value: str) -> Any:
 
 def compare(scenario: Scenario, axes: list[VariantAxis], seed: int | None) -> list[tuple[list[str], Summary]]:
     """Play every combination with the same seed: the values, and the summary."""
-    results = []
-    for values in product(*(axis.values for axis in axes)):
-        _, summary = play(variant(scenario, list(zip(axes, values, strict=True))), seed)
-        results.append((list(values), summary))
-    return results
+    chosen = list(product(*(axis.values for axis in axes)))
+    # All are read before the first is played: a value that cannot be taken is not found after minutes.
+    variants = [variant(scenario, list(zip(axes, values, strict=True))) for values in chosen]
+    return [(list(values), play(each, seed)[1]) for values, each in zip(chosen, variants, strict=True)]
 
 
 def table(axes: list[VariantAxis], results: list[tuple[list[str], Summary]]) -> Table:

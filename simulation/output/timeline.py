@@ -54,18 +54,18 @@ class Timeline:
             self._gaps_at = now
 
     def flush(self) -> None:
-        """Print which partitions have an owner again."""
+        """Print which partitions of each group have an owner again."""
         gaps = self._ownership().closed_gaps
         if not gaps:
             return
-        notable: dict[str, list[int]] = {}
-        worst = 0
+        notable: dict[str, dict[str, list[int]]] = {}
+        worst: dict[str, Millis] = {}
         for partition, gap in gaps:
             if gap >= NOTABLE_GAP_MS:
-                notable.setdefault(partition.topic, []).append(partition.partition)
-                worst = max(worst, gap)
+                group_id = partition.group_id
+                notable.setdefault(group_id, {}).setdefault(partition.topic, []).append(partition.partition)
+                worst[group_id] = max(worst.get(group_id, 0), gap)
         gaps.clear()
-        if notable:
-            self._print_line(
-                f"{clock(self._gaps_at):>12}      {owned(notable)} have an owner again after up to {span(worst)}"
-            )
+        for group_id, topics in notable.items():
+            again = f"{owned(topics)} have an owner again after up to {span(worst[group_id])}"
+            self._print_line(f"{clock(self._gaps_at):>12}      {group_id}  {again}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -11,11 +12,22 @@ from rejoin.client.assignors.registry import assignor_named
 from rejoin.client.workload.processing_time import parse_processing_time
 from rejoin.coordinator.config import Settings
 
+_BARE_NUMBER: Final = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
 
-def _processing(text: object) -> str:
-    shown = str(text)
-    parse_processing_time(shown)
-    return shown
+
+def _processing(value: object) -> str:
+    text = str(value)
+    parse_processing_time(text)
+    with_units = _with_units(text)
+    if with_units != text:
+        raise ValueError(f"{text!r}: expected a time with its unit, as in {with_units}")
+    return text
+
+
+def _with_units(text: str) -> str:
+    """The times of a distribution with ``ms`` behind each bare number; 0 and the shape of a Pareto need no unit."""
+    times, comma, shape = text.partition(",") if text.lstrip().startswith("pareto") else (text, "", "")
+    return _BARE_NUMBER.sub(lambda found: found[0] + ("ms" if float(found[0]) else ""), times) + comma + shape
 
 
 def _assignors(value: object) -> object:

@@ -78,8 +78,8 @@ class GroupSpec(Part):
     """What they write for each record that they read; none: nothing."""
     processing: Processing = "1ms"
     session_timeout: Duration = 45_000
-    heartbeat_interval: Duration = 3_000
-    max_poll_interval: Duration = 300_000
+    heartbeat_interval: Length = 3_000
+    max_poll_interval: Length = 300_000
     max_poll_records: int = Field(default=500, ge=1)
     auto_commit_interval: Duration = 5_000
     metadata_max_age: Duration = 300_000

@@ -9,6 +9,7 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.groups.consumer.regex_resolution import is_valid, matching
 from rejoin.coordinator.core.topics.configs import ConfigError
 from rejoin.coordinator.core.topics.group_configs import check_group, group_definitions
+from rejoin.protocol.units import format_duration
 
 if TYPE_CHECKING:
     from rejoin.simulation.scenario.model import GroupSpec, Scenario
@@ -53,6 +54,8 @@ def protocol_mistakes(scenario: Scenario) -> Iterator[Mistake]:
     for name, group in scenario.groups.items():
         yield from _subscription_mistakes(name, group)
         yield from _assignor_mistakes(scenario, name, group)
+        if "classic" in protocols_of(scenario, name):
+            yield from _session_mistakes(name, group)
         if "classic" in protocols_of(scenario, name) and group.regex is not None:
             problem = f"group {name} has members that use the classic protocol, which has no regular expressions"
             yield Mistake(("groups", name, "regex"), f"{problem}; say 'protocol: consumer', or name the topics")
@@ -84,6 +87,20 @@ def _subscription_mistakes(name: str, group: GroupSpec) -> Iterator[Mistake]:
         yield Mistake(path, f"group {name}: {group.regex!r} is no regular expression in the syntax of RE2")
     if group.transform is not None:
         yield Mistake(path, f"group {name} transforms, and must name the topics that it reads")
+
+
+def _session_mistakes(name: str, group: GroupSpec) -> Iterator[Mistake]:
+    """A session that is over before a heartbeat is due. No consumer can be set up so."""
+    if group.heartbeat_interval < group.session_timeout:
+        return
+    beat, session = format_duration(group.heartbeat_interval), format_duration(group.session_timeout)
+    if "session_timeout" in group.model_fields_set:
+        key, expected = "session_timeout", f"expected a session_timeout of more than {beat}"
+        problem = f"groups.{name}.session_timeout is {session}, and heartbeat_interval is {beat}"
+    else:
+        key, expected = "heartbeat_interval", f"expected a heartbeat_interval of less than {session}"
+        problem = f"groups.{name}.heartbeat_interval is {beat}, and session_timeout is {session}"
+    yield Mistake(("groups", name, key), f"{problem}; {expected}")
 
 
 def _settings_mistakes(scenario: Scenario) -> Iterator[Mistake]:

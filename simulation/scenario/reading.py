@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
@@ -24,6 +25,7 @@ _NUMBERS: Final = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
 _A_FEW: Final = 3
 _FEW_ENOUGH: Final = 25
 """So many known keys are still read when they are listed."""
+_QUOTED: Final = re.compile(r"'([^']+)'")
 _LIMITS: Final = {
     "greater_than_equal": ("ge", "at least"),
     "greater_than": ("gt", "more than"),
@@ -57,6 +59,10 @@ class BadScenario(Exception):
         self.line = line
 
 
+class NotAScenario(BadScenario):
+    """Text that is no scenario at all, such as a log: not a scenario with a mistake in it."""
+
+
 def read_scenario(path: Path) -> Scenario:
     """Read a scenario file. Raises :class:`BadScenario`."""
     return scenario_from(text_of(path), str(path))
@@ -73,7 +79,7 @@ def text_of(path: Path) -> str:
     except OSError as problem:
         raise BadScenario(str(path), None, f"cannot be read: {problem.strerror}") from None
     except UnicodeDecodeError as problem:
-        raise BadScenario(str(path), None, f"is not UTF-8 text: {problem.reason}") from None
+        raise NotAScenario(str(path), None, f"is not UTF-8 text: {problem.reason}") from None
 
 
 def scenario_from(text: str, where: str = "scenario") -> Scenario:
@@ -88,17 +94,17 @@ def keys_of(text: str, where: str, expected: str) -> tuple[dict[str, Any], dict[
         _check_depth(text, where)
         tree = yaml.compose(text, Loader=yaml.SafeLoader)
         if tree is None:
-            raise BadScenario(where, None, f"is empty; expected {expected}")
+            raise NotAScenario(where, None, f"is empty; expected {expected}")
         _check_size(tree, where)
         lines = dict(_lines(tree, (), where))
         data = yaml.safe_load(text)
     except yaml.MarkedYAMLError as problem:
         line = problem.problem_mark.line + 1 if problem.problem_mark else None
-        raise BadScenario(where, line, f"not YAML: {problem.problem}") from None
+        raise NotAScenario(where, line, f"not YAML: {problem.problem}") from None
     except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as problem:
-        raise BadScenario(where, None, f"not YAML: {problem}") from None
+        raise NotAScenario(where, None, f"not YAML: {problem}") from None
     if not isinstance(data, dict):
-        raise BadScenario(where, 1, f"expected keys such as {expected}")
+        raise NotAScenario(where, 1, f"expected keys such as {expected}")
     return data, lines
 
 
@@ -210,8 +216,16 @@ def _explain(error: Any, lines: dict[Path_, int], model: type[BaseModel], under:
             message = f"expected keys such as {', '.join(there[:_A_FEW])}"
         case _:
             message = plain(error)
-    given = "" if isinstance(error["input"], (dict, list, BaseModel)) else f", not {_shown(error['input'])}"
-    return line, f"{key}: {message}{given}" if key else message
+    return line, f"{key}: {message}{_given(error['input'], message)}" if key else message
+
+
+def _given(value: Any, message: str) -> str:
+    """What was given, unless it is more than a value, or the message quotes it or a part of it."""
+    if isinstance(value, (dict, list, tuple, BaseModel)) or any(
+        each in str(value) for each in _QUOTED.findall(message)
+    ):
+        return ""
+    return f", not {_shown(value)}"
 
 
 def plain(error: Any) -> str:

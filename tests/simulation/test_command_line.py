@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,100 @@ def test_variants_are_compared(
     assert re.search(r"rebalances +│ +1 +│ +7", out), out
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("simulate", "short.yaml"),
+        ("lab", "short.yaml", "--no-browser"),
+        ("simulate", "good.yaml", "--compare", "session_timeout=10s,1s"),
+        ("sweep", "grid.yaml"),
+    ],
+)
+def test_a_session_without_a_heartbeat_is_refused_before_anything_is_played(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("good.yaml").write_text(DEPLOY)
+    Path("short.yaml").write_text(DEPLOY.replace("session_timeout: 30s", "session_timeout: 1s"))
+    Path("grid.yaml").write_text("scenario: good.yaml\nparameters:\n  session_timeout: [10s, 1s]\nseeds: 2\n")
+    assert run(*arguments) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "groups.app.session_timeout is 1s, and heartbeat_interval is 3s; expected a session_timeout of more" in (
+        printed.err
+    )
+
+
+def test_a_consumer_group_is_compared(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    scenario = DEPLOY.replace("assignor: range, static: true, session_timeout: 30s", "protocol: consumer")
+    (tmp_path / "deploy.yaml").write_text(scenario)
+    assert run("simulate", str(tmp_path / "deploy.yaml"), "--compare", "consumers=2,3") == 0
+    assert "consumers=2" in capsys.readouterr().out
+
+
+TWO_GROUPS = """
+horizon: 20s
+topics:
+  clicks: {partitions: 6}
+  orders: {partitions: 12}
+groups:
+  app: {topics: [clicks, orders], consumers: 3}
+  audit: {topics: clicks, consumers: 3}
+"""
+
+
+def test_each_group_has_its_own_line_for_partitions_that_have_an_owner_again(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "two.yaml").write_text(TWO_GROUPS)
+    assert run("simulate", str(tmp_path / "two.yaml")) == 0
+    again = re.findall(r"  (\S+)  (.*) have an owner again", capsys.readouterr().out)
+    partitions: dict[str, set[str]] = {}
+    for group_id, shown in again:
+        for topic, ranges in (part.split(":") for part in shown.split(" ")):
+            for first, last in ((each + "-" + each).split("-")[:2] for each in ranges.split(",")):
+                partitions.setdefault(group_id, set()).update(f"{topic}-{n}" for n in range(int(first), int(last) + 1))
+    clicks = {f"clicks-{index}" for index in range(6)}
+    assert partitions == {"app": clicks | {f"orders-{index}" for index in range(12)}, "audit": clicks}
+
+
+def test_a_port_in_use_is_said_with_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert run("lab", NAME, "--no-browser", "--port", str(port)) == 2
+    problem = capsys.readouterr().err
+    assert problem == f"--port {port}: is in use; choose another port, or leave it out to take a free one\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("app.log", b"hello\n", "app.log, line 1: expected keys such as topics, groups and horizon; rejoin lab shows"),
+        ("server.log", b"[2024-01-01 10:00:00] INFO x\n", "server.log, line 1: not YAML"),
+        ("empty.yaml", b"", "empty.yaml: is empty"),
+        ("binary", b"\xff\x00\xfe", "binary: is not UTF-8 text"),
+        ("rows.jsonl", b"hello\n", "rows.jsonl, line 1: expected a row of a journal"),
+    ],
+)
+def test_the_laboratory_says_what_else_a_file_may_be(
+    name: str, content: bytes, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert run("lab", str(tmp_path / name), "--no-browser") == 2
+    problem = capsys.readouterr().err
+    assert message in problem
+    assert "a journal, which is a directory or a .jsonl file" in problem
+    assert f"there is rejoin report {tmp_path / name}\n" in problem
+
+
+def test_a_mistake_in_a_scenario_is_no_reason_to_speak_of_logs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "deploy.yaml").write_text(DEPLOY.replace("consumers: 3", "consumers: few"))
+    assert run("lab", str(tmp_path / "deploy.yaml"), "--no-browser") == 2
+    assert capsys.readouterr().err.endswith("groups.app.consumers: expected a whole number, not 'few'\n")
+
+
 ODD_NAMES = """
 question: "[red]Who\\e[31m?"
 topics:
@@ -96,6 +191,13 @@ def test_names_are_shown_and_never_obeyed(capsys: pytest.CaptureFixture[str], tm
         (("simulate", NAME, "--compare", "consumers=few"), "consumers: expected a whole number, not 'few'"),
         (("simulate", NAME, "--compare", "assignor"), "expected KEY=VALUE"),
         (("search", "--seeds", "5:1"), "expected at least one seed"),
+        (
+            ("simulate", NAME, "--html", "/dev/null/x"),
+            "--html /dev/null/x: cannot be written: Not a directory; expected",
+        ),
+        (("simulate", NAME, "--html", "nowhere/x"), "--html nowhere/x: cannot be written: No such file or directory;"),
+        (("simulate", NAME, "--journal", "/dev/null/x.jsonl"), "--journal /dev/null/x.jsonl: cannot be written: "),
+        (("lab", NAME, "--port", "70000"), "--port 70000: expected 0 to 65535"),
     ],
 )
 def test_mistakes_are_reported(arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -71,6 +71,31 @@ def test_a_good_one_is_read() -> None:
             "consumers: 3\n    processing: 5 ms",
             "line 8: groups.app.processing: '5 ms': expected a time",
         ),
+        (
+            "consumers: 3",
+            "consumers: 3\n    session_timeout: 1s",
+            "line 8: groups.app.session_timeout is 1s, and heartbeat_interval is 3s; expected a session_timeout of",
+        ),
+        (
+            "consumers: 3",
+            "consumers: 3\n    heartbeat_interval: 20s\n    session_timeout: 10s",
+            "line 9: groups.app.session_timeout is 10s, and heartbeat_interval is 20s; expected",
+        ),
+        (
+            "consumers: 3",
+            "consumers: 3\n    heartbeat_interval: 45s",
+            "line 8: groups.app.heartbeat_interval is 45s, and session_timeout is 45s; expected a heartbeat_interval",
+        ),
+        (
+            "consumers: 3",
+            "consumers: 3\n    heartbeat_interval: 0s",
+            "line 8: groups.app.heartbeat_interval: expected a length of time of at least 1ms, not '0s'",
+        ),
+        (
+            "consumers: 3",
+            "consumers: 3\n    max_poll_interval: 0s",
+            "line 8: groups.app.max_poll_interval: expected a length of time of at least 1ms, not '0s'",
+        ),
     ],
 )
 def test_a_mistake_is_reported_with_its_line(old: str, new: str, message: str) -> None:
@@ -79,6 +104,34 @@ def test_a_mistake_is_reported_with_its_line(old: str, new: str, message: str) -
         scenario_from(GOOD.replace(old, new, 1), "my.yaml")
     assert str(problem.value).startswith("my.yaml")
     assert message in str(problem.value)
+
+
+@pytest.mark.parametrize(
+    ("time", "with_unit"),
+    [
+        ("5", "5ms"),
+        ("0.5/poll", "0.5ms/poll"),
+        ("exp(5)", "exp(5ms)"),
+        ("uniform(0,9)", "uniform(0,9ms)"),
+        ("normal(5ms,1)", "normal(5ms,1ms)"),
+        ("pareto(2,3)", "pareto(2ms,3)"),
+    ],
+)
+def test_times_of_distributions_need_their_unit(time: str, with_unit: str) -> None:
+    with pytest.raises(BadScenario) as problem:
+        scenario_from(GOOD.replace("consumers: 3", f"consumers: 3\n    processing: {time}"), "my.yaml")
+    assert str(problem.value) == (
+        f"my.yaml, line 8: groups.app.processing: '{time}': expected a time with its unit, as in {with_unit}"
+    )
+    good = scenario_from(GOOD.replace("consumers: 3", f"consumers: 3\n    processing: {with_unit}"))
+    assert good.groups["app"].processing == with_unit
+
+
+def test_what_was_given_is_said_once() -> None:
+    with pytest.raises(BadScenario) as problem:
+        scenario_from(GOOD.replace("consumers: 3", "consumers: 3\n    assignor: rang"), "my.yaml")
+    assert str(problem.value).startswith("my.yaml, line 8: groups.app.assignor: unknown assignor 'rang'; is it range?")
+    assert str(problem.value).count("'rang'") == 1
 
 
 EVENT = "crash: {who: app-1, down: 10s}"

@@ -14,7 +14,7 @@ from rejoin.simulation.laboratory.run import LaboratoryRun
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.gallery import GALLERY
 from rejoin.simulation.scenario.model import Scenario
-from rejoin.simulation.scenario.reading import read_scenario
+from rejoin.simulation.scenario.reading import read_scenario, scenario_from
 from rejoin.simulation.web.journal import JournalRecording
 
 Rows = dict[str, list[list[Any]]]
@@ -110,6 +110,41 @@ def test_members_with_one_client_id_have_lanes_of_their_own() -> None:
         (9, "rdkafka", "UNJOINED"),
         (12, "rdkafka", "PREPARING_REBALANCE"),
     ]
+
+
+def test_a_member_has_the_name_of_its_lane_in_the_lines_too() -> None:
+    recorder = EventRecorder()
+    recorder.on_event("1", joined("a-1-00000000-0000-0000-0000-000000000001", "a-1"), 0)
+    second = "a-1-00000000-0000-0000-0000-000000000002"
+    recorder.on_event("1", joined(second, "a-1"), 5)
+    cause = Cause(cause="join-new", member_id=second, group_instance_id=None, client_reason=None)
+    started = RebalanceStarted(
+        group_id="app", generation=1, previous_state="Stable", cause=cause, initial=False, join_timeout_ms=300_000,
+        members=["a-1-00000000-0000-0000-0000-000000000001"],
+    )  # fmt: skip
+    recorder.on_event("1", started, 5)
+    rows = recorder.take()
+    assert [row[0] for row in rows["actors"]] == ["1", "a-1", "a-1 000002"]
+    assert [text for _, text, _ in rows["lines"]] == ["app  rebalance: a-1 000002 joined"]
+    assert rows["rebalances"][0][5] == "a-1 000002 joined"
+
+
+CRASH = """
+horizon: 60s
+topics:
+  orders: {partitions: 6}
+groups:
+  app: {topics: orders, consumers: 3, session_timeout: 10s}
+events:
+  - {at: 20s, crash: {who: app-3, down: 3s}}
+"""
+
+
+def test_a_process_that_crashes_and_comes_back_has_one_lane(tmp_path: Path) -> None:
+    rows = of_the_journal(scenario_from(CRASH), tmp_path, "app")
+    lanes = dict.fromkeys(name for name, kind, *_ in rows["actors"] if kind == "consumer")
+    assert list(lanes) == ["app-1", "app-2", "app-3"]
+    assert {client for _, client, *_ in rows["requests"]} <= lanes.keys()
 
 
 def test_who_lags_behind_keeps_its_generation_until_it_joins_again() -> None:

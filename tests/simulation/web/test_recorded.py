@@ -47,6 +47,34 @@ def test_a_journal_is_stepped_through_like_a_run(opened: Opened, tmp_path: Path)
         opened.run(stack.aclose())
 
 
+GROWING = """
+horizon: 60s
+topics:
+  orders: {partitions: 4}
+groups:
+  app: {topics: orders, consumers: 2}
+events:
+  - {at: 30s, grow: {topic: orders, to: 6}}
+  - {at: 31s, deploy: {group: app, every: 1s, down: 5s}}
+"""
+
+
+@needs_browser
+def test_partitions_are_counted_once_their_topic_has_them(opened: Opened, tmp_path: Path) -> None:
+    play(scenario_from(GROWING), journal=tmp_path / "journal")
+    stack = AsyncExitStack()
+    address = opened.run(stack.enter_async_context(running(JournalRecording(tmp_path / "journal"), GALLERY)))
+    try:
+        opened.run(opened.page.open("about:blank"))
+        opened.run(opened.page.open(f"{address}#at=1000"))
+        opened.wait_for("document.body && document.body.dataset.done === 'yes' && document.body.dataset.at === '1000'")
+        assert "No partition has an owner." in opened.value("document.getElementById('words').innerText")
+        opened.go(30_500)
+        assert "2 partitions of 6 have no owner." in opened.value("document.getElementById('words').innerText")
+    finally:
+        opened.run(stack.aclose())
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
