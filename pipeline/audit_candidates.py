@@ -20,9 +20,9 @@ from rejoin.pipeline.audits import (
     SLACK_MS,
     STATIC_MEMBERS,
     TOLERANCE_MS,
-    TWO_OWNERS,
     UNEXPLAINED_GAPS,
 )
+from rejoin.pipeline.audits_of_owners import TWO_OWNERS
 
 _GENERATIONS: Final = ("rebalance_completed", "join_phase_ended", "group_epoch_bumped")
 _COMMIT: Final = "offsets_committed"

@@ -1,8 +1,8 @@
 """Audits of the tables: what must never happen, each violation with the rows that prove it.
 
 Every audit is a function of the events and of tables made from them, and gives :data:`pipeline.schemas.VIOLATIONS`.
-What is unwise but allowed is a finding. In Kafka, too, a consumer that pauses for longer than its session owns
-partitions together with its successor; the first audit shows that.
+What is unwise but allowed is a finding. One thing that Kafka allows is shown beside violations, by a kind of its own:
+a member that was removed, and has not noticed yet, goes on with its partitions together with its successor.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as fn
 
-from rejoin.pipeline.schemas import INFERRED, VIOLATIONS
-from rejoin.pipeline.tables.common import conform, day_of, is_one_of, of
+from rejoin.pipeline.audit_rows import PARTITION, interval_of, violation_rows
+from rejoin.pipeline.audits_of_owners import TWO_OWNERS, two_owners
+from rejoin.pipeline.schemas import VIOLATIONS
+from rejoin.pipeline.tables.common import is_one_of, of
 
 TOLERANCE_MS: Final = 5_000
 """A gap may be longer than its rebalances by so much: answers travel, and metadata of a new topic takes a while."""
@@ -23,11 +25,9 @@ TOLERANCE_MS: Final = 5_000
 SLACK_MS: Final = 60_000
 """A read may have been served so long before the consumer reports what it read: its requests and pauses take time."""
 
-_PARTITION: Final = ("run_id", "group_id", "topic", "partition")
 _EVIDENCE: Final = ("source", "node", "seq", "at_ms", "event", "file", "line")
 
 
-TWO_OWNERS: Final = "two-owners"
 UNEXPLAINED_GAPS: Final = "unexplained-gap"
 GENERATIONS_BACK: Final = "generation-went-back"
 COMMITS_NOT_SEEN: Final = "commit-not-seen"
@@ -42,9 +42,9 @@ def violations(
     member_sessions: DataFrame,
     kinds: Collection[str] = KINDS,
 ) -> DataFrame:
-    """The audits of these kinds together."""
+    """The audits of these kinds together; that of two owners finds those that Kafka allows as well."""
     audits: dict[str, Callable[[], DataFrame]] = {
-        TWO_OWNERS: lambda: two_owners(ownership),
+        TWO_OWNERS: lambda: two_owners(events, ownership, member_sessions),
         UNEXPLAINED_GAPS: lambda: unexplained_gaps(ownership, rebalances, member_sessions),
         GENERATIONS_BACK: lambda: generations_that_went_back(events),
         COMMITS_NOT_SEEN: lambda: commits_not_seen(events),
@@ -52,37 +52,6 @@ def violations(
     }
     found = [audits[kind]() for kind in KINDS if kind in kinds]
     return reduce(DataFrame.unionByName, found) if found else events.sparkSession.createDataFrame([], VIOLATIONS)
-
-
-def two_owners(ownership: DataFrame) -> DataFrame:
-    """A partition that two consumers owned at one time. ``found``: for how many ms; ``expected``: 0."""
-    owned = ownership.where("kind = 'owned'")
-    second = owned.where("overlap_ms > 0").alias("b")
-    first = owned.alias("a")
-    same = [fn.col(f"a.{name}") == fn.col(f"b.{name}") for name in _PARTITION]
-    meet = (
-        (fn.col("a.owner") == fn.col("b.overlaps_owner"))
-        & (fn.col("a.from_ms") <= fn.col("b.from_ms"))
-        & (fn.col("a.to_ms") > fn.col("b.from_ms"))
-    )
-    pairs = second.join(first, [*same, meet])
-    return _violations(
-        pairs.select(
-            *[fn.col(f"b.{name}") for name in (*_PARTITION, "generation")],
-            fn.col("b.from_ms").alias("at_ms"),
-            fn.least("a.to_ms", "b.to_ms").alias("to_ms"),
-            fn.array("a.member_id", "b.member_id").alias("members"),
-            fn.lit(0).alias("expected"),
-            fn.col("b.overlap_ms").alias("found"),
-            fn.format_string(
-                "%s and %s both owned %s-%d for %d ms",
-                *[fn.col(name) for name in ("a.owner", "b.owner", "b.topic", "b.partition", "b.overlap_ms")],
-            ).alias("text"),
-            fn.array(_interval("a"), _interval("b")).alias("evidence"),
-            fn.greatest("a.confidence", "b.confidence").alias("confidence"),
-        ),
-        TWO_OWNERS,
-    )
 
 
 def unexplained_gaps(
@@ -99,10 +68,10 @@ def unexplained_gaps(
     )
     covered = fn.least("ended_at_ms", "to_ms") - fn.greatest("prepared_at_ms", "from_ms")
     explained = (
-        gaps.select(*_PARTITION, "from_ms", "to_ms")
+        gaps.select(*PARTITION, "from_ms", "to_ms")
         .join(spans, ["run_id", "group_id"])
         .where("prepared_at_ms < to_ms AND ended_at_ms > from_ms")
-        .groupBy(*_PARTITION, "from_ms", "to_ms")
+        .groupBy(*PARTITION, "from_ms", "to_ms")
         .agg(fn.sum(covered).alias("rebalancing_ms"))
     )
     last = _last_owners(ownership, gaps, member_sessions)
@@ -111,14 +80,14 @@ def unexplained_gaps(
     )
     allowed = fn.coalesce("rebalancing_ms", fn.lit(0)) + fn.when(silent, fn.col("last.session_ms")).otherwise(0)
     judged = (
-        gaps.join(explained, [*_PARTITION, "from_ms", "to_ms"], "left")
-        .join(last, [*_PARTITION, "from_ms"], "left")
+        gaps.join(explained, [*PARTITION, "from_ms", "to_ms"], "left")
+        .join(last, [*PARTITION, "from_ms"], "left")
         .select("*", allowed.alias("allowed"))
         .where(fn.col("length_ms") > fn.col("allowed") + tolerance_ms)
     )
-    return _violations(
+    return violation_rows(
         judged.select(
-            *_PARTITION,
+            *PARTITION,
             "generation",
             fn.col("from_ms").alias("at_ms"),
             "to_ms",
@@ -145,21 +114,21 @@ def _last_owners(ownership: DataFrame, gaps: DataFrame, member_sessions: DataFra
         "run_id", "group_id", "member_id", "session_timeout_ms", fn.col("end").alias("session_end")
     )
     # Gaps are few: what is joined and compared after that is little.
-    begins = gaps.select(*_PARTITION, fn.col("from_ms").alias("to_ms"))
+    begins = gaps.select(*PARTITION, fn.col("from_ms").alias("to_ms"))
     return (
         ownership.where("kind = 'owned'")
-        .join(begins, [*_PARTITION, "to_ms"], "left_semi")
+        .join(begins, [*PARTITION, "to_ms"], "left_semi")
         .join(sessions, ["run_id", "group_id", "member_id"], "left")
         .select(
-            *_PARTITION,
+            *PARTITION,
             fn.col("to_ms").alias("from_ms"),
             "member_id",
             fn.col("end").alias("how"),
             "session_end",
             fn.coalesce("session_timeout_ms", fn.lit(0)).alias("session_ms"),
-            _interval_of("from_source", "node", "from_seq", "from_ms", fn.lit("partitions_assigned")).alias("before"),
+            interval_of("from_source", "node", "from_seq", "from_ms", fn.lit("partitions_assigned")).alias("before"),
         )
-        .groupBy(*_PARTITION, "from_ms")
+        .groupBy(*PARTITION, "from_ms")
         .agg(fn.max(fn.struct("session_ms", "how", "session_end", "member_id", "before")).alias("last"))
     )
 
@@ -216,7 +185,7 @@ def _fell(rows: DataFrame, order: WindowSpec, what: str, may_stay: int = 0) -> D
     highest = fn.max(fn.struct("generation", *_EVIDENCE)).over(before)
     least = fn.col("highest.generation") + 1 - may_stay
     back = rows.select("*", highest.alias("highest")).where(fn.col("generation") < least)
-    return _violations(
+    return violation_rows(
         back.select(
             "run_id",
             "group_id",
@@ -261,11 +230,11 @@ def commits_not_seen(events: DataFrame, slack_ms: int = SLACK_MS) -> DataFrame:
         .where("shown < least")
         .join(deleted, ["run_id", "group_id"], "left")
         .where("deleted_ms IS NULL OR deleted_ms > at_ms OR deleted_ms < settled.at_ms")
-        .dropDuplicates([*_PARTITION, "source", "node", "seq"])
+        .dropDuplicates([*PARTITION, "source", "node", "seq"])
     )
-    return _violations(
+    return violation_rows(
         kept.select(
-            *_PARTITION,
+            *PARTITION,
             "generation",
             "at_ms",
             fn.lit(None).cast("long").alias("to_ms"),
@@ -300,16 +269,16 @@ def _with_a_position_behind(by_partition: DataFrame, slack_ms: int) -> DataFrame
     There are many commits and few positions: to compare them takes a fraction of the time of putting them in order.
     """
     found = by_partition.where(is_one_of("positions_found")).select(
-        *_PARTITION, fn.col("at_ms").alias("found_ms"), _shown().alias("shown")
+        *PARTITION, fn.col("at_ms").alias("found_ms"), _shown().alias("shown")
     )
     behind = (
         by_partition.where(is_one_of("offsets_committed"))
-        .join(fn.broadcast(found), list(_PARTITION))
+        .join(fn.broadcast(found), list(PARTITION))
         .where((fn.col("at_ms") <= fn.col("found_ms") - slack_ms) & (fn.col("offset") > fn.col("shown")))
-        .select(*_PARTITION)
+        .select(*PARTITION)
         .distinct()
     )
-    return by_partition.join(fn.broadcast(behind), list(_PARTITION), "left_semi")
+    return by_partition.join(fn.broadcast(behind), list(PARTITION), "left_semi")
 
 
 def _behind_a_commit(by_partition: DataFrame, slack_ms: int) -> DataFrame:
@@ -317,7 +286,7 @@ def _behind_a_commit(by_partition: DataFrame, slack_ms: int) -> DataFrame:
     commits = is_one_of("offsets_committed")
     stored = fn.when(commits, fn.struct("at_ms", "seq", "offset", *[f for f in _EVIDENCE if f not in {"at_ms", "seq"}]))
     gone = fn.when(is_one_of("offsets_deleted"), fn.col("at_ms"))
-    settled_by = Window.partitionBy(*_PARTITION).orderBy("at_ms").rangeBetween(Window.unboundedPreceding, -slack_ms)
+    settled_by = Window.partitionBy(*PARTITION).orderBy("at_ms").rangeBetween(Window.unboundedPreceding, -slack_ms)
     return (
         by_partition.select(
             "*", fn.max(stored).over(settled_by).alias("settled"), fn.max(gone).over(settled_by).alias("gone_ms")
@@ -335,15 +304,15 @@ def _with_least_since(suspects: DataFrame, by_partition: DataFrame) -> DataFrame
     Few or none: only what was never to be seen within all that time is missed. Each finds its settled commit itself.
     """
     since = by_partition.where("event != 'positions_found'").select(
-        *_PARTITION,
+        *PARTITION,
         fn.col("at_ms").alias("then_ms"),
         fn.when(is_one_of("offsets_committed"), fn.col("offset")).otherwise(-1).alias("then_offset"),
     )
     in_between = (fn.col("then_ms") > fn.col("settled.at_ms")) & (fn.col("then_ms") <= fn.col("at_ms"))
     return (
-        since.join(fn.broadcast(suspects), list(_PARTITION))
+        since.join(fn.broadcast(suspects), list(PARTITION))
         .withColumn("then_offset", fn.when(in_between, fn.col("then_offset")))
-        .groupBy(*_PARTITION, "generation", "member_id", "confidence", *_EVIDENCE, "settled", "shown")
+        .groupBy(*PARTITION, "generation", "member_id", "confidence", *_EVIDENCE, "settled", "shown")
         .agg(fn.min("then_offset").alias("lately"))
     )
 
@@ -373,7 +342,7 @@ def static_members_that_rebalanced(rebalances: DataFrame, member_sessions: DataF
         .join(sessions, ["run_id", "group_id", "cause_member_id"], "left")
         .where(came | left)
     )
-    return _violations(
+    return violation_rows(
         found.select(
             "run_id",
             "group_id",
@@ -414,32 +383,3 @@ def _rebalance_started() -> Column:
         "file",
         "line",
     )
-
-
-def _interval(alias: str) -> Column:
-    """The row that an interval of ownership began with, as evidence."""
-    return _interval_of(
-        f"{alias}.from_source",
-        f"{alias}.node",
-        f"{alias}.from_seq",
-        f"{alias}.from_ms",
-        fn.when(fn.col(f"{alias}.confidence") == INFERRED, "rebalance_completed").otherwise("partitions_assigned"),
-        alias,
-    )
-
-
-def _interval_of(source: str, node: str, seq: str, at: str, event: Column, alias: str | None = None) -> Column:
-    prefix = "" if alias is None else f"{alias}."
-    return fn.struct(
-        fn.col(source).alias("source"),
-        fn.col(node).alias("node"),
-        fn.col(seq).alias("seq"),
-        fn.col(at).alias("at_ms"),
-        event.alias("event"),
-        fn.col(f"{prefix}file").alias("file"),
-        fn.col(f"{prefix}line").alias("line"),
-    )
-
-
-def _violations(found: DataFrame, kind: str) -> DataFrame:
-    return conform(found.select("*", fn.lit(kind).alias("kind"), day_of(fn.col("at_ms")).alias("day")), VIOLATIONS)

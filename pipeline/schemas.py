@@ -409,6 +409,9 @@ REQUESTS: Final = table(
 )
 """One row for each day, group and kind of request."""
 
+AFTER_REMOVAL: Final = "owner-after-removal"
+"""The kind of two owners as Kafka allows them: the first was removed, and has not noticed yet. No violation."""
+
 VIOLATIONS: Final = table(
     _RUN,
     _DAY,
@@ -426,7 +429,7 @@ VIOLATIONS: Final = table(
     column("evidence", EVIDENCE, "The rows that prove it."),
     _CONFIDENCE,
 )
-"""What must never happen and did, with its proof."""
+"""What must never happen and did, with its proof; and, as the kind owner-after-removal, overlaps that Kafka allows."""
 
 FINDINGS: Final = table(
     _RUN,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -19,13 +20,15 @@ from rich.markup import escape
 from rejoin.pipeline.commands.interrupts import STOPPED, Interrupts, interrupts, quietly
 from rejoin.pipeline.commands.options import BadOption, check_least, check_master, check_out
 from rejoin.pipeline.findings.annotations import BadAnnotations, read_annotations
+from rejoin.pipeline.live.store import STREAM
+from rejoin.pipeline.live_cluster.store import ABOUT
 from rejoin.pipeline.reading.inputs import InputFile, NoInput, must_name_groups
 from rejoin.pipeline.report.console import show
 from rejoin.pipeline.report.data import Report
 from rejoin.pipeline.report.events import read_ahead
 from rejoin.pipeline.report.page import STEPPED
 from rejoin.pipeline.report.parquet_tables import OnStep
-from rejoin.pipeline.report.run import PAGE, QUICK, TABLES, is_small, make_report, to_read
+from rejoin.pipeline.report.run import PAGE, QUICK, TABLES, is_small, make_report, other_files, to_read
 from rejoin.pipeline.spark.java import NoJava
 from rejoin.pipeline.spark.session import SparkTrouble, session, trouble
 
@@ -99,8 +102,29 @@ def _checked(
     check_master(master)
     read = to_read(inputs, out, kind)
     check_out(out, file=PAGE, below=TABLES)
+    _check_is_for_a_report(inputs, out)
     must_name_groups(read)
     return read
+
+
+def _check_is_for_a_report(inputs: Sequence[Path], out: Path) -> None:
+    """That the folder is neither the input nor one of something else, whose tables would stay beside the new ones."""
+    if any(os.path.realpath(each) == os.path.realpath(out) and each.is_dir() for each in inputs):
+        raise BadOption(f"--out {out}: is a folder that is to be read; give another one, such as {out / 'report'}")
+    watch = next((out / each for each in (STREAM, ABOUT) if (out / each).exists()), None)
+    if watch is not None:
+        raise BadOption(f"--out {out}: belongs to a rejoin watch, which keeps {watch.name} there; give another folder")
+    below, beside = other_files(out)
+    if below:
+        raise BadOption(
+            f"--out {out}: {out / TABLES} holds {_some(below)}, which no report writes; give another folder, or move it"
+        )
+    if beside:
+        print(f"--out {out}: other files are there too and stay as they are: {_some(beside)}", file=sys.stderr)
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
 
 
 def _made(spark: SparkSession, inputs: Sequence[Path], out: Path, **options: Any) -> Report:

@@ -45,13 +45,17 @@ def run(
                 closing.enter_context(store.held(servers))
             shown = Screen(console, errors, f"watching {servers}")
             where = None if config is None else str(config)
-            asyncio.run(_follow(servers, where, groups, store, tails, shown, None if once else seconds))
+            missing = asyncio.run(_follow(servers, where, groups, store, tails, shown, None if once else seconds))
     except KeyboardInterrupt:
         kept = f"the same command goes on from here: {out}" if out else "with --out DIR it would go on from here"
         errors.print(f"stopped; {kept}")
         return 0
     except (BadOption, ClusterProblem, WatchFolderProblem, OSError, ValueError) as problem:
         errors.print(str(problem), style="red")
+        return 2
+    if missing:
+        names = ", ".join(map(repr, missing))
+        errors.print(f"{servers}: there is no group {names}; rejoin groups lists those that there are", style="red")
         return 2
     return 0
 
@@ -80,12 +84,14 @@ async def _follow(
     logs: LogTails | None,
     shown: Screen,
     every: float | None,
-) -> None:
+) -> Sequence[str]:
+    """Follow for ever, or poll once: then it returns the named groups that there are not."""
     async with polling(servers, config, groups) as poller:
         watch = ClusterWatch(poller, store, logs)
         if every is None:
-            shown.once(watch, await watch.poll())
-            return
+            polled = await watch.poll()
+            shown.once(watch, polled)
+            return polled.missing
         with shown:
             is_first = not watch.groups
             while True:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
-from rejoin.pipeline.findings.observed_rows import ANOTHER_PROCESS, MemberSession
+from rejoin.pipeline.findings.observed_rows import ANOTHER_PROCESS, MemberSession, ObservedEvent
 from rejoin.pipeline.schemas import EXACT
 
 PAIRED_WITHIN_MS: Final = 10 * 60_000
@@ -19,6 +19,13 @@ UNKNOWN_SESSION_MS: Final = 45_000
 """Kafka's default of session.timeout.ms: for so long a member may have been silent where the source does not say it."""
 SILENT_ENDS: Final = ("session-expiry", "did-not-rejoin", "sync-expiry")
 """Ends of sessions that the coordinator brought about: the member itself said nothing."""
+
+RESET: Final = "membership_reset"
+SUBSCRIBING: Final = "subscribing"
+OF_PROCESSES: Final = (RESET, SUBSCRIBING)
+"""Events of consumers that show whether a process went on."""
+REACHES_MS: Final = 2 * PAIRED_WITHIN_MS
+"""They are no further from the end of an absence."""
 
 ClientKey = tuple[str | None, str | None]
 
@@ -35,6 +42,8 @@ class Absence:
     away_ms: int
     exact: bool
     """Whether both are known to be the same client."""
+    went_on: bool | None = None
+    """Whether the process went on meanwhile, by the consumer's own journal; None without one."""
 
     @property
     def gone_at_ms(self) -> int:
@@ -65,6 +74,8 @@ class Absence:
         former = self.after.same_process_as
         if self.before.member_id in (former, self.after.member_id):
             return True
+        if self.went_on is not None:
+            return self.went_on
         is_new = former == ANOTHER_PROCESS or self.after.group_protocol is not None
         # A member that comes back before the old one is missed cannot be the old one.
         return False if is_new or (self.is_silent and self.away_ms < 0) else None
@@ -149,6 +160,26 @@ def absences_of(
         away = (after.joined_at_ms or 0) - (before.ended_at_ms or 0)
         found.append(Absence(who, who if exact else first[id(after)], before, after, away, exact))
     return sorted(found, key=lambda each: (each.back_at_ms, each.who))
+
+
+def with_processes(absences: Iterable[Absence], events: Iterable[ObservedEvent]) -> list[Absence]:
+    """With what consumers' own events say of their processes: one that went on notices that its member is gone, and
+    forgets its member id; one that is new subscribes."""
+    by_client: dict[str | None, list[ObservedEvent]] = defaultdict(list)
+    for event in events:
+        by_client[event.client_id].append(event)
+    return [replace(each, went_on=_went_on(each, by_client[each.after.client_id])) for each in absences]
+
+
+def _went_on(absence: Absence, events: Iterable[ObservedEvent]) -> bool | None:
+    if not absence.is_silent:
+        return None
+    started = False
+    for event in events:
+        if event.event == RESET and event.member_id == absence.before.member_id and event.at_ms >= absence.gone_at_ms:
+            return True
+        started |= event.event == SUBSCRIBING and absence.went_at_ms < event.at_ms <= absence.back_at_ms
+    return False if started else None
 
 
 def _chains(sessions: Iterable[MemberSession], shared: set[ClientKey]) -> list[list[MemberSession]]:

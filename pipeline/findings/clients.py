@@ -6,10 +6,18 @@ their own name where the application sets none.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
+from rejoin.pipeline.findings.formatting import span
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import MemberSession
+
+_SHORTEST: Final = {
+    False: ("group.min.session.timeout.ms", 6_000),
+    True: ("group.consumer.min.session.timeout.ms", 45_000),
+}
+"""By whether members speak the consumer protocol: what bounds a shorter session timeout, and Kafka's default of it."""
 
 JAVA: Final = "java"
 LIBRDKAFKA: Final = "librdkafka"
@@ -112,9 +120,21 @@ def session_bound(history: GroupHistory) -> str:
 
 def least_session(history: GroupHistory) -> str:
     """What bounds a shorter session timeout."""
-    if history.uses_consumer_protocol:
-        return "not below group.consumer.min.session.timeout.ms, 45000 by default"
-    return "not below group.min.session.timeout.ms, 6000 by default, nor three times heartbeat.interval.ms"
+    minimum, least = _SHORTEST[history.uses_consumer_protocol]
+    heartbeats = "" if history.uses_consumer_protocol else ", nor three times heartbeat.interval.ms"
+    return f"not below {minimum}, {least} by default{heartbeats}"
+
+
+def shortest_already(history: GroupHistory, timeouts: Iterable[int]) -> str:
+    """A sentence where the session timeout is one that brokers take by default and no shorter one; else empty."""
+    known = max(timeouts, default=0)
+    minimum, least = _SHORTEST[history.uses_consumer_protocol]
+    if not 0 < known <= least:
+        return ""
+    return (
+        f"{session_timeout(history)} is {span(known)} already: a shorter one would need a lower {minimum} of the "
+        f"broker, too ({least} by default)."
+    )
 
 
 SURVIVING_ID: Final = (

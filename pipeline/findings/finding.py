@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from rejoin.pipeline import schemas
+from rejoin.pipeline.findings.formatting import names
 
 HIGH: Final = "high"
 MEDIUM: Final = "medium"
 LOW: Final = "low"
+LONGER: Final = "longer"
+SHORTER: Final = "shorter"
 RANK: Final = {HIGH: 0, MEDIUM: 1, LOW: 2}
 
 HIGH_FROM_S: Final = 60.0
@@ -39,6 +43,8 @@ class Finding:
     exact: bool = True
     severity: str | None = None
     """Without it the costs decide."""
+    changes: dict[str, str] = field(default_factory=dict)
+    """Timeout to ``longer`` or ``shorter``: which way the advice would change it."""
 
     def row(self) -> dict[str, Any]:
         """The columns that the rule fills."""
@@ -63,3 +69,38 @@ class Finding:
 def severity_of(cost_s: float) -> str:
     """By what it cost alone."""
     return HIGH if cost_s >= HIGH_FROM_S else MEDIUM if cost_s >= MEDIUM_FROM_S else LOW
+
+
+# --- findings of one group that would change one timeout in opposite ways
+
+_OF_SESSIONS: Final = (
+    "With a longer one a pause passes without a rebalance, with a shorter one the partitions of a member that died "
+    "wait for less time"
+)
+_TRADE_OFFS: Final = {
+    "max.poll.interval.ms": "With a longer one a slow member stays, and no record is processed twice, but a rebalance "
+    "waits that long for a member that is stuck; with a shorter one it is the other way round. Shorter batches "
+    "(max.poll.records) help with both",
+    "session.timeout.ms": _OF_SESSIONS,
+    "group.consumer.session.timeout.ms": _OF_SESSIONS,
+}
+_OPPOSITE: Final = {LONGER: SHORTER, SHORTER: LONGER}
+
+
+def with_trade_offs(found: Sequence[Finding]) -> list[Finding]:
+    """The findings of one group, those that contradict others with a sentence more: both are right on their own, and
+    whoever reads one of them has to know what it costs to follow it."""
+    return [_with_trade_offs(each, found) for each in found]
+
+
+def _with_trade_offs(finding: Finding, others: Sequence[Finding]) -> Finding:
+    sentences = [finding.advice or ""]
+    for setting, way in finding.changes.items():
+        against = [each.title for each in others if each.changes.get(setting) == _OPPOSITE[way]]
+        if against:
+            titles = names(f'"{title}"' for title in against)
+            asks = "ask" if len(set(against)) > 1 else "asks"
+            sentences.append(
+                f"This is a trade-off: {titles} {asks} for a {_OPPOSITE[way]} {setting}. {_TRADE_OFFS[setting]}."
+            )
+    return replace(finding, advice=" ".join(sentences)) if sentences[1:] else finding

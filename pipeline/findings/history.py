@@ -8,7 +8,14 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Final
 
-from rejoin.pipeline.findings.absences import Absence, ClientKey, absences_of, renamed, sharing_clients
+from rejoin.pipeline.findings.absences import (
+    Absence,
+    ClientKey,
+    absences_of,
+    renamed,
+    sharing_clients,
+    with_processes,
+)
 from rejoin.pipeline.findings.observed_rows import (
     ALL_ROWS,
     COOPERATIVE,
@@ -113,7 +120,8 @@ class GroupHistory:
     @cached_property
     def absences(self) -> list[Absence]:
         """Clients that left and came back, by the time of coming back."""
-        return absences_of(self.sessions, self._shared, self.name_of)
+        of_consumers = [event for event in self.events if event.source in JOURNALS]
+        return with_processes(absences_of(self.sessions, self._shared, self.name_of), of_consumers)
 
     @cached_property
     def renamed(self) -> list[tuple[MemberSession, MemberSession]]:

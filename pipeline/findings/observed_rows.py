@@ -259,6 +259,8 @@ READ_ONE_BY_ONE: Final = (
     "topic_created",
     "topic_grown",
     "topic_written",
+    "membership_reset",
+    "subscribing",
 )
 """Events of which the rules see every row."""
 

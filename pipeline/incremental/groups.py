@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline import schemas
+from rejoin.pipeline.findings.absences import OF_PROCESSES, REACHES_MS
 from rejoin.pipeline.findings.in_process import are_commits, are_read_one_by_one
 from rejoin.pipeline.incremental import still_needed
 from rejoin.pipeline.incremental.ranges import condensed
@@ -118,6 +119,7 @@ class Groups:
             self._keep(name, events.filter(pc.is_in(events["event"], pa.array(read))))
         one_by_one = pc.and_(are_read_one_by_one(events), pc.is_valid(events["group_id"]))
         self._keep(_ONE_BY_ONE, events.filter(one_by_one))
+        self._drop_processes()
         changes = pc.or_(pc.is_in(events["event"], pa.array(_CHANGES)), one_by_one)
         changed = events.filter(pc.and_(changes, pc.is_valid(events["group_id"])))
         due = _largest(changed, "session_timeout_ms")
@@ -133,6 +135,14 @@ class Groups:
                 due[key] = 0
         concerned = set(runs_concerned)
         return [key for key in self.states if key in due or everything or key[0] in concerned]
+
+    def _drop_processes(self) -> None:
+        """Forget the starts of processes, and members that they lost, that no absence of a member reaches back to."""
+        kept = self.kept[_ONE_BY_ONE]
+        since = [self._runs.known[run_id].end_ms - REACHES_MS for run_id in kept["run_id"].to_pylist()]
+        is_old = pc.less(kept["at_ms"], pa.array(since, pa.int64()))
+        of_processes = pc.is_in(kept["event"], pa.array(OF_PROCESSES))
+        self.kept[_ONE_BY_ONE] = kept.filter(pc.invert(pc.and_(is_old, of_processes)))
 
     def _note_changes(self, key: Key, instants: list[int]) -> None:
         state = self.states[key]

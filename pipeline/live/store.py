@@ -42,6 +42,8 @@ BATCH_ROWS: Final = StructType(
 MOST_BATCHES: Final = 64
 """Batches that a follower reads at a time."""
 
+STREAM: Final = "stream.json"
+"""What says in a folder that it is one of a stream."""
 _VERSION: Final = 2
 """Of the folder. Version 1 kept its batches in ``facts``."""
 _CHECKPOINTS: Final = {"live": "live-2"}
@@ -85,7 +87,7 @@ class WatchStore:
             yield
 
     def _check(self, kind: str, inputs: Sequence[str]) -> None:
-        path = self.folder / "stream.json"
+        path = self.folder / STREAM
         mine = {"version": _VERSION, "kind": kind, "inputs": list(inputs)}
         if not path.exists():
             if any(self.folder.glob("*.parquet")) or (self.folder / "tables").exists():

@@ -236,7 +236,7 @@ class ObservedGroup:
         rows = [*self.rebalances]
         if self.open is not None:
             rows.append({name: value for name, value in self.open.items() if name != "owners_before"})
-        return GroupStory(self.status(), rows, self.findings(), self.names(), list(notes))
+        return GroupStory(self.status(), rows, self.findings(), self.names(), list(notes), costs_are_upper_bounds=True)
 
     def progress_rows(self) -> list[Row]:
         """How the offsets of partitions with an owner move."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
@@ -31,6 +31,8 @@ class ClusterSnapshot(NamedTuple):
     at_ms: int
     groups: dict[str, ClusterGroup]
     problems: list[str]
+    missing: Sequence[str] = ()
+    """Groups that are asked for by name and that the cluster does not have."""
 
 
 def now_ms() -> int:
@@ -82,7 +84,10 @@ class ClusterPoller:
 
         found = [each for each in await asyncio.gather(*map(one, ids)) if each is not None]
         ends = await self._ends(found, problems)
-        return ClusterSnapshot(self._now(), {each.group_id: _with_ends(each, ends) for each in found}, problems)
+        groups = {each.group_id: _with_ends(each, ends) for each in found}
+        # Where a part of the cluster did not answer, a group may be there all the same.
+        missing = [] if problems else [each for each in dict.fromkeys(self._wanted) if each not in groups]
+        return ClusterSnapshot(self._now(), groups, problems, missing)
 
     async def _ends(self, groups: Collection[ClusterGroup], problems: list[str]) -> dict[TopicPartition, int | None]:
         partitions = {partition for group in groups for partition in (*group.offsets, *group.owners)}

@@ -46,16 +46,17 @@ class Screen:
 
     def update(self, watch: ClusterWatch, found: PollResult) -> None:
         """Show what is new since the last snapshot."""
+        notes = [*found.problems, *(f"there is no group {group_id!r}" for group_id in found.missing)]
         self._last.extend(found.rebalances)
         if self._live is None:
             for row in found.rebalances:
                 self._console.print(printable(line(row)), soft_wrap=True, markup=False)
             for row in found.new_findings:
                 self._console.print(finding(row))
-            for note in found.problems:
+            for note in notes:
                 if note not in self._notes:
                     self._errors.print(note)
-        self._notes = found.problems
+        self._notes = notes
         self._draw(watch)
 
     def note(self, watch: ClusterWatch, problem: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from rejoin.pipeline.findings.rules import order
@@ -27,6 +27,8 @@ class PollResult(NamedTuple):
     """Those that have ended, with their ``group_id``."""
     new_findings: list[Row]
     problems: list[str]
+    missing: Sequence[str] = ()
+    """Groups that are asked for by name and that the cluster does not have."""
 
 
 class ClusterWatch:
@@ -67,7 +69,7 @@ class ClusterWatch:
             self.gone = self.groups.keys() - snapshot.groups.keys()
         if self._store is not None:
             self._store.keep(list(snapshot.groups.values()))
-        return PollResult(done, list(self._new()), [*problems, *snapshot.problems])
+        return PollResult(done, list(self._new()), [*problems, *snapshot.problems], snapshot.missing)
 
     def findings(self) -> list[Row]:
         """The findings of all groups, the worst first."""
@@ -85,7 +87,8 @@ class ClusterWatch:
         if not events:
             return group.story()
         names = names_of(sessions_of(group_id, events))
-        return GroupStory(group.status(), self._rebalances(group_id, events), self._judged(group_id), names)
+        rebalances, found = self._rebalances(group_id, events), self._judged(group_id)
+        return GroupStory(group.status(), rebalances, found, names, costs_are_upper_bounds=True)
 
     def _judged(self, group_id: str) -> list[Row]:
         group, events = self.groups[group_id], self._events(group_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import zlib
@@ -20,6 +21,8 @@ from rejoin.pipeline.reading.journals import not_of_events
 Kind = Literal["journal", "parquet", "log"]
 """journal: JSON lines of ours. parquet: a table of events. log: text of a broker, of whatever layout."""
 
+_NOT_READ: Final = "cannot be read: "
+_NO_TABLE: Final = "not a table of events"
 _OPEN: Final = ".open"
 _OURS: Final = (".jsonl", ".jsonl.gz", ".jsonl.open")
 _PARQUET: Final = ".parquet"
@@ -50,6 +53,16 @@ class InputFile(NamedTuple):
     problem: str | None = None
 
     @property
+    def kind_of_problem(self) -> str:
+        """The kind of its row in the quarantine, where it has a ``problem``."""
+        return "not-a-row" if str(self.problem).startswith(_NO_TABLE) else "unreadable"
+
+    @property
+    def reason(self) -> str:
+        """Its ``problem`` in short, for a sentence that says already that it could not be read."""
+        return str(self.problem).removeprefix(_NOT_READ)
+
+    @property
     def is_open(self) -> bool:
         """Whether it is still being written, so that an incomplete last line is no fault."""
         return self.path.endswith(_OPEN)
@@ -63,17 +76,24 @@ def find(paths: Iterable[str | os.PathLike[str]]) -> list[InputFile]:
     """Every file that paths name, directories with all that is below them, by path; none is named twice.
 
     Within directories, names that begin with a dot or an underscore, locks, and the tables of reports are passed over;
-    of tables that are named themselves, the events are taken. Raises :class:`NoInput` when a path does not exist, or
-    when there is not one file in all of them.
+    of tables that are named themselves, the events are taken. A file or directory that may not be read has a
+    ``problem``. Raises :class:`NoInput` when a path does not exist, or when there is not one file in all of them.
     """
     found: dict[str, InputFile] = {}
     for given in paths:
         path = Path(given)
-        if not path.exists():
-            raise NoInput(f"{path}: no such file or directory; give journals, logs, or directories of them")
-        for each in [path] if path.is_file() else _below(path):
+        try:
+            path.stat()
+        except PermissionError as problem:
+            found[os.path.realpath(path)] = _may_not_read(os.path.realpath(path), problem)
+            continue
+        except (OSError, ValueError):
+            raise NoInput(f"{path}: no such file or directory; give journals, logs, or directories of them") from None
+        closed: list[OSError] = []
+        for each in [path] if path.is_file() else _below(path, closed):
             name = os.path.realpath(each)
             found[name] = _look(each, name) if _is_text(name) else _without_text_name(name)
+        found |= {name: _may_not_read(name, each) for each in closed for name in [os.path.realpath(each.filename)]}
     if not found:
         raise NoInput(
             f"{', '.join(str(path) for path in paths)}: no files there; expected *.jsonl, *.parquet or logs. "
@@ -82,9 +102,10 @@ def find(paths: Iterable[str | os.PathLike[str]]) -> list[InputFile]:
     return [found[name] for name in sorted(found)]
 
 
-def _below(directory: Path) -> list[Path]:
+def _below(directory: Path, closed: list[OSError]) -> list[Path]:
+    """The files below a directory; ``closed`` gets what kept directories from being listed."""
     below: list[Path] = []
-    for folder, folders, names in os.walk(directory):
+    for folder, folders, names in os.walk(directory, onerror=closed.append):
         folders[:] = [folder for folder in folders if not folder.startswith((".", "_"))]
         if len(_OF_A_REPORT.intersection(folders)) > 1:
             folders[:] = [_EVENTS] if Path(folder) == directory and _EVENTS in folders else []
@@ -98,8 +119,11 @@ def _below(directory: Path) -> list[Path]:
 
 
 def _is_input(path: Path) -> bool:
-    """Whether this is a file, or a link that leads to none, which is reported."""
-    return path.is_file() or (path.is_symlink() and not path.exists())
+    """Whether this is a file, or what may not be looked at, or a link that leads to none: those are reported."""
+    try:
+        return path.is_file() or (path.is_symlink() and not path.exists())
+    except OSError:
+        return True
 
 
 def _is_text(name: str) -> bool:
@@ -112,7 +136,11 @@ def _is_text(name: str) -> bool:
 
 def _without_text_name(name: str) -> InputFile:
     shown = os.fsencode(name).decode(errors="backslashreplace")
-    return InputFile(shown, 0, "log", "cannot be read: its name is not UTF-8; rename it")
+    return InputFile(shown, 0, "log", f"{_NOT_READ}its name is not UTF-8; rename it")
+
+
+def _may_not_read(name: str, problem: OSError) -> InputFile:
+    return InputFile(name, 0, "log", f"{_NOT_READ}{problem.strerror}")
 
 
 def _look(path: Path, name: str) -> InputFile:
@@ -121,7 +149,7 @@ def _look(path: Path, name: str) -> InputFile:
         with path.open("rb") as file:
             head = file.read(_PEEK_BYTES)
     except OSError as problem:
-        return InputFile(name, 0, "log", f"cannot be read: {problem.strerror}")
+        return _may_not_read(name, problem)
     if name.endswith(_PARQUET):
         return as_parquet(InputFile(name, size, "parquet"))
     if name.endswith(_OURS):
@@ -142,9 +170,18 @@ def must_name_groups(found: Iterable[InputFile]) -> None:
     :class:`NoInput` where none is named.
     """
     found = list(found)
+    if all(str(each.problem).startswith(_NOT_READ) for each in found):
+        raise NoInput("; ".join(f"{each.path}: {each.problem}" for each in found[:3]) + f". {_whose(found)}")
     if not any(_names_groups(each) for each in found):
         problem = next((f" ({each.problem})" for each in found if each.problem), "")
         raise NoInput(f"{named(found)}: nothing about consumer groups in there{problem}. {EXPECTED}")
+
+
+def _whose(found: Sequence[InputFile]) -> str:
+    """What to do about files of which none can be read."""
+    if any(str(each.problem).endswith(os.strerror(errno.EACCES)) for each in found):
+        return "Give this user the right to read it, or name files that it may read"
+    return EXPECTED
 
 
 def named(found: Sequence[InputFile]) -> str:
@@ -176,7 +213,7 @@ def as_parquet(found: InputFile) -> InputFile:
         why = not_of_events(_columns(metadata.schema.to_arrow_schema()))
     except _NO_PARQUET as problem:
         return _unreadable(found, problem)
-    said = f"not a table of events, its {metadata.num_rows:,} rows are left out: {why}"
+    said = f"{_NO_TABLE}, its {metadata.num_rows:,} rows are left out: {why}"
     return found._replace(kind="parquet", problem=said if why else None)
 
 

@@ -22,6 +22,7 @@ from rejoin.pipeline.report.lag import fill_lag
 from rejoin.pipeline.report.shown import Key, ShownGroups, all_rows, by_group, collected, key_of, rows_of
 from rejoin.pipeline.report.tables import AT_ONCE
 from rejoin.pipeline.report.transactions import collect_transactions
+from rejoin.pipeline.schemas import AFTER_REMOVAL
 from rejoin.pipeline.tables.common import GROUP
 
 MOST_LINES: Final = 20
@@ -115,7 +116,9 @@ def _fill_lists(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mappin
     for key, rows in shown.rows(tables, "balance").items():
         made[key].balance = sorted(rows, key=lambda row: (row["at_ms"], row["generation"]))
     for key, rows in shown.rows(tables, "violations").items():
-        made[key].violations = sorted(rows, key=_order_of_violations)
+        in_order = sorted(rows, key=_order_of_violations)
+        made[key].violations = [row for row in in_order if row["kind"] != AFTER_REMOVAL]
+        made[key].after_removal = [row for row in in_order if row["kind"] == AFTER_REMOVAL]
     for key, rows in shown.rows(tables, "requests").items():
         known = [row for row in rows if row["api"] is not None]
         made[key].requests = sorted(known, key=lambda row: (-row["requests"], row["api"], row["day"]))

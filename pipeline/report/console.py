@@ -12,7 +12,7 @@ from rich.text import Text
 
 from rejoin.pipeline.findings.formatting import count, seconds
 from rejoin.pipeline.findings.rules import order
-from rejoin.pipeline.report.data import GroupReport, Report, Row, about, naming
+from rejoin.pipeline.report.data import GroupReport, Report, Row, about, count_after_removal, naming, unread_files
 
 STYLES: Final = {"high": "bold red", "medium": "yellow", "low": "dim"}
 MOST: Final = 10
@@ -40,6 +40,9 @@ def show(
     bad = sum(len(each.violations) for each in report.parts)
     if bad:
         console.print(Text(f"\n{count(bad, 'violation')} of what must never happen: see the page", "bold red"))
+    allowed = count_after_removal(report.groups)
+    if allowed:
+        console.print(f"\n{allowed}")
     console.print()
     for name, path in (("page", page), ("steps", steps), ("tables", tables)):
         if path is not None:
@@ -61,6 +64,8 @@ def _read(report: Report) -> Text:
         f"{count(report.rows_read, 'row')} from {count(report.files, 'file')}, {count(groups, 'group')}, "
         f"{count(report.rebalances, 'rebalance')}" + ("; times are in UTC" if report.has_times_of_the_world else "")
     )
+    if unread := unread_files(report):
+        text.append(f"\n{unread}", "yellow")
     if report.quarantined:
         kinds = ", ".join(f"{kind} {number:,}" for kind, number in report.quarantine_kinds)
         text.append(f"\n{count(report.quarantined, 'line')} in quarantine: {kinds}", "yellow")

@@ -8,12 +8,14 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from rejoin.pipeline.findings.formatting import is_simulated
+from rejoin.pipeline.findings.formatting import count, is_simulated
+from rejoin.pipeline.reading.inputs import InputFile
 
 Row = Mapping[str, Any]
 Ints = npt.NDArray[np.int64]
@@ -115,6 +117,8 @@ class GroupReport:
     """Of the table, with ``stopped_ms`` and ``stopped`` (consumers) added, by time."""
     findings: Sequence[Row] = ()
     violations: Sequence[Row] = ()
+    after_removal: Sequence[Row] = ()
+    """No violations: members that were removed went on beside their successors until they noticed."""
     annotations: Sequence[tuple[int, str]] = ()
     """What happened around the group: instants with texts."""
     drawn: tuple[str, int] | None = None
@@ -192,6 +196,9 @@ class Report:
     """The first lines of the quarantine."""
     rows_read: int = 0
     files: int = 0
+    """Those that were read."""
+    unread: Sequence[InputFile] = ()
+    """Those that could not be."""
     made: str = ""
     """How it was made, for the foot of the page."""
     transactions: Sequence[TransactionsReport] = ()
@@ -218,6 +225,57 @@ class Report:
     @property
     def quarantined(self) -> int:
         return sum(number for _, number in self.quarantine_kinds)
+
+
+def unread_files(report: Report) -> str | None:
+    """Which files could not be read, and why; none where all were."""
+    if not report.unread:
+        return None
+    of_all = f"{len(report.unread):,} of {count(report.files + len(report.unread), 'file')} could not be read: "
+    names = ", ".join(f"{Path(each.path).name} ({each.reason})" for each in report.unread[:3])
+    return of_all + names + (f" and {len(report.unread) - 3:,} more" if report.unread[3:] else "")
+
+
+# --- overlaps that Kafka allows: members that were removed went on beside their successors until they noticed
+
+SLACK_MS: Final = 10_000
+"""Successors get their partitions so long after what a finding is about."""
+_EXPLAIN: Final = (
+    *("max-poll-exceeded", "session-too-short", "duplicate-instance-id", "stuck-reconciliation", "flapping-member"),
+    *("rolling-restart", "coordinator-failover", "died-without-leaving", "fell-silent"),
+)
+"""Findings about members that were removed."""
+
+
+def why_after_removal(group: GroupReport) -> str:
+    """What these overlaps are, and which findings explain them."""
+    titles = "; ".join(f'"{row["title"]}"' for row in group.findings if _explains(group, row))
+    return (
+        "These are no violations: in Kafka, too, a member that was removed goes on with its partitions until it "
+        "notices, with its next heartbeat or poll. What it processes meanwhile is processed twice, and its commits are "
+        "refused." + (f" Why it was removed: see {titles}." if titles else "")
+    )
+
+
+def count_after_removal(groups: Iterable[GroupReport]) -> str:
+    """A line for the terminal; empty if there are none."""
+    number = sum(len(each.after_removal) for each in groups)
+    often = count(number, "time")
+    return (
+        f"{often} a partition had two owners, as in Kafka, until a removed member noticed: see the page"
+        if number
+        else ""
+    )
+
+
+def _explains(group: GroupReport, finding: Row) -> bool:
+    from_ms, to_ms = finding["from_ms"], finding["to_ms"]
+    if finding["finding"] not in _EXPLAIN or from_ms is None or to_ms is None:
+        return False
+    return any(from_ms <= row["at_ms"] <= to_ms + SLACK_MS for row in group.after_removal)
+
+
+# --- names
 
 
 def naming(report: Report) -> Callable[[GroupReport], str] | None:

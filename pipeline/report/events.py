@@ -40,7 +40,9 @@ class EventRows(NamedTuple):
 def read_events(spark: SparkSession, found: Sequence[InputFile], timezone: str) -> Bronze:
     """The events of all files, and what could not be used."""
     bronze = _of_journals(spark, found)
-    logs = [each for each in found if each.kind == "log"]
+    if bad := _unread(found):
+        bronze = bronze._replace(quarantine=bronze.quarantine.unionByName(spark.createDataFrame(bad, QUARANTINE)))
+    logs = _logs(found)
     if not logs:
         return bronze
     logged = read_logs(spark, logs, timezone=timezone)
@@ -54,10 +56,7 @@ def _of_journals(spark: SparkSession, found: Sequence[InputFile]) -> Bronze:
     parsed = parse(read_lines(spark, [each for each in found if each.kind == "journal"]))
     for table in _of_tables(spark, found):
         parsed = parsed.unionByName(table)
-    bronze = sort_out(parsed.persist())
-    if bad := _unread(found):
-        bronze = bronze._replace(quarantine=bronze.quarantine.unionByName(spark.createDataFrame(bad, QUARANTINE)))
-    return bronze
+    return sort_out(parsed.persist())
 
 
 def _of_tables(spark: SparkSession, found: Iterable[InputFile]) -> list[DataFrame]:
@@ -70,15 +69,11 @@ def _of_tables(spark: SparkSession, found: Iterable[InputFile]) -> list[DataFram
 
 def _unread(found: Iterable[InputFile]) -> list[tuple[str, None, str, str, None]]:
     """Rows of the quarantine for files that are not read."""
-    return [
-        (each.path, None, each.problem, _kind_of(each), None)
-        for each in found
-        if each.kind != "log" and each.problem is not None
-    ]
+    return [(each.path, None, each.problem, each.kind_of_problem, None) for each in found if each.problem is not None]
 
 
-def _kind_of(table: InputFile) -> str:
-    return "not-a-row" if str(table.problem).startswith("not a table") else "unreadable"
+def _logs(found: Iterable[InputFile]) -> list[InputFile]:
+    return [each for each in found if each.kind == "log" and each.problem is None]
 
 
 def in_one_run(events: DataFrame) -> DataFrame:
@@ -138,7 +133,7 @@ def rows_of_events(
         broken.append(wrong.rename_columns(["file", "line", "reason", "kind", "text"]).cast(_QUARANTINE))
     events, copies = _each_once(spark, events)
     broken.append(copies)
-    if logs := [each for each in found if each.kind == "log"]:
+    if logs := _logs(found):
         logged = read_logs(spark, logs, timezone=timezone)
         events = pa.concat_tables([events, _as_events(logged.events.toArrow())])
         broken.append(logged.quarantine.toArrow().cast(_QUARANTINE))

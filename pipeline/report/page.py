@@ -16,11 +16,13 @@ from rejoin.pipeline.findings.cause_texts import CAUSES, DEFAULT_REASONS, SHORT_
 from rejoin.pipeline.findings.formatting import clock, count, is_simulated, period, seconds, span
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.report import readers
-from rejoin.pipeline.report.data import GroupReport, Report, Row, naming
+from rejoin.pipeline.report.data import GroupReport, Report, Row, naming, unread_files, why_after_removal
 from rejoin.pipeline.report.transactions import section
+from rejoin.pipeline.schemas import AFTER_REMOVAL
 
 VIOLATIONS: Final = {
     "two-owners": "two owners at the same time",
+    AFTER_REMOVAL: "a removed member went on",
     "unexplained-gap": "no owner for longer than a rebalance explains",
     "generation-went-back": "the generation went back",
     "commit-not-seen": "an acknowledged commit was not read later",
@@ -30,7 +32,7 @@ VIOLATIONS: Final = {
     "stable-offset-held": "the last stable offset stood for longer than the transaction timeout explains",
     "timeout-not-kept": "a transaction was open for longer than its timeout",
 }
-"""The text of each kind of violation."""
+"""The text of each kind of violation, and of overlaps that are none."""
 
 Naming = Callable[[GroupReport], str] | None
 
@@ -65,7 +67,8 @@ def render(report: Report) -> str:
 def _head(report: Report) -> str:
     read = f"{count(report.rows_read, 'row')} from {count(report.files, 'file')}"
     bad = report.quarantined
-    read += f", {bad:,} more could not be read" if bad else ""
+    read += f", {count(bad, 'line')} in quarantine" if bad else ""
+    read += f"; {unread}" if (unread := unread_files(report)) else ""
     return read + ("; all times are in UTC" if report.has_times_of_the_world else "")
 
 
@@ -246,6 +249,10 @@ def _group(index: int, group: GroupReport, several: Naming) -> Iterable[str]:
         yield f"<details><summary>Requests</summary>{_requests(group.requests)}</details>"
     if group.violations:
         yield from _violations(group.violations)
+    if group.after_removal:
+        yield f"<h4>{count(len(group.after_removal), 'overlap')} after a removal</h4>"
+        yield f'<p class="soft">{_text(why_after_removal(group))}</p>'
+        yield from _table_of_violations(group.after_removal)
     yield "</section>"
 
 
@@ -272,6 +279,10 @@ def _numbers(group: GroupReport) -> list[tuple[str, str]]:
 
 def _violations(rows: Sequence[Row]) -> Iterable[str]:
     yield f'<h4 class="high">{count(len(rows), "violation")}</h4>'
+    yield from _table_of_violations(rows)
+
+
+def _table_of_violations(rows: Sequence[Row]) -> Iterable[str]:
     body = [
         [
             _text(_moment(row["at_ms"])),
@@ -331,6 +342,9 @@ def _read(report: Report) -> Iterable[str]:
             for row in report.streams
         ]
         yield _table(("source", "written by", "run", "#rows", "#missing", "#out of order", "#clock went back"), body)
+    if report.unread:
+        yield f'<h4 class="medium">{count(len(report.unread), "file")} could not be read</h4>'
+        yield _table(("file", ":why"), [[_text(each.path), _text(each.reason)] for each in report.unread])
     if report.quarantine_kinds:
         kinds = ", ".join(f"{_text(kind)} {number:,}" for kind, number in report.quarantine_kinds)
         yield f'<h4 class="medium">{count(report.quarantined, "line")} in quarantine: {kinds}</h4>'
@@ -340,6 +354,8 @@ def _read(report: Report) -> Iterable[str]:
         yield _table(("where", ":why", "!the line"), body)
         if report.quarantined > len(report.quarantine):
             yield f'<p class="soft">The first {len(report.quarantine)} lines; the table quarantine has all.</p>'
+    elif report.unread:
+        yield '<p class="soft">Every line of the other files could be read.</p>'
     else:
         yield '<p class="soft">Every line could be read; the quarantine is empty.</p>'
     yield "</div>"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -39,7 +40,7 @@ from rejoin.pipeline.report.defaults import MOST_GROUPS, TITLE
 from rejoin.pipeline.report.events import PlainRows, in_one_run, read_events, rows_of_events
 from rejoin.pipeline.report.page import STEPPED, render
 from rejoin.pipeline.report.parquet_tables import Keep, OnStep, in_process, on_disk, rows_in_process
-from rejoin.pipeline.report.tables import make_tables
+from rejoin.pipeline.report.tables import all_tables, make_tables
 
 PAGE: Final = "report.html"
 TABLES: Final = "tables"
@@ -108,7 +109,7 @@ def make_report(
         raise NoInput(_nothing(found, quarantine))
     tables = make_tables(events, folder, rows=rows, on_step=on_step)
     report = collect(tables, quarantine, title=title, groups=groups, most_groups=most_groups, on_step=on_step)
-    report.files = len(found)
+    _count_files(report, found)
     report.made = f"Made by rejoin report; the tables are in {folder}."
     if groups and not report.groups:
         known = sorted({row["group_id"] for row in report.others})
@@ -121,6 +122,16 @@ def make_report(
     draw(report, events_to_draw(events, report) if rows is None else rows, out)
     (out / PAGE).write_text(render(report), encoding="utf-8")
     return report
+
+
+def _count_files(report: Report, found: Sequence[InputFile]) -> None:
+    """Say which files were read. One that could not be is no line of the quarantine, though it has a row there."""
+    report.unread = [each for each in found if each.problem is not None]
+    report.files = len(found) - len(report.unread)
+    numbers = Counter(dict(report.quarantine_kinds)) - Counter(each.kind_of_problem for each in report.unread)
+    report.quarantine_kinds = numbers.most_common()
+    whole = {each.path for each in report.unread}
+    report.quarantine = [row for row in report.quarantine if row["line"] is not None or row["file"] not in whole]
 
 
 def is_small(found: Iterable[InputFile]) -> bool:
@@ -146,6 +157,17 @@ def to_read(inputs: Sequence[str | os.PathLike[str]], out: Path, kind: str | Non
     if kind == "parquet":
         return [as_parquet(each) for each in found]
     return [each._replace(kind=kind) for each in found] if kind in KINDS else found  # type: ignore[arg-type]
+
+
+def other_files(out: Path) -> tuple[list[str], list[str]]:
+    """What lies in a report's folder that is none of a report: below its tables, and beside them."""
+    if not out.is_dir():
+        return [], []
+    ours = {"events", "quarantine", "annotations", *(name for name, _ in all_tables())}
+    tables = out / TABLES
+    below = sorted(each.name for each in tables.iterdir() if each.name not in ours) if tables.is_dir() else []
+    beside = sorted(each.name for each in out.iterdir() if each.name not in (PAGE, STEPPED, TABLES))
+    return [each for each in below if not each.startswith(".")], [each for each in beside if not each.startswith(".")]
 
 
 def _nothing(found: Sequence[InputFile], quarantine: DataFrame) -> str:

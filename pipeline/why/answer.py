@@ -38,7 +38,8 @@ def answer(story: GroupStory, width: int = 100, at_ms: int | None = None) -> lis
     lines += _paragraph("so far", _summary(story), width, 1)
     if chosen is not None or at_ms is not None:
         lines += _paragraph("last" if at_ms is None else "then", _rebalance(story, chosen, at_ms), width, 2)
-    notes = [line for note in story.notes for line in _paragraph("note", note, width, 2)][:2]
+    shown = [*_about_instant(story, at_ms), *story.notes, *_about_costs(findings, story)]
+    notes = [line for note in shown for line in _paragraph("note", note, width, 2)][:2]
     left = MOST_LINES - len(lines) - len(notes)
     return [*lines, *_why(findings, story, chosen, width, left), *notes][:MOST_LINES]
 
@@ -72,8 +73,22 @@ def _weight(finding: Row, story: GroupStory) -> str:
     explained = _explained(finding, story)
     parts = [f"{explained} of {count(len(story.rebalances), 'rebalance')}"] if explained else []
     if finding.get("score"):
-        parts.append(f"{seconds(finding['score'] * 1_000)} consumer-seconds")
+        at_most = "up to " if story.costs_are_upper_bounds else ""
+        parts.append(f"{at_most}{seconds(finding['score'] * 1_000)} consumer-seconds")
     return f" ({', '.join(parts)})" if parts else ""
+
+
+def _about_instant(story: GroupStory, at_ms: int | None) -> Iterator[str]:
+    """That nothing was recorded at an instant."""
+    if at_ms is not None and story.recorded is not None and not story.recorded[0] <= at_ms <= story.recorded[1]:
+        begin, end = map(moment, story.recorded)
+        yield f"{moment(at_ms)} is outside of what was recorded, from {begin} to {end}"
+
+
+def _about_costs(findings: Sequence[Row], story: GroupStory) -> Iterator[str]:
+    """That a cost is an upper bound, where one is shown."""
+    if story.costs_are_upper_bounds and findings and findings[0].get("score"):
+        yield "consumer-seconds are an upper bound: no consumer reported its pauses"
 
 
 def _status(story: GroupStory) -> str:

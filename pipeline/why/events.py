@@ -1,6 +1,6 @@
-"""Rebalances, sessions and findings of one group from a coordinator's events, in this process.
+"""Rebalances, sessions and findings of one group from events, in this process.
 
-The rules are those of a report. Costs are upper bounds, since only the journals of consumers have their pauses.
+The rules are those of a report. Costs are those of the consumers' own events; without any they are upper bounds.
 """
 
 from __future__ import annotations
@@ -13,15 +13,19 @@ import pyarrow as pa
 
 from rejoin.pipeline.findings import rows_of
 from rejoin.pipeline.findings.history import GroupHistory
+from rejoin.pipeline.findings.in_process import pauses_by_generation_here
 from rejoin.pipeline.findings.observed_rows import READ_ONE_BY_ONE, RunContext
 from rejoin.pipeline.reading.plain_rows import read_plain
-from rejoin.pipeline.schemas import EXACT
+from rejoin.pipeline.schemas import EXACT, PAUSES
+from rejoin.pipeline.tables import pauses
 from rejoin.pipeline.tables.rebalance_events import FOLLOWED, READS, RebalanceEvent
 from rejoin.pipeline.tables.rebalances import rebalances_of_group
+from rejoin.pipeline.tables.whole_groups import EventOfGroup, RebalanceOfGroup, batch_of
 from rejoin.pipeline.why.story import Row
 
 _OF_REBALANCES: Final = frozenset((*FOLLOWED, "group_created"))
-READ_EVENTS: Final = frozenset((*FOLLOWED, *READ_ONE_BY_ONE, "static_member_restored", "group_created"))
+_OF_COORDINATORS: Final = frozenset((*FOLLOWED, *READ_ONE_BY_ONE, "static_member_restored", "group_created"))
+READ_EVENTS: Final = _OF_COORDINATORS | pauses.READS.keys()
 """The events that are looked at."""
 _CAME: Final = ("member_joined", "static_member_replaced")
 _INHERITED: Final = (
@@ -29,6 +33,8 @@ _INHERITED: Final = (
     "group_protocol",
 )
 _NOT_READ: Final = {"event_json", "offsets", "ranges", "file", "line", "day"}
+_OF_CONSUMERS: Final = ("partitions_assigned", "revocation_completed")
+_IDENTITY: Final = ("run_id", "source", "node", "seq")
 
 
 def events_of(lines: Sequence[str]) -> tuple[list[Row], int]:
@@ -41,10 +47,21 @@ def events_of(lines: Sequence[str]) -> tuple[list[Row], int]:
             "problem": pa.nulls(len(lines), pa.string()),
         }
     )
-    found, others = read_plain(table)
+    found, others = events_in(table)
+    return found, others.num_rows
+
+
+def events_in(lines: pa.Table) -> tuple[list[Row], pa.Table]:
+    """The same of lines with their places (:data:`rejoin.pipeline.schemas.LINES`); and those that are no rows.
+
+    A row that comes twice counts once.
+    """
+    found, others = read_plain(lines)
     wanted = [name for name in found.column_names if name not in _NOT_READ]
-    rows = [{**row, "file": None, "line": None} for row in found.select(wanted).to_pylist()]
-    return sorted(rows, key=lambda row: (row["at_ms"], row["node"], row["seq"])), others.num_rows
+    rows = {
+        tuple(map(row.get, _IDENTITY)): {**row, "file": None, "line": None} for row in found.select(wanted).to_pylist()
+    }
+    return sorted(rows.values(), key=lambda row: (row["at_ms"], row["node"], row["seq"])), others
 
 
 def findings_of(
@@ -53,17 +70,35 @@ def findings_of(
     """What the rules find in a group's events, and in how its offsets move, the worst first."""
     if not events:
         return []
-    nodes = {row["node"] for row in events}
+    nodes = {row["node"] for row in events if row["event"] in _OF_COORDINATORS}
     run = RunContext(run_id=events[-1]["run_id"], end_ms=end_ms, brokers=len(nodes))
     rows: dict[str, Iterable[Mapping[str, Any]]] = {
         "rebalance": rebalances,
         "session": sessions_of(group_id, events),
+        "pauses": pauses_by_generation_here(pauses_of(group_id, events, rebalances)).to_pylist(),
         "balance": list(_balances(group_id, events)),
         "owned": _first_owners(group_id, events),
         "progress": progress,
         "event": [row for row in events if row["event"] in READ_ONE_BY_ONE and row["group_id"] in (group_id, None)],
     }
     return list(rows_of(GroupHistory.of(run, group_id, rows)))
+
+
+def pauses_of(group_id: str, events: Sequence[Row], rebalances: Sequence[Row]) -> pa.Table:
+    """The table ``pauses`` of a group: as its consumers report them, else as its rebalances show them."""
+    end_ms = max((row["at_ms"] for row in events), default=0)
+    of_group = [
+        EventOfGroup._make({**row, "ends_at_ms": end_ms, "reports": None}.get(name) for name in EventOfGroup._fields)
+        for row in events
+        if row["group_id"] == group_id and row["event"] in pauses.READS
+    ]
+    rebalanced = [RebalanceOfGroup._make(row.get(name) for name in RebalanceOfGroup._fields) for row in rebalances]
+    return pa.Table.from_batches([batch_of(list(pauses.pauses_of_group(of_group, rebalanced)), PAUSES)])
+
+
+def consumers_report(group_id: str, events: Iterable[Row]) -> bool:
+    """Whether the group's consumers say what they were assigned, so that costs are no upper bounds."""
+    return any(row["group_id"] == group_id and row["event"] in _OF_CONSUMERS for row in events)
 
 
 def rebalances_of(group_id: str, events: Iterable[Row]) -> list[Row]:

@@ -20,6 +20,8 @@ def instant(text: str, last_ms: int) -> int:
     given = text.strip()
     clock = _CLOCK.fullmatch(given)
     if clock is not None:
+        if int(clock[2]) > 23 or int(clock[3]) > 59 or int(clock[4] or 0) > 59:
+            raise ValueError(f"--at {text}: no time of day; expected hours up to 23, minutes and seconds up to 59")
         return _of_day(clock, last_ms)
     if given.isascii() and given.isdecimal() and len(given) <= 15:
         return int(given)

@@ -1,75 +1,122 @@
-"""A journal: a directory of segments, or one file, of a coordinator or of a simulated run. Spark is not started."""
+"""Journals: files, and directories of them, of coordinators, consumers or simulated runs. Spark is not started."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from rejoin.journal.reader import read_lines
-from rejoin.journal.segments import JournalError, segments
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from rejoin.pipeline.findings.formatting import count
 from rejoin.pipeline.findings.rules import order
-from rejoin.pipeline.why.events import READ_EVENTS, events_of, findings_of, rebalances_of, sessions_of
+from rejoin.pipeline.reading.inputs import InputFile, NoInput, find
+from rejoin.pipeline.reading.text_lines import pieces, read_piece
+from rejoin.pipeline.report.events import run_of_service
+from rejoin.pipeline.schemas import LINES
+from rejoin.pipeline.why.events import (
+    READ_EVENTS,
+    consumers_report,
+    events_in,
+    events_of,
+    findings_of,
+    rebalances_of,
+    sessions_of,
+)
 from rejoin.pipeline.why.story import GroupStatus, GroupStory, Row, SourceProblem, unknown_group
 from rejoin.pipeline.why.tables import names_of, status_after
 
-_EVENT: Final = re.compile(rb'"event": ?"([a-z_]+)"')
+_EVENT: Final = re.compile(r'"event": ?"([a-z_]+)"')
+_INSTANT: Final = re.compile(r'"at_ms": ?(\d{1,15})\b')
 
 
-def is_journal(path: Path) -> bool:
-    """Whether a path is a journal: a file of rows, or a directory with segments."""
-    return path.suffix == ".jsonl" if path.is_file() else bool(segments(path))
+class _JournalLines(NamedTuple):
+    """The lines of journals that are looked at, and from when to when all of them are."""
+
+    table: pa.Table
+    recorded: tuple[int, int]
 
 
 def findings_of_journal(text: str, group_id: str) -> list[dict[str, str]]:
     """What rules find in a journal about a group, the worst first: ``severity``, ``title``, ``setting``, ``advice``."""
-    wanted = [line.decode("utf-8") for line in _wanted(text.encode("utf-8").splitlines())]
-    events, _ = events_of(wanted)
+    events, _ = events_of([line for line in text.split("\n") if _is_wanted(line)])
     end_ms = max((row["at_ms"] for row in events), default=0)
     found = findings_of(group_id, events, rebalances_of(group_id, events), end_ms)
     return [{name: row[name] or "" for name in ("severity", "title", "setting", "advice")} for row in found]
 
 
 class JournalSource:
-    """The events of a journal, read at once."""
+    """The events of journals, read at once. What cannot be read is left out and noted."""
 
     def __init__(self, path: Path) -> None:
-        """Raises :class:`SourceProblem` for what is no journal."""
+        """Raises :class:`SourceProblem` where there is no journal."""
         self._path = path
         try:
-            lines = [text.decode("utf-8") for text in _lines(path)]
-        except (JournalError, OSError, UnicodeDecodeError) as problem:
-            raise SourceProblem(f"{path}: {problem}") from None
-        self._events, unread = events_of(lines)
-        if unread and not self._events:
-            raise SourceProblem(f"{path}: its rows are none of a journal of this version; rejoin report says why")
-        self._notes = [f"{unread} rows could not be read; rejoin report says why"] if unread else []
-        self._end_ms = max((row["at_ms"] for row in self._events), default=0)
+            found = find([path])
+        except NoInput as problem:
+            raise SourceProblem(str(problem)) from None
+        journals = [each for each in found if each.kind == "journal" and each.problem is None]
+        if not journals:
+            raise _no_journal(path, found)
+        lines = _read(journals)
+        events, unread = events_in(lines.table)
+        if unread.num_rows and not events:
+            raise SourceProblem(
+                f"{path}: its rows are none of a journal of this version, {_first(unread)}; rejoin report says why"
+            )
+        self._recorded = lines.recorded
+        self._by_run = _by_run(events)
+        self._notes = list(_notes(found, unread))
 
     def groups(self) -> list[GroupStatus]:
         """All groups, by id."""
-        return [self._status(group_id, rebalances_of(group_id, self._events)) for group_id in self._group_ids()]
+        return [self._status(each, rebalances_of(each, self._events(each))) for each in sorted(self._runs)]
 
     def story(self, group_id: str) -> GroupStory:
-        """All about one group."""
-        known = self._group_ids()
-        if group_id not in known:
-            raise unknown_group(group_id, known, str(self._path))
-        rebalances = rebalances_of(group_id, self._events)
-        found = findings_of(group_id, self._events, rebalances, self._end_ms)
-        names = names_of(sessions_of(group_id, self._events))
-        return GroupStory(self._status(group_id, rebalances), rebalances, found, names, self._notes)
+        """All about one group: of the run that began last, where there are several."""
+        if group_id not in self._runs:
+            raise unknown_group(group_id, sorted(self._runs), str(self._path))
+        runs, events = self._runs[group_id], self._events(group_id)
+        rebalances = rebalances_of(group_id, events)
+        of_runs = [f"the newest of {len(runs)} runs, {runs[-1]}"] if len(runs) > 1 else []
+        return GroupStory(
+            self._status(group_id, rebalances),
+            rebalances,
+            findings_of(group_id, events, rebalances, self._end_ms(events)),
+            names_of(sessions_of(group_id, events)),
+            [*of_runs, *self._notes],
+            recorded=(min(events[0]["at_ms"], self._recorded[0]), self._end_ms(events)),
+            costs_are_upper_bounds=not consumers_report(group_id, events),
+        )
 
     def findings(self) -> list[Row]:
         """The findings of all groups, the worst first."""
         found: list[Row] = []
-        for group_id in self._group_ids():
-            found += findings_of(group_id, self._events, rebalances_of(group_id, self._events), self._end_ms)
+        for group_id in sorted(self._runs):
+            events = self._events(group_id)
+            found += findings_of(group_id, events, rebalances_of(group_id, events), self._end_ms(events))
         return sorted(found, key=order)
 
-    def _group_ids(self) -> list[str]:
-        return sorted({row["group_id"] for row in self._events if row["group_id"] is not None})
+    @cached_property
+    def _runs(self) -> dict[str, list[str]]:
+        """Group to its runs, in the order in which they began."""
+        found: dict[str, dict[str, None]] = {}
+        for run_id, events in self._by_run.items():
+            for row in events:
+                if row["group_id"] is not None:
+                    found.setdefault(row["group_id"], {})[run_id] = None
+        return {group_id: list(runs) for group_id, runs in found.items()}
+
+    def _events(self, group_id: str) -> list[Row]:
+        return self._by_run[self._runs[group_id][-1]]
+
+    def _end_ms(self, events: Sequence[Row]) -> int:
+        """When a run ends: of several runs, no later than its last event."""
+        last: int = events[-1]["at_ms"]
+        return max(last, self._recorded[1]) if len(self._by_run) == 1 else last
 
     def _status(self, group_id: str, rebalances: list[Row]) -> GroupStatus:
         if not rebalances:
@@ -77,14 +124,71 @@ class JournalSource:
         return status_after(group_id, rebalances[-1], len(rebalances))
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    """The rows of events that are looked at."""
-    texts = (line.text for line in read_lines(path)) if path.is_dir() else path.read_bytes().splitlines()
-    return _wanted(texts)
+def _by_run(events: Sequence[Row]) -> dict[str, list[Row]]:
+    """Run to its events. Those of a service's consumers belong to the run of the service, as in a report."""
+    of_service = run_of_service((row["source"], row["run_id"]) for row in events)
+    found: dict[str, list[Row]] = {}
+    for row in events:
+        if of_service is not None and row["source"] == "client":
+            row["run_id"] = of_service
+        found.setdefault(row["run_id"], []).append(row)
+    return found
 
 
-def _wanted(texts: Iterable[bytes]) -> Iterator[bytes]:
-    for text in texts:
-        named = _EVENT.search(text)
-        if named is None or named[1].decode() in READ_EVENTS:
-            yield text
+def _no_journal(path: Path, found: Sequence[InputFile]) -> SourceProblem:
+    """Why there is nothing to read: it may not be, or it is for a report."""
+    problem = next((each for each in found if each.problem is not None), None)
+    if problem is not None and all(each.problem is not None for each in found):
+        return SourceProblem(
+            f"{path}: {problem.problem}; give this user the right to read it, or name a report or a journal"
+        )
+    others = next(each for each in found if each.problem is None)
+    kind = "is a file of Parquet" if others.kind == "parquet" else "is a file"
+    wrong = kind if path.is_file() else f"no journal in there, but {Path(others.path).name}"
+    return SourceProblem(
+        f"{path}: {wrong}; expected a folder that rejoin report or rejoin watch wrote, or a journal (*.jsonl). "
+        f"For logs, first run rejoin report {path} --out DIR, then rejoin why GROUP DIR"
+    )
+
+
+def _read(journals: Iterable[InputFile]) -> _JournalLines:
+    """The lines that are looked at, and those of which it is not clear what they are."""
+    kept: list[pa.RecordBatch] = []
+    instants: list[int] = []
+    for piece in pieces(journals):
+        for batch in read_piece(piece):
+            texts = batch.column("text").to_pylist()
+            problems = batch.column("problem").to_pylist()
+            wanted = [problem is not None or _is_wanted(text) for text, problem in zip(texts, problems, strict=True)]
+            kept.append(batch.filter(pa.array(wanted, pa.bool_())))
+            named = (_INSTANT.search(text) for text in (texts[0], texts[-1]))
+            instants += [int(each[1]) for each in named if each is not None]
+    table = pa.Table.from_batches(kept, to_arrow_schema(LINES) if not kept else kept[0].schema)
+    return _JournalLines(table, (min(instants, default=0), max(instants, default=0)))
+
+
+def _is_wanted(text: str) -> bool:
+    """Whether it is a row that is looked at, or none at all."""
+    named = _EVENT.search(text)
+    return named is None or named[1] in READ_EVENTS
+
+
+def _notes(found: Sequence[InputFile], unread: pa.Table) -> Iterator[str]:
+    """What is left out."""
+    closed = [each for each in found if each.problem is not None]
+    if closed:
+        named = f"{Path(closed[0].path).name} ({closed[0].reason})"
+        yield f"{len(closed)} of {count(len(found), 'file')} could not be read: {named}"
+    if unread.num_rows:
+        yield f"{count(unread.num_rows, 'line')} could not be read, {_first(unread)}; rejoin report says why"
+    others = [each for each in found if each.kind != "journal" and each.problem is None]
+    if others:
+        names = ", ".join(Path(each.path).name for each in others[:3])
+        yield f"only rejoin report reads what is no journal: {names}{', ...' if others[3:] else ''}"
+
+
+def _first(unread: pa.Table) -> str:
+    row = min(unread.select(["file", "line", "problem"]).to_pylist(), key=lambda row: (row["file"], row["line"] or 0))
+    where = "" if row["line"] is None else f"line {row['line']} of "
+    why = f" ({row['problem']})" if row["problem"] else ""
+    return f"the first is {where}{Path(row['file']).name}{why}"

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.live.service import EventsGone, NotAService, ServiceClient, ServiceDown, Standing
-from rejoin.pipeline.why.events import READ_EVENTS, events_of, findings_of, rebalances_of, sessions_of
+from rejoin.pipeline.why.events import READ_EVENTS, consumers_report, events_of, findings_of, rebalances_of, sessions_of
 from rejoin.pipeline.why.story import GroupStatus, GroupStory, Row, SourceProblem, unknown_group
 from rejoin.pipeline.why.tables import names_of
 
@@ -48,7 +48,15 @@ class ServiceSource:
         # Groups that stand still have no events: silence lasts until now.
         end_ms = max([int(time.time() * 1_000), *(row["at_ms"] for row in events)])
         findings = findings_of(group_id, events, rebalances, end_ms)
-        return GroupStory(_status(view), rebalances, findings, names_of(sessions_of(group_id, events)), notes)
+        return GroupStory(
+            _status(view),
+            rebalances,
+            findings,
+            names_of(sessions_of(group_id, events)),
+            notes,
+            recorded=(min((row["at_ms"] for row in events), default=end_ms), end_ms),
+            costs_are_upper_bounds=not consumers_report(group_id, events),
+        )
 
     def findings(self) -> list[Row]:
         """The findings of all groups, the worst first."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 from typing import Final
 
 from rejoin.pipeline.why.story import SourceProblem, StorySource
 
 DEFAULT_SERVER: Final = "http://127.0.0.1:9095"
+_TABLES: Final = "tables"
+"""The folder of tables in that of a report or a watch."""
 
 
 def open_source(
@@ -17,33 +20,12 @@ def open_source(
     if folder is not None and servers is not None:
         raise SourceProblem(f"give the folder {folder} or --bootstrap-server {servers}, and not both")
     if folder is not None:
-        if folder.suffix == ".jsonl" and folder.is_file():
-            from rejoin.pipeline.why.journal import JournalSource  # noqa: PLC0415
-
-            return JournalSource(folder)
-        if not folder.is_dir():
-            hint = f"; for a cluster say --bootstrap-server {folder}" if ":" in str(folder) else ""
-            wrong = "is a file" if folder.exists() else "no such folder"
-            expected = "expected a folder that rejoin report or rejoin watch wrote, or a journal"
-            raise SourceProblem(f"{folder}: {wrong}; {expected}{hint}")
-        from rejoin.pipeline.live_cluster.store import is_watched  # noqa: PLC0415
-
-        if is_watched(folder):
-            from rejoin.pipeline.why.watched import WatchedSource  # noqa: PLC0415
-
-            return WatchedSource(folder)
-        offsets = [] if (folder / "tables").is_dir() else _offset_files(folder)
-        if offsets:
-            from rejoin.pipeline.why.watched import WatchedSource  # noqa: PLC0415
-
-            return WatchedSource(folder, offsets)
-        from rejoin.pipeline.why.journal import JournalSource, is_journal  # noqa: PLC0415
-
-        if not (folder / "tables").is_dir() and is_journal(folder):
-            return JournalSource(folder)
-        from rejoin.pipeline.why.tables import TablesSource  # noqa: PLC0415
-
-        return TablesSource(folder)
+        try:
+            return _of_path(folder)
+        except OSError as problem:
+            raise SourceProblem(
+                f"{problem.filename or folder} cannot be read: {problem.strerror}; give this user the right to read it"
+            ) from None
     named = [part.strip() for part in (servers or DEFAULT_SERVER).split(",") if part.strip()]
     if named and all("//" in each for each in named):
         from rejoin.pipeline.why.service import ServiceSource  # noqa: PLC0415
@@ -55,6 +37,36 @@ def open_source(
     from rejoin.pipeline.why.cluster import ClusterSource  # noqa: PLC0415
 
     return ClusterSource(servers or "", config, seconds)
+
+
+def _of_path(path: Path) -> StorySource:
+    """What a folder or a file holds. Raises SourceProblem and OSError."""
+    try:
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        hint = f"; for a cluster say --bootstrap-server {path}" if ":" in str(path) else ""
+        expected = "expected a folder that rejoin report or rejoin watch wrote, or a journal"
+        raise SourceProblem(f"{path}: no such folder; {expected}{hint}") from None
+    if is_folder:
+        names = {each.name for each in path.iterdir()}
+        from rejoin.pipeline.live_cluster.store import is_watched  # noqa: PLC0415
+
+        if is_watched(path):
+            from rejoin.pipeline.why.watched import WatchedSource  # noqa: PLC0415
+
+            return WatchedSource(path)
+        offsets = [] if _TABLES in names else _offset_files(path)
+        if offsets:
+            from rejoin.pipeline.why.watched import WatchedSource  # noqa: PLC0415
+
+            return WatchedSource(path, offsets)
+        if _TABLES in names or not names:
+            from rejoin.pipeline.why.tables import TablesSource  # noqa: PLC0415
+
+            return TablesSource(path)
+    from rejoin.pipeline.why.journal import JournalSource  # noqa: PLC0415
+
+    return JournalSource(path)
 
 
 def _offset_files(folder: Path) -> list[Path]:

@@ -44,6 +44,10 @@ class GroupStory:
     """Member id to what people call it."""
     notes: Sequence[str] = ()
     """Notes on the source for the reader."""
+    recorded: tuple[int, int] | None = None
+    """From when to when the source has anything; none where it does not say."""
+    costs_are_upper_bounds: bool = False
+    """Whether no consumer reported its pauses, so that all members count for the whole of each rebalance."""
 
     @property
     def last_ms(self) -> int:

@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 
 from rejoin.pipeline.findings.observed_rows import short
 from rejoin.pipeline.findings.rules import order
+from rejoin.pipeline.schemas import EXACT
 from rejoin.pipeline.why.story import GroupStatus, GroupStory, Row, SourceProblem, unknown_group
 
 _FOLDERS: Final = ds.partitioning(pa.schema([("day", pa.string()), ("group_id", pa.string())]), flavor="hive")
@@ -22,6 +23,8 @@ _OF_REBALANCES: Final = (
     *("cause_group_instance_id", "cause_client_id", "client_reason", "generation_to", "members_after", "protocol"),
     *("unavailable_ms", "moved", "initial"),
 )
+_NOT_IN_ALL: Final = ("streams", "pauses")
+"""Tables that an earlier version may not have written."""
 _STATES: Final = {"completed": "Stable", "emptied": "Empty", "open": "rebalancing"}
 
 
@@ -33,7 +36,8 @@ class TablesSource:
         self._where = str(folder)
         if not (self._tables / "rebalances").is_dir() or not (self._tables / "findings").is_dir():
             raise SourceProblem(
-                f"{folder}: no report in there; expected the folder that was --out of rejoin report or rejoin watch"
+                f"{folder}: no report in there; expected the folder that was --out of rejoin report or rejoin watch, "
+                "or journals"
             )
 
     def groups(self) -> list[GroupStatus]:
@@ -60,7 +64,15 @@ class TablesSource:
             if row["run_id"] == runs[-1] and group_id in {row["group_id"], *(row["groups"] or ())}
         ]
         names = self._names(group_id)
-        return GroupStory(status_after(group_id, rows[-1], len(rows)), rows, findings, names, notes)
+        return GroupStory(
+            status_after(group_id, rows[-1], len(rows)),
+            rows,
+            findings,
+            names,
+            notes,
+            recorded=self._recorded(runs[-1]),
+            costs_are_upper_bounds=not self._reported(runs[-1], group_id),
+        )
 
     def findings(self) -> list[Row]:
         """The findings of all groups, the worst first."""
@@ -79,6 +91,16 @@ class TablesSource:
             key=lambda row: (row["prepared_at_ms"], row["rebalance_id"]),
         )
 
+    def _recorded(self, run_id: str) -> tuple[int, int] | None:
+        rows = self._read("streams", pc.field("run_id") == run_id, ["first_at_ms", "last_at_ms"])
+        known = [(row["first_at_ms"], row["last_at_ms"]) for row in rows if row["first_at_ms"] is not None]
+        return (min(first for first, _ in known), max(last for _, last in known)) if known else None
+
+    def _reported(self, run_id: str, group_id: str) -> bool:
+        """Whether consumers of the group reported pauses in a run."""
+        wanted = (pc.field("group_id") == group_id) & (pc.field("run_id") == run_id)
+        return any(row["confidence"] == EXACT for row in self._read("pauses", wanted, ["confidence"]))
+
     def _names(self, group_id: str) -> dict[str, str]:
         columns = ["member_id", "group_instance_id", "client_id"]
         rows = self._read("member_sessions", pc.field("group_id") == group_id, columns)
@@ -87,6 +109,8 @@ class TablesSource:
     def _read(self, name: str, wanted: Any, columns: list[str] | None = None) -> list[Row]:
         try:
             folder = self._tables / name
+            if not folder.is_dir() and name in _NOT_IN_ALL:
+                return []
             # A report's tables lie in folders by day and group, those of a watch do not.
             by = _FOLDERS if any(folder.glob("*=*")) else None
             table = ds.dataset(folder, format="parquet", partitioning=by)

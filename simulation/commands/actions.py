@@ -33,20 +33,20 @@ BAR_AFTER_S: Final = 2.0
 LARGEST_PORT: Final = 65_535
 
 
-class BadOption(Exception):
+class RefusedOption(Exception):
     """The value of an option that cannot be used; the text names both."""
 
 
 @contextmanager
 def _writing(option: str, path: Path | None) -> Iterator[None]:
-    """What is written to the path of an option. Raises :class:`BadOption` if that cannot be written."""
+    """What is written to the path of an option. Raises :class:`RefusedOption` if that cannot be written."""
     try:
         yield
     except OSError as problem:
         if path is None or isinstance(problem, BrokenPipeError):
             raise  # no problem of a file
         expected = "expected a path in a folder that exists and that you may write to"
-        raise BadOption(f"{option} {path}: cannot be written: {problem.strerror}; {expected}") from None
+        raise RefusedOption(f"{option} {path}: cannot be written: {problem.strerror}; {expected}") from None
 
 
 def run(
@@ -72,7 +72,7 @@ def run(
         return _play(scenario, seed, html, journal, quiet=quiet, plain=plain, title=file.stem.replace("_", " "))
     except BrokenPipeError:
         raise  # no problem of a file
-    except (BadScenario, JournalError, BadOption, OSError) as problem:
+    except (BadScenario, JournalError, RefusedOption, OSError) as problem:
         print(printable_lines(str(problem)), file=sys.stderr)
         return 2
 
@@ -197,7 +197,7 @@ def lab(file: Path, seed: int | None, port: int, *, browser: bool) -> int:
 
     try:
         if not 0 <= port <= LARGEST_PORT:
-            raise BadOption(f"--port {port}: expected 0 to {LARGEST_PORT}")
+            raise RefusedOption(f"--port {port}: expected 0 to {LARGEST_PORT}")
         if is_journal(file):
             first: FirstScenario | JournalRecording = _recorded(file)
         else:
@@ -206,7 +206,7 @@ def lab(file: Path, seed: int | None, port: int, *, browser: bool) -> int:
             asyncio.run(serve(first, GALLERY, port, ready, _explain()))
     except KeyboardInterrupt:
         return 0
-    except (BadScenario, JournalError, BadOption, OSError) as problem:
+    except (BadScenario, JournalError, RefusedOption, OSError) as problem:
         print(printable_lines(str(problem)), file=sys.stderr)
         return 2
     return 0
@@ -214,35 +214,35 @@ def lab(file: Path, seed: int | None, port: int, *, browser: bool) -> int:
 
 @contextmanager
 def _listening(port: int) -> Iterator[None]:
-    """A server on a port. Raises :class:`BadOption` if that cannot be listened on."""
+    """A server on a port. Raises :class:`RefusedOption` if that cannot be listened on."""
     try:
         yield
     except OSError as problem:
         if not port or problem.errno not in (errno.EADDRINUSE, errno.EACCES):
             raise
         why = "is in use" if problem.errno == errno.EADDRINUSE else "may not be used by this user"
-        raise BadOption(f"--port {port}: {why}; choose another port, or leave it out to take a free one") from None
+        raise RefusedOption(f"--port {port}: {why}; choose another port, or leave it out to take a free one") from None
 
 
 def _recorded(path: Path) -> JournalRecording:
-    """The journal at a path. Raises :class:`BadOption`, which says what else the path may be meant for."""
+    """The journal at a path. Raises :class:`RefusedOption`, which says what else the path may be meant for."""
     from rejoin.simulation.web.journal import JournalRecording  # noqa: PLC0415
 
     try:
         return JournalRecording(path)
     except JournalError as problem:
-        raise BadOption(f"{problem}; {_for_lab(path)}") from None
+        raise RefusedOption(f"{problem}; {_for_lab(path)}") from None
     except OSError as problem:
-        raise BadOption(f"{path}: cannot be read: {problem.strerror}; expected a journal") from None
+        raise RefusedOption(f"{path}: cannot be read: {problem.strerror}; expected a journal") from None
 
 
 def _scenario_for_lab(file: Path) -> tuple[str, str]:
-    """The name and the text of a scenario. Raises :class:`BadScenario`, :class:`BadOption` for other files."""
+    """The name and the text of a scenario. Raises :class:`BadScenario`, :class:`RefusedOption` for other files."""
     found = _found(file)
     try:
         read_scenario(found)
     except NotAScenario as problem:
-        raise BadOption(f"{problem}; {_for_lab(file)}") from None
+        raise RefusedOption(f"{problem}; {_for_lab(file)}") from None
     return found.stem, text_of(found)
 
 

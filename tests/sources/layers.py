@@ -388,8 +388,7 @@ MAY_IMPORT = {
     ),
     "pipeline.why": (
         *("protocol.printable", "pipeline.live_cluster", "pipeline.findings", "pipeline.live.service"),
-        *("pipeline.reading.plain_rows", "pipeline.schemas", "pipeline.tables.rebalance_events"),
-        *("pipeline.tables.rebalances", "pipeline.why", "journal.reader", "journal.segments"),
+        *("pipeline.reading", "pipeline.report.events", "pipeline.schemas", "pipeline.tables", "pipeline.why"),
     ),
     # The one room of the pipeline that plays: what it reads is what simulations return.
     "pipeline.sweep": ("journal", "pages", "simulation", "pipeline.columns", "pipeline.spark", "pipeline.sweep"),

@@ -8,7 +8,7 @@ from math import floor, log10
 from typing import Any, Final
 
 from rejoin.pipeline.findings.causes import Causes, separate
-from rejoin.pipeline.findings.finding import RANK, Finding, severity_of
+from rejoin.pipeline.findings.finding import RANK, Finding, severity_of, with_trade_offs
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.rules.assignments import (
     eager_assignor,
@@ -119,7 +119,7 @@ PARTS: Final = (
 def judge(history: GroupHistory) -> list[Finding]:
     """What the rules find, the worst first."""
     causes = separate(history)
-    found = [finding for rule in RULES for finding in rule(causes)]
+    found = with_trade_offs([finding for rule in RULES for finding in rule(causes)])
     return sorted((_below_its_parts(each, found) for each in found), key=lambda each: order(each.row()))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from rejoin.pipeline.findings.causes import Causes
-from rejoin.pipeline.findings.finding import LOW, MEDIUM, Finding
+from rejoin.pipeline.findings.finding import LOW, MEDIUM, SHORTER, Finding
 from rejoin.pipeline.findings.formatting import count, names, period, span, times
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import MemberSession, ObservedEvent, all_exact
@@ -72,6 +72,7 @@ def stuck_reconciliation(causes: Causes) -> Iterator[Finding]:
         max(end for _, end in stuck),
         setting="max.poll.interval.ms",
         advice=_GIVE_UP,
+        changes={"max.poll.interval.ms": SHORTER},
         numbers={"members": len(who), "partitions": held, "longest_ms": longest},
         members=who,
         evidence=[event.as_evidence() for event, _ in stuck],
@@ -98,6 +99,7 @@ def _fenced(history: GroupHistory) -> Iterator[Finding]:
         max(instants),
         setting="max.poll.interval.ms",
         advice=_GIVE_UP,
+        changes={"max.poll.interval.ms": SHORTER},
         numbers={"members": len(who)},
         members=who,
         exact=all_exact(fenced),

@@ -13,6 +13,8 @@ from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import METADATA_CHANGED, ObservedEvent, ObservedRebalance, all_exact
 from rejoin.pipeline.findings.phrases import first, last, share, stood_still, when
 
+METADATA_AGE_MS: Final = 5 * 60_000
+"""Kafka's default of metadata.max.age.ms: consumers have looked at the metadata again by then."""
 UNREAD_MS: Final = 5_000
 """New partitions that have an owner within this were noticed at once."""
 WORTH_IT_S: Final = 1.0
@@ -250,9 +252,13 @@ class _Growth:
 
     @property
     def cost_s(self) -> float:
-        """With what the new partitions would have kept busy, in consumers."""
-        idle = self.unread_s / self.now * _members(self.history, self.event.at_ms) if self.now else 0.0
-        return self.history.cost_s(self.caused) + idle
+        """Of the rebalance that it made. No consumer stops for partitions that it does not know of yet."""
+        return self.history.cost_s(self.caused)
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether consumers should have noticed it."""
+        return self.never > 0 and self.to_the_end > METADATA_AGE_MS
 
     def outcome(self) -> str:
         if not self.owners_known:
@@ -260,6 +266,11 @@ class _Growth:
                 later = self.caused[0].prepared_at_ms - self.event.at_ms
                 return f"The group rebalanced for it {span(later)} later."
             return "The source does not say when the new ones were first read."
+        if self.never and not self.is_overdue:
+            return (
+                f"{_the_new(self.never, self.now - self.before)} had no owner yet where the journal ends, "
+                f"{span(self.to_the_end)} later."
+            )
         if self.never:
             return (
                 f"{_the_new(self.never, self.now - self.before)} had no owner to the end of the journal, "
@@ -280,13 +291,13 @@ def _grown(growth: _Growth, *, sure: bool) -> Finding:
     return Finding(
         "topic-growth",
         f"{'' if sure else 'Probably: '}{grew}{read}",
-        f"{grew} {period(event.at_ms, event.at_ms)}. {growth.outcome()}{unread}",
+        f"{grew} {period(event.at_ms, event.at_ms)}. {growth.outcome()}{unread}{stood_still(history, growth.cost_s)}",
         growth.cost_s,
         event.at_ms,
         event.at_ms + (growth.to_the_end if never else max(waits, default=0)),
         setting="metadata.max.age.ms",
         advice="Restart a member that is no leader, or let one leave, so that the group rebalances. " + _AGE
-        if never
+        if growth.is_overdue
         else "The broker notices growth itself, and members of the consumer protocol get the new partitions with a "
         "heartbeat; grow topics when a change of owners does no harm."
         if history.uses_consumer_protocol
@@ -301,17 +312,13 @@ def _grown(growth: _Growth, *, sure: bool) -> Finding:
         rebalances=[each.rebalance_id for each in growth.caused],
         evidence=[event.as_evidence()],
         exact=exact,
-        severity=HIGH if never else LOW if quick else None,
+        # That they were not read matters, though no consumer stood still for it.
+        severity=HIGH if growth.is_overdue else LOW if quick else MEDIUM if unread else None,
     )
 
 
 def _the_new(some: int, of: int) -> str:
     return "The new ones" if some == of else f"{some} of the {of} new ones"
-
-
-def _members(history: GroupHistory, at_ms: int) -> int:
-    there = [each.members or 0 for each in history.balances if each.at_ms <= at_ms]
-    return there[-1] if there else 1
 
 
 def membership_changed(causes: Causes) -> Iterator[Finding]:

@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Final
 
 from rejoin.pipeline.findings.causes import Causes
-from rejoin.pipeline.findings.clients import session_timeout
-from rejoin.pipeline.findings.finding import HIGH, Finding
+from rejoin.pipeline.findings.clients import session_timeout, shortest_already
+from rejoin.pipeline.findings.finding import HIGH, SHORTER, Finding
 from rejoin.pipeline.findings.formatting import count, names, period, span, spans, times
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import (
@@ -99,6 +99,8 @@ def sync_held_up(causes: Causes) -> Iterator[Finding]:
     lengths, dead = [each.ms for each in waits], sum(each.dead for each in waits)
     exact, cost = all_exact(rebalances), history.cost_s(rebalances)
     outcome = f"{times(dead)} the leader was removed before it had sent one" if dead else "it came at last"
+    died = [history.by_member.get(each.rebalance.leader or "") for each in waits if each.dead]
+    shortest = shortest_already(history, [each.session_timeout_ms or 0 for each in died if each is not None])
     yield Finding(
         "sync-held-up",
         f"{probably(exact)}{count(len(waits), 'rebalance')} waited {spans(lengths)} for the assignment of "
@@ -108,9 +110,8 @@ def sync_held_up(causes: Causes) -> Iterator[Finding]:
         cost,
         first(rebalances),
         last(rebalances),
-        setting=session_timeout(history) if dead else None,
-        advice="The leader died between joining and assigning. The others wait until its session ends: a shorter "
-        f"{session_timeout(history)} shortens that."
+        setting=session_timeout(history) if dead and not shortest else None,
+        advice=_dead_leader(history, shortest)
         if 2 * dead > len(waits)
         else "The leader computes the assignment within poll(). Look there for a slow assignor (one of your own, many "
         "partitions, calls to other systems), for long pauses of its process, and for work in onPartitionsRevoked. In "
@@ -124,7 +125,13 @@ def sync_held_up(causes: Causes) -> Iterator[Finding]:
         members=leaders,
         rebalances=[each.rebalance_id for each in rebalances],
         exact=exact,
+        changes={session_timeout(history): SHORTER} if 2 * dead > len(waits) and not shortest else {},
     )
+
+
+def _dead_leader(history: GroupHistory, shortest: str) -> str:
+    waits = "The leader died between joining and assigning. The others wait until its session ends"
+    return f"{waits}. {shortest}" if shortest else f"{waits}: a shorter {session_timeout(history)} shortens that."
 
 
 def _wait(history: GroupHistory, rebalance: ObservedRebalance) -> _Wait | None:

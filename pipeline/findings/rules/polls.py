@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from rejoin.pipeline.findings.causes import LATE_POLL, OUTAGE, Causes
-from rejoin.pipeline.findings.clients import session_timeout
-from rejoin.pipeline.findings.finding import LOW, MEDIUM, Finding, severity_of
+from rejoin.pipeline.findings.clients import session_timeout, shortest_already
+from rejoin.pipeline.findings.finding import LONGER, LOW, MEDIUM, SHORTER, Finding, severity_of
 from rejoin.pipeline.findings.formatting import at_least, count, names, period, span, spans, times
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import MemberSession, ObservedEvent, ObservedRebalance, all_exact
@@ -75,6 +75,7 @@ def max_poll_exceeded(causes: Causes) -> Iterator[Finding]:
         exact=exact,
         # Again and again: the group makes no progress, whatever the other members do.
         severity=MEDIUM if severity_of(cost) == LOW and number >= AGAIN else None,
+        changes={"max.poll.interval.ms": LONGER} if raised else {},
     )
 
 
@@ -148,6 +149,8 @@ def join_held_up(causes: Causes) -> Iterator[Finding]:
     exact, cost = all_exact(rebalances), history.cost_s(rebalances)
     ways = names(f"{times(number)} it {_HOW[how]}" for how, number in hows.most_common())
     dead = hows.most_common(1)[0][0] == "expired"
+    setting = session_timeout(history) if dead else "max.poll.interval.ms"
+    shortest = _shortest(history, waits) if dead else ""
     yield Finding(
         "join-held-up",
         f"{probably(exact)}{count(len(waits), 'rebalance')} waited {spans(lengths)} for {names(clients, 2)}",
@@ -158,8 +161,8 @@ def join_held_up(causes: Causes) -> Iterator[Finding]:
         cost,
         first(rebalances),
         last(rebalances),
-        setting=session_timeout(history) if dead else "max.poll.interval.ms",
-        advice=_dead(clients, history) if dead else _BUSY + _limit(history, waits),
+        setting=None if shortest else setting,
+        advice=_dead(clients, history, shortest) if dead else _BUSY + _limit(history, waits),
         numbers={
             "held_up": len(waits),
             "rebalances_in_all": len(history.rebalances),
@@ -170,21 +173,31 @@ def join_held_up(causes: Causes) -> Iterator[Finding]:
         members=clients,
         rebalances=[each.rebalance_id for each in rebalances],
         exact=exact,
+        changes={} if shortest else {setting: SHORTER},
     )
 
 
-def _dead(clients: Sequence[str], history: GroupHistory) -> str:
+def _shortest(history: GroupHistory, waits: Sequence[_Wait]) -> str:
+    """A sentence where the sessions that the group waited for cannot be shorter."""
+    gone = {member_id for each in waits for member_id in each.rebalance.evicted or ()}
+    timeouts = (session.session_timeout_ms for id_ in sorted(gone) if (session := history.by_member.get(id_)))
+    return shortest_already(history, (each for each in timeouts if each))
+
+
+def _dead(clients: Sequence[str], history: GroupHistory, shortest: str) -> str:
     static = {session.group_instance_id for session in history.sessions if session.group_instance_id}
     ways = (
         " Let consumers close, so that they leave, or set group.instance.id, so that a restarted one takes its old "
-        "place;"
+        "place"
     )
     leave = "" if static.issuperset(clients) else ways
+    waits = f"The coordinator waits for a member that is dead until its session ends.{leave}"
+    if shortest:
+        return f"{waits}{'.' if leave else ''} {shortest}"
     setting = session_timeout(history)
     return (
-        f"The coordinator waits for a member that is dead until its session ends.{leave}"
-        f"{' A' if not leave else ' a'} shorter {setting} shortens the wait, at the price of more members that are "
-        "removed for a pause."
+        f"{waits}{' A' if not leave else '; a'} shorter {setting} shortens the wait, at the price of more members "
+        "that are removed for a pause."
     )
 
 

@@ -7,8 +7,14 @@ from typing import Final
 
 from rejoin.pipeline.findings.absences import Absence
 from rejoin.pipeline.findings.causes import KILLED, MISSED_SESSION, Causes
-from rejoin.pipeline.findings.clients import least_session, session_bound, session_timeout
-from rejoin.pipeline.findings.finding import Finding
+from rejoin.pipeline.findings.clients import (
+    SURVIVING_ID,
+    least_session,
+    session_bound,
+    session_timeout,
+    shortest_already,
+)
+from rejoin.pipeline.findings.finding import LONGER, SHORTER, Finding
 from rejoin.pipeline.findings.formatting import at_least, count, names, period, seconds, span, spans, times
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import MemberSession, ObservedRebalance, all_exact
@@ -60,6 +66,7 @@ def session_too_short(causes: Causes) -> Iterator[Finding]:
         members=clients,
         rebalances=[each.rebalance_id for each in caused],
         exact=exact,
+        changes={session_timeout(history): LONGER},
     )
 
 
@@ -140,7 +147,10 @@ def died_without_leaving(causes: Causes) -> Iterator[Finding]:
     exact = all_exact(caused) and all_exact(history.sessions)
     again = f"{names(each.who for each in causes.killed)} {_was(causes.killed)} started again"
     outcome = "fell silent and did not come back" if not causes.killed else f"died without leaving; {again}"
-    whose = "its" if len(gone) == 1 else "their"
+    whose = "its" if len(who) == 1 else "their"
+    early = [each.before for each in causes.killed if each.away_ms < 0]
+    slow = [session for session in gone if not any(session is each for each in early)]
+    is_shortest = bool(shortest_already(history, timeouts))
     unread = f" Before that {whose} partitions had no reader"
     if timeouts:
         unread += f", for {session_timeout(history)} ({spans(timeouts)})"
@@ -148,13 +158,13 @@ def died_without_leaving(causes: Causes) -> Iterator[Finding]:
     yield Finding(
         "died-without-leaving",
         f"{probably(exact)}{names(who)} {outcome}",
-        f"{count(len(gone), 'member')} ({names(who)}) sent no heartbeat for a whole session{_fate(causes, dead)}; "
+        f"{_silent(who, len(gone))}{_fate(causes, dead)}; "
         f"removed {period(min(moments), max(moments))}.{unread}.{stood_still(history, history.cost_s(caused))}",
         cost,
         min(moments) - max(timeouts, default=0),
         max([*moments, *(each.until_ms for each in caused)]),
-        setting=session_timeout(history),
-        advice=_close(history, gone),
+        setting=session_timeout(history) if slow and not is_shortest else "group.instance.id" if early else None,
+        advice=_what_to_do(history, gone, slow, bool(early)),
         numbers={
             "died": len(gone),
             "started_again": len(causes.killed),
@@ -165,7 +175,14 @@ def died_without_leaving(causes: Causes) -> Iterator[Finding]:
         members=who,
         rebalances=[each.rebalance_id for each in caused],
         exact=exact,
+        changes={session_timeout(history): SHORTER} if slow and not is_shortest else {},
     )
+
+
+def _silent(who: Sequence[str], number: int) -> str:
+    """How many members were silent for a session, and how often where that is not once for each."""
+    often = f", {times(number)}" if number > len(who) else ""
+    return f"{count(len(who), 'member')} ({names(who)}) sent no heartbeat for a whole session{often}"
 
 
 def _was(absences: Sequence[Absence]) -> str:
@@ -182,13 +199,22 @@ def _fate(causes: Causes, dead: Sequence[MemberSession]) -> str:
     return f"; {names(causes.history.name_of(each) for each in dead)} did not come back, {again}"
 
 
-def _close(history: GroupHistory, gone: Sequence[MemberSession]) -> str:
-    """What to do about members that die: how they would leave, or what a shorter session costs."""
+def _what_to_do(
+    history: GroupHistory, gone: Sequence[MemberSession], slow: Sequence[MemberSession], is_early: bool
+) -> str:
+    """What to do about members that die: how they would leave or keep their place, or what a shorter session costs.
+
+    ``slow``: those that were not back before their session ended. For others a shorter one would be of no use: with
+    static membership the longer it is, the more restarts pass without a rebalance.
+    """
     static = [session for session in gone if session.group_instance_id]
-    setting = session_timeout(history)
-    shorter = (
-        f"For what dies by itself, a shorter {setting} finds out sooner ({least_session(history)}), at the price of "
-        "members that are removed for a pause."
+    shorter = shortest_already(history, _timeouts(iter(gone))) or (
+        f"For what dies by itself, a shorter {session_timeout(history)} finds out sooner ({least_session(history)}), "
+        "at the price of members that are removed for a pause."
+    )
+    keep = (
+        f"Give each consumer a group.instance.id of its own: {SURVIVING_ID}. A process that is back before its session "
+        "ends then gets its partitions without any rebalance."
     )
     leave = (
         "If it was stopped on purpose, let it close its consumer (SIGTERM, and time enough before SIGKILL): then it "
@@ -198,8 +224,8 @@ def _close(history: GroupHistory, gone: Sequence[MemberSession]) -> str:
         "A static member never sends LeaveGroup, also when it is closed: its partitions wait for a whole session. Take "
         "one that is stopped for good out of the group (Admin.removeMembersFromConsumerGroup)."
     )
-    ways = [leave] if len(static) < len(gone) else []
-    return " ".join([*ways, *([remain] if static else []), shorter])
+    ways = [(is_early, keep), (len(static) < len(gone), leave), (bool(static), remain), (bool(slow), shorter)]
+    return " ".join(text for holds, text in ways if holds)
 
 
 def fell_silent(causes: Causes) -> Iterator[Finding]:
@@ -220,8 +246,8 @@ def fell_silent(causes: Causes) -> Iterator[Finding]:
     yield Finding(
         "fell-silent",
         f"{names(who)} fell silent for a whole session, {times(len(causes.dead))}",
-        f"{count(len(causes.dead), 'member')} ({names(who)}) sent no heartbeat for a whole session and "
-        f"{'was' if len(causes.dead) == 1 else 'were'} removed {period(min(moments), max(moments))}. Whether they came "
+        f"{_silent(who, len(causes.dead))} and "
+        f"{'was' if len(who) == 1 else 'were'} removed {period(min(moments), max(moments))}. Whether they came "
         f"back this source does not say: brokers log every join since Kafka 2.5.{stood_still(history, cost)}",
         cost,
         min(moments),

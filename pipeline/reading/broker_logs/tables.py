@@ -80,7 +80,8 @@ _KINDS: Final = (
     ("is missing", "half-line"),
     ("cut short", "half-line"),
     ("no text", "encoding"),
-    ("cannot be read to its end", "unreadable"),
+    ("cannot be read", "unreadable"),
+    ("not in the format of gzip", "unreadable"),
     ("layout is not known", "unknown-layout"),
 )
 _ROTATED: Final = re.compile(r"(?:\.(?:log|out|txt))?(?:\.\d[\d-]*|[.-]\d{4}-\d\d-\d\d[\d.-]*)*(?:\.gz)?$")

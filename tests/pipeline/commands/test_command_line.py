@@ -50,6 +50,35 @@ def test_its_own_tables_are_no_input(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "choose another --out" in capsys.readouterr().err
 
 
+def test_the_input_is_no_place_for_a_report(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = journal.parent
+    assert report([folder], out=folder) == 2
+    assert f"--out {folder}: is a folder that is to be read" in one_line(capsys.readouterr().err)
+    assert [each.name for each in folder.iterdir()] == [journal.name]
+
+
+def test_tables_that_no_report_writes_are_not_left_beside_new_ones(
+    journal: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = journal.parent.parent / "out"
+    (out / "tables" / "sales").mkdir(parents=True)
+    assert report([journal], out=out) == 2
+    assert "holds sales, which no report writes; give another folder" in one_line(capsys.readouterr().err)
+    (out / "tables" / "sales").rmdir()
+    (out / "stream.json").write_text("{}")
+    assert report([journal], out=out) == 2
+    assert "belongs to a rejoin watch, which keeps stream.json there" in one_line(capsys.readouterr().err)
+
+
+def test_other_files_beside_a_report_stay_and_are_named(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = journal.parent.parent / "out"
+    out.mkdir()
+    (out / "notes.txt").write_text("mine")
+    report([journal], out=out)
+    assert f"--out {out}: other files are there too and stay as they are: notes.txt" in capsys.readouterr().err
+    assert (out / "notes.txt").read_text() == "mine"
+
+
 def one_line(printed: str) -> str:
     assert printed.count("\n") == 1, printed
     assert "Traceback" not in printed

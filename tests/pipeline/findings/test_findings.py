@@ -218,7 +218,14 @@ def test_partitions_that_no_leader_noticed_are_worse_than_those_that_took_a_whil
     assert late["topic-growth"]["numbers"]["never_owned"] == 0
     assert late["topic-growth"]["numbers"]["longest_unread_ms"] <= 301_000
     assert never["topic-growth"]["numbers"]["never_owned"] == 6
-    assert never["topic-growth"]["score"] > late["topic-growth"]["score"]
+    assert (never["topic-growth"]["severity"], late["topic-growth"]["severity"]) == ("high", "medium")
+
+
+def test_partitions_that_wait_for_an_owner_stop_no_consumer(found: Found) -> None:
+    row = found[key("topic_growth")]["topic-growth"]
+    assert row["numbers"]["partition_seconds_unread"] > 100
+    assert "partition-seconds" in row["text"]
+    assert row["score"] < 30
 
 
 def test_costs_are_those_of_the_pauses(found: Found, gallery_report: Path) -> None:

@@ -268,3 +268,11 @@ def test_a_cluster_that_is_not_there(unused_tcp_port: int, capsys: pytest.Captur
 def test_options_that_make_no_sense(options: dict[str, Any], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert watch(**options) == 2
     assert said in capsys.readouterr().err
+
+
+async def test_a_named_group_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    async with running() as kafka:
+        servers = kafka.bootstrap_servers
+        done = await asyncio.to_thread(watch, bootstrap_server=servers, group=("nosuch",), once=True)
+    assert done == 2
+    assert f"{servers}: there is no group 'nosuch'; rejoin groups lists" in capsys.readouterr().err

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from html.parser import HTMLParser
+from io import StringIO
 from itertools import chain
 from pathlib import Path
 from shutil import which
@@ -16,9 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 from pypdf import PdfReader
 from pyspark.sql import SparkSession
+from rich.console import Console
 
 from rejoin.pipeline.findings.formatting import seconds
 from rejoin.pipeline.report.collect import fill_members
+from rejoin.pipeline.report.console import show
 from rejoin.pipeline.report.data import GroupReport, Report
 from rejoin.pipeline.report.page import render
 from rejoin.pipeline.report.shown import ShownGroups
@@ -108,6 +111,24 @@ def test_tags_nest_and_close() -> None:
     findings = [summary for summary in found.summaries if summary not in summaries]
     assert set(found.summaries) - set(findings) == summaries
     assert findings == ["low t <b> "] * 14
+
+
+def test_an_overlap_after_a_removal_is_no_violation_and_names_the_finding_behind_it() -> None:
+    overlap = {"at_ms": 5_000, "kind": "owner-after-removal", "topic": "t", "partition": 1, "text": "a went on"}
+    paused = {"finding": "session-too-short", "severity": "low", "title": "a missed the session", "text": "x"}
+    other = {"finding": "storm", "severity": "low", "title": "a storm", "text": "x"}
+    findings = [{**row, "score": 0.0, "from_ms": 1_000, "to_ms": 9_000} for row in (paused, other)]
+    report = Report("t", [GroupReport("r", "g", 0, 60_000, findings=findings, after_removal=[overlap])])
+    page = render(report)
+    assert re.search(r"0</[a-z]+><[a-z]+[^>]*>violations", page), "it is counted apart"
+    assert "1 overlap after a removal" in page
+    assert "a went on" in page
+    assert "Why it was removed: see &quot;a missed the session&quot;." in page
+    printed = Console(file=StringIO(), width=200)
+    show(report, printed, page=None, tables=None)
+    text = cast(StringIO, printed.file).getvalue()
+    assert "1 time a partition had two owners, as in Kafka, until a removed member noticed" in text
+    assert "never happen" not in text
 
 
 def test_what_is_counted_and_in_which_zone_is_said() -> None:

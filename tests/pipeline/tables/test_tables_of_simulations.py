@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from rejoin.pipeline import audits
+from rejoin.pipeline.audits_of_owners import two_owners
 from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.reading.journals import Bronze, parse, sort_out
 from rejoin.pipeline.reading.text_lines import read_lines
@@ -195,6 +196,6 @@ def test_audits_find_no_fault_of_the_coordinator(bronze: Bronze, rebalanced: Dat
     assert audits.commits_not_seen(bronze.events).collect() == []
     assert audits.static_members_that_rebalanced(rebalanced, sessions).collect() == []
     overlapping = owned.where("overlap_ms > 0").count()
-    found = audits.two_owners(owned)
+    found = two_owners(bronze.events, owned, sessions)
     assert 0 < overlapping <= found.count()
     assert found.where("size(evidence) != 2 OR found <= 0").count() == 0

@@ -121,7 +121,6 @@ SCENARIOS = (
     "static_rolling_deploy_too_slow",
     "dynamic_rolling_deploy",
     "flapping_consumer",
-    "gc_pause_longer_than_the_session",
     "cold_start_without_delay",
     "coordinator_failover_in_stable",
     "static_id_used_twice",
@@ -143,6 +142,18 @@ def test_a_coordinators_events_give_what_a_report_on_them_finds(gallery_report: 
         assert found.keys() - ONLY_FROM_CONSUMERS <= rules.keys()
         for name in wanted:
             assert len(found[name]["rebalances"]) == len(rules[name]["rebalances"])
+
+
+def test_that_paused_processes_went_on_only_their_own_journals_show(gallery_report: Path) -> None:
+    scenario = "gc_pause_longer_than_the_session"
+    events = events_from(gallery_report, scenario)
+    rebalances = rebalances_of("orders-app", events)
+    found = {row["finding"] for row in findings_of("orders-app", events, rebalances, events[-1]["at_ms"])}
+    assert found >= {"session-too-short", "rolling-restart"}
+    row = found_in(gallery_report)[scenario, "orders-app"]
+    assert "rolling-restart" not in row
+    assert row["session-too-short"]["numbers"]["consumers"] == 3
+    assert "is shorter than the pause." in row["session-too-short"]["text"]
 
 
 def test_sessions_are_those_of_the_table(gallery_report: Path, tables: TablesSource) -> None:
