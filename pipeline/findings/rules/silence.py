@@ -221,8 +221,9 @@ def _what_to_do(
         "leaves, and its partitions go on at once."
     )
     remain = (
-        "A static member never sends LeaveGroup, also when it is closed: its partitions wait for a whole session. Take "
-        "one that is stopped for good out of the group (Admin.removeMembersFromConsumerGroup)."
+        "A static member sends no LeaveGroup when it is closed: its partitions wait for a whole session. Take one that "
+        "is stopped for good out of the group (Admin.removeMembersFromConsumerGroup; from Java's client 4.1 on, close "
+        "it with CloseOptions and LEAVE_GROUP)."
     )
     ways = [(is_early, keep), (len(static) < len(gone), leave), (bool(static), remain), (bool(slow), shorter)]
     return " ".join(text for holds, text in ways if holds)

@@ -188,7 +188,7 @@ def test_a_static_member_is_not_advised_to_leave() -> None:
         row["group_instance_id"] = row["client_id"]
     group.leaves("orders-2", 100, "session-expiry", "session-expiry")
     advice = group.found()["died-without-leaving"][0]["advice"]
-    assert "never sends LeaveGroup" in advice
+    assert "sends no LeaveGroup when it is closed" in advice
     assert "SIGTERM" not in advice
 
 
