@@ -442,27 +442,29 @@ class WrongSetting(Exception):
 
 
 # Ours, since pydantic-settings adds 27 modules and 75 ms to a start of 500, and its errors do not name the variable.
-def settings_from(pairs: Sequence[str], environment: Mapping[str, str]) -> Settings:
-    """Settings from ``NAME=VALUE`` pairs, and from environment variables for the rest."""
+def settings_from(
+    pairs: Sequence[str], environment: Mapping[str, str], options: Mapping[str, tuple[str, str]] = MappingProxyType({})
+) -> Settings:
+    """Settings from ``NAME=VALUE`` pairs, else from ``options`` of their own (name: option, value), or variables."""
     names = {info.alias or name for name, info in Settings.model_fields.items()}
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for variable, name in _variables(names, environment).items():
         values[name], origins[name] = environment[variable], variable
+    for name, (option, value) in options.items():
+        values[name], origins[name] = value, option
     for pair in pairs:
-        name, equals, value = pair.partition("=")
-        name = name.strip()
+        name, equals, value = map(str.strip, pair.partition("="))
         if not equals:
             raise WrongSetting(f"-c {pair}: expected NAME=VALUE")
         if name not in names:
-            # Imported here: a start without a mistake does not need it.
-            from rejoin.coordinator.client_settings import unknown_setting  # noqa: PLC0415
+            from rejoin.coordinator.client_settings import unknown_setting  # noqa: PLC0415 - for mistakes only
 
             raise WrongSetting(f"-c {pair}: {unknown_setting(name, sorted(names))}")
         if name in _SECRET:
             variable = _variable(name)
             raise WrongSetting(f"-c {name}: expected in the environment, as {variable}; other users see command lines")
-        values[name], origins[name] = value.strip(), f"-c {name}"
+        values[name], origins[name] = value, f"-c {name}"
     if isinstance(values.get("emulator.deny"), str):
         values["emulator.deny"] = tuple(rule.strip() for rule in values["emulator.deny"].split(",") if rule.strip())
     try:
@@ -473,9 +475,7 @@ def settings_from(pairs: Sequence[str], environment: Mapping[str, str]) -> Setti
         message = reason(first)
         if not name:
             raise WrongSetting(message) from None
-        given = f", not {first['input']!r}"
-        if name in _SECRET or repr(first["input"]) in message:
-            given = ""
+        given = "" if name in _SECRET or repr(first["input"]) in message else f", not {first['input']!r}"
         raise WrongSetting(f"{origins.get(name, name)}: {message}{given}") from None
 
 

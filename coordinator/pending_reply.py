@@ -41,7 +41,7 @@ class PendingReply:
     is_of_client = False
     """Under control: whether a client sent the request, and not the control itself or another broker."""
     is_awaited = False
-    """Whether someone must be told when there is a reply."""
+    """Whether a reply has to be passed on when it comes."""
     _settled: Settled | None = None
 
     @property

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar, cast
+
+from rejoin.protocol.validation import closest
 
 T = TypeVar("T")
 
@@ -46,8 +47,8 @@ class Plugins(Generic[T]):
         if ":" in name:
             return self._made(EntryPoint(name, name, self._group), name, expected_name=None)
         known = ", ".join(self.names())
-        near = get_close_matches(name, self.names(), n=1)
-        hint = f"is it {near[0]}? " if near else ""
+        near = closest(name, self.names())
+        hint = f"is it {near}? " if near else ""
         raise self._unknown(f"unknown {self._kind} {name!r}; {hint}known are {known}, and any class as module:Class")
 
     def names(self) -> list[str]:

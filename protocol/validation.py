@@ -16,10 +16,18 @@ _MOST_LISTED: Final = 50
 def nearest(name: str, known: Iterable[str]) -> str:
     """How a sentence about an unknown name goes on: with the nearest known name, else with all unless too many."""
     names = {each.lower(): each for each in known}
-    found = get_close_matches(name.lower(), names, n=1)
-    if found:
-        return f"; is it {names[found[0]]}?"
+    found = closest(name.lower(), names)
+    if found is not None:
+        return f"; is it {names[found]}?"
     return f"; expected one of {', '.join(names.values())}" if 0 < len(names) <= _MOST_LISTED else ""
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like another, or the only one that begins with it."""
+    names = list(known)
+    begun = [each for each in names if name and each.startswith(name)]
+    found = get_close_matches(name, names, n=1) or (begun if len(begun) == 1 else [])
+    return found[0] if found else None
 
 
 def reason(error: Any) -> str:

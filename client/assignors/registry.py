@@ -39,13 +39,7 @@ def assignor_named(name: str) -> Assignor:
 
     Raises UnknownAssignor, which says what is known, or why the class cannot be used.
     """
-    try:
-        return _ASSIGNORS.make(name)
-    except UnknownAssignor as problem:
-        begun = [known for known in assignor_names() if name and known.startswith(name)]
-        if len(begun) == 1 and begun != [name]:
-            raise UnknownAssignor(f"unknown assignor {name!r}; is it {begun[0]}?") from problem
-        raise
+    return _ASSIGNORS.make(name)
 
 
 def assignor_names() -> list[str]:

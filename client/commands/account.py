@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from cyclopts import App, Parameter
 
-from rejoin.client.commands.complaints import complain
+from rejoin.client.commands.error_lines import print_error
 from rejoin.protocol.printable import printable
 
 if TYPE_CHECKING:
@@ -54,14 +54,14 @@ def show(
         events = [row.event for row in read_journal(directory, schema, source="client")]
         accounts = [found for found in account(events) if group in {None, found.group_id}]
     except JournalError as problem:
-        complain(problem)
+        print_error(problem)
         return 2
     except OSError as problem:
-        complain(f"{directory}: {problem.strerror}; expected the directory that --journal named")
+        print_error(f"{directory}: {problem.strerror}; expected the directory that --journal named")
         return 2
     missing = sum(event.rows_lost for event in events if isinstance(event, JournalRowsLost))
     if missing:
-        complain(f"{directory} lacks {missing} rows, which could not be written; counts may be off")
+        print_error(f"{directory} lacks {missing} rows, which could not be written; counts may be off")
     if as_json:
         for found in accounts:
             print(json.dumps(_row(found)))
@@ -69,7 +69,7 @@ def show(
         print(table(accounts))
     else:
         whose = "" if group is None else f" of group {group}"
-        complain(f"{directory} has no journal of consumers{whose}; expected what --journal named when they ran")
+        print_error(f"{directory} has no journal of consumers{whose}; expected what --journal named when they ran")
         return 2
     return 0
 

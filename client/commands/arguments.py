@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Final, NoReturn, TypeAlias
 
-from rejoin.client.commands.complaints import complain
+from rejoin.client.commands.error_lines import print_error
 from rejoin.commands import COMMANDS
 
 DEFAULT_SERVER: Final = "http://127.0.0.1:9095"
@@ -64,6 +64,6 @@ def run_tool(
             return 0
         return asyncio.run(load()(action, options))
     except UsageError as problem:
-        complain(problem)
+        print_error(problem)
         print("--help lists the options.", file=sys.stderr)
         return 1

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from rejoin.client.admin import Admin
 from rejoin.client.commands.arguments import UsageError
-from rejoin.client.commands.complaints import complain
+from rejoin.client.commands.error_lines import print_error
 from rejoin.client.commands.setting_options import WrongOption, security_from
 from rejoin.client.core.errors import KafkaTimeoutError
 from rejoin.client.transports.addresses import no_coordinator, open_transport, split_servers
@@ -32,4 +32,4 @@ def advise(problem: Exception, options: argparse.Namespace) -> None:
     """Where the cluster did not answer: say what to do."""
     if isinstance(problem, KafkaTimeoutError):
         advice = no_coordinator(options.bootstrap_server, "--bootstrap-server")
-        complain(f"{advice}, --timeout gives it more time.")
+        print_error(f"{advice}, --timeout gives it more time.")

@@ -11,7 +11,7 @@ from functools import partial
 from time import monotonic
 from typing import Any, Final
 
-from rejoin.client.commands.complaints import complain
+from rejoin.client.commands.error_lines import print_error
 from rejoin.client.commands.input_lines import InputLines
 from rejoin.client.commands.produce import ProduceOptions
 from rejoin.client.commands.setting_options import WrongOption, refuse, with_settings
@@ -213,7 +213,7 @@ async def _produce(given: ProduceOptions, form: LineForm, settings: Mapping[str,
             progress.cancel()
             print(file=sys.stderr)
     for text in tally.failures():
-        complain(text)
+        print_error(text)
     print(tally.summary(given.topic))
     return 0 if tally.stored == tally.read and not tally.failed else 1
 
@@ -277,12 +277,12 @@ async def _send_lines(
         future = await producer.send(given.topic, partition=given.partition, callback=done, **record)
         if future.done() and isinstance(future.exception(), KafkaTimeoutError):
             # It waited for max.block.ms, and each of the others would wait as long.
-            complain(f"line {tally.read} could not be sent; no more lines are read")
+            print_error(f"line {tally.read} could not be sent; no more lines are read")
             return
 
 
 async def _find_topic(given: ProduceOptions, producer: Producer) -> None:
-    count = await TopicLookup(given.topic, producer.config, complain).partitions()
+    count = await TopicLookup(given.topic, producer.config, print_error).partitions()
     if given.partition is not None and given.partition >= count:
         has = "1 partition; expected 0" if count == 1 else f"{count} partitions; expected 0 to {count - 1}"
         raise WrongOption(f"--partition {given.partition}: topic {given.topic} has {has}")

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from rejoin.client.commands.complaints import complain
+from rejoin.client.commands.error_lines import print_error
 from rejoin.client.security_config import ClientSecurityConfig
 from rejoin.protocol.validation import nearest, sentence
 
@@ -20,7 +20,7 @@ class WrongOption(Exception):
 
 def refuse(problem: str) -> int:
     """Say what is wrong with a command line; the exit code."""
-    complain(problem)
+    print_error(problem)
     return 2
 
 

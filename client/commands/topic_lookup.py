@@ -20,7 +20,7 @@ from rejoin.protocol.registry import METADATA
 
 CLIENT_ID: Final = "rejoin-produce"
 NOTICE_SECONDS: Final = 2.0
-"""After so long without an answer, the user is told."""
+"""After so long without an answer, a line on the standard error says so."""
 _OTHER_PROTOCOL_MS: Final = 5_000
 
 

@@ -103,7 +103,7 @@ class Events:
         if isinstance(event, CoordinatorFound):
             self.found_coordinator = True
         if isinstance(event, RejoinRequested | MembershipReset) and event.client_id in self._closing:
-            # Kafka: whoever leaves is reset, and a reset asks for a rejoin. A consumer that closes never does.
+            # Kafka: a member that leaves is reset, and a reset asks for a rejoin. A consumer that closes never rejoins.
             return
         log_event(self._log, event)
 

@@ -36,7 +36,6 @@ from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.journal.segments import JournalError
 from rejoin.posix import stop_signals
 from rejoin.protocol.brokers.listener_address import HIGHEST_PORT, check_advertised_host
-from rejoin.protocol.brokers.releases import RELEASES, newest_versions
 from rejoin.protocol.units import size_bytes
 
 if TYPE_CHECKING:
@@ -74,24 +73,20 @@ def _most_bytes(text: str) -> int:
     return size
 
 
-def _settings_from(given: ServeOptions) -> tuple[str, ...]:
-    """The settings that options stand for."""
-    try:
-        newest_versions(given.as_kafka or RELEASES[-1])
-    except ValueError as problem:
-        raise WrongSetting(f"--as-kafka: {problem}") from None
+def _settings_of_options(given: ServeOptions) -> dict[str, tuple[str, str]]:
+    """The settings that options stand for, by name: each with its option and the value."""
     settings = {
-        "emulator.as.kafka": given.as_kafka,
-        "emulator.tls.self.signed": "true" if given.tls_self_signed else None,
-        "emulator.tls.ca.file": given.tls_ca_file,
-        "emulator.users.file": given.users_file,
-        "emulator.insecure": "true" if given.insecure else None,
+        "emulator.as.kafka": ("--as-kafka", given.as_kafka),
+        "emulator.tls.self.signed": ("--tls-self-signed", "true" if given.tls_self_signed else None),
+        "emulator.tls.ca.file": ("--tls-ca-file", given.tls_ca_file),
+        "emulator.users.file": ("--users-file", given.users_file),
+        "emulator.insecure": ("--insecure", "true" if given.insecure else None),
     }
-    return tuple(f"{name}={value}" for name, value in settings.items() if value is not None)
+    return {name: (option, str(value)) for name, (option, value) in settings.items() if value is not None}
 
 
 def _checked_settings(given: ServeOptions) -> Settings:
-    settings = settings_from((*_settings_from(given), *given.config), os.environ)
+    settings = settings_from(given.config, os.environ, _settings_of_options(given))
     if given.kafka_port.strip() and settings.listeners:
         raise WrongSetting(
             f"--kafka-port {given.kafka_port}: expected that or listeners={settings.listeners}, not both"

@@ -89,7 +89,7 @@ _OPPOSITE: Final = {LONGER: SHORTER, SHORTER: LONGER}
 
 def with_trade_offs(found: Sequence[Finding]) -> list[Finding]:
     """The findings of one group, those that contradict others with a sentence more: both are right on their own, and
-    whoever reads one of them has to know what it costs to follow it."""
+    the reader of one has to know what it costs to follow it."""
     return [_with_trade_offs(each, found) for each in found]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from rejoin.journal.reader import read_lines
+from rejoin.journal.segments import JournalError, segments
 from rejoin.pipeline.findings.formatting import count
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.reading.inputs import InputFile, NoInput, find
@@ -69,7 +72,7 @@ class JournalSource:
             )
         self._recorded = lines.recorded
         self._by_run = _by_run(events)
-        self._notes = list(_notes(found, unread))
+        self._notes = [*_notes(found, unread), *_gaps(path)]
 
     def groups(self) -> list[GroupStatus]:
         """All groups, by id."""
@@ -185,6 +188,17 @@ def _notes(found: Sequence[InputFile], unread: pa.Table) -> Iterator[str]:
     if others:
         names = ", ".join(Path(each.path).name for each in others[:3])
         yield f"only rejoin report reads what is no journal: {names}{', ...' if others[3:] else ''}"
+
+
+def _gaps(path: Path) -> Iterator[str]:
+    """What is missing between the segments of a directory, whose rows are numbered."""
+    try:
+        if path.is_dir() and segments(path):
+            deque(read_lines(path), maxlen=0)
+    except JournalError as problem:
+        yield f"{problem.problem} in {problem.path.name}; rejoin report counts what is missing"
+    except OSError:
+        return  # what may not be read is noted already
 
 
 def _first(unread: pa.Table) -> str:

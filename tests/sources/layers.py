@@ -389,6 +389,7 @@ MAY_IMPORT = {
     "pipeline.why": (
         *("protocol.printable", "pipeline.live_cluster", "pipeline.findings", "pipeline.live.service"),
         *("pipeline.reading", "pipeline.report.events", "pipeline.schemas", "pipeline.tables", "pipeline.why"),
+        *("journal.reader", "journal.segments"),
     ),
     # The one room of the pipeline that plays: what it reads is what simulations return.
     "pipeline.sweep": ("journal", "pages", "simulation", "pipeline.columns", "pipeline.spark", "pipeline.sweep"),

@@ -1,4 +1,4 @@
-"""Advice about timeouts: none that cannot be followed, and none that contradicts other advice without a word."""
+"""Advice about timeouts: none that cannot be followed, and none that contradicts other advice and does not say so."""
 
 from __future__ import annotations
 

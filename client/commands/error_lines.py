@@ -7,6 +7,6 @@ import sys
 from rejoin.protocol.printable import printable_lines
 
 
-def complain(problem: object) -> None:
+def print_error(problem: object) -> None:
     """Print a line about a problem on the standard error, in the form that all commands share."""
     print(printable_lines(f"rejoin: {problem}"), file=sys.stderr)
