@@ -105,3 +105,23 @@ def test_records_of_all_kinds() -> None:
 def test_offsets_of_one_two_and_three_bytes(count: int) -> None:
     data = write_records(uniform(count, per_ms=3_000))
     assert scan_records(data, 0, count, len(data)) == RecordScan(0, (count - 1) // 3_000, True)
+
+
+def test_batches_that_are_alike_are_looked_at_alike() -> None:
+    # Their runs are known from the first one; keys, values and times differ, and in some the sizes, too.
+    dice = random.Random(3)
+    for count in (9, 16, 64, 145, 1_040):
+        for key_size, size in ((0, 1), (4, 100), (10, 1_000)):
+            for _ in range(6):
+                records = [
+                    DefaultRecord(index, dice.choice((0, 1, 50, 90)), dice.randbytes(key_size), dice.randbytes(size))
+                    for index in range(count)
+                ]
+                if dice.random() < 0.3:
+                    # As many bytes in all, with another record in the middle.
+                    at = dice.randrange(1, count)
+                    longer, shorter = records[at - 1], records[at]
+                    records[at - 1] = longer._replace(value=bytes(size + 1))
+                    records[at] = shorter._replace(value=bytes(size - 1))
+                data = write_records(records)
+                assert scan_records(data, 0, count, len(data)) == seen(data, count)
