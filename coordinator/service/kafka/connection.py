@@ -29,6 +29,9 @@ _LARGE: Final = 65_536
 """Frames of so many bytes are joined when they are whole; smaller ones wait in the buffer."""
 _READ_AHEAD: Final = 262_144
 """How much of what follows a parked request is read. A client that sends more is not read until its turn."""
+_TURN_SECONDS: Final = 0.005
+_TURN_BYTES: Final = 262_144
+"""How long the requests of one chunk are served, and how much is answered, before other connections have their turn."""
 
 
 class KafkaConnection(asyncio.Protocol):
@@ -37,6 +40,7 @@ class KafkaConnection(asyncio.Protocol):
     __slots__ = (
         "_buffer",
         "_is_reading",
+        "_is_scheduled",
         "_is_writable",
         "_large",
         "_listener",
@@ -69,6 +73,8 @@ class KafkaConnection(asyncio.Protocol):
         self._repeated: RepeatedRequest | None = None
         self._is_reading = True
         self._is_writable = True
+        self._is_scheduled = False
+        """Whether what is in the buffer is served soon: others have their turn before."""
         self.transport: asyncio.Transport | None = None
         self.max_request_bytes = listener.max_request_bytes
         self.client_host = "127.0.0.1"
@@ -105,7 +111,8 @@ class KafkaConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._is_writable = True
         self._read_or_not()
-        self._serve_buffered()
+        if not self._is_scheduled:
+            self._serve_buffered()
 
     def data_received(self, data: bytes) -> None:
         if self._large is not None:
@@ -126,7 +133,7 @@ class KafkaConnection(asyncio.Protocol):
                 self._serve_one(data)
                 return
         self._buffer += data
-        if self._parked is None:
+        if self._parked is None and not self._is_scheduled:
             self._serve_buffered()
         else:
             self._read_or_not()
@@ -173,11 +180,12 @@ class KafkaConnection(asyncio.Protocol):
             self.transport.writelines(written)
 
     def _serve_buffered(self) -> None:
-        """Serve the whole frames of the buffer, up to one that has to wait."""
+        """Serve the whole frames of the buffer, up to one that has to wait, or until others have their turn."""
         buffer, most = self._buffer, self.max_request_bytes
         self.last_used = self._loop.time()
         at, end = 0, len(buffer)
         written: list[Part] = []
+        turn_ends, answered, counted = perf_counter() + _TURN_SECONDS, 0, 0
         while self._parked is None and self._is_writable and self.transport is not None and end - at >= _SIZE_BYTES:
             size = int.from_bytes(buffer[at : at + _SIZE_BYTES], "big", signed=True)
             if not 0 <= size <= most:
@@ -195,6 +203,11 @@ class KafkaConnection(asyncio.Protocol):
                 break
             begin, at = at, start + size
             self._serve(bytes(buffer[begin:at]), written)
+            answered += sum(map(len, written[counted:]))
+            counted = len(written)
+            if at < end and (answered > _TURN_BYTES or perf_counter() > turn_ends):
+                self._serve_soon()
+                break
         if self.transport is None:
             return
         del buffer[:at]
@@ -272,7 +285,17 @@ class KafkaConnection(asyncio.Protocol):
     def _serve_next(self) -> None:
         if self._buffer and self.transport is not None:
             # Not from within: this may be called by the step that answers.
-            self._loop.call_soon(self._serve_buffered)
+            self._serve_soon()
+
+    def _serve_soon(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._serve_scheduled)
+
+    def _serve_scheduled(self) -> None:
+        self._is_scheduled = False
+        if self.transport is not None:
+            self._serve_buffered()
 
     async def _deliver(self, delivery: Delivery, answer: bytes) -> None:
         """Let a fault write the answer; the next request waits for that."""
@@ -318,7 +341,8 @@ class KafkaConnection(asyncio.Protocol):
     def _read_or_not(self) -> None:
         """Read on unless the client is ahead of what it is served, or does not take its answers."""
         transport = self.transport
-        wanted = self._is_writable and (self._parked is None or len(self._buffer) < _READ_AHEAD)
+        is_behind = self._parked is not None or self._is_scheduled
+        wanted = self._is_writable and (not is_behind or len(self._buffer) < _READ_AHEAD)
         if transport is not None and wanted is not self._is_reading:
             self._is_reading = wanted
             if wanted:
