@@ -9,6 +9,7 @@ from typing import Any, Final, TextIO
 import orjson
 import structlog
 
+from rejoin.client.transports.nodes import LOGGER
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import ConsumerEvent
 from rejoin.protocol.printable import printable_fields
@@ -60,6 +61,7 @@ def configure(level: str = "info", stream: TextIO | None = None) -> None:
         ]
     else:
         processors.append(structlog.processors.JSONRenderer(serializer=lambda line, **_: _json(line)))
+    LOGGER.disabled = True  # the consumers' own events say it
     structlog.configure(
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),

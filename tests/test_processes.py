@@ -74,7 +74,7 @@ def test_a_killed_process_is_evicted_and_its_partitions_are_given_away(stage: St
     stage.consume("one", GROUP, "cooperative-sticky", session_timeout_ms=6_000)
     victim = stage.consume("two", GROUP, "cooperative-sticky", session_timeout_ms=6_000)
     before = until(stage, stable_with(2))
-    lost = next(member for member in before["members"] if member["clientId"].startswith("two"))
+    lost = next(member for member in before["members"] if member["clientId"] == victim.name)
     victim.crash()
     after = until(stage, stable_with(1))
     # The one that is left reads what it was given.

@@ -82,7 +82,7 @@ def sample(partitions: int = PARTITIONS, rebalances: int = REBALANCES, consumers
         end,
         rebalances=rows,
         owners=owners,
-        partitions=[("orders", partition) for partition in range(partitions)],
+        partitions=[("orders", partition, _BEGIN) for partition in range(partitions)],
         held=intervals,
         closed_ms=closed,
         stops=stops,

@@ -54,8 +54,8 @@ class ConsumeOptions:
     auto_offset_reset: str = "earliest"
     """Where to start without a committed offset: earliest, latest or none."""
     processing_time: str = "0"
-    """Time per record: 2, 2ms, 250us, exp(5ms), uniform(1,9), normal(5,1) or pareto(2,3). With /poll appended, time
-    for all records of a poll together."""
+    """Time per record: 2ms, 250us, exp(5ms), uniform(1ms,9ms), normal(5ms,1ms) or pareto(2ms,3). With /poll appended,
+    time for all records of a poll together."""
     revoke_time: str = "0"
     """Time the listener takes for each partition that it gives up, as to flush what was read from it."""
     assign_time: str = "0"

@@ -10,18 +10,17 @@ from collections.abc import Callable
 from typing import Final
 
 from rejoin.client.core import requests
-from rejoin.client.core.errors import InvalidTopicError, KafkaError, KafkaTimeoutError, TopicAuthorizationError
+from rejoin.client.core.errors import InvalidTopicError, KafkaTimeoutError, TopicAuthorizationError
 from rejoin.client.producer_config import ProducerConfig
 from rejoin.client.transports.addresses import open_transport
-from rejoin.client.transports.base import ProtocolMismatch, Transport, TransportError
+from rejoin.client.transports.base import Transport, TransportError
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.messages.cluster.metadata import MetadataRequest, MetadataResponse
+from rejoin.protocol.messages.cluster.metadata import MetadataResponse
 from rejoin.protocol.registry import METADATA
 
 CLIENT_ID: Final = "rejoin-produce"
 NOTICE_SECONDS: Final = 2.0
 """After so long without an answer, a line on the standard error says so."""
-_OTHER_PROTOCOL_MS: Final = 5_000
 
 
 class TopicLookup:
@@ -73,11 +72,6 @@ class TopicLookup:
             response = await transport.send(
                 None, request, version, timeout_ms=self._config.request_timeout_ms, client_id=CLIENT_ID
             )
-        except ProtocolMismatch as problem:
-            self._problem = problem.detail
-            if await self._answers(problem.other_server):
-                raise KafkaError(problem.detail) from problem
-            return None
         except TransportError as problem:
             self._problem = problem.detail
             return None
@@ -98,22 +92,3 @@ class TopicLookup:
                 case error:
                     self._problem = error.name
         return None
-
-    async def _answers(self, server: str) -> bool:
-        """Whether a server answers in the protocol of this address: the one that was given may only be starting."""
-        transport = open_transport([server], security=self._config)
-        try:
-            await transport.send(
-                None,
-                MetadataRequest(topics=()),
-                METADATA.default_version,
-                timeout_ms=_OTHER_PROTOCOL_MS,
-                client_id=CLIENT_ID,
-            )
-        except TransportError:
-            return False
-        except KafkaError:
-            return True  # It refused the request, in its protocol.
-        finally:
-            await transport.close()
-        return True

@@ -21,17 +21,6 @@ class TransportError(Exception):
         self.detail = detail
 
 
-class ProtocolMismatch(TransportError):
-    """A node ended its first connection before any answer, as one does that speaks another protocol.
-
-    It may also be a node that is starting. ``other_server`` is its address in the other protocol.
-    """
-
-    def __init__(self, failure: Failure, detail: str, other_server: str) -> None:
-        super().__init__(failure, detail)
-        self.other_server = other_server
-
-
 class Transport(Protocol):
     """Carries the requests of clients of one event loop."""
 

@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from errno import ECONNRESET
 from ssl import SSLContext
 from time import monotonic
 from types import TracebackType
@@ -20,10 +21,12 @@ from multidict import istr
 from pydantic import ValidationError
 
 from rejoin.client.core.effects import Endpoint
-from rejoin.client.core.errors import KafkaError
+from rejoin.client.core.errors import KafkaError, WrongProtocolError
 from rejoin.client.core.inputs import Failure
-from rejoin.client.transports.base import ProtocolMismatch, SharedTransport, TransportError
+from rejoin.client.transports.base import SharedTransport, TransportError
+from rejoin.client.transports.kafka.address import BrokerAddress
 from rejoin.client.transports.nodes import NodeState, ReconnectBackoff
+from rejoin.client.transports.probing import Spoken, wrong_protocol
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.metadata import MetadataResponse
 from rejoin.protocol.registry import BY_REQUEST
@@ -64,7 +67,14 @@ class HttpNode(NodeState):
     """A node by its base URL."""
 
     url: str
-    has_answered: bool = False
+
+    async def wrong_protocol(self) -> WrongProtocolError | None:
+        """The error for a node that speaks another protocol; None where that does not show."""
+        parts = urlsplit(self.url)
+        assert parts.hostname is not None, "base_url checks it"
+        assert parts.port is not None, "base_url sets it"
+        address = BrokerAddress(parts.hostname, parts.port)
+        return await wrong_protocol(address, Spoken(is_http=True, has_tls=parts.scheme == "https"))
 
 
 def base_url(server: str) -> str:
@@ -152,26 +162,25 @@ class HttpTransport(SharedTransport):
             async with self._session.post(node.url + path, data=body, headers=headers) as answer:
                 content = await _content(answer)
         except (aiohttp.ClientError, OSError) as error:
-            node.fail(self._backoff)
             self._last_problem = f"{node.url}: {_reason(error)}"
-            if isinstance(error, aiohttp.ServerDisconnectedError) and not node.has_answered:
+            node.fail(self._backoff, self._last_problem)
+            if _is_unanswered(error) and not node.has_answered:
                 # Kafka's brokers close the connection without an answer.
-                server = node.url.partition("://")[2]
-                text = f"for a listener of Kafka's protocol write {server}"
-                self._last_problem = f"{node.url} closed the connection before it answered; {text}"
-                raise ProtocolMismatch(Failure.DISCONNECT, self._last_problem, server) from error
+                self._last_problem = f"{node.url} closed the connection before it answered"
+                if (wrong := await node.wrong_protocol()) is not None:
+                    raise wrong from error
             raise TransportError(Failure.DISCONNECT, self._last_problem) from error
         finally:
             node.in_flight -= 1
         if answer.status == 200:
             node.succeed()
-            node.has_answered = True
             self._last_problem = ""
             return content
         detail = _problem(content)
         if answer.status >= 500:
-            node.fail(self._backoff)
-            raise TransportError(Failure.DISCONNECT, f"{node.url} answered {answer.status}: {detail}")
+            problem = f"{node.url} answered {answer.status}: {detail}"
+            node.fail(self._backoff, problem)
+            raise TransportError(Failure.DISCONNECT, problem)
         raise ProblemError(node.url + path, answer.status, detail)
 
     # -- nodes
@@ -200,8 +209,8 @@ class HttpTransport(SharedTransport):
         if node is None:
             return f"no node to ask within {timeout_ms} ms; {self._last_problem}"
         # Kafka: handleTimedOutRequests. A node that does not answer in time is disconnected from, and backed off.
-        node.fail(self._backoff)
         self._last_problem = f"{node.url}: no answer within {timeout_ms} ms"
+        node.fail(self._backoff, self._last_problem)
         return self._last_problem
 
     def _node(self, url: str) -> HttpNode:
@@ -213,6 +222,13 @@ class HttpTransport(SharedTransport):
     def _learn(self, response: MetadataResponse) -> None:
         if response.brokers:
             self._known = [self._node_at(node.host, node.port) for node in response.brokers]
+
+
+def _is_unanswered(error: Exception) -> bool:
+    """Whether the connection, or its TLS handshake, was ended by the node."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return isinstance(error.os_error, ConnectionResetError)
+    return isinstance(error, aiohttp.ServerDisconnectedError) or getattr(error, "errno", None) == ECONNRESET
 
 
 def _reason(error: Exception) -> str:

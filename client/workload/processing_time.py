@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from typing import Final
 
 from rejoin.protocol.units import duration_ms
 
@@ -22,6 +23,13 @@ _DRAWS: dict[str, tuple[int, Callable[[Random, list[float]], float]]] = {
     "normal": (2, lambda random, given: random.gauss(given[0], given[1])),
     "pareto": (2, lambda random, given: given[0] * random.paretovariate(given[1])),
 }
+EXAMPLES: Final = {
+    "exp": "exp(5ms)",
+    "uniform": "uniform(1ms,9ms)",
+    "normal": "normal(5ms,1ms)",
+    "pareto": "pareto(2ms,3)",
+}
+"""Each distribution as errors suggest it. A number without a unit counts in ms; scenarios refuse it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +48,7 @@ class ProcessingTime:
 
 
 def parse_processing_time(text: str) -> ProcessingTime:
-    """``2`` or ``2ms`` or ``250us`` for each record, ``1s/poll`` for each poll; instead of a number ``exp(MEAN)``,
+    """``2ms`` or ``250us`` for each record, ``1s/poll`` for each poll; instead of a time ``exp(MEAN)``,
     ``uniform(LOW,HIGH)``, ``normal(MEAN,DEVIATION)`` or ``pareto(LEAST,SHAPE)``.
 
     Raises ValueError saying what was expected.
@@ -57,17 +65,18 @@ def _draw(text: str, what: str) -> Callable[[Random], float]:
         return lambda random: number
     called = _CALL.fullmatch(what)
     if called is None or called[1] not in _DRAWS:
-        known = ", ".join(_DRAWS)
-        raise ValueError(f"{text!r}: expected a time such as 5, 5ms or 1s/poll, or one of {known} as in exp(5ms)")
+        known = ", ".join(EXAMPLES.values())
+        raise ValueError(f"{text!r}: expected a time such as 5ms or 1s/poll, or a distribution such as {known}")
     arguments, draw = _DRAWS[called[1]]
+    example = EXAMPLES[called[1]]
     given = [_milliseconds(part.strip()) for part in called[2].split(",")]
     if len(given) != arguments or None in given:
-        raise ValueError(f"{text!r}: {called[1]} takes {arguments} time{'' if arguments == 1 else 's'}")
+        raise ValueError(f"{text!r}: expected {called[1]} as in {example}")
     numbers = [number for number in given if number is not None]
     if called[1] == "uniform" and numbers[0] > numbers[1]:
-        raise ValueError(f"{text!r}: expected the shorter time before the longer one, as in uniform(1,9)")
+        raise ValueError(f"{text!r}: expected the shorter time before the longer one, as in {example}")
     if called[1] == "pareto" and numbers[1] < _LEAST_SHAPE:
-        raise ValueError(f"{text!r}: expected a shape of {_LEAST_SHAPE} or more, as in pareto(2,3)")
+        raise ValueError(f"{text!r}: expected a shape of {_LEAST_SHAPE} or more, as in {example}")
     return lambda random: draw(random, numbers)
 
 

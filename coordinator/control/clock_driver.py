@@ -20,10 +20,13 @@ from rejoin.transcript.recording import StepRecorder
 LONGEST_MS: Final = 10 * 365 * 86_400_000
 _DAY_MS: Final = 86_400_000
 _EXPIRY: Final = "expiry"
-"""The timer that comes back: a look at old offsets, every ten minutes, for each offsets partition with groups."""
+"""A look at old offsets, every ten minutes, for each offsets partition with groups."""
 _CONSUMING: Final = "fetch"
 """The timer of a Fetch that waits. A consumer always has one, so it says nothing of a group."""
-_BACKGROUND: Final = frozenset((_EXPIRY, _CONSUMING))
+_RECURRING: Final = frozenset((_EXPIRY, "cleaning", "producer_expiry"))
+"""The timers that come back as long as there is anything to look at: offsets, logs, producers."""
+_HIDDEN: Final = frozenset((_EXPIRY, _CONSUMING))
+"""The timers that are not shown one by one."""
 _LOOP_PASSES: Final = 3
 
 
@@ -33,8 +36,8 @@ class Advance(Body):
     advance_ms: int | None = Field(default=None, ge=0, le=LONGEST_MS, description="go on by so many ms")
     until: Literal["next", "idle"] | None = Field(
         default=None,
-        description="next: until a timer fires; idle: until no timer is left but the look at old offsets; "
-        "a Fetch that waits is no timer here",
+        description="next: until a timer fires; idle: until no timer is left but those that always come back, which "
+        "look at old offsets, logs and producers. The session of a live member is a timer; a Fetch that waits is none",
     )
     at_most_ms: int = Field(default=_DAY_MS, ge=0, le=LONGEST_MS, description="with until: go no further than this")
     settle_ms: int = Field(
@@ -115,7 +118,7 @@ class ClockDriver:
         self._clock.jump(when)
         self._clock.catch_up()
         looks = [timer for timer in due if timer.timer == _EXPIRY]
-        fired = [_fired(timer, began) for timer in due if timer.timer not in _BACKGROUND]
+        fired = [_fired(timer, began) for timer in due if timer.timer not in _HIDDEN]
         if looks:
             at = looks[0].at
             fired.append({"timer": _EXPIRY, "at_ms": at, "after_ms": at - began, "partitions": len(looks)})
@@ -130,7 +133,8 @@ class ClockDriver:
 
     def _is_idle(self) -> bool:
         due = self._runtime.node.due(self._clock.now() + LONGEST_MS)
-        return not self._injector.is_holding_latencies and all(timer.timer in _BACKGROUND for timer in due)
+        is_left = any(timer.timer != _CONSUMING and timer.timer not in _RECURRING for timer in due)
+        return not is_left and not self._injector.is_holding_latencies
 
     async def _let_others_run(self, settle_ms: int) -> None:
         if settle_ms:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 from collections.abc import Iterator, Sequence
@@ -31,6 +32,8 @@ from rejoin.protocol.wire.records import DefaultRecord, read_batch, write_record
 PRODUCER: Final = "admin"
 MOST_RECORDS: Final = 100_000
 """As many records are shown at once unless fewer are asked for."""
+MOST_WRITTEN: Final = 1_000_000
+"""As many records are written at once, in all partitions together."""
 _PRODUCE_BY_NAME: Final = 12
 """The newest Produce that names topics."""
 _BATCH_RECORDS: Final = 10_000
@@ -164,17 +167,24 @@ class TopicRecords:
                 raise NotPossible("synthetic-topic", detail)
             await self._append_all(topic, produced.partition, produced.records, produced.encoding)
         elif topic.records_per_second is None:
-            for first in range(0, produced.records, _BATCH_RECORDS):
-                numbers = range(first, min(first + _BATCH_RECORDS, produced.records))
-                batch = self._batch(
-                    [DefaultRecord(0, 0, None, str(number).encode()) for number in numbers], self._clock.now()
-                )
-                await self._append(topic.topic, dict.fromkeys(partitions, batch))
+            await self._append_numbered(topic, partitions, produced.records)
         else:
             for partition in partitions:
                 self._runtime.hand_in(RecordsWritten(topic.topic, partition, produced.records))
             await self._runtime.topics_settled()
         return self._topic(produced.topic, None).model_dump(mode="json")
+
+    async def _append_numbered(self, topic: TopicView, partitions: tuple[int, ...], number: int) -> None:
+        """Write so many records to each partition; their values are their numbers."""
+        if number * len(partitions) > MOST_WRITTEN:
+            expected = f"expected at most {MOST_WRITTEN:,} in all partitions together, as the log of a topic keeps them"
+            detail = f"records: {expected}, not {number:,} in each of {len(partitions)}"
+            raise InvalidArgument("records", expected, number, detail)
+        for first in range(0, number, _BATCH_RECORDS):
+            numbers = range(first, min(first + _BATCH_RECORDS, number))
+            records = [DefaultRecord(0, 0, None, str(each).encode()) for each in numbers]
+            await self._append(topic.topic, dict.fromkeys(partitions, self._batch(records, self._clock.now())))
+            await asyncio.sleep(0)  # clients are served meanwhile
 
     async def _append_all(
         self, topic: TopicView, partition: int | None, records: Sequence[NewRecord], encoding: Encoding

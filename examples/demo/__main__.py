@@ -142,15 +142,15 @@ class Demo:
         self, group_id: str, assignor: str, first: int, last: int, *, static: bool = False, quiet: bool = False
     ) -> None:
         for number in range(first, last + 1):
-            name = f"{group_id}-{number}"
             if not quiet:
-                self.screen.act(f"start {name}")
+                self.screen.act(f"start {group_id}-{number}")
             self.stage.consume(
-                name,
+                group_id,
                 group_id,
                 assignor,
                 session_timeout_ms=SESSION_TIMEOUT_MS,
-                instance_id_prefix=name if static else None,
+                number=number,
+                static=static,
                 # What a consumer has to flush for a partition that it gives up, and to load for one that it gets.
                 revoke_time="40ms",
                 assign_time="120ms",

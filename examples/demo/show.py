@@ -38,12 +38,11 @@ SMALL_FACTS = (GroupCreated, GroupStateChanged, LeaderChanged, MemberIdHandedOut
 
 UUID = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 SAME_TWICE = re.compile(r"\b([a-z]+-\d+) \(\1\)")
-ONLY_CONSUMER = re.compile(r"\b([a-z]+-\d+)-1\b")
 
 
 def short(text: str) -> str:
-    """Member ids without their UUID and the consumer's number in its process, of which each has one here."""
-    return SAME_TWICE.sub(r"\1", ONLY_CONSUMER.sub(r"\1", UUID.sub("", text)))
+    """Member ids without their UUID: what is left is the client id."""
+    return SAME_TWICE.sub(r"\1", UUID.sub("", text))
 
 
 def in_short(event: Event) -> str:

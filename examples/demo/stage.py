@@ -26,13 +26,12 @@ class StageFailed(Exception):
 
 @dataclass
 class Consumer:
-    """One consumer process with one consumer in it."""
+    """One consumer process with one consumer in it; its name is its client id."""
 
     name: str
     group_id: str
     assignor: str
     process: subprocess.Popen[bytes]
-    instance_id_prefix: str | None = None
 
     def crash(self) -> None:
         """kill -9: the process sends nothing any more."""
@@ -77,23 +76,26 @@ class Stage:
 
     def consume(
         self,
-        name: str,
+        prefix: str,
         group_id: str,
         assignor: str,
         *,
         session_timeout_ms: int,
-        instance_id_prefix: str | None = None,
+        number: int = 1,
+        static: bool = False,
         revoke_time: str = "0",
         assign_time: str = "0",
     ) -> Consumer:
         """Start a consumer process; its listener takes these times for each partition that it gives up or gets."""
         command = [sys.executable, "-m", "rejoin", "consume", "--bootstrap-server", f"http://127.0.0.1:{self.port}"]
-        command += ["--group", group_id, "--topic", self.topic, "--assignor", assignor, "--client-id", name]
+        command += ["--group", group_id, "--topic", self.topic, "--assignor", assignor]
+        command += ["--client-id", prefix, "--first", str(number)]
         command += ["--session-timeout-ms", str(session_timeout_ms), "--heartbeat-interval-ms", "500"]
         command += ["--revoke-time", revoke_time, "--assign-time", assign_time, "--journal", str(self.journal)]
-        if instance_id_prefix is not None:
-            command += ["--instance-id-prefix", f"{instance_id_prefix}-"]
-        consumer = Consumer(name, group_id, assignor, self._spawn(name, command), instance_id_prefix)
+        if static:
+            command += ["--static"]
+        name = f"{prefix}-{number}"
+        consumer = Consumer(name, group_id, assignor, self._spawn(name, command))
         self.consumers.append(consumer)
         return consumer
 

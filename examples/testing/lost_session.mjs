@@ -1,21 +1,28 @@
 // A consumer loses its session and comes back. Usage: node lost_session.mjs http://127.0.0.1:9095
 // The coordinator runs with --control --clock virtual --topic orders:3.
 const url = process.argv[2];
+if (!url) fail("usage: node lost_session.mjs http://127.0.0.1:9095");
 const group = "orders-app";
 
 const subscription = "AAAAAAABAAZvcmRlcnP/////"; // ConsumerProtocol: topics [orders]
 const assignment = "AAAAAAABAAZvcmRlcnMAAAADAAAAAAAAAAEAAAAC/////w=="; // orders 0, 1, 2
 
+function fail(why) {
+  console.error(why);
+  process.exit(1);
+}
+
 async function post(path, body) {
   const headers = { "Content-Type": "application/json", "Kafka-Client-Id": "app" };
-  const answer = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
+  const answer = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) })
+    .catch((error) => fail(`${url}${path}: ${error.cause?.message ?? error.message}`));
   const json = await answer.json();
-  if (!answer.ok) throw new Error(`${path}: ${json.detail}`);
+  if (!answer.ok) fail(`${path}: ${json.detail}`);
   return json;
 }
 
 function expect(what, found, wanted) {
-  if (found !== wanted) throw new Error(`${what}: expected ${wanted}, got ${found}`);
+  if (found !== wanted) fail(`${what}: expected ${wanted}, got ${found}`);
   console.log(`${what}: ${found}`);
 }
 

@@ -90,4 +90,6 @@ def expect(what: str, found: object, wanted: object) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        raise SystemExit("usage: python lost_session.py http://127.0.0.1:9095")
     Steps(sys.argv[1]).run()

@@ -2,7 +2,8 @@
 # A consumer loses its session and comes back. Usage: sh lost_session.sh http://127.0.0.1:9095
 # The coordinator runs with --control --clock virtual --topic orders:3.
 set -eu
-url=$1
+url=${1:?"the address is missing. Usage: sh lost_session.sh http://127.0.0.1:9095"}
+curl -sS --fail-with-body -o /dev/null "$url/control"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

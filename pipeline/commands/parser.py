@@ -31,7 +31,7 @@ def report(
         Files and directories: journals (*.jsonl), Parquet of events, brokers' server.log and kafka-request.log, packed
         with gzip or not. The kind of each file follows from its content.
     out
-        Folder for report.html and tables/. An earlier report there is replaced.
+        Folder for report.html and tables/, not one that is read. An earlier report there is replaced.
     kind
         Read all files as this kind, whatever their content.
     group

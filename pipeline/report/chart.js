@@ -196,12 +196,14 @@ class Chart {
   }
   draw_owners(c, panel) {
     const { held } = this, rows = this.group.partitions.length, tall = this.rowHeight, grid = y => Math.round(y * this.ratio) / this.ratio;
-    c.fillStyle = this.hatch(c); c.fillRect(this.left, panel.y, this.width, panel.height);
     const gap = tall >= 6 ? 1 : 0, colours = this.group.owners.map((_, n) => ownerColour(n)), labels = tall >= 13;
     // By owner, as a change of colour costs more than a rectangle.
     const boxes = colours.map(() => []), texts = [];
+    c.fillStyle = this.hatch(c);
     for (let row = 0; row < rows; row++) {
-      const top = grid(panel.y + row * tall), bottom = Math.max(grid(panel.y + (row + 1) * tall) - gap, top + 1 / this.ratio);
+      const top = grid(panel.y + row * tall), below = grid(panel.y + (row + 1) * tall), bottom = Math.max(below - gap, top + 1 / this.ratio);
+      const since = Math.max(this.edge(this.group.partitions[row][2]), this.left);
+      c.fillRect(since, top, this.width - since, below - top);
       let last = -1;
       for (let n = held.first[row] ?? 0; n < (held.first[row + 1] ?? 0); n++) {
         if (held.end[n] <= this.from) continue;
@@ -328,14 +330,15 @@ class Chart {
     const lines = [clock(at, this.simulated, true, true)], owners = this.panel("owners");
     if (owners && py >= owners.y && py < owners.y + owners.height) {
       const row = Math.min(group.partitions.length - 1, Math.floor((py - owners.y) / this.rowHeight)), { held } = this;
-      const [topic, partition] = group.partitions[row];
-      let before = group.from, after = group.to; const who = [];
+      const [topic, partition, since] = group.partitions[row];
+      let before = Math.max(group.from, since), after = group.to; const who = [];
       for (let n = held.first[row] ?? 0; n < (held.first[row + 1] ?? 0); n++) {
         if (held.start[n] <= at && at < held.end[n]) who.push(`${group.owners[held.owner[n]]} for ${length(held.end[n] - held.start[n])}, from ${when(held.start[n])}`);
         else if (held.end[n] <= at) before = Math.max(before, held.end[n]);
         else if (held.start[n] > at) { after = held.start[n]; break; }
       }
-      lines.push(`${topic}-${partition}: ${who.length ? who.join(" and ") : `no owner for ${length(after - before)}`}`);
+      const none = at < since ? `expected to have an owner from ${when(since)} on` : `no owner for ${length(after - before)}`;
+      lines.push(`${topic}-${partition}: ${who.length ? who.join(" and ") : none}`);
     }
     const members = this.panel("members");
     if (members && py >= members.y && py < members.y + members.height) {

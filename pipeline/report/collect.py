@@ -24,6 +24,7 @@ from rejoin.pipeline.report.tables import AT_ONCE
 from rejoin.pipeline.report.transactions import collect_transactions
 from rejoin.pipeline.schemas import AFTER_REMOVAL
 from rejoin.pipeline.tables.common import GROUP
+from rejoin.pipeline.tables.whole_groups import TopicPartition, values_of
 
 MOST_LINES: Final = 20
 """Lines of the quarantine that the page shows."""
@@ -177,8 +178,24 @@ def _owned(shown: ShownGroups, tables: Mapping[str, DataFrame]) -> dict[str, lis
     return dict(slim.toArrow().to_pydict())
 
 
+def _expected(shown: ShownGroups, tables: Mapping[str, DataFrame]) -> dict[Key, dict[TopicPartition, int]]:
+    """Since when partitions waited for their first owner."""
+    rows = collected(tables, "ownership")
+    if rows is None:
+        gaps = shown.of(tables["ownership"].where(fn.col("end") == "initial")).toArrow()
+    else:
+        gaps = rows.filter(pc.equal(rows["end"], "initial"))
+    expected: dict[Key, dict[TopicPartition, int]] = defaultdict(dict)
+    for run_id, group_id, topic, partition, from_ms in values_of(gaps.select(_EXPECTED)):
+        expected[run_id, group_id][topic, partition] = from_ms
+    return expected
+
+
+_EXPECTED: Final = (*GROUP, "topic", "partition", "from_ms")
+
+
 def _fill_owners(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
-    columns = _owned(shown, tables)
+    columns, expected = _owned(shown, tables), _expected(shown, tables)
     places: dict[Key, list[int]] = defaultdict(list)
     for index, key in enumerate(zip(columns["run_id"], columns["group_id"], strict=True)):
         if key in shown.spans:
@@ -187,18 +204,23 @@ def _fill_owners(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mappi
     left = MOST_INTERVALS
     for number, key in enumerate(sorted(places, key=lambda key: (len(places[key]), key))):
         ours = {name: [values[index] for index in places[key]] for name, values in columns.items()}
-        _draw_owners(made[key], ours, left // (len(places) - number))
+        _draw_owners(made[key], ours, expected[key], left // (len(places) - number))
         left -= len(made[key].held)
 
 
-def _draw_owners(group: GroupReport, columns: Mapping[str, list[Any]], most: int) -> None:
-    partitions = sorted(set(zip(columns["topic"], columns["partition"], strict=True)))
-    row_of = {each: number for number, each in enumerate(partitions)}
+def _draw_owners(
+    group: GroupReport, columns: Mapping[str, list[Any]], expected: Mapping[TopicPartition, int], most: int
+) -> None:
+    since: dict[TopicPartition, int] = {}
+    for topic, partition, from_ms in zip(columns["topic"], columns["partition"], columns["from_ms"], strict=True):
+        at = topic, partition
+        since[at] = min(from_ms, since.get(at, expected.get(at, from_ms)))
+    row_of = {at: number for number, at in enumerate(sorted(since))}
     owners = sorted({owner or "" for owner in columns["owner"]}, key=_natural)
     number_of = {owner: number for number, owner in enumerate(owners)}
     rows = [row_of[each] for each in zip(columns["topic"], columns["partition"], strict=True)]
     ends = [max(start, end) for start, end in zip(columns["from_ms"], columns["to_ms"], strict=True)]
-    group.partitions = partitions
+    group.partitions = [(*at, since[at]) for at in row_of]
     group.owners = _labels(owners)
     held = Intervals.of(
         zip(rows, (number_of[owner or ""] for owner in columns["owner"]), columns["from_ms"], ends, strict=True)

@@ -124,8 +124,8 @@ class GroupReport:
     drawn: tuple[str, int] | None = None
     """Its name on the page that is stepped through, and where time begins there (ms)."""
     owners: Sequence[str] = ()
-    partitions: Sequence[tuple[str, int]] = ()
-    """Topic and partition of each row of the chart."""
+    partitions: Sequence[tuple[str, int, int]] = ()
+    """Topic and partition of each row of the chart, and since when it is expected to have an owner."""
     held: Intervals = field(default_factory=lambda: Intervals.of(()))
     closed_ms: int = 0
     """Gaps between two turns of one owner that were this short were closed, to have fewer intervals."""

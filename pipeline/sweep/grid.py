@@ -30,6 +30,7 @@ from rejoin.simulation.scenario.reading import (
     BadScenario,
     Path_,
     checked,
+    given,
     keys_of,
     mistake_of,
     plain,
@@ -279,12 +280,14 @@ def _blame(
     message = plain(error)
     mistake = mistake_of(error)
     at = tuple(error["loc"]) if mistake is None else mistake.path
+    if error["type"] == "extra_forbidden":
+        message = f"there is no key {at[-1]!r}"
+    elif mistake is None:
+        message += given(error["input"], message)
     for axis, value in zip(axes, chosen, strict=True):
         if any(at[: len(path)] == path for path in axis.paths):
             line = lines.get(("parameters", axis.name, value), lines.get(("parameters", axis.name)))
-            if error["type"] == "extra_forbidden":
-                message = "there is no such key"
-            return line, f"parameters.{axis.name}: {message}, not {axis.label(value)}"
+            return line, f"parameters.{axis.name}: {message}"
     values = ", ".join(f"{axis.name}={axis.label(value)}" for axis, value in zip(axes, chosen, strict=True))
     where = ".".join(str(part) for part in error["loc"])
     return lines.get(("parameters",)), f"parameters: with {values}: {where}{': ' if where else ''}{message}"

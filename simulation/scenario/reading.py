@@ -216,10 +216,10 @@ def _explain(error: Any, lines: dict[Path_, int], model: type[BaseModel], under:
             message = f"expected keys such as {', '.join(there[:_A_FEW])}"
         case _:
             message = plain(error)
-    return line, f"{key}: {message}{_given(error['input'], message)}" if key else message
+    return line, f"{key}: {message}{given(error['input'], message)}" if key else message
 
 
-def _given(value: Any, message: str) -> str:
+def given(value: Any, message: str) -> str:
     """What was given, unless it is more than a value, or the message quotes it or a part of it."""
     if isinstance(value, (dict, list, tuple, BaseModel)) or any(
         each in str(value) for each in _QUOTED.findall(message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -50,6 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(given: Sequence[str]) -> Any:
+    # Commands say by themselves that a server cannot be reached.
+    logging.getLogger("rejoin.client").disabled = True
     with _loading():
         app = build(given[0] if given else "")
     return app(given, result_action="return_value")

@@ -33,7 +33,11 @@ PLAYED_BY: Final = {
     ],
     "docs/consumer.md": ["tests/docs/test_python.py"] * 2,
     "docs/producer.md": ["tests/docs/test_python.py", "tests/client/test_transactions.py"],
-    "docs/testing.md": ["tests/docs/test_testing.py", "tests/docs/test_python.py", *["tests/test_documents.py"] * 3],
+    "docs/testing.md": [
+        "tests/docs/test_testing.py",
+        "tests/docs/test_python.py",
+        *["tests/docs/test_testing_tables.py"] * 3,
+    ],
     "docs/transactions.md": ["tests/docs/test_python.py"],
 }
 """Where each program of a text is played, in their order."""

@@ -21,37 +21,59 @@ from tests.docs.texts import TEXTS, python_blocks
 
 TESTING = TEXTS["docs/testing.md"]
 [SHOWN_TEST] = re.findall(r"```python\n(@pytest\.mark\.group_coordinator.*?)```", TESTING, re.DOTALL)
-[SHOWN_REQUESTS] = re.findall(r"```\nrejoin serve --control --clock virtual .*?\n(.*?)```", TESTING, re.DOTALL)
+[SHOWN_REQUESTS] = re.findall(
+    r"```\nrejoin serve --control --clock virtual [^\n]+ &\nrejoin consume [^\n]+ --consumers 3 [^\n]+ &\n(.*?)```",
+    TESTING,
+    re.DOTALL,
+)
 
 pytest_plugins = ("pytester",)
 
 PREFACE = '''
-import asyncio
 import pytest
-from rejoin.client import Consumer
+import threading
+from confluent_kafka import Consumer
 
 @pytest.fixture(autouse=True)
-async def consumers(group_coordinator):
+def consumers(group_coordinator):
     """Those who point their consumers at it."""
-    async def consume(client_id):
-        at = group_coordinator.url
-        async with Consumer("orders", bootstrap_servers=at, group_id="orders-app", client_id=client_id) as consumer:
-            while True:
-                await consumer.poll(timeout_ms=50)
+    ended = threading.Event()
 
-    polling = [asyncio.ensure_future(consume(name)) for name in ("one", "two")]
-    yield
+    def consume(client_id):
+        settings = {"group.id": "orders-app", "client.id": client_id, "log_level": 0}
+        consumer = Consumer({"bootstrap.servers": group_coordinator.bootstrap_servers} | settings)
+        consumer.subscribe(["orders"])
+        while not ended.is_set():
+            consumer.poll(0.05)
+        consumer.close()
+
+    polling = [threading.Thread(target=consume, args=(name,)) for name in ("one", "two")]
     for each in polling:
-        each.cancel()
-    await asyncio.gather(*polling, return_exceptions=True)
+        each.start()
+    yield
+    ended.set()
+    for each in polling:
+        each.join()
 
 '''
+ASYNC_TEST = SHOWN_TEST.replace("def test_", "async def test_").replace(
+    "    group_coordinator.", "    await group_coordinator."
+)
 
 
-def test_the_test_that_is_shown_passes(pytester: pytest.Pytester) -> None:
-    pytester.makefile(".ini", pytest="[pytest]\nasyncio_mode = auto\naddopts = -p no:cacheprovider -p no:xdist\n")
-    pytester.makepyfile(PREFACE + SHOWN_TEST)
-    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+@pytest.mark.parametrize(
+    ("configuration", "test"),
+    [
+        ("addopts = -p no:asyncio", SHOWN_TEST),
+        ("asyncio_mode = auto", ASYNC_TEST),
+        ("asyncio_mode = strict", f"@pytest.mark.asyncio\n{ASYNC_TEST}"),
+    ],
+    ids=["without pytest-asyncio", "with its mode auto", "with its mark"],
+)
+def test_the_test_that_is_shown_passes(pytester: pytest.Pytester, configuration: str, test: str) -> None:
+    pytester.makefile(".ini", pytest=f"[pytest]\n{configuration}\n")
+    pytester.makepyfile(PREFACE + test)
+    pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:xdist").assert_outcomes(passed=1)
 
 
 def test_the_readme_shows_the_same_test() -> None:
@@ -90,7 +112,7 @@ async def test_the_requests_that_are_shown_are_answered_in_their_order() -> None
         aiohttp.ClientSession(coordinator.url) as session,
     ):
         for line in lines:
-            command = re.fullmatch(r"curl -s localhost:9095(\S+)(?: --json '(.*)')?", line)
+            command = re.fullmatch(r"curl -s localhost:9095(\S+)(?: --json '(.*)')?(?: --retry.*)?", line)
             assert command is not None, line
             path, body = command.groups()
             request = session.get(path) if body is None else session.post(path, json=json.loads(body))

@@ -9,6 +9,7 @@ from typing import get_args
 import pytest
 from pydantic import BaseModel
 
+from rejoin.client.workload.processing_time import EXAMPLES
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.simulation import ScenarioAction
 from rejoin.simulation.kernel import Actor, Millis, SelectiveListener
@@ -125,6 +126,15 @@ def test_times_of_distributions_need_their_unit(time: str, with_unit: str) -> No
     )
     good = scenario_from(GOOD.replace("consumers: 3", f"consumers: 3\n    processing: {with_unit}"))
     assert good.groups["app"].processing == with_unit
+
+
+@pytest.mark.parametrize("time", ["5ms", "1s/poll", *EXAMPLES.values()])
+def test_times_that_errors_suggest_are_accepted(time: str) -> None:
+    with pytest.raises(BadScenario) as problem:
+        scenario_from(GOOD.replace("consumers: 3", "consumers: 3\n    processing: x"))
+    assert time in str(problem.value)
+    good = scenario_from(GOOD.replace("consumers: 3", f"consumers: 3\n    processing: {time}"))
+    assert good.groups["app"].processing == time
 
 
 def test_what_was_given_is_said_once() -> None:

@@ -17,10 +17,11 @@ from typing import Final, TypeAlias
 
 from rejoin.client.core.errors import KafkaError, UnsupportedVersionError
 from rejoin.client.core.inputs import Failure
-from rejoin.client.transports.base import ProtocolMismatch, TransportError
+from rejoin.client.transports.base import TransportError
 from rejoin.client.transports.kafka.address import BrokerAddress
-from rejoin.client.transports.kafka.connection import BrokerConnection, open_connection
+from rejoin.client.transports.kafka.connection import BrokerConnection, UnansweredError, open_connection
 from rejoin.client.transports.nodes import NodeState, ReconnectBackoff
+from rejoin.client.transports.probing import Spoken, wrong_protocol
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -119,9 +120,9 @@ class BrokerNode(NodeState):
     def time_out(self, reason: str) -> None:
         """A request was not answered in time: the broker is left alone for a while."""
         # Kafka: NetworkClient.handleTimedOutRequests. Nothing behind such a request would be answered either.
-        self.fail(self.backoff)
         if self.is_ready or not self.last_problem:
             self.last_problem = f"{self.address}: {reason}"
+        self.fail(self.backoff, self.last_problem)
         self.close(reason)
 
     def _ended(self, _: asyncio.Future[Response]) -> None:
@@ -154,23 +155,30 @@ class BrokerNode(NodeState):
 
     def _opening_failed(self, error: Exception, detail: str) -> None:
         self._opening = None
-        self.fail(self.backoff)
         self.last_problem = detail
+        self.fail(self.backoff, detail)
         self._fail_waiting(error)
 
     async def _set_up(self) -> BrokerConnection:
+        """A connection that is ready. Raises WrongProtocolError where the address turns out to speak another one."""
+        try:
+            return await self._introduce()
+        except UnansweredError as error:
+            asked = Spoken(is_http=False, has_tls=self.security.ssl is not None)
+            wrong = None if self.has_answered else await wrong_protocol(self.address, asked)
+            if wrong is not None:
+                raise wrong from error
+            text = f"{error.detail} before it answered ApiVersions; it was asked in {asked} (security.protocol)"
+            raise TransportError(error.failure, text) from error
+
+    async def _introduce(self) -> BrokerConnection:
         self.versions = {}
         connection = await open_connection(self.address, self.client_id, self.security.ssl)
         try:
             await self._log_in(connection)
             self.versions = await ask_versions(connection)
         except TransportError as error:
-            used = "TLS" if self.security.ssl is not None else "no TLS"
-            text = (
-                f"{error.detail} before it answered ApiVersions; it was asked with {used} (security.protocol); "
-                f"for a listener of HTTP write http://{self.address}"
-            )
-            raise ProtocolMismatch(error.failure, text, f"http://{self.address}") from error
+            raise UnansweredError(error.failure, error.detail) from error
         finally:
             if not self.versions:
                 connection.close("the connection could not be set up")
@@ -214,8 +222,8 @@ class BrokerNode(NodeState):
 
     def _lost(self, reason: str) -> None:
         self._connection = None
-        self.fail(self.backoff)
         self.last_problem = f"{self.address}: {reason}"
+        self.fail(self.backoff, self.last_problem)
         self._fail_waiting(TransportError(Failure.DISCONNECT, self.last_problem))
         self.on_lost()
 

@@ -30,6 +30,10 @@ _HTTP_LENGTH: Final = int.from_bytes(b"HTTP", "big")
 _UNSUPPORTED_VERSION: Final = (35).to_bytes(2, "big")
 
 
+class UnansweredError(TransportError):
+    """The broker ended the connection before its first answer: it speaks another protocol, or is starting."""
+
+
 class _RequestInFlight(NamedTuple):
     """A request whose answer is still to come."""
 
@@ -187,6 +191,8 @@ async def open_connection(address: BrokerAddress, client_id: str, ssl: SSLContex
     except SSLError as error:
         # Kafka: SslAuthenticationException. Trying again would not help.
         raise KafkaError(f"{address}: the TLS handshake failed: {error}") from error
+    except ConnectionResetError as error:
+        raise UnansweredError(Failure.DISCONNECT, f"{address}: the broker closed the connection") from error
     except (OSError, UnicodeError) as error:
         # A host that is no name, as a..b, cannot be encoded.
         raise TransportError(Failure.DISCONNECT, f"{address}: {error}") from error

@@ -23,6 +23,9 @@ var (
 )
 
 func TestAConsumerComesBackAfterItsSession(t *testing.T) {
+	if bootstrap == "" || control == "" {
+		t.Fatal("set BOOTSTRAP_SERVERS=127.0.0.1:9092 and CONTROL_URL=http://127.0.0.1:9095")
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	plain := client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()))

@@ -1,5 +1,6 @@
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assertions.fail;
 
 import java.net.URI;
 import java.net.http.HttpClient;
@@ -13,6 +14,7 @@ import org.apache.kafka.clients.consumer.*;
 import org.apache.kafka.clients.producer.*;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.*;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
 /** A consumer loses its session and comes back: no record is lost, and those after the commit come twice. */
@@ -24,6 +26,13 @@ class LostSessionTest {
     private final Set<String> values = new HashSet<>();
     private int duplicates;
     private int lost;
+
+    @BeforeAll
+    static void isConfigured() {
+        if (BOOTSTRAP == null || CONTROL == null) {
+            fail("set BOOTSTRAP_SERVERS=127.0.0.1:9092 and CONTROL_URL=http://127.0.0.1:9095");
+        }
+    }
 
     @Test
     void comesBackAfterItsSession() throws Exception {

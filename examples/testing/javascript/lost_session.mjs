@@ -1,5 +1,9 @@
 // What the tests of both clients share: records that were read, and the control API.
 export const BOOTSTRAP = process.env.BOOTSTRAP_SERVERS;
+if (!BOOTSTRAP || !process.env.CONTROL_URL) {
+  console.error("set BOOTSTRAP_SERVERS=127.0.0.1:9092 and CONTROL_URL=http://127.0.0.1:9095");
+  process.exit(1);
+}
 export const PARTITIONS = 3;
 
 /** Counts values, and those that came more than once. */

@@ -63,3 +63,23 @@ def test_without_a_coordinator_it_fails_and_says_what_to_do(unused_tcp_port: int
     assert problems[0].startswith(f"FindCoordinator: {server}: cannot connect: Connect call failed")
     assert "ssl" not in problems[0]
     assert "rejoin_requested" not in [line["event"] for line in log]
+
+
+@pytest.mark.parametrize(
+    ("server", "options", "advice"),
+    [
+        ("{http}", (), "write http://{http}"),
+        ("http://{kafka}", (), "write {kafka}"),
+        ("{kafka}", ("-c", "security.protocol=SSL"), "set security.protocol to PLAINTEXT or SASL_PLAINTEXT"),
+    ],
+)
+def test_an_address_of_another_protocol_ends_it_at_the_first_connection(
+    coordinator: BlockingGroupCoordinator, server: str, options: tuple[str, ...], advice: str
+) -> None:
+    """It would run for longer than this test may take."""
+    places = {"http": coordinator.url.removeprefix("http://"), "kafka": coordinator.bootstrap_servers}
+    code, log = consumed(server.format(**places), "1h", "--topic", "orders", *options)
+    assert code == 1
+    (stopped,) = (line for line in log if line["event"] == "consumer_stopped")
+    assert stopped["error"] == "WrongProtocolError"
+    assert stopped["problem"].endswith(f"; {advice.format(**places)}")

@@ -107,8 +107,8 @@ def test_an_address_of_the_other_protocol_ends_it_at_the_first_connection(
     """``max.block.ms`` is longer than this test may take."""
     over_http, over_kafka = coordinator.url, coordinator.bootstrap_servers
     for bootstrap, hint in (
-        (over_http.removeprefix("http://"), f"for a listener of HTTP write {over_http} (1 record)\n"),
-        (f"http://{over_kafka}", f"for a listener of Kafka's protocol write {over_kafka} (1 record)\n"),
+        (over_http.removeprefix("http://"), f"; write {over_http} (1 record)\n"),
+        (f"http://{over_kafka}", f"; write {over_kafka} (1 record)\n"),
     ):
         waits = ["max.block.ms=3600000"]
         code, out, err = produced(capsys, bootstrap, tmp_path / "lines", setting=waits)

@@ -77,8 +77,8 @@ async def test_an_address_of_the_other_protocol_is_named(
 
     for tool in (main, groups):
         for server, expected in (
-            (node.url.removeprefix("http://"), f"for a listener of HTTP write {node.url}"),
-            (f"http://{node.bootstrap_servers}", f"for a listener of Kafka's protocol write {node.bootstrap_servers}"),
+            (node.url.removeprefix("http://"), f"; write {node.url}"),
+            (f"http://{node.bootstrap_servers}", f"; write {node.bootstrap_servers}"),
         ):
             assert expected in await printed(tool, server, expected)
 

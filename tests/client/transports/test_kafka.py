@@ -1,4 +1,4 @@
-"""The transport of Kafka's protocol: versions, order, lost connections, and addresses that speak something else."""
+"""The transport of Kafka's protocol: versions, order, lost connections, and addresses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.errors import KafkaError, UnsupportedVersionError
 from rejoin.client.core.inputs import Failure
 from rejoin.client.transports.base import TransportError
-from rejoin.client.transports.http import HttpTransport
 from rejoin.client.transports.kafka.address import BrokerAddress, broker_address
 from rejoin.client.transports.kafka.broker import Security
 from rejoin.client.transports.kafka.connection import BrokerConnection
@@ -20,7 +19,6 @@ from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorReq
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rejoin.protocol.registry import API_VERSIONS, FIND_COORDINATOR, HEARTBEAT, METADATA
-from tests.client.conftest import Serve
 from tests.client.transports.scripted_broker import Asked, HangUp, ScriptedBroker
 
 ALL_TOPICS = MetadataRequest(topics=None)
@@ -233,18 +231,6 @@ async def test_the_authenticator_comes_before_everything_else() -> None:
             with pytest.raises(KafkaError, match="wrong password"):
                 await ask(transport, ALL_TOPICS, 13)
         assert len(broker.asked) == 2
-
-
-async def test_an_address_that_speaks_the_other_protocol_is_named_with_the_right_way_to_write_it(serve: Serve) -> None:
-    app = await serve()
-    over_http = app.url.removeprefix("http://")
-    async with KafkaTransport([over_http]) as transport:
-        detail = (await failure(transport, ALL_TOPICS, 13)).detail
-        assert "it was asked with no TLS (security.protocol)" in detail
-        assert f"for a listener of HTTP write {app.url}" in detail
-    async with ScriptedBroker(answer) as broker, HttpTransport([f"http://{broker.address}"]) as transport:
-        with pytest.raises(TransportError, match=f"for a listener of Kafka's protocol write {broker.address}"):
-            await transport.send(None, ALL_TOPICS, 13, timeout_ms=60_000, client_id="test")
 
 
 @pytest.mark.parametrize(

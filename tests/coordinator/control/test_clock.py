@@ -97,6 +97,17 @@ async def test_until_idle_goes_on_until_only_the_look_at_old_offsets_is_left(nod
     assert (await node.control("POST", "/clock", until="idle"))["advanced_ms"] == 0
 
 
+async def test_looks_at_logs_and_producers_do_not_keep_the_clock_going(node: ControlledNode) -> None:
+    producing = {"transactionalId": None, "transactionTimeoutMs": 1_000, "producerId": -1, "producerEpoch": -1}
+    await node.call("InitProducerId", producing, version=4)
+    await node.control("POST", "/topics", topic="real", partitions=1)
+    await node.control("POST", "/topics/produce", topic="real", partition=0, records=["a"])
+    answer = await node.control("POST", "/clock", until="idle")
+    assert (answer["reached"], answer["advanced_ms"]) == (True, 0)
+    # They still come when the clock is moved by so much.
+    assert [each["timer"] for each in (await node.advance(300_000))["fired"]] == ["cleaning"]
+
+
 async def test_a_consumer_that_waits_for_records_does_not_keep_the_clock_going(node: ControlledNode) -> None:
     partition = {"partition": 0, "fetchOffset": 0, "partitionMaxBytes": 1}
     topics = [{"topic": "orders", "partitions": [partition]}]

@@ -61,9 +61,18 @@ def test_an_example_that_does_not_see_what_it_should_says_so(node: Process, lang
     assert "heartbeat in time: expected 0, got 27" in ended.stderr
 
 
+@pytest.mark.parametrize("language", HERE)
+def test_an_example_without_a_coordinator_says_so_in_one_line(language: str, unused_tcp_port: int) -> None:
+    for arguments, said in (([], "sage: "), ([f"http://127.0.0.1:{unused_tcp_port}"], f"{unused_tcp_port}")):
+        ended = subprocess.run([*HERE[language], *arguments], capture_output=True, text=True, timeout=300, check=False)
+        assert ended.returncode != 0
+        [line] = ended.stderr.splitlines()
+        assert said in line
+
+
 def test_with_pytest_and_real_consumers() -> None:
     examples = sorted(map(str, EXAMPLES.glob("test_*.py")))
-    assert len(examples) == 4, "Rejoin's own consumer, aiokafka, confluent-kafka and kafka-python"
+    assert len(examples) == 6, "one for each of four clients, transactions, and the virtual clock"
     command = [sys.executable, "-m", "pytest", *examples, "-p", "no:cacheprovider"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, cwd=ROOT)
     assert ended.returncode == 0, ended.stdout

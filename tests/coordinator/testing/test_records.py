@@ -78,6 +78,13 @@ async def test_a_number_of_records_is_written_to_each_partition(coordinator: Gro
     assert len(await coordinator.records("orders", limit=4)) == 4
 
 
+async def test_no_more_records_are_written_at_once_than_a_test_can_want(coordinator: GroupCoordinator) -> None:
+    expected = r"records: expected at most 1,000,000 in all partitions together.*, not 400,000 in each of 3"
+    with pytest.raises(OperationRefused, match=expected):
+        await coordinator.produce("orders", None, 400_000)
+    assert await coordinator.records("orders") == []
+
+
 async def test_synthetic_topics_are_read_but_take_no_list(coordinator: GroupCoordinator) -> None:
     await coordinator.set_topic("ticks", 1, records_per_second=10)
     await coordinator.advance(1_000)
@@ -199,7 +206,7 @@ async def test_what_the_coordinator_writes_is_a_topic_too(coordinator: GroupCoor
     assert await coordinator.records("__consumer_offsets", record.partition, record.offset, 1) == [record]
     with pytest.raises(OperationRefused, match="no partition 50; expected 0 to 49"):
         await coordinator.records("__consumer_offsets", 50)
-    with pytest.raises(OperationRefused, match="there is no topic '__consumer_offsets'"):
+    with pytest.raises(OperationRefused, match="'__consumer_offsets' is the coordinator's own and cannot be written"):
         await coordinator.produce("__consumer_offsets", 0, ["value"])
 
 

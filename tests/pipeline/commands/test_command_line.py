@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from rejoin.__main__ import main
 from rejoin.pipeline.commands import report as report_command
 from rejoin.pipeline.commands.options import BadOption, check_master
 from rejoin.pipeline.commands.parser import report, sweep, watch
@@ -55,6 +56,10 @@ def test_the_input_is_no_place_for_a_report(journal: Path, capsys: pytest.Captur
     assert report([folder], out=folder) == 2
     assert f"--out {folder}: is a folder that is to be read" in one_line(capsys.readouterr().err)
     assert [each.name for each in folder.iterdir()] == [journal.name]
+    with pytest.raises(SystemExit):
+        main(["report", "--help"])
+    shown = " ".join(capsys.readouterr().out.replace("│", "").split())
+    assert "Folder for report.html and tables/, not one that is read." in shown
 
 
 def test_tables_that_no_report_writes_are_not_left_beside_new_ones(
@@ -231,7 +236,7 @@ def test_a_report_without_groups_is_a_page_that_says_so() -> None:
 
 def test_nothing_in_names_can_end_the_script_or_fill_in_the_template() -> None:
     bad = "</script><script>alert(1)</script>@@DATA@@"
-    page = render(Report(bad, [GroupReport("run", bad, 0, 10, owners=[bad], partitions=[(bad, 0)])]))
+    page = render(Report(bad, [GroupReport("run", bad, 0, 10, owners=[bad], partitions=[(bad, 0, 0)])]))
     assert page.count("</script>") == render(Report("", [])).count("</script>")
     assert page.count("<script>alert") == 0
 

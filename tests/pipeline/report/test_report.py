@@ -9,7 +9,6 @@ from html.parser import HTMLParser
 from io import StringIO
 from itertools import chain
 from pathlib import Path
-from shutil import which
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -22,10 +21,11 @@ from rich.console import Console
 from rejoin.pipeline.findings.formatting import seconds
 from rejoin.pipeline.report.collect import fill_members
 from rejoin.pipeline.report.console import show
-from rejoin.pipeline.report.data import GroupReport, Report
+from rejoin.pipeline.report.data import GroupReport, Intervals, Report
 from rejoin.pipeline.report.page import render
 from rejoin.pipeline.report.shown import ShownGroups
 from rejoin.pipeline.schemas import TABLES
+from tests.simulation.web.browser import CHROMIUM, browser
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +205,7 @@ def test_where_owners_are_not_known_each_member_has_a_lane(spark: SparkSession) 
     columns = "run_id string, group_id string, member_id string, group_instance_id string, client_id string, "
     sessions = spark.createDataFrame(rows, columns + "joined_at_ms long, ended_at_ms long, end string")
     group = GroupReport("r", "g", 5, 100)
-    known = GroupReport("r", "h", 0, 100, partitions=[("t", 0)])
+    known = GroupReport("r", "h", 0, 100, partitions=[("t", 0, 0)])
     keys = {("r", "g"): (5, 100), ("r", "h"): (0, 100)}
     fill_members({("r", "g"): group, ("r", "h"): known}, ShownGroups(keys), {"member_sessions": sessions})
     # Two members with one client.id at a time are two lanes, with their member ids.
@@ -223,10 +223,10 @@ def test_where_owners_are_not_known_each_member_has_a_lane(spark: SparkSession) 
     assert "the lanes are members" in page
 
 
-CHROMIUM = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := which(name))), None)
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+@needs_browser
 def test_every_chart_is_drawn_below_the_window_and_on_paper(tmp_path: Path) -> None:
     assert CHROMIUM is not None
     finding = {"finding": "f", "severity": "low", "title": "t", "text": "x", "advice": "wait longer", "score": 0.0}
@@ -266,6 +266,27 @@ def printed(file: Path) -> tuple[list[bytes], str]:
     return pictures, "\n".join(page.extract_text() for page in pages)
 
 
+@needs_browser
+async def test_a_new_partition_is_hatched_since_it_is_expected_to_have_an_owner(tmp_path: Path) -> None:
+    held = Intervals.of([(0, 0, 200, 1_000), (1, 0, 800, 1_000)])
+    group = GroupReport("r", "g", 0, 1_000, partitions=[("t", 0, 0), ("t", 1, 600)], owners=["a"], held=held)
+    (tmp_path / "page.html").write_text(render(Report("t", [group])))
+    async with browser(tmp_path) as page:
+        await page.open((tmp_path / "page.html").as_uri())
+        await page.wait_for("typeof charts === 'object' && charts.size")
+        pixels = """(at, row) => {
+          const chart = charts.get(0), {panels: [, owners]} = chart;
+          const box = [chart.x(at), owners.y + (row + .2) * chart.rowHeight, 12, 12].map(px => px * chart.ratio);
+          return new Set(new Uint32Array(chart.c.getImageData(...box).data.buffer)).size;
+        }"""
+        tip = "(at, row) => charts.get(0).explain(charts.get(0).x(at), charts.get(0).panels[1].y + row * 20 + 9)"
+        hatched = {(row, at): await page.evaluate(f"({pixels})({at}, {row}) > 1") for row in (0, 1) for at in (50, 650)}
+        assert hatched == {(0, 50): True, (0, 650): False, (1, 50): False, (1, 650): True}
+        assert "t-1: expected to have an owner from 0:00:00.600 on" in await page.evaluate(f"({tip})(300, 1)")
+        assert "t-1: no owner for 200 ms" in await page.evaluate(f"({tip})(700, 1)")
+        assert "t-0: no owner for 200 ms" in await page.evaluate(f"({tip})(100, 0)")
+
+
 def test_each_group_has_its_chart(gallery_report: Path, page: str) -> None:
     groups = {(group["name"], len(group["rebalances"])) for group in data_of(page)["groups"]}
     rebalances = pq.read_table(gallery_report / "out" / "tables" / "rebalances", columns=["run_id", "group_id"])
@@ -285,3 +306,9 @@ def test_a_chart_knows_owners_lag_balance_and_stops(page: str) -> None:
     assert eager["balance"][-1][2:4] == [3, 3]
     assert max(waiting for _, waiting, _ in eager["stops"]) >= 4
     assert eager["stops"][-1][1:] == [0, 0]
+
+
+def test_a_chart_knows_since_when_each_partition_is_expected_to_have_an_owner(page: str) -> None:
+    since = [[at_ms for _, _, at_ms in group["partitions"]] for group in data_of(page)["groups"]]
+    grown = next(each for each in since if each[6:] == [420_000] * 6)
+    assert max(grown[:6]) < 1_000

@@ -86,6 +86,7 @@ def test_small_and_large_reports_have_the_same_rows(spark: SparkSession, tmp_pat
     large = make_report(spark, inputs, tmp_path / "large", small=False)
     assert [each.findings for each in small.parts] == [each.findings for each in large.parts]
     assert small.groups[0].findings
+    assert small.groups[0].partitions == large.groups[0].partitions
     assert [row["finding"] for row in small.transactions[0].findings] == ["transaction-timed-out"]
     assert small.quarantine_kinds == large.quarantine_kinds == [("not-json", 1)]
     found = rows_of(tmp_path / "small" / "tables")

@@ -142,7 +142,7 @@ BAD = {
         "line 3: parameters.topics.orders.partitions.x: topics.orders.partitions has no keys"
     ),
     "scenario: topic_growth\nparameters:\n  coordinator.settings.group.max.size: [x]": (
-        "line 3: parameters.coordinator.settings.group.max.size: expected a whole number, not x"
+        "line 3: parameters.coordinator.settings.group.max.size: expected a whole number, not 'x'"
     ),
     "scenario: static_id_used_twice\nparameters:\n  static: [true, false]": (
         "line 2: parameters: with static=false: events[0]: orders-app-2 has no group.instance.id"
@@ -155,9 +155,20 @@ BAD = {
         "line 6: parameters.assignor: range+sticky is there twice"
     ),
     "scenario: topic_growth\nparameters:\n  horizon: [9999999999h]": (
-        "line 3: parameters.horizon: expected a length of time of at most ten years, not 9999999999h"
+        "line 3: parameters.horizon: expected a length of time of at most ten years, not '9999999999h'"
     ),
 }
+
+SAID_ONCE = {
+    "processing: [5]": "processing: '5': expected a time with its unit, as in 5ms",
+    "topics: [nope]": "topics: group orders-app reads topic 'nope', which is not under topics",
+    "session_timeout: [1s]": (
+        "session_timeout: groups.orders-app.session_timeout is 1s, and heartbeat_interval is 3s; "
+        "expected a session_timeout of more than 3s"
+    ),
+    "start: [{evry: 1s}]": "start: there is no key 'evry'",
+}
+"""Whole messages: none repeats the value that it already names."""
 
 
 @pytest.mark.parametrize("text", BAD, ids=range(len(BAD)))
@@ -165,6 +176,13 @@ def test_errors_are_reported_with_line_and_key(text: str) -> None:
     with pytest.raises(BadScenario) as problem:
         grid_from(text, "grid.yaml")
     assert BAD[text] in str(problem.value)
+
+
+@pytest.mark.parametrize("parameter", SAID_ONCE)
+def test_errors_name_the_value_once(parameter: str) -> None:
+    with pytest.raises(BadScenario) as problem:
+        grid_from(f"scenario: topic_growth\nparameters:\n  {parameter}", "grid.yaml")
+    assert str(problem.value) == f"grid.yaml, line 3: parameters.{SAID_ONCE[parameter]}"
 
 
 def test_a_file_that_is_not_there_and_one_that_is_no_text(tmp_path: Path) -> None:
