@@ -25,6 +25,7 @@ OF_CLIENTS: Final = {
 
 def unknown_setting(name: str, known: Iterable[str]) -> str:
     """What to say of a setting that the coordinator does not have."""
-    if name in OF_CLIENTS:
-        return f"{name} is a setting of clients, not of the coordinator{OF_CLIENTS[name]}"
-    return f"there is no setting {name}{nearest(name, known)}"
+    dotted = name.replace("_", ".")
+    if dotted in OF_CLIENTS:
+        return f"{name} is a setting of clients, not of the coordinator{OF_CLIENTS[dotted]}"
+    return f"there is no setting {name}{nearest(name, known) or '; docs/settings.md has all'}"

@@ -25,6 +25,8 @@ def _message(module: str, name: str) -> Any:
 class Api:
     """One of Kafka's requests: ``key`` is its number, versions are inclusive, ``path`` is where HTTP serves it.
 
+    The versions are all whose messages are known; a node offers those of them that a release of Kafka has.
+
     Versions from ``flexible_from`` on have compact lengths and tagged fields on the wire; none: no version has.
     ``module`` has its messages; one that begins with a dot is below ``rejoin.protocol.messages``.
     """
@@ -101,6 +103,12 @@ def register(key: int, versions: tuple[int, int], flexible_from: int | None, nam
     return api
 
 
+def api_named(text: str) -> Api | None:
+    """An API that is offered, by its name in any spelling: JoinGroup, joingroup or JOIN_GROUP."""
+    folded = text.replace("_", "").lower()
+    return next((api for name, api in BY_NAME.items() if name.lower() == folded), None)
+
+
 PRODUCE: Final = register(0, (3, 13), 9, "Produce", ".records.produce")
 FETCH: Final = register(1, (4, 18), 12, "Fetch", ".records.fetch")
 LIST_OFFSETS: Final = register(2, (0, 11), 6, "ListOffsets", ".records.list_offsets")
@@ -120,7 +128,7 @@ CREATE_TOPICS: Final = register(19, (0, 7), 5, "CreateTopics", ".topics.create_t
 DELETE_TOPICS: Final = register(20, (0, 6), 4, "DeleteTopics", ".topics.delete_topics")
 DELETE_RECORDS: Final = register(21, (0, 2), 2, "DeleteRecords", ".records.delete_records")
 INIT_PRODUCER_ID: Final = register(22, (0, 5), 2, "InitProducerId", ".transactions.init_producer_id")
-OFFSET_FOR_LEADER_EPOCH: Final = register(23, (2, 4), 4, "OffsetForLeaderEpoch", ".records.offset_for_leader_epoch")
+OFFSET_FOR_LEADER_EPOCH: Final = register(23, (0, 4), 4, "OffsetForLeaderEpoch", ".records.offset_for_leader_epoch")
 ADD_PARTITIONS_TO_TXN: Final = register(24, (0, 5), 3, "AddPartitionsToTxn", ".transactions.add_partitions_to_txn")
 ADD_OFFSETS_TO_TXN: Final = register(25, (0, 4), 3, "AddOffsetsToTxn", ".transactions.add_offsets_to_txn")
 END_TXN: Final = register(26, (0, 5), 3, "EndTxn", ".transactions.end_txn")
@@ -128,7 +136,7 @@ WRITE_TXN_MARKERS: Final = register(27, (0, 2), 1, "WriteTxnMarkers", ".transact
 TXN_OFFSET_COMMIT: Final = register(28, (0, 6), 3, "TxnOffsetCommit", ".transactions.txn_offset_commit")
 DESCRIBE_CONFIGS: Final = register(32, (1, 4), 4, "DescribeConfigs", ".cluster.describe_configs")
 ALTER_CONFIGS: Final = register(33, (0, 2), 2, "AlterConfigs", ".cluster.alter_configs")
-DESCRIBE_LOG_DIRS: Final = register(35, (1, 5), 2, "DescribeLogDirs", ".cluster.describe_log_dirs")
+DESCRIBE_LOG_DIRS: Final = register(35, (0, 5), 2, "DescribeLogDirs", ".cluster.describe_log_dirs")
 SASL_AUTHENTICATE: Final = register(36, (0, 2), 2, "SaslAuthenticate", ".cluster.sasl")
 CREATE_PARTITIONS: Final = register(37, (0, 3), 2, "CreatePartitions", ".topics.create_partitions")
 DELETE_GROUPS: Final = register(42, (0, 3), 2, "DeleteGroups", ".groups.delete_groups")

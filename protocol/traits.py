@@ -78,6 +78,17 @@ def _add(traits: Traits, entity: Entity | None, value: Any, topic: str) -> None:
 
 
 @cache
+def entities_of(request: type[BaseModel], version: int) -> frozenset[Entity]:
+    """What this version of a request can name."""
+    found: set[Entity] = set()
+    for spec in _naming(request):
+        if spec.versions.carries(version):
+            found.update(() if spec.entity is None else (spec.entity,))
+            found |= frozenset() if spec.struct is None else entities_of(spec.struct, version)
+    return frozenset(found)
+
+
+@cache
 def _naming(model: type[BaseModel]) -> tuple[FieldSpec, ...]:
     """The fields that name something, or whose structs do; a topic's name and id before the partitions of the topic."""
     found = [spec for spec in fields_of(model) if spec.entity is not None or (spec.struct and _naming(spec.struct))]

@@ -11,6 +11,15 @@ from pydantic import BaseModel, ValidationError
 
 _LONGEST_GIVEN: Final = 60
 _MOST_LISTED: Final = 50
+NAMES_IN_JSON: Final = {
+    "None": "null",
+    "True": "true",
+    "False": "false",
+    "nan": "NaN",
+    "inf": "Infinity",
+    "-inf": "-Infinity",
+}
+"""Python's names of values by those of JSON, with the numbers that readers of JSON often take."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -37,13 +46,22 @@ def reason(error: Any) -> str:
     if error["type"] == "missing":
         return "missing"
     message = str(error["msg"]).removeprefix("Value error, ").partition(", unable to parse")[0]
+    if error["type"] == "json_invalid":
+        return message.replace("Invalid JSON", "invalid JSON").replace("expected ident", "expected a value")
+    if " should have at " in message:
+        return "expected " + message.partition(" should have ")[2].partition(" after ")[0]
     if message.startswith("Input should be "):
         return "expected " + message.removeprefix("Input should be ").replace("a valid integer", "an integer")
     return message
 
 
-def sentence(problem: ValidationError, model: type[BaseModel] | None = None, *, kind: str = "field") -> str:
-    """The first error in one sentence. An unknown name comes first, as it often explains the others."""
+def sentence(
+    problem: ValidationError, model: type[BaseModel] | None = None, *, kind: str = "field", of_json: bool = False
+) -> str:
+    """The first error in one sentence. An unknown name comes first, as it often explains the others.
+
+    With ``of_json`` the value that was given is named as in JSON, not as in Python.
+    """
     errors = problem.errors(include_url=False)
     error = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
     path = [str(part) for part in error["loc"]]
@@ -55,11 +73,17 @@ def sentence(problem: ValidationError, model: type[BaseModel] | None = None, *, 
         return text
     choices = re.findall(r"'([^']*)'", text) if error["type"] == "literal_error" else ()
     near = get_close_matches(str(error["input"]), choices, n=1)
-    return f"{text}, not {_shown(error['input'])}" + (f"; is it {near[0]}?" if near else "")
+    given = error["input"]
+    if error["type"] == "json_invalid" and isinstance(given, bytes):
+        given = given.decode("utf-8", "replace")
+    written = shown(given)
+    hint = f"; is it {near[0]}?" if near else ""
+    return f"{text}, not {NAMES_IN_JSON.get(written, written) if of_json else written}{hint}"
 
 
-def _shown(given: object) -> str:
-    text = repr(given)
+def shown(given: object) -> str:
+    """A value that was given, short enough for a sentence."""
+    text = repr(list(given) if isinstance(given, tuple) else given)
     return text if len(text) <= _LONGEST_GIVEN else text[:_LONGEST_GIVEN] + "…"
 
 

@@ -52,7 +52,7 @@ class OffsetEntry(NamedTuple):
     committed_at: Millis
 
     def record(self) -> OffsetRecord:
-        """The record that the coordinator would have written."""
+        """The record that the coordinator would have written, but for the id of the topic."""
         value = OffsetCommitValue(
             offset=self.offset, leader_epoch=-1, metadata="", commit_timestamp=self.committed_at, expire_timestamp=-1
         )

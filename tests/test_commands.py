@@ -105,6 +105,20 @@ def test_a_value_of_a_hundred_thousand_digits_is_refused_in_a_few_lines(capsys: 
     assert len(problem) < 1_000
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("serve foo --port 1 bar", "Unexpected: foo bar. rejoin serve --help shows what it takes."),
+        ("transcript play a b", "Unexpected: b. rejoin transcript play --help shows what it takes."),
+        ("serve --port abc", 'Invalid value for --port: expected a whole number, not "abc".'),
+    ],
+)
+def test_a_wrong_command_line_is_answered_in_words(given: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, problem = ended(given.split(), capsys)
+    assert code == 2
+    assert said in " ".join(line.strip("│ ") for line in problem.splitlines())
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_subcommand_has_help_with_examples_and_exit_codes(
     command: str, capsys: pytest.CaptureFixture[str]

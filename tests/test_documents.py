@@ -8,6 +8,7 @@ import re
 import pytest
 
 from rejoin.coordinator.state_diagram import state_diagram
+from rejoin.protocol.brokers.offered_versions import offered
 from rejoin.protocol.registry import APIS, Api
 from tests.docs.texts import TEXTS
 from tests.paths import ROOT
@@ -24,7 +25,7 @@ def test_the_state_diagram_is_drawn_from_the_table() -> None:
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: str(api.name))
 def test_coverage_lists_each_api_with_its_versions(api: Api) -> None:
-    lowest, highest = api.min_version, api.max_version
+    lowest, highest = offered()[api.key]
     versions = str(lowest) if lowest == highest else f"{lowest}–{highest}"
     assert f"| {api.name} | {api.key} | {versions} |" in TEXTS["COVERAGE.md"]
 
@@ -45,14 +46,6 @@ def test_links_lead_somewhere(name: str) -> None:
 def test_make_targets_that_are_named_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"(?:^|`)make ([a-z-]+)", EVERYTHING, re.MULTILINE)) - targets == set()
-
-
-def test_the_stories_with_a_real_client_are_parts_of_tests() -> None:
-    section = TEXTS["docs/testing.md"].partition("\n## Sessions,")[2].partition("\n## ")[0]
-    stories = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
-    assert len(stories) == 3
-    tested = re.sub(r"(?m)^ +", "", (ROOT / "tests/real_clients/test_virtual_clock.py").read_text())
-    assert [story for story in stories if re.sub(r"(?m)^ +", "", story) not in tested] == []
 
 
 def test_the_readme_is_short() -> None:

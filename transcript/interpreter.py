@@ -137,7 +137,9 @@ class TranscriptPlayer:
         except ValidationError as problem:
             raise BadWord(sentence(problem)) from None
         pending = PendingRequest(member, request, quiet)
-        self.driver.request(pending, request, Context(version, member.name, "/127.0.0.1"))
+        # What no member asks for may have been done over the control API.
+        context = Context(version, member.name, "/127.0.0.1", by_operator=not command.by_member)
+        self.driver.request(pending, request, context)
         if not pending.answered:
             self._say(f"{member.name}  {api.name} waits")
 

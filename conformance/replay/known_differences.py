@@ -28,18 +28,8 @@ class KnownDifference:
         return (not self.scripts or one.script in self.scripts) and self.concerns(one)
 
 
-GIVEN_UP: Final = {
-    "ListOffsets": (0,),
-    "OffsetCommit": (0, 1),
-    "OffsetFetch": (0,),
-    "CreateTopics": (0, 1),
-    "DeleteTopics": (0,),
-    "WriteTxnMarkers": (0,),
-}
-"""Versions that are offered here and not by the recorded broker any more (KIP-896). It closes the connection."""
-
 _NO_ID: Final = "A" * 22
-_BROKER, _CLIENT_METRICS, _GROUP = 4, 16, 32
+_BROKER, _GROUP = 4, 32
 _DENIED: Final = {
     ("CreateTopics", "topics.errorCode"): (ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
     ("CreateTopics", "topics.topicConfigErrorCode"): (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.NONE),
@@ -79,19 +69,9 @@ def _words(one: Difference) -> bool:
     return _is_text(one.kafka) or (one.api == "CreatePartitions" and one.kafka is None)
 
 
-def _no_words(one: Difference) -> bool:
-    return (
-        one.api == "DeleteTopics" and one.path == "responses.errorMessage" and _is_text(one.kafka) and one.other is None
-    )
-
-
 def _refused(one: Difference) -> bool:
     unavailable = one.kafka == CLOSED or _error(one.kafka) == ErrorCode.UNSUPPORTED_VERSION
     return bool(unavailable and one.other == REFUSED)
-
-
-def _still_offered(one: Difference) -> bool:
-    return one.version in GIVEN_UP.get(one.api, ()) and one.kafka == CLOSED and isinstance(one.other, dict)
 
 
 def _versions(one: Difference) -> bool:
@@ -100,11 +80,11 @@ def _versions(one: Difference) -> bool:
 
 
 def _unsettable(one: Difference) -> bool:
-    """Settings of groups and of client metrics, which there are none of here."""
+    """Settings of share and streams groups, which there are none of here."""
     if one.api not in {"DescribeConfigs", "IncrementalAlterConfigs"}:
         return False
     types = {resource["resourceType"] for resource in one.request["resources"]}
-    return types <= {_GROUP, _CLIENT_METRICS} and one.path.startswith(("results.", "responses."))
+    return types <= {_GROUP} and one.path.startswith(("results.", "responses."))
 
 
 def _read_only(one: Difference) -> bool:
@@ -135,7 +115,7 @@ def _denied_topic(one: Difference) -> bool:
         return False
     if one.path in {"topics.topicId", "responses.topicId"}:
         return bool(one.other == _NO_ID)
-    if (one.api, one.path) == ("CreateTopics", "topics.errorMessage"):
+    if one.path in {"topics.errorMessage", "responses.errorMessage"}:
         return one.kafka is None and _is_text(one.other)
     return _DENIED.get((one.api, one.path)) == (one.kafka, one.other)
 
@@ -183,11 +163,6 @@ KNOWN_DIFFERENCES: Final = (
     ),
     KnownDifference("words", "The text of an error is ours; Kafka's sentences are its own.", _words),
     KnownDifference(
-        "no-words",
-        "DeleteTopics has no text for an error; Kafka has for UNKNOWN_TOPIC_OR_PARTITION.",
-        _no_words,
-    ),
-    KnownDifference(
         "refused",
         "What is no request of its version is refused with what is wrong; Kafka closes the connection, "
         "but for ApiVersions, which it answers in the oldest version.",
@@ -195,13 +170,8 @@ KNOWN_DIFFERENCES: Final = (
         (
             "plain/bad-requests/a-version-of-api-versions-that-is-not-there-yet",
             "plain/bad-requests/a-version-that-is-not-there-yet",
+            "plain/bad-requests/versions-that-were-given-up",
         ),
-    ),
-    KnownDifference(
-        "still-offered",
-        "The oldest versions, which Kafka 4 has given up (it closes the connection), are still answered.",
-        _still_offered,
-        ("plain/bad-requests/versions-that-were-given-up",),
     ),
     KnownDifference(
         "versions",
@@ -210,10 +180,9 @@ KNOWN_DIFFERENCES: Final = (
     ),
     KnownDifference(
         "unsettable",
-        "Groups and client metrics have no settings; in Kafka those of groups are about consumer, share and streams "
-        "groups.",
+        "Groups have the settings of consumer groups only; in Kafka also those of share and streams groups.",
         _unsettable,
-        ("admin/configs/resources-that-cannot-be-described", "admin/configs/settings-of-groups"),
+        ("admin/configs/settings-of-groups",),
     ),
     KnownDifference(
         "read-only",

@@ -25,6 +25,7 @@ from rejoin.coordinator.core.inputs import Broker, ClusterSeen, Context, Token, 
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.storage.codec import encode
 from rejoin.journal.events.base import Event
+from rejoin.protocol.brokers.offered_versions import offered
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, WrongVersion
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
@@ -256,7 +257,8 @@ class Emulator:
         if not is_served(asked):
             return
         api = BY_NAME[asked.api]
-        if not api.supports(asked.version):
+        oldest, newest = offered()[api.key]
+        if not oldest <= asked.version <= newest:
             self.answers[asked.number] = Answer(self._now - START, REFUSED)
             return
         try:

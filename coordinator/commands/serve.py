@@ -7,6 +7,7 @@ import gc
 import math
 import os
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -61,6 +62,15 @@ def topic_from(text: str) -> InitialTopic:
         return InitialTopic(name, partitions, rate)
     except ValueError as problem:
         raise WrongSetting(f"--topic {text}: {problem}") from None
+
+
+def _topics_from(texts: Iterable[str]) -> tuple[InitialTopic, ...]:
+    topics = tuple(map(topic_from, texts))
+    names = [topic.name for topic in topics]
+    for name in names:
+        if names.count(name) > 1:
+            raise WrongSetting(f"--topic: {name} is given twice; leave one of them out")
+    return topics
 
 
 def _most_bytes(text: str) -> int:
@@ -175,7 +185,7 @@ def options_from(given: ServeOptions) -> Options:
         journal=None if given.journal is None else Path(given.journal),
         data=None if given.data is None else Path(given.data),
         store=_store_from(given),
-        topics=tuple(topic_from(text) for text in given.topic),
+        topics=_topics_from(given.topic),
         max_body_bytes=_most_bytes(given.max_body_bytes),
         control=_control_from(given, token),
         token=token,

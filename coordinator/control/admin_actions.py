@@ -347,7 +347,7 @@ class AdminActions:
         return self._log
 
     async def _ask(self, request: Any, version: int) -> Response:
-        answer = await self._runtime.submit(request, Context(version, ADMIN)).answer()
+        answer = await self._runtime.submit(request, Context(version, ADMIN, by_operator=True)).answer()
         if answer is None:
             raise RequestFailed(f"{type(request).__name__} failed")
         return answer

@@ -10,7 +10,7 @@ from rejoin.coordinator.control.errors import NotFound, NotPossible, unknown
 from rejoin.coordinator.control.fault_rules import Body, Numbers, Texts
 from rejoin.coordinator.core.inputs import NO_LEADER, PartitionRegistration
 from rejoin.protocol.partitioner import partition_for
-from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
+from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.types import LogPartition
 
 End = Literal["clients", "controller"] | int
@@ -115,6 +115,10 @@ class BrokerActions:
 
     # --- brokers
 
+    def node_ids(self) -> list[int]:
+        """The id of every broker, running or not."""
+        return self._brokers.node_ids()
+
     async def reset(self) -> None:
         """Start all brokers anew: no groups, no topics, no offsets, and every link is there."""
         await self._brokers.reset()
@@ -185,6 +189,8 @@ class BrokerActions:
 
     def partitions(self, wanted: PartitionsQuery) -> dict[str, Any]:
         """Leader, leader epoch, replicas and replicas in sync of partitions."""
+        for topic in wanted.topics:
+            self._check_topic(topic)
         shown = [
             _shown(partition, registration)
             for partition, registration in self._brokers.registrations().items()
@@ -225,13 +231,16 @@ class BrokerActions:
             for partition, registration in self._brokers.registrations().items()
             if partition.topic == topic
         }
-        if not found:
-            topics = {partition.topic for partition in self._brokers.registrations()} | {OFFSETS_TOPIC}
-            raise unknown("topic", str(topic), sorted(topics))
+        self._check_topic(str(topic))
         if number not in found:
             detail = f"topic {topic!r} has no partition {number}; expected 0 to {len(found) - 1}"
             raise NotFound("unknown-partition", detail)
         return found[number]
+
+    def _check_topic(self, name: str) -> None:
+        topics = {partition.topic for partition in self._brokers.registrations()}
+        if name not in topics:
+            raise unknown("topic", name, sorted(topics))
 
 
 def _next_in_sync(registration: PartitionRegistration) -> int:

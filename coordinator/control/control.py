@@ -10,14 +10,15 @@ from rejoin.coordinator.control.admin_actions import AdminActions
 from rejoin.coordinator.control.broker_actions import BrokerActions
 from rejoin.coordinator.control.clock_driver import ClockDriver
 from rejoin.coordinator.control.clocks import VirtualClock
-from rejoin.coordinator.control.errors import ConditionNotReached, NotFound, NotPossible
+from rejoin.coordinator.control.errors import ConditionNotReached, InvalidArgument, NotFound, NotPossible
 from rejoin.coordinator.control.evidence import Evidence
 from rejoin.coordinator.control.fault_injector import FaultInjector
 from rejoin.coordinator.control.fault_rules import Fault, FaultRule, Faults
 from rejoin.coordinator.control.node_interface import ControlledRuntime, ControlledService, EventFeed
-from rejoin.coordinator.control.topic_records import TopicRecords
+from rejoin.coordinator.control.topic_records import NewRecords, TopicRecords
 from rejoin.coordinator.control.waiting import GroupWaiter
 from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.core.topics.topics import INTERNAL_TOPICS
 from rejoin.coordinator.core.views import GroupView
 from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.storage.base import OffsetsLog
@@ -89,6 +90,10 @@ class Control:
             target = self._runtime.broker_named(broker)
         return self.injector.submit_to(target, request, context)
 
+    def group_ids(self) -> list[str]:
+        """Every group."""
+        return self._runtime.node.group_ids()
+
     def describe_group(self, group_id: str) -> GroupView | None:
         """A group as its coordinator sees it, or none."""
         return self._runtime.node.describe_group(group_id)
@@ -107,7 +112,12 @@ class Control:
         self.faults.clear()
 
     def add_fault(self, rule: FaultRule) -> Fault:
-        """Make a rule."""
+        """Make a rule. Raises :class:`InvalidArgument` for a node that is not in this process."""
+        there = [self._runtime.broker.node_id] if self.brokers is None else self.brokers.node_ids()
+        for node in rule.node or ():
+            if node not in there:
+                expected = f"expected a broker of this process: {', '.join(map(str, there))}"
+                raise InvalidArgument("node", expected, node, f"node: {expected}; not {node}")
         return self.faults.add(rule)
 
     def fault(self, fault_id: str) -> Fault:
@@ -120,9 +130,21 @@ class Control:
 
     async def wait_for_fault(self, fault: Fault, hits: int, timeout_ms: int) -> None:
         """Return when a rule has so many hits. Raises :class:`ConditionNotReached` when it has not in time."""
+        limit = fault.rule.limit
+        if limit is not None and hits > limit:
+            expected = f"expected up to {limit}, as the count of fault {fault.id} says"
+            raise InvalidArgument("hits", expected, hits, f"hits: {expected}; not {hits}")
         if not await fault.wait(hits, timeout_ms):
-            detail = f"fault {fault.id} was applied {fault.hits} times within {timeout_ms} ms, expected {hits}"
+            when = "and then removed" if fault.removed else f"within {timeout_ms} ms"
+            detail = f"fault {fault.id} was applied {fault.hits} times {when}, expected {hits}"
             raise ConditionNotReached(detail, {"fault": fault.shown()})
+
+    async def produce(self, produced: NewRecords) -> dict[str, Any]:
+        """Write records to a topic, unless only the coordinator writes to it."""
+        if produced.topic in INTERNAL_TOPICS:
+            detail = f"{produced.topic!r} is the coordinator's own and cannot be written; expected another topic"
+            raise NotPossible("internal-topic", detail)
+        return await self.records.produce(produced)
 
     def status(self) -> dict[str, Any]:
         """Where everything stands."""

@@ -5,15 +5,20 @@ The writers are imported when they are first used: most tests pass, and should n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from pydantic import Field
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.control.errors import InvalidArgument, NotPossible, StepsNotKept
+from rejoin.coordinator.control.errors import InvalidArgument, NotPossible, StepsNotKept, unknown
 from rejoin.coordinator.control.fault_rules import Body
 from rejoin.coordinator.control.node_interface import ControlledRuntime
-from rejoin.coordinator.control.sent_requests import RecordedRequest, RequestsQuery, sent_requests
+from rejoin.coordinator.control.sent_requests import RecordedRequest, RequestsQuery, groups_in, sent_requests
 from rejoin.journal.events.base import Event
 from rejoin.transcript.recording import Step, StepRecorder, StepsGone
+
+_LONGEST_SHOWN: Final = 200
 
 
 class RecordingQuery(Body):
@@ -51,8 +56,12 @@ class Evidence:
         from rejoin.transcript.writer import write_transcript  # noqa: PLC0415
 
         if not self._is_replayable:
-            raise NotPossible("several-brokers", "a transcript is of one node; of several brokers, read the requests")
-        steps = self._all(since)
+            detail = (
+                "a transcript is of one broker, and there are several; requests() and GET /control/requests have what "
+                "was asked"
+            )
+            raise NotPossible("several-brokers", detail)
+        steps = self._all(since, group_id)
         return write_transcript(steps, self._settings, self._recorder.began_at, since, group_id, claim)
 
     def broker_log(self, kafka: str, since: int = 0, group_id: str | None = None) -> str:
@@ -65,7 +74,7 @@ class Evidence:
         counts = (settings.offsets_topic_num_partitions, settings.transaction_state_log_num_partitions)
         log = BrokerLog(version, settings.broker_id, *counts, group_max_size=settings.group_max_size)
         lines: list[str] = []
-        for step in self._all(since):
+        for step in self._all(since, group_id):
             for event in step.effects:
                 if isinstance(event, Event):
                     said = log.lines(event, step.at)
@@ -79,15 +88,35 @@ class Evidence:
         from rejoin.coordinator.control.broker_log_writer.versions import kafka_version  # noqa: PLC0415
 
         version = kafka_version(kafka, SINCE, "; older request logs are not JSON")
-        lines = RequestLog(version, self._runtime.broker).lines(self._all(since), since, group_id)
+        lines = RequestLog(version, self._runtime.broker).lines(self._all(since, group_id), since, group_id)
         return _text(lines)
 
     def requests(self, wanted: RequestsQuery) -> list[RecordedRequest]:
         """What clients sent, and what they were answered."""
         return sent_requests(self._all(wanted.since), wanted)
 
-    def _all(self, since: int) -> list[Step]:
-        """The whole recording, if what came behind the mark is all there."""
+    def last_requests(self, most: int) -> str:
+        """The last requests that are kept, a line each; without a Fetch that was answered without an error."""
+        from rejoin.transcript.responses import show  # noqa: PLC0415
+
+        recorder = self._recorder
+        lines: list[str] = []
+        for sent in reversed(sent_requests(recorder.since(recorder.first), RequestsQuery())):
+            if len(lines) == most:
+                lines.append("(earlier ones are left out; requests() has all)")
+                break
+            errors = sent.errors()
+            if sent.api == "Fetch" and sent.response is not None and not errors:
+                continue
+            answer = "no answer" if sent.response is None else _abridged(show(sent.response))
+            said = " ".join([*(name for name in errors if name not in answer), answer])
+            asked = _abridged(sent.request.to_json(sent.version).decode())
+            at = sent.at_ms - recorder.began_at
+            lines.append(f"+{at}ms  {sent.client_id}  {sent.api} v{sent.version} {asked} -> {said}")
+        return _text(lines[::-1])
+
+    def _all(self, since: int, group_id: str | None = None) -> list[Step]:
+        """The whole recording, if what came behind the mark is all there and the group is one that it knows."""
         recorder = self._recorder
         if since > recorder.mark:
             reason = f"expected a mark of this recording, up to {recorder.mark}"
@@ -96,7 +125,24 @@ class Evidence:
             recorder.since(since)
         except StepsGone as problem:
             raise StepsNotKept(f"expected {problem.first} or more", since, str(problem)) from None
-        return recorder.since(recorder.first)
+        steps = recorder.since(recorder.first)
+        if group_id is not None:
+            self._check_group(group_id, steps)
+        return steps
+
+    def _check_group(self, group_id: str, steps: Sequence[Step]) -> None:
+        """Refuse a group that neither exists nor stands in any request or event."""
+        known = set(self._runtime.node.group_ids())
+        for step in steps:
+            if group_id in known:
+                return
+            known |= groups_in(step)
+        if group_id not in known:
+            raise unknown("group", group_id, sorted(known))
+
+
+def _abridged(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 def _text(lines: list[str]) -> str:

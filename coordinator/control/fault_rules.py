@@ -28,9 +28,10 @@ from pydantic_core import InitErrorDetails
 from rejoin.coordinator.core.inputs import Context, Millis
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
-from rejoin.protocol.registry import BY_KEY, BY_NAME, BY_REQUEST
-from rejoin.protocol.traits import Named, Traits, traits_of
-from rejoin.protocol.validation import nearest
+from rejoin.protocol.registry import APIS, BY_KEY, BY_NAME, BY_REQUEST, Api, api_named
+from rejoin.protocol.traits import Named, Traits, entities_of, traits_of
+from rejoin.protocol.types import Entity
+from rejoin.protocol.validation import nearest, shown
 
 UNTIL_REMOVED: Final = -1
 LONGEST_LATENCY_MS: Final = 86_400_000
@@ -69,11 +70,10 @@ def _api(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise ValueError("expected the name or number of an API, as JoinGroup or 11")
     if isinstance(value, str):
-        folded = {name.lower(): name for name in BY_NAME}
-        found = folded.get(value.replace("_", "").lower())
+        found = api_named(value)
         if found is None:
             raise ValueError(f"there is no API {value!r}{nearest(value, BY_NAME)}")
-        return found
+        return found.name
     if value not in BY_KEY:
         raise ValueError(f"there is no API number {value}; expected one of {', '.join(map(str, BY_KEY))}")
     return BY_KEY[value].name
@@ -84,16 +84,23 @@ def _error(value: object) -> object:
         return value
     names = ErrorCode.__members__
     if isinstance(value, str):
-        if value not in names:
+        found = names.get(value.upper())
+        if found is None:
             others = (name for name in names if name != ErrorCode.NONE.name)
             raise ValueError(f"there is no error {value!r}{nearest(value, others)}")
-        return names[value]
+        return found
     if isinstance(value, int) and not isinstance(value, bool) and value in set(ErrorCode):
         return ErrorCode(value)
     raise ValueError(f"there is no error {value!r}; expected a name or a number of Kafka's")
 
 
 _Several = WrapValidator(_one_or_several)
+
+
+def _two(value: object, check: ValidatorFunctionWrapHandler) -> object:
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        raise ValueError(f"expected two numbers, as [50, 500], not {shown(value)}")
+    return check(tuple(value))
 
 
 def as_tuple(value: object) -> object:
@@ -106,7 +113,7 @@ Numbers = Annotated[tuple[int, ...], _Several]
 ApiName = Annotated[str, BeforeValidator(_api)]
 ApiNames = Annotated[tuple[ApiName, ...], _Several]
 Latency = Annotated[float, Field(ge=0, le=LONGEST_LATENCY_MS)]
-
+_TwoLatencies = Annotated[tuple[Latency, Latency], WrapValidator(_two)]
 
 LARGEST: Final = 2**63 - 1
 
@@ -130,8 +137,8 @@ class Body(BaseModel):
 class Distribution(Body):
     """Latencies in ms, drawn anew for each request; exactly one of the four is given."""
 
-    uniform: Annotated[tuple[Latency, Latency], _Several] | None = Field(default=None, description="least and most")
-    normal: Annotated[tuple[Latency, Latency], _Several] | None = Field(default=None, description="mean and deviation")
+    uniform: _TwoLatencies | None = Field(default=None, description="least and most")
+    normal: _TwoLatencies | None = Field(default=None, description="mean and deviation")
     exponential: Latency | None = Field(default=None, description="mean")
     values: Annotated[tuple[Latency, ...], _Several] | None = Field(
         default=None, min_length=1, description="one after the other, and again from the first"
@@ -168,6 +175,16 @@ LatencyOrDistribution = Annotated[
 ]
 
 
+_NAMED_BY: Final = {
+    "group": ("groups", {Entity.GROUP_ID, Entity.COORDINATOR_KEY}),
+    "member": ("members", {Entity.MEMBER_ID}),
+    "instance": ("group instance ids", {Entity.GROUP_INSTANCE_ID}),
+    "topic": ("topics", {Entity.TOPIC_NAME, Entity.TOPIC_ID, Entity.SUBSCRIPTION}),
+    "partitions": ("partitions", {Entity.PARTITION}),
+}
+"""By field of a rule: what requests must name so that it can match, in words and as entities of their fields."""
+
+
 class FaultRule(Body):
     """Which requests a fault applies to, and what becomes of them. One value may stand for a list of one."""
 
@@ -180,7 +197,9 @@ class FaultRule(Body):
     topic: Texts | None = Field(
         default=None, description="topics of the request, by name or id, or of its subscription"
     )
-    partitions: Numbers | None = Field(default=None, description="partitions named in the request, of these topics")
+    partitions: Annotated[tuple[Annotated[int, Field(ge=0)], ...], _Several] | None = Field(
+        default=None, description="partitions named in the request, of these topics"
+    )
     version: Numbers | None = Field(default=None, description="versions of the request")
     count: int = Field(default=0, ge=-1, description="how many requests: 0 or 1 one, n so many, -1 until removed")
     when: When | None = Field(
@@ -249,6 +268,38 @@ class FaultRule(Body):
             raise ValueError(f"when {when} answers with no error; leave error out, or say before or after")
         return self
 
+    @model_validator(mode="after")
+    def _can_match(self) -> Self:
+        for name, value in self:
+            if value == ():
+                raise ValueError(f"{name}: expected one at least; leave it out for any")
+        keys = self.keys or (WRONG_IN[self.wrong] if self.wrong is not None else ())
+        apis = [BY_NAME[name] for name in keys] or list(APIS)
+        for version in self.version or ():
+            if not any(api.supports(version) for api in apis):
+                there = ", ".join(f"{api.name} has versions {api.min_version} to {api.max_version}" for api in apis)
+                raise ValueError(f"version: {there if keys else 'no API has such a version'}, not {version}")
+        if keys:
+            self._check_named(apis)
+        return self
+
+    def _check_named(self, apis: list[Api]) -> None:
+        """Refuse a rule for what none of these APIs names. Where some of them name it, the others never match."""
+        left = [
+            (api, version)
+            for api in apis
+            for version in range(api.min_version, api.max_version + 1)
+            if self.version is None or version in self.version
+        ]
+        for field, (what, entities) in _NAMED_BY.items():
+            if getattr(self, field) is not None:
+                naming = [each for each in left if not entities.isdisjoint(entities_of(each[0].request, each[1]))]
+                if not naming:
+                    names = " or ".join(dict.fromkeys(api.name for api, _ in left))
+                    versions = "" if self.version is None else f" of version {' or '.join(map(str, self.version))}"
+                    raise ValueError(f"{field}: no {names} request{versions} names {what}; leave {field} out")
+                left = naming
+
     @property
     def effective_when(self) -> When:
         """``when``, or what its absence means."""
@@ -293,6 +344,11 @@ class FaultRule(Body):
         return self.topic is None or not traits.topics.isdisjoint(self.topic)
 
 
+def _plain(value: Any) -> Any:
+    """A list of one as what is in it."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
 class Fault:
     """A rule at work. ``hits`` counts the requests it was applied to; ``held`` those that it holds now."""
 
@@ -325,6 +381,12 @@ class Fault:
         if isinstance(latency, Distribution):
             latency = latency.draw(self._random, self.hits - 1)
         return round(latency or 0.0)
+
+    def __repr__(self) -> str:
+        rule = self.rule.model_dump(mode="json", exclude_defaults=True)
+        rule |= {"when": self.rule.effective_when} | ({"error": self.rule.error.name} if self.rule.error else {})
+        fields = ", ".join(f"{name}={_plain(value)}" for name, value in rule.items())
+        return f"<fault {self.id}: {fields}; applied {self.hits} times>"
 
     async def wait(self, hits: int, timeout_ms: int) -> bool:
         """Return when it has so many hits; false when it has not in this (real) time, or was removed."""

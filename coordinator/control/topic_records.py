@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Annotated, Any, Final, Literal, NamedTuple, cast
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, WrapValidator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidatorFunctionWrapHandler, WrapValidator
 
 from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.control.errors import InvalidArgument, NotFound, NotPossible, RequestFailed, unknown
@@ -26,6 +26,7 @@ from rejoin.protocol.messages.records.produce import (
 )
 from rejoin.protocol.partitioner import partition_of_key
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
+from rejoin.protocol.validation import shown
 from rejoin.protocol.wire.record_batch import HEADER_SIZE, MAGIC, BatchHeader, parse_header, sealed, size_at
 from rejoin.protocol.wire.records import DefaultRecord, read_batch, write_records
 
@@ -74,6 +75,12 @@ def _record(value: object) -> object:
     return value
 
 
+def _number_or_records(value: object, check: ValidatorFunctionWrapHandler) -> object:
+    if isinstance(value, bool) or not isinstance(value, (int, list, tuple)):
+        raise ValueError(f"expected how many records, or a list of them, not {shown(value)}")
+    return one_level_up(value, check)
+
+
 def _kind_of_records(value: object) -> str:
     return "list" if isinstance(value, (list, tuple)) else "number"
 
@@ -84,7 +91,7 @@ CountOrRecords = Annotated[
     Annotated[int, Field(ge=0, le=10**15), Tag("number")]
     | Annotated[tuple[Written, ...], BeforeValidator(as_tuple), Tag("list")],
     Discriminator(_kind_of_records),
-    WrapValidator(one_level_up),
+    WrapValidator(_number_or_records),
 ]
 
 

@@ -60,17 +60,19 @@ class GroupCondition(Body):
             and (self.waiting is None or _waiting(view) >= self.waiting)
         )
 
-    def in_words(self) -> str:
-        """What is wanted, as a sentence goes on."""
-        words = [self.state] if self.state is not None else []
-        words += [
-            f"with {count} {name}" for name in ("members", "assigned") if (count := getattr(self, name)) is not None
-        ]
-        if self.generation is not None:
-            words.append(f"in generation {self.generation} or later")
-        if self.waiting is not None:
-            words.append(f"with {self.waiting} waiting")
-        return " ".join(words) or "there"
+    def unmet(self) -> str:
+        """How a group is that is not so, as a sentence goes on."""
+        counts = ((self.members, "member"), (self.assigned, "assigned partition"), (self.waiting, "waiting request"))
+        had = " and ".join(_counted(count, what) for count, what in counts if count is not None)
+        was = [] if self.state is None else [self.state]
+        was += [] if self.generation is None else [f"in generation {self.generation} or later"]
+        if had and not was:
+            return f"did not have {had}"
+        return f"was not {' '.join([*was, f'with {had}'] if had else was) or 'there'}"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _some(offsets: tuple[WantedOffset, ...]) -> tuple[WantedOffset, ...]:
@@ -100,7 +102,7 @@ class OffsetsCondition(Body):
 class HitCount(Body):
     """How many hits a fault shall have."""
 
-    hits: int = Field(default=1, ge=0, description="so many requests, or more")
+    hits: int = Field(default=1, ge=1, description="so many requests, or more; at most what the rule's count allows")
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS
 
 
@@ -125,7 +127,7 @@ def looks(group_id: str, view: GroupView | None, now: int, known: Sequence[str] 
                 notes += [f"member epoch {member.member_epoch}", f"{pending} to give up" if pending else ""]
             said = ", ".join(note for note in notes if note)
             parts.append(f"{member.member_id} ({said})" if said else member.member_id)
-        words.append(f"{len(view.members)} members: {'; '.join(parts)}")
+        words.append(f"{_counted(len(view.members), 'member')}: {'; '.join(parts)}")
     else:
         words.append("no members")
     if view.pending_members:
@@ -202,7 +204,7 @@ class GroupWaiter:
         view = self._view(wanted.group)
         seen = looks(wanted.group, view, self._clock.now(), self._runtime.node.group_ids()[:_MOST_SHOWN])
         shown: dict[str, Any] | None = None if view is None else view.model_dump(mode="json")
-        detail = f"group {wanted.group!r} was not {wanted.in_words()} {when}; {seen}"
+        detail = f"group {wanted.group!r} {wanted.unmet()} {when}; {seen}"
         return ConditionNotReached(detail, {"group": shown})
 
 

@@ -39,6 +39,8 @@ class Context:
     principal: str = ANONYMOUS
     listener: str = HTTP
     """The listener that the request came in by; addresses in the response are those of its own kind."""
+    by_operator: bool = False
+    """Whether it comes from the one who runs the node, and not from a client: limits of requests do not apply."""
 
 
 @dataclass(slots=True)

@@ -41,6 +41,7 @@ class BrokerCluster:
         _check(options, brokers)
         self._log: Any = structlog.get_logger("coordinator").bind()
         settings = options.settings
+        self._has_socket = options.listen
         self.security = security_of(options)
         self._links = Links()
         self._logs = ReplicatedLogs(self._replicates)
@@ -233,7 +234,7 @@ class BrokerCluster:
             "state": self.state(node_id),
             "is_fenced": node_id not in self._driver.controller.brokers,
             "kafka": app.bootstrap_servers or None,
-            "url": app.url,
+            "url": app.url if self._has_socket else None,
             "cut_off_from": {
                 "clients": app.runtime.is_cut_off,
                 "controller": not self._links.are_there(node_id, CONTROLLER),

@@ -407,7 +407,8 @@ class App:
             name=topic.name, num_partitions=topic.partitions, replication_factor=-1, assignments=(), configs=configs
         )
         request = CreateTopicsRequest(topics=(creatable,))
-        answer = await self.runtime.submit(request, Context(api_version=CREATE_TOPICS.max_version)).answer()
+        context = Context(api_version=CREATE_TOPICS.max_version, by_operator=True)
+        answer = await self.runtime.submit(request, context).answer()
         assert isinstance(answer, CreateTopicsResponse)
         result = answer.topics[0]
         if result.error_code is ErrorCode.TOPIC_ALREADY_EXISTS and self.store.is_durable:

@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from prometheus_client.utils import floatToGoString
 
 from rejoin.coordinator.core.views import NodeView
-from rejoin.coordinator.service.metrics import Histogram, Metrics, StoreMetrics
+from rejoin.coordinator.service.metrics import ERRORS_TOTAL, Histogram, Metrics, StoreMetrics
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
@@ -106,6 +106,16 @@ def _requests(metrics: Metrics) -> Iterator[Metric]:
             ({"request": name, "error": error}, count)
             for name, api in metrics.apis.items()
             for error, count in sorted(api.answers.items())
+        ],
+    )
+    yield _family(
+        "counter",
+        ERRORS_TOTAL,
+        "Errors in answers by request, those of single topics, partitions and other resources included.",
+        [
+            ({"request": name, "error": error.name}, count)
+            for name, api in metrics.apis.items()
+            for error, count in sorted(api.errors.items())
         ],
     )
     yield _histogram(

@@ -43,36 +43,62 @@ _LOGGED_BY_STORAGE: Final = ErrorCode.KAFKA_STORAGE_ERROR.name
 
 _MOST_REASONS: Final = 20
 _MOST_CLIENTS: Final = 500
+_MOST_NAMES: Final = 100
 _LONGEST_CLIENT: Final = 200
+_LONGEST_PART: Final = 80
+
+
+def client_name(*parts: str) -> str:
+    """A client's name for :class:`LoggedReasons`, of what it says of itself; none of it takes the place of the rest."""
+    return " ".join(part[:_LONGEST_PART] for part in parts)
 
 
 class LoggedReasons:
     """Which reasons for refusing clients are logged: each of a client once, and so many of each.
 
     Clients choose what they send, so memory is bounded: the client that was refused least recently is forgotten first,
-    and its reasons may be logged again.
+    and its reasons may be logged again. So is the log: an address has so many names, and any others count as one.
     """
 
     def __init__(self, metric: str) -> None:
         """``metric`` counts what is not logged."""
         self._end = f"{_MOST_REASONS} reasons are logged already; others are counted in {metric} and not logged"
         self._by_client: dict[str, set[int]] = {}
+        self._names: dict[str, set[int]] = {}
+        """The names of each address."""
 
-    def to_log(self, client: str, reason: str, kind: str = "") -> str | None:
+    def to_log(self, client: str, reason: str, kind: str = "", address: str = "") -> str | None:
         """What to log: the reason, or in place of the first one too many that others are only counted, or nothing.
 
-        Reasons of one ``kind`` are the same though their texts differ.
+        Reasons of one ``kind`` are the same though their texts differ. With an address, ``client`` is a name that it
+        gave itself.
         """
         client = client[:_LONGEST_CLIENT]
-        logged = self._by_client.pop(client, None) or set()
-        if len(self._by_client) >= _MOST_CLIENTS:
-            del self._by_client[next(iter(self._by_client))]
-        self._by_client[client] = logged
+        if address and not self._is_known(client, address):
+            client = address
+        logged = _entry(self._by_client, client)
         key = crc32((kind or reason).encode())
         if key in logged or len(logged) > _MOST_REASONS:
             return None
         logged.add(key)
         return reason if len(logged) <= _MOST_REASONS else self._end
+
+    def _is_known(self, client: str, address: str) -> bool:
+        """Whether this is one of the names of an address; it is from now on, unless there are too many."""
+        names = _entry(self._names, address)
+        name = crc32(client.encode())
+        if name not in names and len(names) < _MOST_NAMES:
+            names.add(name)
+        return name in names
+
+
+def _entry(by_client: dict[str, set[int]], client: str) -> set[int]:
+    """The entry of a client, which is the newest now; the oldest one makes place for it."""
+    entry = by_client.pop(client, None) or set()
+    if len(by_client) >= _MOST_CLIENTS:
+        del by_client[next(iter(by_client))]
+    by_client[client] = entry
+    return entry
 
 
 class _Unfailing:

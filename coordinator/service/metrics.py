@@ -22,6 +22,7 @@ REQUEST_BUCKETS_MS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 10
 PARKED_BUCKETS_MS: Final = (10.0, 100.0, 500.0, 1_000.0, 3_000.0, 6_000.0, 10_000.0, 30_000.0, 60_000.0, 300_000.0)
 APPEND_BUCKETS_MS: Final = (0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 1_000.0, 5_000.0)
 BATCH_BUCKETS: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1_024.0)
+ERRORS_TOTAL: Final = "kafka_network_request_metrics_errors_total"
 LOAD_BUCKETS_MS: Final = (1.0, 5.0, 25.0, 100.0, 500.0, 1_000.0, 5_000.0, 10_000.0, 30_000.0, 60_000.0)
 
 
@@ -91,12 +92,18 @@ class StoreMetrics(Observer):
 class ApiMetrics:
     """The requests of one API: by error, and how long they took; parked ones apart."""
 
-    __slots__ = ("answers", "parked", "took")
+    __slots__ = ("answers", "errors", "parked", "took")
 
     def __init__(self) -> None:
         self.answers: dict[str, int] = {}
+        self.errors: dict[ErrorCode, int] = {}
+        """Error codes in answers, those of single partitions and other resources included; without ``NONE``."""
         self.took = Histogram(REQUEST_BUCKETS_MS)
         self.parked = Histogram(PARKED_BUCKETS_MS)
+
+    def count_error(self, error: ErrorCode) -> None:
+        """Count an error that stands in an answer."""
+        self.errors[error] = self.errors.get(error, 0) + 1
 
 
 class Metrics:

@@ -1,31 +1,47 @@
-"""What every transport knows of one version of an API: where its error stands, and how it fails."""
+"""What every transport knows of one version of an API: where its error stands, how it fails, and how it is logged."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.service.logs import LoggedReasons
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.fields import fields_of
-from rejoin.protocol.message import Response
+from rejoin.protocol.message import Request, Response
 from rejoin.protocol.registry import Api
 
+if TYPE_CHECKING:
+    from rejoin.coordinator.service.refusals.error_codes import Refusals
+
+NO_ERROR: Final = ErrorCode.NONE.name
 _ONLY_ERROR: Final = {"throttle_time_ms", "error_code"}
 _NAMES: Final = {error: error.name for error in ErrorCode}
 """A name of an enum's member is computed at each look."""
 
 
 class ServedVersion:
-    """One version of an API. ``is_only_error``: its response is nothing but an error code."""
+    """One version of an API. ``is_only_error``: its response is nothing but an error code.
 
-    __slots__ = ("_has_error", "api", "is_only_error", "version")
+    ``count_errors`` is an :data:`~rejoin.coordinator.service.refusals.error_codes.ErrorCounter`. It is for responses
+    that have another ``error_of`` than ``NONE``; and for all, where ``has_nested_errors``.
+    """
+
+    __slots__ = ("_has_error", "api", "count_errors", "has_nested_errors", "is_only_error", "version")
 
     def __init__(self, api: Api, version: int) -> None:
+        # Imported here: a node starts without.
+        from rejoin.coordinator.service.refusals.error_codes import error_counter, has_nested_errors  # noqa: PLC0415
+        from rejoin.coordinator.service.refusals.refused_requests import refusals_of  # noqa: PLC0415
+
         self.api = api
         self.version = version
         fields = {field.name: field for field in fields_of(api.response)}
         error_code = fields.get("error_code")
         self._has_error = error_code is not None and error_code.versions.carries(version)
         self.is_only_error = fields.keys() == _ONLY_ERROR
+        self.has_nested_errors = has_nested_errors(api.response, version)
+        self.count_errors = error_counter(api.response, version, refusals_of(api))
 
     def error_of(self, response: Any) -> str:
         """The name of the error of a whole response; "" where this version has none."""
@@ -51,3 +67,17 @@ class ServedVersion:
             error=error or None,
             took_ms=round(millis, 3),
         )
+
+    def log_refusals(
+        self,
+        logger: Any,
+        logged: LoggedReasons,
+        software: str,
+        context: Context,
+        request: Request,
+        refusals: Refusals,
+    ) -> None:
+        """Say once for each client and error that a request was refused; ``software`` is empty if it is not known."""
+        from rejoin.coordinator.service.refusals.refused_requests import log_refusals  # noqa: PLC0415
+
+        log_refusals(logger, logged, self.api, software, context, request, refusals)

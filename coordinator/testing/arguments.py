@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from rejoin.coordinator.testing.results import hides_traceback
 from rejoin.protocol.message import Request
+from rejoin.protocol.registry import HEARTBEAT, api_named
 
 Data: TypeAlias = str | bytes | None
 Written: TypeAlias = Data | tuple[Data, Data] | Mapping[str, Any]
@@ -88,17 +89,24 @@ def wanted_offsets(offsets: Any) -> tuple[dict[str, Any], ...]:
 def check_call(request: Any, version: Any, client_id: Any, broker: Any) -> None:
     """Refuse what is not one of Kafka's requests, or not asked for as one."""
     if not isinstance(request, Request):
-        raise _unexpected("request", "one of Kafka's requests, such as a HeartbeatRequest", request)
+        raise _unexpected("request", f"one of Kafka's requests, such as {_example(request)}", request)
     check_type("client_id", client_id, str)
     for name, value in (("version", version), ("broker", broker)):
         if value is not None:
             check_type(name, value, int)
 
 
+def _example(given: object) -> str:
+    """The request that is meant by what was given in its place, and the line that imports it."""
+    name = given.__name__ if isinstance(given, type) else str(given)
+    request = (api_named(name.removesuffix("Request")) or HEARTBEAT).request
+    return f"a {request.__name__} (from {request.__module__} import {request.__name__})"
+
+
 def check_type(name: str, value: object, kind: type) -> None:
     """Refuse an argument of another type."""
     if type(value) is not kind:
-        raise _unexpected(name, {str: "text", int: "a number"}[kind], value)
+        raise _unexpected(name, {str: "text", int: "a number", bool: "True or False"}[kind], value)
 
 
 def _part(given: Any, name: str) -> Any:

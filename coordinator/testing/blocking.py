@@ -99,6 +99,9 @@ class BlockingFault:
         """How many requests wait at it now."""
         return self._fault.held
 
+    def __repr__(self) -> str:
+        return repr(self._fault)
+
     def wait(self, hits: int = 1, timeout_ms: int = DEFAULT_TIMEOUT_MS) -> None:
         """Return when it has so many hits. Raises NotReached."""
         _wait(self._fault.wait(hits, timeout_ms), self._loop)

@@ -7,18 +7,25 @@ from typing import Any, NamedTuple, TypeVar
 
 from rejoin.coordinator.control.broker_actions import BrokerActions, LedPartition, LinkEnds, NewLeader
 from rejoin.coordinator.control.control import Control
+from rejoin.coordinator.testing.results import hides_traceback
 
 T = TypeVar("T")
 
+# For pytest: an error of the user is shown at the line of the test that made it.
+__tracebackhide__ = hides_traceback
+
 
 class BrokerState(NamedTuple):
-    """How a broker is. ``state`` is running, paused or stopped; one that is fenced leads nothing."""
+    """How a broker is. ``state`` is running, paused or stopped; one that is fenced leads nothing.
+
+    Without a socket it has neither ``kafka`` nor ``url``.
+    """
 
     broker: int
     state: str
     is_fenced: bool
     kafka: str | None
-    url: str
+    url: str | None
     leads: int
 
 

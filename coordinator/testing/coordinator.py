@@ -30,15 +30,20 @@ from rejoin.coordinator.service.app import App
 from rejoin.coordinator.testing.arguments import Offsets, Written, all_written, check_call, check_type, wanted_offsets
 from rejoin.coordinator.testing.brokers import BrokerMethods
 from rejoin.coordinator.testing.calls import Calls, watch_calls
-from rejoin.coordinator.testing.results import ClockAdvance, NoAnswer, OperationRefused, hides_traceback, raised
+from rejoin.coordinator.testing.results import (
+    MISTAKES,
+    ClockAdvance,
+    NoAnswer,
+    OperationRefused,
+    hides_traceback,
+    raised,
+)
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.registry import BY_REQUEST
 from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.validation import sentence
 
 T = TypeVar("T")
-
-_HIGHEST_PORT: Final = 65_535
 
 _ARGUMENTS: Final[dict[str, type[BaseModel]]] = {
     model.__name__: model
@@ -96,6 +101,9 @@ class FaultHandle:
         """How many requests wait at it now."""
         return self._fault.held
 
+    def __repr__(self) -> str:
+        return repr(self._fault)
+
     async def wait(self, hits: int = 1, timeout_ms: int = DEFAULT_TIMEOUT_MS) -> None:
         """Return when it has so many hits. Raises NotReached."""
 
@@ -134,11 +142,6 @@ class GroupCoordinator(BrokerMethods):
         self.calls = Calls()
         self._has_socket = has_socket
 
-    @property
-    def bootstrap_servers(self) -> str:
-        """Where Kafka clients of any language connect: their ``bootstrap.servers``. Empty without a socket."""
-        return self.app.bootstrap_servers
-
     async def do(self, what: Callable[[Control], Coroutine[Any, Any, T]]) -> T:
         """Do something on the coordinator's own event loop. Raises OperationRefused and NotReached."""
         try:
@@ -149,17 +152,29 @@ class GroupCoordinator(BrokerMethods):
             raise raised(error) from None
         except ValidationError as problem:
             raise ValueError(sentence(problem, _ARGUMENTS[problem.title])) from None
+        except MISTAKES as error:
+            raise error.with_traceback(None) from None
 
     # --- where it is
 
     @property
     def url(self) -> str:
         """Where clients find it over HTTP."""
+        self._check_socket()
+        return self.app.url
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where Kafka clients of any language connect: their ``bootstrap.servers``."""
+        self._check_socket()
+        return self.app.bootstrap_servers
+
+    def _check_socket(self) -> None:
         if not self._has_socket:
             raise OperationRefused(
-                "this coordinator has no socket; start it without socket=False, or use client.transports.in_process"
+                "this coordinator has no socket, and so no address; start it without socket=False, or give consumers "
+                "the transport of rejoin.client.transports.in_process"
             )
-        return self.app.url
 
     @property
     def now_ms(self) -> int:
@@ -355,7 +370,7 @@ class GroupCoordinator(BrokerMethods):
 
         async def produce(control: Control) -> TopicView:
             produced = NewRecords(topic=topic, partition=partition, records=some, encoding="base64")
-            return TopicView.model_validate(await control.records.produce(produced))
+            return TopicView.model_validate(await control.produce(produced))
 
         return await self.do(produce)
 

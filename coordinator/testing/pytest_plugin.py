@@ -84,15 +84,12 @@ def _options(request: pytest.FixtureRequest) -> dict[str, Any]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Put the transcript to the report of a test that failed."""
+    """Add what happened to the report of a test that failed."""
     report = yield
     coordinator = item.stash.get(_RUNNING, None)
     if coordinator is not None and report.when == "call" and report.failed:
-        from rejoin.coordinator.testing import OperationRefused  # noqa: PLC0415
+        from rejoin.coordinator.testing.failure_report import failure_report  # noqa: PLC0415
 
-        try:
-            text = coordinator.transcript(claim=f"{item.name} failed.")
-        except OperationRefused as problem:
-            text = str(problem)
+        text = failure_report(coordinator.behind, f"{item.name} failed.")
         report.sections.append(("group coordinator: what happened", text))
     return report

@@ -10,11 +10,13 @@ from typing import Any, Final, Literal
 import structlog
 from pydantic import ValidationError
 
+from rejoin.coordinator.client_settings import unknown_setting
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.in_process_brokers.cluster import BrokerCluster
 from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App, ControlOptions, InitialTopic, Options, StartFailed
 from rejoin.coordinator.storage.memory import MemoryLog
+from rejoin.coordinator.testing.arguments import check_type
 from rejoin.coordinator.testing.coordinator import GroupCoordinator
 from rejoin.protocol.validation import sentence
 
@@ -37,6 +39,8 @@ async def running(
     there are several, on ports of their own. Raises ValueError for arguments that make no sense, and RuntimeError at
     the end if a call was not awaited.
     """
+    check_type("socket", socket, bool)
+    check_type("brokers", brokers, int)
     if not structlog.is_configured():
         logs.configure("critical")
     options = Options(
@@ -50,7 +54,7 @@ async def running(
     )
     async with AsyncExitStack() as stack:
         try:
-            app: App | BrokerCluster = App(options) if brokers == 1 else BrokerCluster(options, _count(brokers))
+            app: App | BrokerCluster = App(options) if brokers == 1 else BrokerCluster(options, brokers)
             await stack.enter_async_context(app)
         except StartFailed as problem:
             raise ValueError(str(problem).removeprefix("--")) from None
@@ -70,10 +74,25 @@ def _settings(given: Settings | Mapping[str, Any]) -> Settings:
         return given
     if not isinstance(given, Mapping):
         raise ValueError(f"settings: expected values by name, as {{'group.max.size': 3}}, not {given!r}")
+    _check_names(given)
     try:
         return Settings.model_validate(dict(given))
     except ValidationError as problem:
         raise ValueError(f"settings: {sentence(problem, Settings, kind='setting')}") from None
+
+
+def _check_names(given: Mapping[Any, Any]) -> None:
+    """Refuse an unknown setting, and one that is given by both of its names."""
+    fields = {info.alias: field for field, info in Settings.model_fields.items()}
+    found: dict[str, str] = {}
+    for name in given:
+        dotted = str(name).replace("_", ".")
+        if dotted not in fields:
+            known = fields if "." in str(name) else fields.values()
+            raise ValueError(f"settings: {unknown_setting(str(name), map(str, known))}")
+        if dotted in found:
+            raise ValueError(f"settings: {dotted} is given twice, as {found[dotted]} and as {name}; leave one out")
+        found[dotted] = str(name)
 
 
 def _clock(clock: str) -> str:
@@ -83,15 +102,9 @@ def _clock(clock: str) -> str:
 
 
 def _port(port: int) -> int:
-    if not isinstance(port, int) or not 0 <= port <= _HIGHEST_PORT:
+    if type(port) is not int or not 0 <= port <= _HIGHEST_PORT:
         raise ValueError(f"port: expected 0 to {_HIGHEST_PORT}, not {port!r}")
     return port
-
-
-def _count(brokers: int) -> int:
-    if type(brokers) is not int:
-        raise ValueError(f"brokers: expected a number, not {brokers!r}")
-    return brokers
 
 
 def _topics(given: Mapping[str, int]) -> tuple[InitialTopic, ...]:

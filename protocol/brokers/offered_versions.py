@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rejoin.protocol.brokers.releases import newest_versions
+from rejoin.protocol.brokers.releases import RELEASES, newest_versions, oldest_versions
 from rejoin.protocol.registry import APIS
 
 ADVERTISED_FROM: Final = {0: 0}
@@ -13,11 +13,16 @@ compressing where it is not. Kafka does the same (KAFKA-18659)."""
 
 
 def offered(release: str = "") -> dict[int, tuple[int, int]]:
-    """The first and the last version of each API that is served, by key; with a release, no newer ones than it has."""
+    """The first and the last version of each API that is served, by key; with a release, those of them that it has.
+
+    Without one, the first versions are those of the newest release.
+    """
+    oldest = oldest_versions(release or RELEASES[-1])
     newest = newest_versions(release) if release else None
     found: dict[int, tuple[int, int]] = {}
     for api in APIS:
+        first = max(api.min_version, oldest.get(api.key, 0))
         last = api.max_version if newest is None else min(api.max_version, newest.get(api.key, -1))
-        if last >= api.min_version:
-            found[api.key] = (api.min_version, last)
+        if last >= first:
+            found[api.key] = (first, last)
     return found

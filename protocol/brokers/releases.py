@@ -1,6 +1,6 @@
-"""The newest version of each API in Kafka's releases, so that a node can offer what an older broker does.
+"""The oldest and the newest version of each API in Kafka's releases, so that a node can offer what such a broker does.
 
-Source: the message definitions of each release. It has the APIs of clients, also those that are not served here.
+Source: the message definitions of each release, without versions that it marks as unstable.
 """
 
 from __future__ import annotations
@@ -31,15 +31,21 @@ _CHANGES: Final[dict[str, str]] = {
     "3.5": "1=15 2=8",
     "3.6": "24=4",
     "3.7": "0=10 1=16 8=9 9=9 60=1 68=0",
-    "3.8": "0=11 10=5 16=5 22=5 24=5 25=4 26=4 28=4 66=1 69=0",
+    "3.8": "0=11 10=5 16=5 22=5 24=5 25=4 26=4 28=4 66=1 69=0 75=0",
     "3.9": "1=17 2=9 10=6 18=4",
-    "4.0": "0=12 2=10 3=13 15=6 26=5 28=5 57=2 60=2 68=1 69=1 75=0",
+    "4.0": "0=12 2=10 3=13 15=6 26=5 28=5 57=2 60=2 68=1 69=1",
     "4.1": "0=13 1=18 66=2",
     "4.2": "2=11 8=10 9=10 27=2",
     "4.3": "35=5",
     "4.4": "18=5 28=6 42=3",
 }
 """By release: API key and newest version, where it is another one than in the release before."""
+
+_GIVEN_UP: Final[dict[str, str]] = {"4.0": "0=3 1=4 2=1 8=2 9=1 19=2 20=1 23=2 27=1 32=1 35=1"}
+"""By release: API key and oldest version, where it is another one than in the release before (KIP-896).
+
+4.0.0 alone had no JoinGroup 0 and 1; they are back since 4.0.1 (KAFKA-19444).
+"""
 
 RELEASES: Final = tuple(_CHANGES)
 """Every release that can be named, oldest first."""
@@ -48,16 +54,34 @@ RELEASES_TEXT: Final = "0.11.0, 1.0 or 1.1, 2.0 to 2.8, 3.0 to 3.9, or 4.0 to 4.
 """The same for people."""
 
 
+def has_reached(release: str, since: str) -> bool:
+    """Whether a release is this one or a newer one; no release stands for the newest."""
+    return not release or RELEASES.index(release) >= RELEASES.index(since)
+
+
 @cache
 def newest_versions(release: str) -> dict[int, int]:
     """The newest version of each API, by key, in a release such as ``2.8``.
 
     Raises ``ValueError`` for an unknown one.
     """
+    return _versions(release, _CHANGES)
+
+
+@cache
+def oldest_versions(release: str) -> dict[int, int]:
+    """The oldest version of each API, by key, in a release; an API that it does not name begins with version 0.
+
+    Raises ``ValueError`` for an unknown one.
+    """
+    return _versions(release, _GIVEN_UP)
+
+
+def _versions(release: str, changes: dict[str, str]) -> dict[int, int]:
     if release not in _CHANGES:
         raise ValueError(f"there is no release {release!r}: expected {RELEASES_TEXT}")
-    newest: dict[int, int] = {}
+    found: dict[int, int] = {}
     for each in RELEASES[: RELEASES.index(release) + 1]:
-        pairs = (pair.split("=") for pair in _CHANGES[each].split())
-        newest |= {int(key): int(version) for key, version in pairs}
-    return newest
+        pairs = (pair.split("=") for pair in changes.get(each, "").split())
+        found |= {int(key): int(version) for key, version in pairs}
+    return found

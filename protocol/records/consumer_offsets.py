@@ -49,7 +49,7 @@ class OffsetCommitKey(RecordData):
 class OffsetCommitValue(RecordData):
     """A committed offset. Timestamps are ms since 1970; an expiry of its own is in version 1 only (-1: none).
 
-    Version 4 has the topic id where the commit was by id.
+    Version 4 has the topic id.
     """
 
     offset: Int64
@@ -122,4 +122,5 @@ def offset_record(
     if value is None:
         return OffsetRecord(key)
     # Kafka: GroupCoordinatorRecordHelpers. Only version 1 has a place for an expiry of the offset's own.
-    return OffsetRecord(key, VersionedData(3 if value.expire_timestamp == -1 else 1, value), producer_id)
+    version = 1 if value.expire_timestamp != -1 else 3 if value.topic_id == ZERO_UUID else 4
+    return OffsetRecord(key, VersionedData(version, value), producer_id)

@@ -94,7 +94,7 @@ def _scan(
     smallest, largest, in_order = 2**63, -(2**63), True
     index = next_try = 0
     # One loop with few calls and no objects: it runs for every record that is produced. Numbers stay as they are on
-    # the wire: twice the value, odd below 0, so that 1 is the length of null. Most have one byte or two.
+    # the wire: twice the value, odd below 0, so that the length of null is odd. Most have one byte or two.
     while index < count:
         start, length, at = at, data[at], at + 1
         if length > 127:
@@ -119,14 +119,12 @@ def _scan(
         key_size, key_at = data[key_length_at], key_length_at + 1
         if key_size > 127:
             key_size, key_at = _longer(data, key_length_at)
-        value_length_at = key_at + (0 if key_size == 1 else key_size >> 1)
+        value_length_at = key_at + (0 if key_size & 1 else key_size >> 1)
         size, value_at = data[value_length_at], value_length_at + 1
         if size > 127:
             second, last = data[value_at], value_at + 1
             size, value_at = (size + (second - 1 << 7), last) if second < 128 else _longer(data, value_length_at)
-        last = value_at + (0 if size == 1 else size >> 1)
-        if (key_size & 1 and key_size != 1) or (size & 1 and size != 1):
-            raise RecordsError(f"record {index} with a key or value of less than -1 bytes")
+        last = value_at + (0 if size & 1 else size >> 1)
         index += 1
         if last != end - 1 or data[last]:
             read_record(data, at, end)  # it has headers, or is damaged

@@ -128,8 +128,7 @@ def _read_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int
     """Bytes with their length ahead, or null, and the position behind."""
     length, position = read_varint(data, position)
     if length < 0:
-        if length < -1:
-            raise RecordsError(f"a field of {length} bytes")
+        # Kafka: Utils.readBytes. Producers write -1; every other negative length is null as well.
         return None, position
     if length > end - position:
         raise RecordsError(f"a field of {length} bytes: {end - position} are left in the record")

@@ -419,7 +419,7 @@ class Cluster:
 
     def _ask(self, node: NodeActor, request: Request, version: int) -> None:
         if node.is_up:
-            node.hand_in(Received(None, request, Context(version, "operator")))
+            node.hand_in(Received(None, request, Context(version, "operator", by_operator=True)))
 
     def reaches_store(self, node: NodeActor) -> bool:
         """Whether nothing stands between a node and the logs."""

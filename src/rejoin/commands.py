@@ -21,6 +21,7 @@ EXTRAS: Final = {
 
 _WRONG_INPUT: Final = "the options or the input are wrong"
 _STOPPED: Final = {130: "stopped by Ctrl-C"}
+_NUMBERS: Final = {"int": "a whole number", "float": "a number"}
 
 
 class Command(NamedTuple):
@@ -291,10 +292,21 @@ def build(called: str = "", *, importable_only: bool = False) -> App:
 
 
 def _readable(problem: CycloptsError) -> Panel:
-    """The error in its usual form; of a value that is as long as a file, only the beginning."""
+    """The error in our words; of a value that is as long as a file, only the beginning."""
     import re  # noqa: PLC0415
 
+    from cyclopts import UnusedCliTokensError  # noqa: PLC0415
     from cyclopts.panel import CycloptsPanel  # noqa: PLC0415
 
-    text = re.sub(r"[^\s\"]{200,}", lambda value: f"{value[0][:50]}… ({len(value[0]):,} characters)", str(problem))
+    text = str(problem)
+    if isinstance(problem, UnusedCliTokensError):
+        called = " ".join(("rejoin", *(problem.command_chain or ())))
+        text = f"Unexpected: {' '.join(problem.unused_tokens or ())}. {called} --help shows what it takes."
+    text = re.sub(
+        r'unable to convert "(.*)" into (int|float)\b',
+        lambda found: f'expected {_NUMBERS[found[2]]}, not "{found[1]}"',
+        text,
+        flags=re.DOTALL,
+    )
+    text = re.sub(r"[^\s\"]{200,}", lambda value: f"{value[0][:50]}… ({len(value[0]):,} characters)", text)
     return CycloptsPanel(problem if text == str(problem) else text)

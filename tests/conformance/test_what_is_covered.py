@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from conformance.replay.known_differences import GIVEN_UP
+from rejoin.protocol.brokers.offered_versions import ADVERTISED_FROM, offered
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.registry import APIS, BY_NAME, Api
+from rejoin.protocol.registry import APIS, BY_KEY, BY_NAME
 from tests.conformance.golden import broker_versions, named, recordings
 from tests.conformance.transactions.recorded_scripts import read_script, scripts
 
@@ -21,6 +21,9 @@ NOT_RECORDED: Final = {
     ("ConsumerGroupDescribe", 0): "the same",
 }
 """Versions that both speak and no recording has, and why they may be like what is known."""
+
+NOT_TRIED: Final = {("OffsetForLeaderEpoch", 0), ("OffsetForLeaderEpoch", 1), ("DescribeLogDirs", 0)}
+"""Versions that Kafka 4 has given up as well, by its ApiVersions."""
 
 CANNOT_BE_BROUGHT: Final = {
     ErrorCode.REQUEST_TIMED_OUT: "internal; seen as COORDINATOR_NOT_AVAILABLE",
@@ -64,10 +67,6 @@ TOPIC_CODES: Final = {17, 36, 37, 38, 39, 100}
 SPECIFIED: Final = {ErrorCode(code) for code in GROUP_CODES | MORE_GROUP_CODES | TOPIC_CODES}
 
 
-def offered(api: Api) -> list[int]:
-    return list(range(api.min_version, api.max_version + 1))
-
-
 def test_every_version_that_both_speak_was_sent_and_answered() -> None:
     sent = {
         (asked.api, asked.version)
@@ -76,20 +75,25 @@ def test_every_version_that_both_speak_was_sent_and_answered() -> None:
         if asked.answer is not None and isinstance(asked.answer.body, dict)
     }
     sent |= {(step.api, step.version) for _, lines in scripts() for step in read_script(lines).steps}
-    wanted = {(api.name, version) for api in APIS for version in offered(api) if version in broker_versions()[api.name]}
+    wanted = {
+        (BY_KEY[key].name, version) for key, (first, last) in offered().items() for version in range(first, last + 1)
+    }
     assert wanted - sent == NOT_RECORDED.keys()
 
 
-def test_versions_that_only_one_side_speaks_are_known() -> None:
+def test_every_api_is_offered_in_the_versions_of_the_recorded_broker() -> None:
     spoken = broker_versions()
-    given_up = {api.name: tuple(each for each in offered(api) if each not in spoken[api.name]) for api in APIS}
-    assert {name: versions for name, versions in given_up.items() if versions} == GIVEN_UP
-    assert all(version <= api.max_version for api in APIS for version in spoken[api.name]), "none is newer than ours"
+    assert {
+        BY_KEY[key].name: range(ADVERTISED_FROM.get(key, first), last + 1) for key, (first, last) in offered().items()
+    } == {api.name: spoken[api.name] for api in APIS}
 
 
-def test_versions_that_were_given_up_were_tried() -> None:
+def test_versions_that_kafka_4_has_given_up_were_tried() -> None:
     tried = {(asked.api, asked.version) for asked in named("plain/bad-requests/versions-that-were-given-up").exchanges}
-    assert tried == {(name, version) for name, versions in GIVEN_UP.items() for version in versions}
+    older, newer = offered("3.9"), offered("4.0")
+    assert tried | NOT_TRIED == {
+        (BY_KEY[key].name, version) for key, (first, _) in older.items() for version in range(first, newer[key][0])
+    }
 
 
 def test_every_error_that_a_broker_can_be_brought_to_return_was_returned() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from rejoin.protocol.registry import BY_NAME
-from rejoin.protocol.traits import Traits, traits_of
-from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.registry import APIS, BY_NAME
+from rejoin.protocol.traits import Traits, entities_of, traits_of
+from rejoin.protocol.types import Entity, TopicPartition
 
 ID = "A" * 22
 TOPICS = [{"name": "t", "partitions": [{"partitionIndex": 1, "committedOffset": 5, "committedMetadata": None}]}]
@@ -125,6 +125,17 @@ def test_a_request_is_about_what_its_fields_name(
     api: str, version: int, body: dict[str, Any], expected: Traits
 ) -> None:
     assert traits_of(BY_NAME[api].request.parse(json.dumps(body), version), version) == expected
+
+
+def test_every_version_of_a_request_that_is_about_partitions_names_their_topics() -> None:
+    topics = {Entity.TOPIC_NAME, Entity.TOPIC_ID}
+    without = [
+        (api.name, version)
+        for api in APIS
+        for version in range(api.min_version, api.max_version + 1)
+        if Entity.PARTITION in (named := entities_of(api.request, version)) and named.isdisjoint(topics)
+    ]
+    assert without == []
 
 
 def test_a_topic_that_is_named_by_its_id() -> None:

@@ -94,6 +94,7 @@ MAY_IMPORT = {
     "coordinator.core.partitions": (
         *STEP,
         "coordinator.core.fetch.logs",
+        "coordinator.core.fetch.synthetic",
         "coordinator.core.partitions",
         "coordinator.core.topics",
     ),
@@ -186,6 +187,7 @@ MAY_IMPORT = {
         "protocol",
         "coordinator.in_process_brokers.cluster",
         "coordinator.testing",
+        "coordinator.client_settings",
         "coordinator.control",
         "coordinator.core",
         "coordinator.config",

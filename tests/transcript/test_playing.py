@@ -51,6 +51,14 @@ def test_standard_input_is_played_too(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert capsys.readouterr().out == CLEAN
 
 
+def test_a_topic_may_be_as_large_as_one_of_the_control_api(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "large.txt"
+    came_out = "t  topic grew from 10001 to 30000 partitions\nadmin  CreatePartitions -> NONE\n"
+    file.write_text(f"# It grows.\n\ntopic t 10001\ntopic t to 30000\n----\n{came_out}")
+    assert run("play", str(file)) == 0
+    assert capsys.readouterr().out.endswith(came_out)
+
+
 def test_what_differs_is_shown_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "wrong.txt"
     file.write_text(CLEAN.replace("Heartbeat -> ILLEGAL_GENERATION", "Heartbeat -> REBALANCE_IN_PROGRESS"))

@@ -16,6 +16,6 @@ def kafka_version(text: str, oldest: Version = OLDEST, why: str = "") -> Version
     found = _VERSION.fullmatch(text)
     version = (int(found[1]), int(found[2])) if found is not None else (0, 0)
     if not oldest <= version <= NEWEST:
-        expected = f"expected a version from {'.'.join(map(str, oldest))} to {'.'.join(map(str, NEWEST))}{why}"
-        raise InvalidArgument("kafka", expected, text, f"kafka: {expected}, not {text[:32]}")
+        expected = f"expected a version from {'.'.join(map(str, oldest))} to {'.'.join(map(str, NEWEST))}"
+        raise InvalidArgument("kafka", expected, text, f"kafka: {expected}, not {text[:32]}{why}")
     return version

@@ -16,6 +16,7 @@ from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.shards import CLUSTER_ID, ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.names import TopicError, check_name
+from rejoin.coordinator.core.topics.node_configs import LOG_DIR, MOST_DESCRIBED_PARTITIONS
 from rejoin.coordinator.core.topics.topics import INTERNAL_TOPICS, Topics
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.describe_cluster import (
@@ -40,11 +41,6 @@ from rejoin.protocol.messages.topics.describe_topic_partitions import (
 
 ENDPOINT_BROKERS: Final = 1
 ENDPOINT_CONTROLLERS: Final = 2
-MOST_PARTITIONS: Final = 2_000
-"""Kafka: max.request.partition.size.limit."""
-
-LOG_DIR: Final = "/rejoin"
-"""The one directory of a node, by name; where its logs really are is of no use to a client."""
 
 
 class DescriptionRequests:
@@ -192,7 +188,7 @@ class _Page:
 
     def __init__(self, limit: int, cursor: Cursor | None) -> None:
         self.topics: list[DescribeTopicPartitionsResponseTopic] = []
-        self.room = max(1, min(limit, MOST_PARTITIONS))
+        self.room = max(1, min(limit, MOST_DESCRIBED_PARTITIONS))
         self.next_cursor: Cursor | None = None
         self._cursor = cursor
 

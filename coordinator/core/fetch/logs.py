@@ -99,7 +99,7 @@ class ReadableLogs:
             return ErrorCode.INCONSISTENT_TOPIC_ID
         identity = TopicIdPartition(found.topic_id, partition, topic)
         if not found.is_real:
-            epoch = self.synthetic_epoch(identity)
+            epoch = self._synthetic_epoch(identity)
             if isinstance(epoch, ErrorCode):
                 return epoch
             log = SyntheticBatches(found, partition, self._topics.time(self._ctx.now), self._batches)
@@ -109,7 +109,7 @@ class ReadableLogs:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ReadablePartition(identity, led.epoch, led.log)
 
-    def synthetic_epoch(self, partition: TopicIdPartition) -> int | ErrorCode:
+    def _synthetic_epoch(self, partition: TopicIdPartition) -> int | ErrorCode:
         """The leader epoch of a synthetic log, which any node can read unless a controller decides on leaders."""
         registration = self._cluster.registration(partition)
         if registration is None:

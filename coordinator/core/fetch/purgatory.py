@@ -11,11 +11,10 @@ from enum import IntEnum
 from typing import Final
 
 from rejoin.coordinator.core.fetch.logs import ReadableLogs
-from rejoin.coordinator.core.fetch.reading import FetchRead
+from rejoin.coordinator.core.fetch.reading import FetchRead, epoch_error
 from rejoin.coordinator.core.fetch.sessions import WantedPartition
 from rejoin.coordinator.core.inputs import Millis, Token
 from rejoin.coordinator.core.partitions.log import READ_COMMITTED
-from rejoin.coordinator.core.partitions.partitions import leader_epoch_error
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
@@ -128,7 +127,7 @@ class FetchPurgatory:
         found = self._logs.find(wanted.topic or "", wanted.key.partition, wanted.key.topic_id)
         if isinstance(found, ErrorCode) or found.partition != partition:
             return True
-        if leader_epoch_error(wanted.asked.current_leader_epoch, found.leader_epoch) is not ErrorCode.NONE:
+        if epoch_error(wanted.asked, found.leader_epoch) is not ErrorCode.NONE:
             return True
         log = found.log
         offset = wanted.asked.fetch_offset

@@ -75,7 +75,7 @@ def read_partitions(read: FetchRead, logs: ReadableLogs) -> FetchData:
         found = logs.find(topic or "", asked.partition, key.topic_id)
         if isinstance(found, ErrorCode):
             answer = failed(asked.partition, found)
-        elif (error := leader_epoch_error(asked.current_leader_epoch, found.leader_epoch)) is not ErrorCode.NONE:
+        elif (error := epoch_error(asked, found.leader_epoch)) is not ErrorCode.NONE:
             answer = failed(asked.partition, error)
         else:
             # Kafka: as long as nothing was given, the first batch comes even if it is larger than the limits.
@@ -86,6 +86,12 @@ def read_partitions(read: FetchRead, logs: ReadableLogs) -> FetchData:
         data.size += size
         left = max(0, left - size)
     return data
+
+
+def epoch_error(asked: FetchPartition, leader_epoch: int) -> ErrorCode:
+    """The error of a partition that is asked for in another leader epoch than the leader's."""
+    # Kafka: FetchRequest.optionalEpoch. No negative epoch is checked here; elsewhere -1 alone is none.
+    return leader_epoch_error(max(UNKNOWN_EPOCH, asked.current_leader_epoch), leader_epoch)
 
 
 def _read(
@@ -104,6 +110,9 @@ def _read(
     committed = isolation_level == READ_COMMITTED
     limit = log.last_stable_offset if committed else log.high_watermark
     size = min(asked.partition_max_bytes, left)
+    if size < 0 and offset < limit:
+        # Kafka: LogSegment.read, where a negative size is an unexpected exception.
+        return failed(asked.partition, ErrorCode.UNKNOWN_SERVER_ERROR)
     parts = log.read(offset, size, limit, at_least_one=at_least_one) if offset < limit else []
     aborted = _aborted(log, offset, limit, size, parts) if committed else None
     return _given(asked, log, parts, aborted, NO_EPOCH)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from rejoin.coordinator.core.inputs import Millis
-from rejoin.coordinator.core.partitions.log import UNKNOWN_EPOCH, UNKNOWN_OFFSET, AbortedTxn
+from rejoin.coordinator.core.partitions.log import UNKNOWN_EPOCH, UNKNOWN_OFFSET, AbortedTxn, EpochEntry
 from rejoin.coordinator.core.topics.synthetic_log import SyntheticLog
 from rejoin.coordinator.core.topics.topics import Topic
 from rejoin.protocol.records.synthetic import synthetic_record
@@ -92,9 +92,12 @@ def _batch(topic: str, partition: int, log: SyntheticLog, rate: float, base_offs
 class SyntheticBatches:
     """A synthetic log as it is at one instant, to be read like a real one."""
 
+    epochs: Final = (EpochEntry(EPOCH, 0),)
+
     def __init__(self, topic: Topic, partition: int, now: Millis, cache: BatchCache) -> None:
         self._topic = topic
         self._partition = partition
+        self._now = now
         self._cache = cache
         self.log_start_offset = 0
         self.end_offset = self.high_watermark = self.last_stable_offset = topic.end_offset(partition, now)
@@ -133,3 +136,13 @@ class SyntheticBatches:
     def end_offset_for(self, epoch: int) -> tuple[int, int]:
         """The largest leader epoch up to one that is asked for, and where it ended."""
         return (EPOCH, self.end_offset) if epoch == EPOCH else (UNKNOWN_EPOCH, UNKNOWN_OFFSET)
+
+    def newest_record(self) -> tuple[int, Millis] | None:
+        """Offset and time of the last record."""
+        offset = self.end_offset - 1
+        log = self._topic.partitions[self._partition]
+        return (offset, log.timestamp_of(offset, self._topic.rate)) if self.end_offset else None
+
+    def first_record_since(self, timestamp: Millis) -> tuple[int, Millis] | None:
+        """Offset and time of the first record that is not older than a time."""
+        return self._topic.partitions[self._partition].first_record_since(timestamp, self._now, self._topic.rate)

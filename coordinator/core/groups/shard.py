@@ -54,7 +54,7 @@ class GroupsShard(StateMachine):
         self._classic = ClassicGroups(ctx, log, self.groups, self.statistics)
         self._topics = topics
         self._consumer: ConsumerGroups | None = None
-        self.commits = OffsetCommits(ctx, log, self.offsets, self.producers, self)
+        self.commits = OffsetCommits(ctx, log, self.offsets, self.producers, self, topics)
         self.deletions = OffsetDeletions(ctx, log, self.offsets)
         self._replay = Replay(ctx, log.partition, self.groups, self.offsets, self.statistics, self._replay_consumer)
         self._loaded_at = ctx.now

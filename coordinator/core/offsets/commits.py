@@ -19,6 +19,7 @@ from rejoin.coordinator.core.runtime.appends import AppendCompletion, ShardLog, 
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import CommitRefused, OffsetsCommitted
 from rejoin.journal.events.transactions import ProducerFenced
+from rejoin.protocol.brokers.releases import has_reached
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.offsets.offset_commit import (
     OffsetCommitRequest,
@@ -27,7 +28,7 @@ from rejoin.protocol.messages.transactions.txn_offset_commit import (
     TxnOffsetCommitRequest,
 )
 from rejoin.protocol.records.consumer_offsets import OffsetCommitValue, offset_record
-from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.types import ZERO_UUID, TopicPartition
 from rejoin.protocol.unvalidated import unvalidated
 
 PartitionErrors: TypeAlias = dict[TopicPartition, ErrorCode]
@@ -35,6 +36,9 @@ PartitionErrors: TypeAlias = dict[TopicPartition, ErrorCode]
 
 LATEST: Final = 2**63 - 1
 """The last instant that a record has room for."""
+
+FIRST_RELEASE_WITH_TOPIC_IDS: Final = "4.1"
+"""From this release of Kafka on, the id of the topic is stored with each offset (KAFKA-19141)."""
 
 CommitRequest: TypeAlias = OffsetCommitRequest | TxnOffsetCommitRequest
 
@@ -64,17 +68,34 @@ class Sessions(Protocol):
         """An accepted commit counts as a heartbeat of its member."""
 
 
+class TopicIds(Protocol):
+    """The ids of the topics of the cluster."""
+
+    def id_of(self, topic: str) -> str:
+        """The id of a topic that exists."""
+
+    def __contains__(self, topic: str) -> bool: ...
+
+
 class OffsetCommits:
     """Handles commits for one shard's groups."""
 
     def __init__(
-        self, ctx: StepContext, log: ShardLog, store: OffsetStore, producers: OffsetProducers, sessions: Sessions
+        self,
+        ctx: StepContext,
+        log: ShardLog,
+        store: OffsetStore,
+        producers: OffsetProducers,
+        sessions: Sessions,
+        topics: TopicIds,
     ) -> None:
         self._ctx = ctx
         self._log = log
         self._store = store
         self._producers = producers
         self._sessions = sessions
+        self._topics = topics
+        self._stores_topic_ids = has_reached(ctx.settings.emulator_as_kafka, FIRST_RELEASE_WITH_TOPIC_IDS)
 
     def commit(
         self, group: Group, token: Token, request: CommitRequest, version: int, refused: PartitionErrors
@@ -162,6 +183,7 @@ class OffsetCommits:
             expires_at = min(now + request.retention_time_ms, LATEST)
         for topic in request.topics:
             name = topic.name
+            topic_id = self._topics.id_of(name) if self._stores_topic_ids and name in self._topics else ZERO_UUID
             for partition in topic.partitions:
                 key = TopicPartition(name, partition.partition_index)
                 if refused and key in refused:
@@ -179,6 +201,7 @@ class OffsetCommits:
                     metadata=metadata,
                     commit_timestamp=now if committed_at == -1 else committed_at,
                     expire_timestamp=expires_at,
+                    topic_id=topic_id,
                 )
         return values, results
 

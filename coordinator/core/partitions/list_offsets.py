@@ -9,6 +9,7 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 from rejoin.coordinator.core.fetch.logs import ReadableLogs
+from rejoin.coordinator.core.fetch.synthetic import EPOCH, SyntheticBatches
 from rejoin.coordinator.core.inputs import Context, Millis, Token
 from rejoin.coordinator.core.partitions.log import READ_COMMITTED, READ_UNCOMMITTED, LogBatch, PartitionLog, newest_of
 from rejoin.coordinator.core.partitions.partitions import leader_epoch_error
@@ -24,7 +25,6 @@ from rejoin.protocol.messages.records.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from rejoin.protocol.types import TopicIdPartition
 from rejoin.protocol.wire.errors import RecordsError
 from rejoin.protocol.wire.records import read_batch
 
@@ -115,13 +115,6 @@ class ListOffsetsRequests:
             return ErrorCode.UNSUPPORTED_VERSION
         if not self._topics.has_partition(name, index):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        topic = self._topics.by_name.get(name)
-        if topic is not None and not topic.is_real:
-            epoch = self._logs.synthetic_epoch(TopicIdPartition(topic.topic_id, index, name))
-            if isinstance(epoch, ErrorCode):
-                return epoch
-            offset, time = topic.look_up(index, timestamp, self._topics.time(self._ctx.now))
-            return OffsetAndTime(time, offset, epoch)
         if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
             return ErrorCode.UNKNOWN_SERVER_ERROR
         partition = self._logs.find(name, index)
@@ -131,13 +124,13 @@ class ListOffsetsRequests:
         if error is not ErrorCode.NONE:
             return error
         log = partition.log
-        assert isinstance(log, PartitionLog), "all but synthetic logs have batches"
+        assert isinstance(log, PartitionLog | SyntheticBatches), "a log is real or synthetic"
         end = log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
         return look_up(log, timestamp, end, partition.leader_epoch)
 
 
-def look_up(log: PartitionLog, timestamp: Millis, end: int, leader_epoch: int) -> OffsetAndTime:
-    """What a real log answers for a timestamp, or for one of those that are none; ``end`` is the end for the reader."""
+def look_up(log: PartitionLog | SyntheticBatches, timestamp: Millis, end: int, leader_epoch: int) -> OffsetAndTime:
+    """What a log answers for a timestamp, or for one of those that are none; ``end`` is the end for the reader."""
     match timestamp:
         case -1:
             return OffsetAndTime(-1, end, leader_epoch)
@@ -155,8 +148,10 @@ def look_up(log: PartitionLog, timestamp: Millis, end: int, leader_epoch: int) -
     return NOT_FOUND if found.offset >= end else found
 
 
-def newest_record(log: PartitionLog) -> OffsetAndTime:
+def newest_record(log: PartitionLog | SyntheticBatches) -> OffsetAndTime:
     """The first record that has the largest timestamp of the whole log."""
+    if isinstance(log, SyntheticBatches):
+        return _synthetic(log.newest_record())
     newest = log.newest_deleted
     for batch in log.batches:
         newest = newest_of(newest, batch)
@@ -165,14 +160,24 @@ def newest_record(log: PartitionLog) -> OffsetAndTime:
     return _first_in(newest, newest.max_timestamp, newest.base_offset) or NOT_FOUND
 
 
-def first_record_since(log: PartitionLog, timestamp: Millis) -> OffsetAndTime:
+def first_record_since(log: PartitionLog | SyntheticBatches, timestamp: Millis) -> OffsetAndTime:
     """The first record, in the order of offsets, that is not older than a time."""
+    if isinstance(log, SyntheticBatches):
+        return _synthetic(log.first_record_since(timestamp))
     for batch in log.batches:
         if batch.max_timestamp >= timestamp and batch.last_offset >= log.log_start_offset:
             found = _first_in(batch, timestamp, log.log_start_offset)
             if found is not None:
                 return found
     return NOT_FOUND
+
+
+def _synthetic(record: tuple[int, Millis] | None) -> OffsetAndTime:
+    """A record of a synthetic log, or none."""
+    if record is None:
+        return NOT_FOUND
+    offset, time = record
+    return OffsetAndTime(time, offset, EPOCH)
 
 
 def _first_in(batch: LogBatch, timestamp: Millis, start_offset: int) -> OffsetAndTime | None:

@@ -1,4 +1,4 @@
-"""Settings as CreateTopics and DescribeConfigs list them: those of a topic, of a group, and of a node.
+"""Settings as CreateTopics and DescribeConfigs list them, and those of a topic.
 
 Kafka: ConfigHelper, DescribeConfigsResponse.
 """
@@ -9,9 +9,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from pydantic import SecretStr
-
-from rejoin.coordinator.config import DEFAULT_OF, ChangedDefaults, Settings, TopicDefaults, changed_defaults
+from rejoin.coordinator.config import DEFAULT_OF, ChangedDefaults
 from rejoin.coordinator.core.topics.configs import (
     RATE_CONFIG,
     TOPIC_CONFIGS,
@@ -20,18 +18,13 @@ from rejoin.coordinator.core.topics.configs import (
     ConfigType,
     shown,
 )
-from rejoin.protocol.brokers.listener_address import ListenerAddress, addresses_text
 from rejoin.protocol.messages.cluster.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
 from rejoin.protocol.messages.topics.create_topics import CreatableTopicConfigs
 from rejoin.protocol.unvalidated import unvalidated
 
 _DEFAULT: Final = ConfigSource.DEFAULT_CONFIG
-_TOPIC_DEFAULTS: Final = TopicDefaults.model_fields.keys()
-_ADVERTISED: Final = "advertised.listeners"
-_LONG_SETTINGS: Final = frozenset(
-    {"connections.max.idle.ms", "offsets.retention.check.interval.ms", "log.retention.check.interval.ms"}
-)
-"""Kafka's other numbers are of type INT."""
+_IN_HOURS: Final = {"retention.ms": ("log.retention.hours", "168"), "segment.ms": ("log.roll.hours", "168")}
+"""Kafka: ServerTopicConfigSynonyms. What counts where a node has no such setting in milliseconds."""
 
 
 class ConfigValueSource(NamedTuple):
@@ -80,7 +73,7 @@ def _described(configs: Mapping[str, str], rate: float | None, defaults: Changed
 
 
 def _of_topic(definition: ConfigDef, given: str | None, default: str | None) -> ConfigEntry:
-    candidates = _of_cluster(definition, default)
+    candidates = of_cluster(definition, default)
     source, value = _DEFAULT, definition.default
     if given is not None:
         source, value = ConfigSource.DYNAMIC_TOPIC_CONFIG, shown(definition, given)
@@ -91,86 +84,23 @@ def _of_topic(definition: ConfigDef, given: str | None, default: str | None) -> 
     return ConfigEntry(definition.name, value, source, definition.type, False, candidates)
 
 
-def _of_cluster(definition: ConfigDef, changed: str | None) -> tuple[ConfigValueSource, ...]:
+def of_cluster(definition: ConfigDef, changed: str | None) -> tuple[ConfigValueSource, ...]:
     """Where the default of a topic's setting comes from; ``changed``: what the node has in its place."""
     name = definition.synonym
     candidates = [] if name is None else [ConfigValueSource(name, definition.default, _DEFAULT)]
     if changed is not None:
         name = DEFAULT_OF[definition.name]
         candidates.insert(0, ConfigValueSource(name, shown(definition, changed), ConfigSource.STATIC_BROKER_CONFIG))
+        if definition.name in _IN_HOURS:
+            candidates.append(ConfigValueSource(*_IN_HOURS[definition.name], _DEFAULT))
     if definition.in_cluster:
         candidates.insert(0, candidates[0]._replace(source=ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG))
     return tuple(candidates)
 
 
-def of_group(configs: Mapping[str, str], definitions: Mapping[str, ConfigDef]) -> tuple[ConfigEntry, ...]:
-    """All settings of a group, by name. Kafka: what comes from the broker counts as a default."""
-    entries = []
-    for name, definition in sorted(definitions.items()):
-        given = configs.get(name)
-        source = _DEFAULT if given is None else ConfigSource.DYNAMIC_GROUP_CONFIG
-        value = ConfigValueSource(name, shown(definition, definition.default if given is None else given), source)
-        entries.append(ConfigEntry(*value, definition.type, False, (value,)))
-    return tuple(entries)
-
-
-def of_node(settings: Settings, endpoints: tuple[ListenerAddress, ...]) -> tuple[ConfigEntry, ...]:
-    """All settings of a node, by name: its own, and those that are defaults of its topics.
-
-    ``endpoints`` are what it advertises: with the ports that were bound, and also where no setting names them.
-    """
-    entries = [_of_setting(settings, field) for field in type(settings).model_fields if field not in _TOPIC_DEFAULTS]
-    if endpoints:
-        entries = [_with_endpoints(each, endpoints) if each.name == _ADVERTISED else each for each in entries]
-    changed = dict(changed_defaults(settings))
-    for definition in TOPIC_CONFIGS.values():
-        candidates = _of_cluster(definition, changed.get(definition.name))
-        if candidates:
-            nearest = candidates[0]
-            entries.append(ConfigEntry(*nearest, definition.type, True, candidates))
-    return tuple(sorted(entries))
-
-
-def _with_endpoints(entry: ConfigEntry, endpoints: tuple[ListenerAddress, ...]) -> ConfigEntry:
-    value = ConfigValueSource(entry.name, addresses_text(endpoints), entry.source)
-    return ConfigEntry(*value, entry.type, entry.read_only, (value, *entry.candidates[1:]))
-
-
-def _of_setting(settings: Settings, field: str) -> ConfigEntry:
-    info = type(settings).model_fields[field]
-    name, value, default = info.alias or field, getattr(settings, field), info.get_default()
-    if name == "broker.id":
-        default = -1  # Kafka: a node without an id makes one; none is without one here.
-    candidates: tuple[ConfigValueSource, ...] = (ConfigValueSource(name, _text(default), _DEFAULT),)
-    if value != default:
-        candidates = (ConfigValueSource(name, _text(value), ConfigSource.STATIC_BROKER_CONFIG), *candidates)
-    return ConfigEntry(*candidates[0], _type_of(name, default), True, candidates)
-
-
-def _type_of(name: str, default: object) -> ConfigType:
-    match default:
-        case bool():
-            return ConfigType.BOOLEAN
-        case int():
-            return ConfigType.LONG if name in _LONG_SETTINGS else ConfigType.INT
-        case float() | None:
-            return ConfigType.DOUBLE
-        case tuple():
-            return ConfigType.LIST
-        case SecretStr():
-            return ConfigType.PASSWORD
-    return ConfigType.STRING
-
-
-def _text(value: object) -> str | None:
-    match value:
-        case None | SecretStr():
-            return None
-        case bool():
-            return str(value).lower()
-        case tuple():
-            return ",".join(value)
-    return str(value)
+def of_defaults(definitions: Iterable[ConfigDef]) -> tuple[ConfigEntry, ...]:
+    """Settings that have their defaults, which come from nowhere else."""
+    return tuple(ConfigEntry(each.name, each.default, _DEFAULT, each.type, False, ()) for each in definitions)
 
 
 # --- in messages
@@ -179,8 +109,12 @@ def _text(value: object) -> str | None:
 def creatable_configs(
     configs: Mapping[str, str], rate: float | None, defaults: ChangedDefaults
 ) -> tuple[CreatableTopicConfigs, ...]:
-    """The settings of a topic that was created. Nothing of a response changes, so topics share what is equal."""
-    return _creatable(_described(configs, rate, defaults)) if configs else _creatable_defaults(rate, defaults)
+    """The settings of a topic that was created, its own as they were given. Topics share what is equal."""
+    if not configs:
+        return _creatable_defaults(rate, defaults)
+    return _creatable(
+        each._replace(value=configs.get(each.name, each.value)) for each in _described(configs, rate, defaults)
+    )
 
 
 @lru_cache(maxsize=64)

@@ -22,10 +22,10 @@ from rejoin.coordinator.core.topics.config_entries import (
     ConfigEntry,
     describable_configs,
     described,
-    of_group,
-    of_node,
+    of_defaults,
 )
 from rejoin.coordinator.core.topics.configs import (
+    CLIENT_METRICS_CONFIGS,
     OFFSETS_TOPIC_CONFIGS,
     RATE_CONFIG,
     TOPIC_CONFIGS,
@@ -34,8 +34,9 @@ from rejoin.coordinator.core.topics.configs import (
     check,
     config_records,
 )
-from rejoin.coordinator.core.topics.group_configs import check_group, group_definitions
+from rejoin.coordinator.core.topics.group_configs import check_group, group_definitions, of_group
 from rejoin.coordinator.core.topics.names import TWICE, TopicError, check_name
+from rejoin.coordinator.core.topics.node_configs import of_node
 from rejoin.coordinator.core.topics.requests import NOT_STORED
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
@@ -73,6 +74,8 @@ class ResourceType(IntEnum):
 
     TOPIC = TOPIC_RESOURCE
     BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
     GROUP = GROUP_RESOURCE
 
 
@@ -174,12 +177,19 @@ class ConfigRequests:
                 if not name:
                     return ()  # Kafka: what all brokers share; nothing can be set for all of them here.
                 self.check_node(name)
-                node = self._cluster.broker(self.ctx.settings.broker_id)
-                return of_node(self.ctx.settings, () if node is None else node.endpoints)
+                return of_node(self.ctx.settings, self._cluster.broker(self.ctx.settings.broker_id))
+            case ResourceType.BROKER_LOGGER:
+                self._authorize(DescribeConfigsRequest, context, Resource.CLUSTER)
+                self.check_node(name)
+                return ()  # Differs: Kafka lists its loggers.
+            case ResourceType.CLIENT_METRICS:
+                self._authorize(DescribeConfigsRequest, context, Resource.CLUSTER)
+                _check_given(name, "subscription to client metrics")
+                return of_defaults(CLIENT_METRICS_CONFIGS)
             case ResourceType.GROUP:
                 self._authorize(DescribeConfigsRequest, context, Resource.GROUP, name)
-                _check_group_name(name)
-                return of_group(self.topics.group_configs.get(name, {}), self._group_definitions)
+                _check_given(name, "group")
+                return of_group(self.ctx.settings, self.topics.group_configs.get(name, {}))
         raise _unsupported(resource.resource_type)
 
     def _entries_of_topic(self, name: str) -> Entries:
@@ -243,7 +253,7 @@ class ConfigRequests:
                 # Differs: Kafka changes some settings of a running broker.
                 raise TopicError(ErrorCode.INVALID_REQUEST, "settings of a node cannot be changed while it runs")
             case ResourceType.GROUP:
-                _check_group_name(name)
+                _check_given(name, "group")
                 self._authorize(api, context, Resource.GROUP, name)
             case _:
                 raise _unsupported(resource.resource_type)
@@ -282,8 +292,7 @@ class ConfigRequests:
         return {name: value for name, value in changes.items() if current.get(name) != value}
 
     def _check_topic(self, name: str, wanted: Mapping[str, str]) -> None:
-        if not name:
-            raise TopicError(ErrorCode.INVALID_REQUEST, "the name of the topic is empty")
+        _check_given(name, "topic")
         check_name(name)
         if RATE_CONFIG in wanted:
             raise TopicError(ErrorCode.INVALID_CONFIG, f"{RATE_CONFIG} is what a topic is created with")
@@ -293,9 +302,9 @@ class ConfigRequests:
             raise TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
 
 
-def _check_group_name(name: str) -> None:
+def _check_given(name: str, of: str) -> None:
     if not name:
-        raise TopicError(ErrorCode.INVALID_REQUEST, "the name of the group is empty")
+        raise TopicError(ErrorCode.INVALID_REQUEST, f"the name of the {of} is empty")
 
 
 def _is_deletion(config: object) -> bool:
@@ -316,10 +325,12 @@ def _altered(config: IncrementallyAlterableConfig, current: str | None) -> str |
     if definition is None or definition.type is not ConfigType.LIST:
         raise ConfigError(f"{config.name[:200]} is not a list, to which one can add")
     parts = _parts(definition.default if current is None else current)
-    given = _split(config.value or "")
-    if config.config_operation == AlterOperation.APPEND:
-        return ",".join([*parts, *(part for part in given if part not in parts)])
-    return ",".join(part for part in parts if part not in given)
+    for part in _split(config.value or ""):
+        if config.config_operation == AlterOperation.APPEND and part not in parts:
+            parts.append(part)
+        elif config.config_operation == AlterOperation.SUBTRACT and part in parts:
+            parts.remove(part)
+    return ",".join(parts)
 
 
 def _parts(text: str) -> list[str]:

@@ -31,6 +31,7 @@ class ConfigType(IntEnum):
     BOOLEAN = 1
     STRING = 2
     INT = 3
+    SHORT = 4
     LONG = 5
     DOUBLE = 6
     LIST = 7
@@ -123,6 +124,13 @@ TOPIC_CONFIGS: Final[dict[str, ConfigDef]] = {
 }
 """By name."""
 
+CLIENT_METRICS_CONFIGS: Final = (
+    ConfigDef("interval.ms", _INT, "300000"),
+    ConfigDef("match", _LIST, ""),
+    ConfigDef("metrics", _LIST, ""),
+)
+"""The settings of a subscription to client metrics, all of which have their defaults. Kafka: ClientMetricsConfigs."""
+
 OFFSETS_TOPIC_CONFIGS: Final = {
     "cleanup.policy": "compact",
     "compression.type": "producer",
@@ -130,9 +138,9 @@ OFFSETS_TOPIC_CONFIGS: Final = {
 }
 """What Kafka gives ``__consumer_offsets``."""
 
-_WIDTH: Final = {_INT: 31, _LONG: 63}
+_WIDTH: Final = {_INT: 31, ConfigType.SHORT: 15, _LONG: 63}
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,30}")
-_REPLICA: Final = re.compile(r"[0-9]+:[0-9]+")
+_REPLICA: Final = re.compile(r"([0-9]+:[0-9]+)?")
 _LOG_FIELDS: Final = {name.replace("_", "."): name for name in TopicConfig.__dataclass_fields__}
 
 
@@ -161,7 +169,7 @@ def _read(definition: ConfigDef, text: str) -> ConfigValue:
             if text.lower() not in ("true", "false"):
                 raise _wrong(definition, text, "true or false")
             return text.lower() == "true"
-        case ConfigType.INT | ConfigType.LONG:
+        case ConfigType.INT | ConfigType.SHORT | ConfigType.LONG:
             bound = 2 ** _WIDTH[definition.type]
             if _WHOLE.fullmatch(text) is None or not -bound <= int(text) < bound:
                 raise _wrong(definition, text, f"a whole number of type {definition.type.name}")
@@ -175,7 +183,9 @@ def _read(definition: ConfigDef, text: str) -> ConfigValue:
                 raise _wrong(definition, text, "a number")
             return number
         case ConfigType.LIST:
-            return tuple(part.strip() for part in text.split(",")) if text else ()
+            parts = [part.strip() for part in text.split(",")] if text else []
+            # Kafka: ConfigDef.parseValue leaves out duplicates where ValidList is the validator.
+            return tuple(dict.fromkeys(parts)) if definition.values else tuple(parts)
         case ConfigType.STRING | ConfigType.PASSWORD:
             return text
 

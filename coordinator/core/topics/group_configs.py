@@ -11,7 +11,9 @@ from rejoin.coordinator.core.groups.consumer.group_settings import (
     SESSION_TIMEOUT,
 )
 from rejoin.coordinator.core.inputs import Millis
-from rejoin.coordinator.core.topics.configs import ConfigDef, ConfigError, ConfigType, parsed
+from rejoin.coordinator.core.topics.config_entries import ConfigEntry, ConfigValueSource
+from rejoin.coordinator.core.topics.configs import ConfigDef, ConfigError, ConfigSource, ConfigType, parsed, shown
+from rejoin.coordinator.core.topics.node_configs import of_setting
 
 
 def group_definitions(settings: Settings) -> dict[str, ConfigDef]:
@@ -35,9 +37,24 @@ def group_definitions(settings: Settings) -> dict[str, ConfigDef]:
         ),
     }
     return {
-        name: ConfigDef(name, ConfigType.INT, str(default), least=least, most=most)
+        name: ConfigDef(name, ConfigType.INT, str(default), f"group.{name}", least, most)
         for name, (default, least, most) in table.items()
     }
+
+
+def of_group(settings: Settings, configs: Mapping[str, str]) -> tuple[ConfigEntry, ...]:
+    """All settings of a group, by name. What it has not of its own comes from the broker's."""
+    entries = []
+    for name, definition in sorted(group_definitions(settings).items()):
+        assert definition.synonym is not None, "the broker has a setting for each of a group"
+        candidates = of_setting(settings, definition.synonym.replace(".", "_")).candidates
+        given = configs.get(name)
+        if given is not None:
+            own = ConfigValueSource(name, shown(definition, given), ConfigSource.DYNAMIC_GROUP_CONFIG)
+            candidates = (own, *candidates)
+        _, value, source = candidates[0]
+        entries.append(ConfigEntry(name, value, source, definition.type, False, candidates))
+    return tuple(entries)
 
 
 def check_group(configs: Mapping[str, str], definitions: Mapping[str, ConfigDef]) -> None:

@@ -5,10 +5,11 @@ Kafka: ControllerApis, ReplicationControlManager.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections import Counter
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar
 
 from rejoin.coordinator.core.inputs import Context, RecordsWritten, Token, TopicsRecords
 from rejoin.coordinator.core.runtime.admission import Admission
@@ -16,7 +17,7 @@ from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChange, TopicChanges
-from rejoin.coordinator.core.topics.names import TWICE
+from rejoin.coordinator.core.topics.deletion import Deletion
 from rejoin.coordinator.core.topics.placement import Placement
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
@@ -45,7 +46,15 @@ Wanted = TypeVar("Wanted", CreatableTopic, CreatePartitionsTopic, DeleteTopicSta
 Named = TypeVar("Named", CreatableTopic, CreatePartitionsTopic)
 Result = TypeVar("Result", CreatableTopicResult, CreatePartitionsTopicResult, DeletableTopicResult)
 
-NOT_STORED = "the change could not be stored; it may have been all the same: look before asking again"
+NOT_STORED: Final = "the change could not be stored; it may have been all the same: look before asking again"
+
+MOST_PER_REQUEST: Final = 10_000
+"""New partitions of a client's request, and records that make them.
+
+Kafka: MAX_PARTITIONS_PER_BATCH and MAX_RECORDS_PER_USER_OP.
+"""
+
+TOO_LARGE: Final = f"a request may make at most {MOST_PER_REQUEST} topics, settings and partitions together"
 
 
 class TopicRequests:
@@ -91,55 +100,18 @@ class TopicRequests:
         factor = self.ctx.settings.default_replication_factor if has_controller else None
         return Placement(tuple(broker.node_id for broker in self._cluster.brokers), factor)
 
-    def create(
-        self, topic: CreatableTopic, repeated: bool, context: Context, validate_only: bool
-    ) -> tuple[CreatableTopicResult, TopicsRecords]:
-        """What becomes of one topic of a CreateTopics."""
+    def may_create(self, name: str, context: Context) -> bool:
         allows = self._admission.allows
-        allowed = allows(CreateTopicsRequest, context, Resource.CLUSTER) and allows(
-            CreateTopicsRequest, context, Resource.TOPIC, topic.name
+        return allows(CreateTopicsRequest, context, Resource.CLUSTER) and allows(
+            CreateTopicsRequest, context, Resource.TOPIC, name
         )
-        refused = _refusal(topic.name, repeated, allowed, f"{context.principal} may not create")
-        if refused is not None:
-            return CreatableTopicResult(name=topic.name, **refused), ()
-        result, records = self.topics.create(topic, self.placement, self.ctx.now)
-        return result, () if validate_only else records
 
-    def grow(
-        self, topic: CreatePartitionsTopic, repeated: bool, context: Context, validate_only: bool
-    ) -> tuple[CreatePartitionsTopicResult, TopicsRecords]:
-        """What becomes of one topic of a CreatePartitions."""
-        allowed = self._admission.allows(CreatePartitionsRequest, context, Resource.TOPIC, topic.name)
-        refused = _refusal(topic.name, repeated, allowed, f"{context.principal} may not alter")
-        if refused is not None:
-            return CreatePartitionsTopicResult(name=topic.name, **refused), ()
-        result, records = self.topics.grow(topic, self.placement, self.ctx.now)
-        return result, () if validate_only else records
+    def may_grow(self, name: str, context: Context) -> bool:
+        return self._admission.allows(CreatePartitionsRequest, context, Resource.TOPIC, name)
 
-    def delete(
-        self, wanted: DeleteTopicState, context: Context, gone: dict[str, TopicsRecords]
-    ) -> DeletableTopicResult:
-        """What becomes of one topic of a DeleteTopics; ``gone`` has the records by name, and gets this one's."""
-        name = wanted.name if wanted.name is not None else self.topics.named(wanted.topic_id)
-        if name is None or (wanted.name is None and name in gone):
-            return DeletableTopicResult(name=None, topic_id=wanted.topic_id, error_code=ErrorCode.UNKNOWN_TOPIC_ID)
-        if not self._admission.allows(DeleteTopicsRequest, context, Resource.TOPIC, name):
-            return DeletableTopicResult(name=name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        topic = self.topics.by_name.get(name)
-        if topic is None or name in gone:
-            return DeletableTopicResult(name=name, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        gone[name] = self.topics.removal(topic)
-        return DeletableTopicResult(name=name, topic_id=topic.topic_id)
-
-
-def _refusal(name: str, repeated: bool, allowed: bool, denied: str) -> dict[str, Any] | None:
-    """Error and message for a topic that is not looked at any further, or none."""
-    if repeated:
-        message = f"topic {name!r} stands in the request more than once"
-        return {"error_code": ErrorCode.INVALID_REQUEST, "error_message": message}
-    if not allowed:
-        return {"error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED, "error_message": f"{denied} topic {name!r}"}
-    return None
+    def deletion(self, wanted: tuple[DeleteTopicState, ...], context: Context) -> Deletion:
+        """What becomes of the topics of a DeleteTopics, as they are now."""
+        return Deletion(self.topics, self._admission, wanted, context)
 
 
 class _RequestedChange(TopicChange, Generic[Wanted, Result]):
@@ -168,32 +140,97 @@ class _RequestedChange(TopicChange, Generic[Wanted, Result]):
 
 
 class _NamedChange(_RequestedChange[Named, Result]):
-    """A change of topics that are named; a name that stands there twice is refused."""
+    """A change of topics that are named; a name that stands there twice is refused.
+
+    Kafka: ReplicationControlManager refuses all of a client's request that is too large.
+    """
+
+    _operation: ClassVar[str]
+    """What is denied to those who may not."""
 
     @abstractmethod
-    def _decide_one(self, topic: Named, repeated: bool) -> tuple[Result, TopicsRecords]:
+    def _refused(self, name: str, error: ErrorCode, message: str) -> Result:
+        """The result of a topic that stays as it is."""
+
+    @abstractmethod
+    def _may_change(self, name: str) -> bool:
+        """Whether the principal has the right to."""
+
+    @abstractmethod
+    def _new_partitions(self, topic: Named) -> int:
+        """How many partitions a topic wants to have more, 0 where it does not say a possible number."""
+
+    @abstractmethod
+    def _decide_one(self, topic: Named) -> tuple[Result, TopicsRecords]:
         """What becomes of one topic, and what it takes."""
+
+    def _records_in_kafka(self, topic: Named, result: Result) -> int:
+        """How many records it takes in Kafka, where each partition and each setting has one."""
+        return 0
 
     def decide(self) -> TopicsRecords:
         times = Counter(topic.name for topic in self._topics)
         topics = {topic.name: topic for topic in self._topics}
-        decided = [self._decide_one(topic, times[name] > 1) for name, topic in topics.items()]
-        self._results = [result for result, _ in decided]
-        return tuple(record for _, records in decided for record in records)
+        results: dict[str, Result | None] = {name: self._refusal(name, times[name] > 1) for name in topics}
+        wanted = [topic for topic in topics.values() if results[topic.name] is None]
+        limit = math.inf if self._context.by_operator else MOST_PER_REQUEST
+        if sum(self._new_partitions(topic) for topic in wanted) > limit:
+            return self._refuse_all()
+        decided = [(topic, self._decide_one(topic)) for topic in wanted]
+        if sum(self._records_in_kafka(topic, result) for topic, (result, _) in decided) > limit:
+            return self._refuse_all()
+        results.update((topic.name, result) for topic, (result, _) in decided)
+        self._results = [result for result in results.values() if result is not None]
+        return tuple(record for _, (_, records) in decided for record in records)
+
+    def _refusal(self, name: str, repeated: bool) -> Result | None:
+        """The result of a topic that is not looked at any further, or none."""
+        if repeated:
+            message = f"topic {name!r} stands in the request more than once"
+            return self._refused(name, ErrorCode.INVALID_REQUEST, message)
+        if not self._may_change(name):
+            message = f"{self._context.principal} may not {self._operation} topic {name!r}"
+            return self._refused(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, message)
+        return None
+
+    def _refuse_all(self) -> TopicsRecords:
+        self._results = [self._refused(topic.name, ErrorCode.POLICY_VIOLATION, TOO_LARGE) for topic in self._topics]
+        return ()
 
 
 class _TopicCreation(_NamedChange[CreatableTopic, CreatableTopicResult]):
     """A CreateTopics under way."""
 
+    _operation = "create"
+
     def __init__(self, made_by: TopicRequests, token: Token, request: CreateTopicsRequest, context: Context) -> None:
         super().__init__(made_by, token, request.topics, context)
         self._validate_only = request.validate_only
 
-    def _decide_one(self, topic: CreatableTopic, repeated: bool) -> tuple[CreatableTopicResult, TopicsRecords]:
-        return self._requests.create(topic, repeated, self._context, self._validate_only)
+    def _refused(self, name: str, error: ErrorCode, message: str) -> CreatableTopicResult:
+        return CreatableTopicResult(name=name, error_code=error, error_message=message)
+
+    def _may_change(self, name: str) -> bool:
+        return self._requests.may_create(name, self._context)
+
+    def _new_partitions(self, topic: CreatableTopic) -> int:
+        if topic.assignments:
+            return len(topic.assignments)
+        is_default = topic.num_partitions == -1
+        return self._requests.ctx.settings.num_partitions if is_default else max(0, topic.num_partitions)
+
+    def _decide_one(self, topic: CreatableTopic) -> tuple[CreatableTopicResult, TopicsRecords]:
+        requests = self._requests
+        result, records = requests.topics.create(topic, requests.placement, requests.ctx.now)
+        return result, () if self._validate_only else records
+
+    def _records_in_kafka(self, topic: CreatableTopic, result: CreatableTopicResult) -> int:
+        if result.error_code is not ErrorCode.NONE:
+            return 0
+        return 1 + len({config.name for config in topic.configs}) + result.num_partitions
 
     def _failed(self, result: CreatableTopicResult, error: ErrorCode) -> CreatableTopicResult:
-        return CreatableTopicResult(name=result.name, error_code=error, error_message=NOT_STORED)
+        return self._refused(result.name, error, NOT_STORED)
 
     def _respond(self, results: tuple[CreatableTopicResult, ...]) -> Response:
         return CreateTopicsResponse(topics=results)
@@ -202,16 +239,28 @@ class _TopicCreation(_NamedChange[CreatableTopic, CreatableTopicResult]):
 class _TopicGrowth(_NamedChange[CreatePartitionsTopic, CreatePartitionsTopicResult]):
     """A CreatePartitions under way."""
 
+    _operation = "alter"
+
     def __init__(
         self, made_by: TopicRequests, token: Token, request: CreatePartitionsRequest, context: Context
     ) -> None:
         super().__init__(made_by, token, request.topics, context)
         self._validate_only = request.validate_only
 
-    def _decide_one(
-        self, topic: CreatePartitionsTopic, repeated: bool
-    ) -> tuple[CreatePartitionsTopicResult, TopicsRecords]:
-        return self._requests.grow(topic, repeated, self._context, self._validate_only)
+    def _refused(self, name: str, error: ErrorCode, message: str) -> CreatePartitionsTopicResult:
+        return CreatePartitionsTopicResult(name=name, error_code=error, error_message=message)
+
+    def _may_change(self, name: str) -> bool:
+        return self._requests.may_grow(name, self._context)
+
+    def _new_partitions(self, topic: CreatePartitionsTopic) -> int:
+        known = self._requests.topics.by_name.get(topic.name)
+        return 0 if known is None else max(0, topic.count - len(known.partitions))
+
+    def _decide_one(self, topic: CreatePartitionsTopic) -> tuple[CreatePartitionsTopicResult, TopicsRecords]:
+        requests = self._requests
+        result, records = requests.topics.grow(topic, requests.placement, requests.ctx.now)
+        return result, () if self._validate_only else records
 
     def _respond(self, results: tuple[CreatePartitionsTopicResult, ...]) -> Response:
         return CreatePartitionsResponse(results=results)
@@ -227,19 +276,10 @@ class _TopicDeletion(_RequestedChange[DeleteTopicState, DeletableTopicResult]):
         super().__init__(made_by, token, topics, context)
 
     def decide(self) -> TopicsRecords:
-        gone: dict[str, TopicsRecords] = {}
-        times = Counter((each.name, each.topic_id) for each in self._topics)
-        # Kafka: ControllerApis.deleteTopics answers once what stands there twice, and deletes nothing of it.
-        self._results = [
-            DeletableTopicResult(
-                name=name, topic_id=topic_id, error_code=ErrorCode.INVALID_REQUEST, error_message=TWICE
-            )
-            for (name, topic_id), count in times.items()
-            if count > 1
-        ]
-        once = [each for each in self._topics if times[each.name, each.topic_id] == 1]
-        self._results += [self._requests.delete(topic, self._context, gone) for topic in once]
-        return tuple(record for records in gone.values() for record in records)
+        deletion = self._requests.deletion(self._topics, self._context)
+        deletion.decide()
+        self._results = deletion.results
+        return deletion.records
 
     def _respond(self, results: tuple[DeletableTopicResult, ...]) -> Response:
         return DeleteTopicsResponse(responses=results)

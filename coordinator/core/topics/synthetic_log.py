@@ -23,14 +23,16 @@ class SyntheticLog:
         """The offset that the next record will get."""
         return self.base_offset + max(0, int((now - self.started_at) * records_per_second / 1000))
 
-    def offset_at(self, timestamp: Millis, now: Millis, records_per_second: float) -> tuple[int, Millis]:
-        """The first offset not older than a time, with its own time; -1 and -1 where there is none yet."""
+    def first_record_since(
+        self, timestamp: Millis, now: Millis, records_per_second: float
+    ) -> tuple[int, Millis] | None:
+        """The first offset not older than a time, with its own time; none where there is no such record yet."""
         end = self.end_offset(now, records_per_second)
         if timestamp <= self.started_at:
-            return (0, self.started_at) if end else (-1, -1)
+            return (0, self.started_at) if end else None
         offset = self._first_not_before(timestamp, records_per_second)
         if not records_per_second or offset >= end:
-            return -1, -1
+            return None
         return offset, self.timestamp_of(offset, records_per_second)
 
     def _first_not_before(self, timestamp: Millis, records_per_second: float) -> int:

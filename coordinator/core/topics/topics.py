@@ -49,10 +49,6 @@ from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC
 MAX_PARTITIONS: Final = 100_000
 INTERNAL_TOPICS: Final = frozenset((OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, "__share_group_state"))
 
-_LATEST: Final = -1
-_EARLIEST: Final = -2
-_MAX_TIMESTAMP: Final = -3
-
 
 @dataclass(slots=True)
 class Topic:
@@ -80,17 +76,6 @@ class Topic:
     def end_offset(self, partition: int, now: Millis) -> int:
         """The end of a synthetic log."""
         return self.partitions[partition].end_offset(now, self.rate)
-
-    def look_up(self, partition: int, timestamp: Millis, now: Millis) -> tuple[int, Millis]:
-        """Offset and time for a ListOffsets timestamp: -1 is the end, -2 the beginning, -3 the newest record."""
-        if timestamp == _LATEST:
-            return self.end_offset(partition, now), -1
-        if timestamp == _EARLIEST:
-            return 0, -1
-        if timestamp == _MAX_TIMESTAMP:
-            end = self.end_offset(partition, now)
-            return (end - 1, self.partitions[partition].timestamp_of(end - 1, self.rate)) if end else (-1, -1)
-        return self.partitions[partition].offset_at(timestamp, now, self.rate)
 
 
 class Topics:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from inspect import isawaitable
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qsl, unquote
 
 import orjson
@@ -82,8 +82,7 @@ class ControlRoutes:
         where = f"{operation.method} {operation.path}"
         try:
             if operation.in_query:
-                given = dict(parse_qsl(query, keep_blank_values=True))
-                return operation.body.model_validate(given, strict=False)
+                return operation.body.model_validate(_parameters(query), strict=False)
             if query:
                 detail = f"{where} takes no parameters; what it wants is in the body"
                 raise Problem(400, "invalid-parameter", detail, one_error("query", "expected none", query))
@@ -91,8 +90,16 @@ class ControlRoutes:
         except ValidationError as problem:
             found = problem.errors(include_url=False, include_context=False)
             errors = field_errors(found[:MOST_ERRORS])
-            detail = f"{where}: {sentence(problem, operation.body)}"
+            detail = f"{where}: {sentence(problem, operation.body, of_json=not operation.in_query)}"
             raise Problem(400, "invalid-body", detail, errors) from None
+
+
+def _parameters(query: str) -> dict[str, Any]:
+    """The parameters of a query by name; one that is given several times has a list."""
+    values: dict[str, list[str]] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        values.setdefault(name, []).append(value)
+    return {name: several if len(several) > 1 else several[0] for name, several in values.items()}
 
 
 def _match(path: str) -> tuple[str, str]:
@@ -105,7 +112,9 @@ def _match(path: str) -> tuple[str, str]:
         pattern = "/".join([*parts[:3], "{id}", *parts[4:]])
         if pattern in _PATHS:
             return pattern, unquote(parts[3])
-    near = get_close_matches(path, _PATHS, n=1, cutoff=0.0)[0]
+    # By what stands behind /control/, as all paths begin alike.
+    names = {each.removeprefix(f"{CONTROL}/"): each for each in _PATHS}
+    near = names[get_close_matches(path.removeprefix(f"{CONTROL}/"), names, n=1, cutoff=0.0)[0]]
     detail = f"there is no {path[:200]}; the nearest is {near}, and GET {CONTROL} lists all"
     raise Problem(404, "unknown-route", detail, one_error("path", "unknown route", path))
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final, NamedTuple
+
+from pydantic import BaseModel
 
 from rejoin.coordinator.control.admin_actions import MemberKey, PartitionKey, SnapshotKey, TopicTarget
 from rejoin.coordinator.control.broker_actions import LinkEnds, NewLeader, PartitionsQuery
@@ -14,6 +17,31 @@ from rejoin.coordinator.control.fault_rules import Body, FaultRule
 from rejoin.coordinator.control.sent_requests import RequestsQuery
 from rejoin.coordinator.control.topic_records import NewRecords, RecordsQuery
 from rejoin.coordinator.control.waiting import GroupCondition, HitCount, OffsetsCondition
+from rejoin.coordinator.core.views import TopicView
+from rejoin.coordinator.service.http.control_answers import (
+    AdvanceAnswer,
+    BrokerAnswer,
+    BrokersAnswer,
+    ClockAnswer,
+    DescriptionAnswer,
+    FaultAnswer,
+    FaultsAnswer,
+    GroupAnswer,
+    LeaderAnswer,
+    LeadingAnswer,
+    MarkAnswer,
+    MemberAnswer,
+    MovesAnswer,
+    OffsetsAnswer,
+    PartitionsAnswer,
+    RecordsAnswer,
+    ReleaseAnswer,
+    RemovalAnswer,
+    RequestsAnswer,
+    ResetAnswer,
+    SnapshotAnswer,
+    answer_schemas,
+)
 from rejoin.coordinator.service.http.server import CONTROL
 
 
@@ -34,19 +62,37 @@ class ControlOperation(NamedTuple):
     path: str
     does: str
     body: type[Body]
+    answer: type[BaseModel | TextAnswer]
     call: Callable[[Control, Any, str], Any]
     in_query: bool = False
 
     def described(self) -> dict[str, Any]:
-        """The operation with the schema of its arguments."""
+        """The operation with the schemas of its arguments and its answer."""
         schema = self.body.model_json_schema() if self.body.model_fields else None
         arguments = "query" if self.in_query else "body"
-        return {"method": self.method, "path": self.path, "does": self.does, arguments: schema}
+        return {
+            "method": self.method,
+            "path": self.path,
+            "does": self.does,
+            arguments: schema,
+            "answer": self._answer(),
+        }
+
+    def _answer(self) -> dict[str, Any]:
+        if self.answer is TextAnswer:
+            return {"type": "string", "contentMediaType": "text/plain"}
+        return {"$ref": f"#/schemas/{self.answer.__name__}"}
 
 
 def _describe(control: Control, _: NoFields, __: str) -> dict[str, Any]:
-    """Every operation with the schema of its arguments, and where everything stands."""
-    return {**control.status(), "operations": [each.described() for each in OPERATIONS]}
+    """Every operation with the schemas of its arguments and its answer, and where everything stands."""
+    return {**control.status(), **_description()}
+
+
+@cache
+def _description() -> dict[str, Any]:
+    answers = [each.answer for each in OPERATIONS if issubclass(each.answer, BaseModel)]
+    return {"operations": [each.described() for each in OPERATIONS], "schemas": answer_schemas(answers)}
 
 
 def _clear_faults(control: Control, _: NoFields, __: str) -> dict[str, Any]:
@@ -104,12 +150,15 @@ def _request_log(control: Control, wanted: LogQuery, _: str) -> TextAnswer:
 
 
 OPERATIONS: Final = (
-    ControlOperation("GET", CONTROL, "this description, and where everything stands", NoFields, _describe),
+    ControlOperation(
+        "GET", CONTROL, "this description, and where everything stands", NoFields, DescriptionAnswer, _describe
+    ),
     ControlOperation(
         "GET",
         CONTROL + "/clock",
         "what time it is, and when something is due",
         NoFields,
+        ClockAnswer,
         lambda control, *_: control.clock_driver.shown(),
     ),
     ControlOperation(
@@ -117,6 +166,7 @@ OPERATIONS: Final = (
         CONTROL + "/clock",
         "let time pass; answers what fired",
         Advance,
+        AdvanceAnswer,
         lambda control, how, _: control.clock_driver.advance(how),
     ),
     ControlOperation(
@@ -124,6 +174,7 @@ OPERATIONS: Final = (
         CONTROL + "/faults",
         "every rule with its hits",
         NoFields,
+        FaultsAnswer,
         lambda control, *_: {"faults": [fault.shown() for fault in control.faults.all()]},
     ),
     ControlOperation(
@@ -131,33 +182,58 @@ OPERATIONS: Final = (
         CONTROL + "/faults",
         "make a rule, behind those that are there",
         FaultRule,
+        FaultAnswer,
         lambda control, rule, _: control.add_fault(rule).shown(),
     ),
     ControlOperation(
-        "DELETE", CONTROL + "/faults", "remove every rule, and let go of what they hold", NoFields, _clear_faults
+        "DELETE",
+        CONTROL + "/faults",
+        "remove every rule, and let go of what they hold",
+        NoFields,
+        RemovalAnswer,
+        _clear_faults,
     ),
     ControlOperation(
         "GET",
         CONTROL + "/faults/{id}",
         "one rule with its hits",
         NoFields,
+        FaultAnswer,
         lambda control, _, fault_id: control.fault(fault_id).shown(),
     ),
     ControlOperation(
-        "DELETE", CONTROL + "/faults/{id}", "remove a rule, and let go of what it holds", NoFields, _remove_fault
+        "DELETE",
+        CONTROL + "/faults/{id}",
+        "remove a rule, and let go of what it holds",
+        NoFields,
+        FaultAnswer,
+        _remove_fault,
     ),
     ControlOperation(
-        "POST", CONTROL + "/faults/{id}/release", "open the barrier of a rule with pause", NoFields, _release
+        "POST",
+        CONTROL + "/faults/{id}/release",
+        "open the barrier of a rule with pause",
+        NoFields,
+        ReleaseAnswer,
+        _release,
     ),
     ControlOperation(
-        "POST", CONTROL + "/faults/{id}/wait", "wait until a rule has been applied", HitCount, _wait_for_fault
+        "POST",
+        CONTROL + "/faults/{id}/wait",
+        "wait until a rule has been applied",
+        HitCount,
+        FaultAnswer,
+        _wait_for_fault,
     ),
-    ControlOperation("POST", CONTROL + "/groups/wait", "wait until a group is so", GroupCondition, _wait_for_group),
+    ControlOperation(
+        "POST", CONTROL + "/groups/wait", "wait until a group is so", GroupCondition, GroupAnswer, _wait_for_group
+    ),
     ControlOperation(
         "POST",
         CONTROL + "/groups/expire",
         "let a member's session run out now",
         MemberKey,
+        MemberAnswer,
         lambda control, which, _: control.actions.expire(which),
     ),
     ControlOperation(
@@ -165,6 +241,7 @@ OPERATIONS: Final = (
         CONTROL + "/groups/kick",
         "remove a member, as an administrator does",
         MemberKey,
+        MemberAnswer,
         lambda control, which, _: control.actions.kick(which),
     ),
     ControlOperation(
@@ -172,6 +249,7 @@ OPERATIONS: Final = (
         CONTROL + "/partitions/resign",
         "lose an offsets partition",
         PartitionKey,
+        LeadingAnswer,
         lambda control, which, _: control.actions.resign(which),
     ),
     ControlOperation(
@@ -179,6 +257,7 @@ OPERATIONS: Final = (
         CONTROL + "/partitions/elect",
         "lead an offsets partition, loaded anew",
         PartitionKey,
+        LeadingAnswer,
         lambda control, which, _: control.actions.elect(which),
     ),
     ControlOperation(
@@ -186,6 +265,7 @@ OPERATIONS: Final = (
         CONTROL + "/brokers",
         "how each of several brokers is",
         NoFields,
+        BrokersAnswer,
         lambda control, *_: control.broker_actions.all(),
     ),
     ControlOperation(
@@ -193,6 +273,7 @@ OPERATIONS: Final = (
         CONTROL + "/brokers/{id}/stop",
         "stop a broker cleanly: leaders move first",
         NoFields,
+        BrokerAnswer,
         lambda control, _, broker: control.broker_actions.stop(broker),
     ),
     ControlOperation(
@@ -200,6 +281,7 @@ OPERATIONS: Final = (
         CONTROL + "/brokers/{id}/kill",
         "end a broker as by kill -9",
         NoFields,
+        BrokerAnswer,
         lambda control, _, broker: control.broker_actions.kill(broker),
     ),
     ControlOperation(
@@ -207,6 +289,7 @@ OPERATIONS: Final = (
         CONTROL + "/brokers/{id}/start",
         "start a broker that is stopped",
         NoFields,
+        BrokerAnswer,
         lambda control, _, broker: control.broker_actions.start(broker),
     ),
     ControlOperation(
@@ -214,6 +297,7 @@ OPERATIONS: Final = (
         CONTROL + "/brokers/{id}/pause",
         "let a broker stand still",
         NoFields,
+        BrokerAnswer,
         lambda control, _, broker: control.broker_actions.pause(broker),
     ),
     ControlOperation(
@@ -221,6 +305,7 @@ OPERATIONS: Final = (
         CONTROL + "/brokers/{id}/resume",
         "let a paused broker go on",
         NoFields,
+        BrokerAnswer,
         lambda control, _, broker: control.broker_actions.resume(broker),
     ),
     ControlOperation(
@@ -228,6 +313,7 @@ OPERATIONS: Final = (
         CONTROL + "/brokers/{id}/cut",
         "cut a broker off from clients, the controller or other brokers",
         LinkEnds,
+        BrokerAnswer,
         lambda control, ends, broker: control.broker_actions.cut_off(ends, broker),
     ),
     ControlOperation(
@@ -235,6 +321,7 @@ OPERATIONS: Final = (
         CONTROL + "/brokers/{id}/heal",
         "let a broker reach all again",
         NoFields,
+        BrokerAnswer,
         lambda control, _, broker: control.broker_actions.heal(broker),
     ),
     ControlOperation(
@@ -242,6 +329,7 @@ OPERATIONS: Final = (
         CONTROL + "/partitions/move",
         "let another broker lead a partition",
         NewLeader,
+        LeaderAnswer,
         lambda control, wanted, _: control.broker_actions.move(wanted),
     ),
     ControlOperation(
@@ -249,6 +337,7 @@ OPERATIONS: Final = (
         CONTROL + "/partitions/elect-preferred",
         "let the first replica of every partition lead",
         NoFields,
+        MovesAnswer,
         lambda control, *_: control.broker_actions.elect_preferred(),
     ),
     ControlOperation(
@@ -256,6 +345,7 @@ OPERATIONS: Final = (
         CONTROL + "/partitions",
         "leaders, epochs and replicas of partitions",
         PartitionsQuery,
+        PartitionsAnswer,
         lambda control, wanted, _: control.broker_actions.partitions(wanted),
         in_query=True,
     ),
@@ -264,6 +354,7 @@ OPERATIONS: Final = (
         CONTROL + "/topics",
         "create a topic, or let it grow",
         TopicTarget,
+        TopicView,
         lambda control, wanted, _: control.actions.set_topic(wanted),
     ),
     ControlOperation(
@@ -271,16 +362,24 @@ OPERATIONS: Final = (
         CONTROL + "/topics/produce",
         "write records, or move the ends of synthetic logs on",
         NewRecords,
-        lambda control, records, _: control.records.produce(records),
+        TopicView,
+        lambda control, records, _: control.produce(records),
     ),
     ControlOperation(
-        "GET", CONTROL + "/topics/records", "the records of a topic", RecordsQuery, _records, in_query=True
+        "GET",
+        CONTROL + "/topics/records",
+        "the records of a topic",
+        RecordsQuery,
+        RecordsAnswer,
+        _records,
+        in_query=True,
     ),
     ControlOperation(
         "POST",
         CONTROL + "/offsets/wait",
         "wait until a group has committed offsets",
         OffsetsCondition,
+        OffsetsAnswer,
         _wait_for_committed,
     ),
     ControlOperation(
@@ -288,17 +387,24 @@ OPERATIONS: Final = (
         CONTROL + "/requests",
         "what clients sent, with the answers",
         RequestsQuery,
+        RequestsAnswer,
         _requests,
         in_query=True,
     ),
     ControlOperation(
-        "POST", CONTROL + "/snapshot", "keep the whole state", NoFields, lambda control, *_: control.actions.snapshot()
+        "POST",
+        CONTROL + "/snapshot",
+        "keep the whole state",
+        NoFields,
+        SnapshotAnswer,
+        lambda control, *_: control.actions.snapshot(),
     ),
     ControlOperation(
         "POST",
         CONTROL + "/restore",
         "go back to a snapshot, in time too",
         SnapshotKey,
+        SnapshotAnswer,
         lambda control, which, _: control.actions.restore(which),
     ),
     ControlOperation(
@@ -306,6 +412,7 @@ OPERATIONS: Final = (
         CONTROL + "/reset",
         "begin anew, without groups, offsets and rules",
         NoFields,
+        ResetAnswer,
         lambda control, *_: control.actions.reset(),
     ),
     ControlOperation(
@@ -313,6 +420,7 @@ OPERATIONS: Final = (
         CONTROL + "/mark",
         "the mark of this moment, for since",
         NoFields,
+        MarkAnswer,
         lambda control, *_: {"mark": control.recorder.mark},
     ),
     ControlOperation(
@@ -320,6 +428,7 @@ OPERATIONS: Final = (
         CONTROL + "/transcript",
         "what happened, as a transcript that can be played",
         TranscriptQuery,
+        TextAnswer,
         _transcript,
         in_query=True,
     ),
@@ -328,6 +437,7 @@ OPERATIONS: Final = (
         CONTROL + "/broker-log",
         "what happened, as lines of a broker's server.log",
         LogQuery,
+        TextAnswer,
         _broker_log,
         in_query=True,
     ),
@@ -336,6 +446,7 @@ OPERATIONS: Final = (
         CONTROL + "/request-log",
         "what was asked, as lines of a kafka-request.log",
         LogQuery,
+        TextAnswer,
         _request_log,
         in_query=True,
     ),

@@ -11,7 +11,7 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from rejoin.protocol.message import WrongVersion
-from rejoin.protocol.validation import reason
+from rejoin.protocol.validation import NAMES_IN_JSON, reason
 
 LONGEST_GIVEN: Final = 120
 MOST_ERRORS: Final = 20
@@ -112,9 +112,9 @@ def _text(value: object) -> str:
         return f"a number of {value.bit_length()} bits"
     if isinstance(value, dict):
         return "an object with " + ", ".join(str(key) for key in list(value)[:8]) if value else "an empty object"
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         return f"a list of {len(value)}"
-    return str(value)
+    return NAMES_IN_JSON.get(str(value), str(value))
 
 
 def _path(location: tuple[int | str, ...]) -> str:

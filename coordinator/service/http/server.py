@@ -42,8 +42,9 @@ from rejoin.coordinator.service.http.rpc import (
 )
 from rejoin.coordinator.service.http.views import ROUTES, Views
 from rejoin.coordinator.service.logs import LoggedReasons
-from rejoin.coordinator.service.metrics import Metrics
+from rejoin.coordinator.service.metrics import ERRORS_TOTAL, Metrics
 from rejoin.coordinator.service.security.listener_security import ListenerSecurity
+from rejoin.coordinator.service.served_version import NO_ERROR
 from rejoin.protocol.brokers.listener_address import HTTP
 from rejoin.protocol.brokers.offered_versions import offered
 from rejoin.protocol.message import Request
@@ -105,6 +106,7 @@ class Service:
         self._server = Connections(self._handle, metrics, arrivals or Arrivals(), head_seconds)
         self._listening: asyncio.Server | None = None
         self._failed_handshakes = LoggedReasons("rejoin_refused_requests_total")
+        self._refused = LoggedReasons(ERRORS_TOTAL)
         log: Any = structlog.get_logger("coordinator").bind()
         self._log = log
         self._log_requests: bool = log.is_enabled_for(logging.DEBUG)
@@ -213,7 +215,8 @@ class Service:
             protocol.client_host,
         )
         echo = correlation(headers)
-        pending = self._submit(variant.parse(body), request_context)
+        message = variant.parse(body)
+        pending = self._submit(message, request_context)
         response, delivery = pending.response, None
         took = route.metrics.took
         if response is None:
@@ -224,6 +227,10 @@ class Service:
                 if response is None:
                     raise Problem(503, "internal-error", f"{route.api.name} failed; nothing was changed")
         error, head, body = variant.write(response)
+        if variant.has_nested_errors or error != NO_ERROR:
+            refusals = variant.count_errors(response, route.metrics.errors)
+            if refusals is not None:
+                variant.log_refusals(self._log, self._refused, "", request_context, message, refusals)
         millis = (perf_counter() - began) * 1_000
         answers = route.metrics.answers
         answers[error] = answers.get(error, 0) + 1

@@ -19,7 +19,7 @@ from rejoin.coordinator.service.defaults import BACKLOG
 from rejoin.coordinator.service.driver import Submit
 from rejoin.coordinator.service.kafka.connection import KafkaConnection
 from rejoin.coordinator.service.kafka.requests import NotServed, RequestReader
-from rejoin.coordinator.service.logs import LoggedReasons
+from rejoin.coordinator.service.logs import LoggedReasons, client_name
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.security.listener_security import ListenerSecurity
 from rejoin.protocol.brokers.listener_address import ListenerAddress
@@ -181,7 +181,7 @@ class KafkaListener:
 
         Where not even the API is known, the bytes may be anything, and so may the numbers in them.
         """
-        kind = "" if problem.api else _NUMBERS.sub("", problem.reason)
+        kind = problem.kind if problem.api else _NUMBERS.sub("", problem.reason)
         self._refuse(connection, problem.reason, problem.api, kind)
 
     def refuse_login(self, connection: KafkaConnection, reason: str) -> None:
@@ -228,7 +228,8 @@ class KafkaListener:
     def _refuse(self, connection: KafkaConnection, reason: str, api: str = "", kind: str = "") -> None:
         self._metrics.refused[api or "none"] += 1
         client = connection.software or connection.client_host
-        logged = self._logged.to_log(f"{api} {client}", reason, kind)
+        name = client_name(api, client, connection.client_id)
+        logged = self._logged.to_log(name, reason, kind, connection.client_host)
         if logged is not None:
             self._log.warning(
                 "kafka_request_refused",

@@ -13,13 +13,12 @@ import structlog
 
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.service.logs import LoggedReasons
-from rejoin.coordinator.service.metrics import ApiMetrics, Metrics
-from rejoin.coordinator.service.served_version import ServedVersion
-from rejoin.protocol.brokers.offered_versions import offered
+from rejoin.coordinator.service.metrics import ERRORS_TOTAL, ApiMetrics, Metrics
+from rejoin.coordinator.service.served_version import NO_ERROR, ServedVersion
+from rejoin.protocol.brokers.offered_versions import ADVERTISED_FROM, offered
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
-from rejoin.protocol.printable import printable
-from rejoin.protocol.registry import API_VERSIONS, CONSUMER_GROUP_HEARTBEAT, DEFINED, FETCH, HEARTBEAT, PRODUCE
+from rejoin.protocol.registry import API_VERSIONS, CONSUMER_GROUP_HEARTBEAT, DEFINED, FETCH, HEARTBEAT, PRODUCE, Api
 from rejoin.protocol.wire.codec import (
     Codec,
     RequestHeader,
@@ -33,7 +32,6 @@ from rejoin.protocol.wire.writer import Part
 if TYPE_CHECKING:
     from rejoin.coordinator.service.kafka.connection import KafkaConnection
     from rejoin.protocol.messages.cluster.api_versions import ApiVersionsRequest
-    from rejoin.protocol.messages.records.produce import ProduceResponse
 
 _LONGEST_CLIENT_ID: Final = 1_024
 _LONGEST_HEAD: Final = 2_048
@@ -41,6 +39,7 @@ _LONGEST_REPEATED: Final = 512
 _REPEATED: Final = (HEARTBEAT, CONSUMER_GROUP_HEARTBEAT)
 """What a client sends again and again, the same but for the correlation id."""
 _MOST_HEADS: Final = 64
+_LONGEST_SOFTWARE: Final = 200
 _FIRST_WITH_SOFTWARE: Final = 3
 _API_AT: Final = 4
 _CORRELATION_AT: Final = 8
@@ -51,12 +50,16 @@ _ANSWER_BODY_AT: Final = 8
 
 
 class NotServed(Exception):
-    """A request that ends its connection. The text says what was wrong with it."""
+    """A request that ends its connection. The text says what was wrong with it.
 
-    def __init__(self, api: str, reason: str) -> None:
+    Reasons of one ``kind`` are the same though their texts differ; empty: reasons of the same text are.
+    """
+
+    def __init__(self, api: str, reason: str, kind: str = "") -> None:
         super().__init__(f"{api}: {reason}" if api else reason)
         self.api = api
         self.reason = reason
+        self.kind = kind
 
 
 class WireVersion(ServedVersion):
@@ -92,12 +95,20 @@ class WireVersion(ServedVersion):
 class KafkaRequest:
     """A request on its way, with all that it takes to answer it."""
 
-    __slots__ = ("began", "context", "correlation_id", "request", "served", "waited")
+    __slots__ = ("began", "connection", "context", "correlation_id", "request", "served", "waited")
 
     def __init__(
-        self, served: WireVersion, request: Request, context: Context, correlation_id: int, began: float
+        self,
+        served: WireVersion,
+        request: Request,
+        context: Context,
+        correlation_id: int,
+        began: float,
+        connection: KafkaConnection | None = None,
     ) -> None:
+        """``connection`` says who asks; one that is served again and again does without."""
         self.began = began
+        self.connection = connection
         self.served = served
         self.request = request
         self.context = context
@@ -115,6 +126,7 @@ class RepeatedRequest:
         "_answer",
         "_answer_head",
         "_error",
+        "_failed_with",
         "_metrics",
         "body",
         "context",
@@ -136,6 +148,7 @@ class RepeatedRequest:
         self.response = response
         self._metrics = call.served.metrics
         self._error = call.served.error_of(response)
+        self._failed_with: ErrorCode | None = None if self._error == NO_ERROR else ErrorCode[self._error]
         self._answer_head = bytes(answer[:_ANSWER_CORRELATION_AT])
         self._answer = bytes(answer[_ANSWER_BODY_AT:])
 
@@ -148,6 +161,8 @@ class RepeatedRequest:
         """The answer to a frame that is the same but for its correlation id. It is counted, as others are."""
         metrics = self._metrics
         metrics.answers[self._error] += 1
+        if self._failed_with is not None:
+            metrics.count_error(self._failed_with)
         metrics.took.observe((perf_counter() - began) * 1_000)
         return self._answer_head + data[_CORRELATION_AT:_CLIENT_AT] + self._answer
 
@@ -173,7 +188,7 @@ class RequestReader:
         self._served: dict[tuple[int, int], WireVersion] = {}
         log: Any = structlog.get_logger("coordinator").bind()
         self._log = log
-        self._refused = LoggedReasons("kafka_network_request_metrics_requests_total")
+        self._refused = LoggedReasons(ERRORS_TOTAL)
         self._log_requests: bool = log.is_enabled_for(logging.DEBUG)
 
     def read(self, frame: bytes, connection: KafkaConnection) -> KafkaRequest | bytes:
@@ -191,12 +206,14 @@ class RequestReader:
         try:
             request = served.read(frame, body_at)
         except SchemaError as problem:
+            connection.client_id = context.client_id
             raise NotServed(served.api.name, f"version {served.version}: {problem}") from None
         if served.api is API_VERSIONS and served.version >= _FIRST_WITH_SOFTWARE:
             software = cast("ApiVersionsRequest", request)
-            connection.software = f"{software.client_software_name} {software.client_software_version}"
+            name = f"{software.client_software_name} {software.client_software_version}"
+            connection.software = name[:_LONGEST_SOFTWARE]
         correlation_id = int.from_bytes(frame[_CORRELATION_AT:_CLIENT_AT], "big", signed=True)
-        return KafkaRequest(served, request, context, correlation_id, perf_counter())
+        return KafkaRequest(served, request, context, correlation_id, perf_counter(), connection)
 
     def _read_head(self, frame: bytes, connection: KafkaConnection) -> RequestHead | bytes:
         """The head of a frame that differs from the last one of its API; or the whole answer."""
@@ -204,13 +221,14 @@ class RequestReader:
             header = read_request_header(frame[_API_AT:])
         except SchemaError as problem:
             raise NotServed("", str(problem)) from None
+        connection.client_id = header.client_id[:_LONGEST_CLIENT_ID]
         served = self._served.get((header.api_key, header.api_version))
         if served is None:
             found = self._find(header)
             if isinstance(found, bytes):
                 return found
             served = self._served[header.api_key, header.api_version] = found
-        context = _context(header, connection)
+        context = _context(header, served.api, connection)
         body_at = header.body_at + _API_AT
         head = RequestHead(bytes(frame[_CLIENT_AT:body_at]), served, context, body_at)
         if len(head.client) <= _LONGEST_HEAD:
@@ -224,15 +242,19 @@ class RequestReader:
         versions = self._offered.get(header.api_key)
         api = DEFINED.get(header.api_key)
         if api is None or versions is None:
-            name = f"{api.name} ({api.key})" if api is not None else f"the key {header.api_key}"
-            raise NotServed("", f"a request with {name}, which is not offered; ApiVersions says what is")
+            reason = f"a request with the key {header.api_key}, which is not offered; ApiVersions says what is"
+            raise NotServed("" if api is None else api.name, reason)
         oldest, newest = versions
         if not oldest <= header.api_version <= newest:
             if api is API_VERSIONS:
                 # Kafka: the one request whose refusal is an answer, in the oldest version.
+                self._metrics.api(api.name).count_error(ErrorCode.UNSUPPORTED_VERSION)
                 return unsupported_api_versions_frame(header.correlation_id, oldest, newest)
-            reason = f"version {header.api_version}; expected {oldest} to {newest}, as ApiVersions says"
-            raise NotServed(api.name, reason)
+            advertised = ADVERTISED_FROM.get(api.key, oldest)
+            says = "as ApiVersions says"
+            if advertised != oldest:
+                says = f"though ApiVersions says {advertised} to {newest} for the sake of old clients, as Kafka's does"
+            raise NotServed(api.name, f"version {header.api_version}; expected {oldest} to {newest}, {says}")
         codec = codec_of(header.api_key, header.api_version)
         assert codec is not None, "what is offered has a codec"
         return WireVersion(codec, self._metrics.api(api.name))
@@ -243,19 +265,20 @@ class RequestReader:
         Raises :class:`NotServed` where all that the client can be shown is the end of its connection.
         """
         served = call.served
-        if served.api is not PRODUCE:
+        request: Any = call.request
+        is_answered = served.api is not PRODUCE or request.acks
+        if is_answered:
             served.write(call.correlation_id, response, written)
-        else:
-            request: Any = call.request
-            produced: Any = response
-            self._look_at(call, produced)
-            if request.acks:
-                served.write(call.correlation_id, response, written)
-            else:
-                _check_unanswered(produced)
-        error = served.error_of(response)
-        millis = (perf_counter() - call.began) * 1_000
         metrics = served.metrics
+        error = served.error_of(response)
+        if served.has_nested_errors or error != NO_ERROR:
+            refusals = served.count_errors(response, metrics.errors)
+            if not is_answered:
+                _check_unanswered(call, response)
+            elif refusals is not None:
+                software = "" if call.connection is None else call.connection.software
+                served.log_refusals(self._log, self._refused, software, call.context, call.request, refusals)
+        millis = (perf_counter() - call.began) * 1_000
         metrics.answers[error] = metrics.answers.get(error, 0) + 1
         (metrics.parked if call.waited else metrics.took).observe(millis)
         if self._log_requests:
@@ -267,46 +290,29 @@ class RequestReader:
             return None
         return RepeatedRequest(call, data, response, answer)
 
-    def _look_at(self, call: KafkaRequest, response: ProduceResponse) -> None:
-        """Say once for each client, topic and error why records were refused: few clients show more than the error."""
-        for topic in response.responses:
-            for partition in topic.partition_responses:
-                if partition.error_message is None:
-                    continue
-                client_id, error = call.context.client_id, partition.error_code.name
-                name = topic.name or topic.topic_id
-                reason = self._refused.to_log(client_id, partition.error_message, f"{error} {name}")
-                if reason is not None:
-                    self._log.warning(
-                        "records_refused",
-                        client_id=printable(client_id) or None,
-                        topic=printable(name),
-                        partition=partition.index,
-                        error=error,
-                        reason=printable(reason),
-                    )
 
-
-def _check_unanswered(response: ProduceResponse) -> None:
+def _check_unanswered(call: KafkaRequest, response: Any) -> None:
     """Kafka: with acks of 0 nothing is answered, and an error ends the connection."""
     for topic in response.responses:
         for partition in topic.partition_responses:
             if partition.error_code is not ErrorCode.NONE:
-                reason = f"acks of 0, and {topic.name}-{partition.index} refused it: {partition.error_code.name}"
-                raise NotServed("Produce", reason)
+                if call.connection is not None:
+                    call.connection.client_id = call.context.client_id
+                error, name = partition.error_code.name, f"{topic.name or topic.topic_id}-{partition.index}"
+                said = "" if partition.error_message is None else f": {partition.error_message}"
+                raise NotServed("Produce", f"acks of 0, and {name} refused it: {error}{said}", f"acks of 0: {error}")
 
 
-def _context(header: RequestHeader, connection: KafkaConnection) -> Context:
+def _context(header: RequestHeader, api: Api, connection: KafkaConnection) -> Context:
     """Who asks."""
     client_id = header.client_id
     if len(client_id) > _LONGEST_CLIENT_ID:
-        raise NotServed("", f"a client id of {len(client_id)} characters; expected at most {_LONGEST_CLIENT_ID}")
-    context = Context(
+        reason = f"a client id of {len(client_id)} characters; expected at most {_LONGEST_CLIENT_ID}"
+        raise NotServed(api.name, reason, "a client id that is too long")
+    return Context(
         api_version=header.api_version,
         client_id=client_id,
         client_host=f"/{connection.client_host}",
         principal=connection.principal,
         listener=connection.name,
     )
-    connection.client_id = client_id
-    return context

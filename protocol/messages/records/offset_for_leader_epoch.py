@@ -1,4 +1,7 @@
-"""OffsetForLeaderEpoch (key 23): where a leader epoch ends in a partition's log (KIP-101, KIP-320)."""
+"""OffsetForLeaderEpoch (key 23): where a leader epoch ends in a partition's log (KIP-101, KIP-320).
+
+v1 answers with the epoch that was found, v2 fences by the current epoch, v3 adds who asks.
+"""
 
 from typing import Annotated
 
@@ -11,7 +14,7 @@ class OffsetForLeaderPartition(Struct):
     """A partition and the epoch asked for."""
 
     partition: PartitionIndex
-    current_leader_epoch: Int32 = -1
+    current_leader_epoch: Annotated[Int32, In(2)] = -1
     leader_epoch: Int32
 
 
@@ -48,7 +51,7 @@ class LeaderEpochEndOffset(Struct):
 
     error_code: ErrorCode = ErrorCode.NONE
     partition: PartitionIndex = 0
-    leader_epoch: Int32 = -1
+    leader_epoch: Annotated[Int32, In(1)] = -1
     end_offset: Int64 = -1
 
 
@@ -62,5 +65,5 @@ class OffsetForLeaderTopicResult(Struct):
 class OffsetForLeaderEpochResponse(Response):
     """A result for each partition."""
 
-    throttle_time_ms: Int32 = 0
+    throttle_time_ms: Annotated[Int32, In(2)] = 0
     topics: tuple[OffsetForLeaderTopicResult, ...] = ()

@@ -24,6 +24,7 @@ from rejoin.protocol.types import (
     MemberId,
     PartitionIndex,
     ProducerId,
+    TopicId,
     TopicName,
     TopicPartition,
     TransactionalId,
@@ -43,7 +44,7 @@ class TxnOffsetCommitRequestTopic(Struct):
     """Partitions of one topic."""
 
     name: Annotated[TopicName, In(0, 5, needed=True)] = ""
-    topic_id: Annotated[KafkaUuid, In(6, needed=True)] = ZERO_UUID
+    topic_id: Annotated[TopicId, In(6, needed=True)] = ZERO_UUID
     partitions: tuple[TxnOffsetCommitRequestPartition, ...]
 
 

@@ -215,6 +215,11 @@ async def test_a_topic_that_fits_into_no_request_is_refused_before_anything_star
             raise AssertionError("it runs")
 
 
+async def test_a_topic_of_the_command_line_may_be_larger_than_one_of_a_client() -> None:
+    async with coordinator_running(topics={"t": 20_000}) as node:
+        assert (await node.set_topic("t", 20_000)).partitions == 20_000, "it has as many"
+
+
 def test_a_file_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("before")

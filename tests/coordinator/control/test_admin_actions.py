@@ -152,6 +152,14 @@ async def test_topics_are_made_and_grow(node: ControlledNode) -> None:
     assert (status, "INVALID_TOPIC_EXCEPTION" in detail) == (409, True)
 
 
+async def test_topics_may_be_larger_than_those_of_clients(node: ControlledNode) -> None:
+    wanted = {"name": "huge", "numPartitions": 10_001, "replicationFactor": 1, "assignments": [], "configs": []}
+    (refused,) = (await node.call("CreateTopics", {"topics": [wanted]}, 7))["topics"]
+    assert refused["errorCode"] == 44, "POLICY_VIOLATION"
+    for count in (10_001, 30_000):
+        assert (await node.control("POST", "/topics", topic="huge", partitions=count))["partitions"] == count
+
+
 async def test_end_offsets_move_on(node: ControlledNode) -> None:
     assert (await node.control("POST", "/topics/produce", topic="orders", records=10))["endOffsets"] == [10, 10, 10]
     answer = await node.control("POST", "/topics/produce", topic="orders", partition=1, records=5)

@@ -271,7 +271,7 @@ async def test_request_logs_before_they_were_json_are_refused(node: ControlledNo
     status, detail = await node.refused("GET", "/request-log?kafka=2.7")
     assert (status, detail) == (
         400,
-        "kafka: expected a version from 2.8 to 4.4; older request logs are not JSON, not 2.7",
+        "kafka: expected a version from 2.8 to 4.4, not 2.7; older request logs are not JSON",
     )
 
 

@@ -105,6 +105,9 @@ async def test_a_token_that_no_header_can_carry_is_refused(token: str) -> None:
     [
         ("GET", "/controls", 404, "there is no /controls"),
         ("GET", "/control/clok", 404, "the nearest is /control/clock"),
+        ("GET", "/control/controll", 404, "the nearest is /control, and"),
+        ("GET", "/control/faults/1/wiat", 404, "the nearest is /control/faults/{id}/wait"),
+        ("GET", "/control/transcript?since=1&since=2", 400, "since: expected an integer, not ['1', '2']"),
         ("PUT", "/control/clock", 405, "/control/clock takes GET, POST, not PUT"),
         ("GET", "/control/faults/9", 404, "there is no fault '9'"),
         ("POST", "/control/faults/9/release", 404, "there is no fault '9'"),
@@ -135,9 +138,33 @@ async def test_a_body_that_is_no_json_object_is_refused(
     assert answered.headers["Content-Type"] == "application/problem+json"
 
 
+async def test_nothing_of_python_is_in_what_is_said_of_a_body(node: ControlledNode) -> None:
+    answered = await node.request("POST", "/control/clock", b"nonsense")
+    said = "invalid JSON: expected a value at line 1 column 2"
+    assert answered.json["detail"] == f"POST /control/clock: {said}, not 'nonsense'"
+    assert answered.json["errors"] == [{"field": "", "problem": said, "given": "nonsense"}]
+    answered = await node.request("POST", "/control/faults", {"latency_ms": {"uniform": [500]}})
+    assert answered.json["errors"][0]["given"] == "a list of 1"
+    answered = await node.request("POST", "/control/faults", {"latency_ms": float("nan")})
+    assert answered.json["errors"][0]["given"] == "NaN"
+
+
+@pytest.mark.parametrize("path", ["transcript", "broker-log", "request-log"])
+async def test_a_group_that_was_never_there_has_no_evidence(node: ControlledNode, path: str) -> None:
+    await node.stable()
+    assert await node.refused("GET", f"/{path}?group=gg") == (404, "there is no group 'gg'; is it 'g'?")
+    await node.control("POST", "/clock", advance_ms=45_000)
+    mark = (await node.control("GET", "/mark"))["mark"]
+    await node.call("DeleteGroups", {"groupsNames": ["g"]})
+    await node.control("GET", f"/{path}?group=g&since={mark}")
+    await node.call("Heartbeat", {"groupId": "other", "generationId": 1, "memberId": "m"})
+    await node.control("GET", f"/{path}?group=other")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["--topic", "orders:3", "--topic", "clicks:1", "--topic", "orders:4"], "--topic: orders is given twice"),
         (["--clock", "virtual"], "--clock virtual: expected --control too"),
         (["--control-token", ""], "--control-token: expected no token on the command line"),
         (["--control", "--control-token-file", "/nope"], "/nope: No such file or directory; expected a file with the"),

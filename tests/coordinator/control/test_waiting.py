@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,7 @@ async def test_when_time_is_up_it_says_how_the_group_looks(node: ControlledNode)
     assert answered.status == 409
     assert answered.json["type"] == "urn:rejoin:problem:not-reached"
     assert answered.json["detail"] == (
-        "group 'g' was not Stable with 3 members within 20 ms; it is PreparingRebalance in generation 0; 1 members: "
+        "group 'g' was not Stable with 3 members within 20 ms; it is PreparingRebalance in generation 0; 1 member: "
         f"{member_id} (leads, waits in JoinGroup); due: session {member_id} in 300000 ms, join in 3000 ms"
     )
     assert answered.json["group"]["state"] == "PreparingRebalance"
@@ -63,6 +64,22 @@ async def test_when_time_is_up_without_a_group_it_says_so(node: ControlledNode) 
     status, detail = await node.refused("POST", "/groups/wait", group="orders-app", state="Stable", timeout_ms=1)
     assert status == 409
     assert detail == "group 'orders-app' was not Stable within 1 ms; there is no group 'orders-app'"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        ({}, "was not there"),
+        ({"waiting": 3}, "did not have 3 waiting requests"),
+        ({"members": 1, "assigned": 12}, "did not have 1 member and 12 assigned partitions"),
+        ({"generation": 2}, "was not in generation 2 or later"),
+        ({"generation": 2, "members": 2}, "was not in generation 2 or later with 2 members"),
+        ({"state": "stable", "waiting": 1}, "was not Stable with 1 waiting request"),
+    ],
+)
+async def test_what_a_group_was_not_is_a_sentence(node: ControlledNode, wanted: dict[str, Any], words: str) -> None:
+    _, detail = await node.refused("POST", "/groups/wait", group="g", timeout_ms=0, **wanted)
+    assert detail == f"group 'g' {words} within 0 ms; there is no group 'g'"
 
 
 async def test_a_state_that_there_is_not_is_refused(node: ControlledNode) -> None:

@@ -99,14 +99,14 @@ def test_metadata_is_counted_in_utf16_units(metadata: str, error: ErrorCode) -> 
 @pytest.mark.parametrize(
     ("version", "request_fields", "mark", "committed_at", "expires_at", "record_version"),
     [
-        (0, {}, {}, START, -1, 3),
-        (1, {}, {}, START, -1, 3),
-        (1, {}, {"commit_timestamp": START - 5}, START - 5, -1, 3),
+        (0, {}, {}, START, -1, 4),
+        (1, {}, {}, START, -1, 4),
+        (1, {}, {"commit_timestamp": START - 5}, START - 5, -1, 4),
         (2, {"retention_time_ms": 1_000}, {}, START, START + 1_000, 1),
         (4, {"retention_time_ms": 0}, {}, START, START, 1),
-        (4, {"retention_time_ms": -1}, {}, START, -1, 3),
-        (5, {}, {}, START, -1, 3),
-        (9, {}, {}, START, -1, 3),
+        (4, {"retention_time_ms": -1}, {}, START, -1, 4),
+        (5, {}, {}, START, -1, 4),
+        (9, {}, {}, START, -1, 4),
     ],
 )
 def test_times_of_a_commit(

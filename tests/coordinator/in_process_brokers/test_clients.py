@@ -104,7 +104,7 @@ async def test_every_broker_speaks_tls(tmp_path: Path) -> None:
     trust = ssl.create_default_context(cafile=authority.location)
     async with running(brokers=3, topics={TOPIC: 3}, settings=settings) as coordinator:
         for broker in await coordinator.brokers():
-            assert broker.url.startswith("https://")
+            assert str(broker.url).startswith("https://")
             host, port = str(broker.kafka).split(":")
             _, writer = await asyncio.open_connection(host, int(port), ssl=trust)
             writer.close()

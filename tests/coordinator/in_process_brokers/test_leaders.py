@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from rejoin.coordinator.control.broker_actions import PartitionsQuery
+from rejoin.coordinator.control.errors import NotFound
 from rejoin.coordinator.testing import GroupCoordinator, OperationRefused, running
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest
@@ -310,8 +312,20 @@ async def test_snapshots_and_transcripts_of_several_brokers_are_refused() -> Non
     async with three() as coordinator:
         with pytest.raises(OperationRefused, match="one node"):
             await coordinator.snapshot()
-        with pytest.raises(OperationRefused, match="of one node; of several brokers, read the requests"):
+        with pytest.raises(OperationRefused, match=r"of one broker, and there are several; requests\(\)"):
             await coordinator.transcript()
+
+
+async def test_only_what_is_there_can_be_asked_for() -> None:
+    async with three() as coordinator:
+        with pytest.raises(OperationRefused, match=r"node: expected a broker of this process: 1, 2, 3; not 9"):
+            await coordinator.add_fault(keys="Heartbeat", node=[3, 9], error="NOT_COORDINATOR")
+        await coordinator.add_fault(keys="Heartbeat", node=3, error="NOT_COORDINATOR")
+        control = coordinator.app.control
+        assert control is not None
+        with pytest.raises(NotFound, match=r"there is no topic 'orderz'; is it 'orders'[?]"):
+            control.broker_actions.partitions(PartitionsQuery(topics=("orders", "orderz")))
+        assert len(control.broker_actions.partitions(PartitionsQuery(topics=("orders",)))["partitions"]) == 3
 
 
 async def test_followers_describe_the_producers_of_their_leader() -> None:

@@ -23,6 +23,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from rejoin.protocol.brokers.offered_versions import offered
 from rejoin.protocol.registry import APIS
 from tests.coordinator.service.schemas import message, mostly, spoilt, valid
 
@@ -145,7 +146,8 @@ def requests(operations: list[dict[str, Any]]) -> st.SearchStrategy[Asked]:
             mostly(st.just(JSON), st.just({})),
         )
         for api in APIS
-        for version in {api.min_version, (api.min_version + api.max_version) // 2, api.max_version}
+        for first, last in (offered()[api.key],)
+        for version in {first, (first + last) // 2, last}
     ]
     control = [
         st.builds(

@@ -233,6 +233,14 @@ def test_reasons_are_logged_of_each_client_within_bounds_whatever_they_send() ->
         assert reasons.to_log(f"{number} {'x' * 10_000}", "x" * 10_000) is not None
     assert len(reasons._by_client) == 500
     assert max(map(len, reasons._by_client)) == 200
+    for number in range(1_000):
+        reasons.to_log(f"name {number}", "x", address="10.0.0.1")
+    assert reasons.to_log("name 0", "y", address="10.0.0.1") == "y", "one of its first hundred names"
+    assert reasons.to_log("name 1000", "x", address="10.0.0.1") is None, "one with all of its others"
+    assert reasons.to_log("name 1000", "x", address="10.0.0.2") == "x"
+    for number in range(1_000):
+        reasons.to_log("name", "x", address=f"10.0.1.{number}")
+    assert len(reasons._names) == 500
 
 
 async def test_a_store_that_refuses_everything_does_not_fill_the_log(tmp_path: Path) -> None:

@@ -29,12 +29,16 @@ from rejoin.coordinator.testing import (
     running_in_thread,
 )
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatResponse
+from rejoin.protocol.messages.records.produce import ProduceRequest
+from rejoin.protocol.registry import BY_NAME
 from rejoin.transcript.player import play
 from tests import paths
 from tests.coordinator.control.samples import GROUP, beat, stable
 
 JSON = {"Content-Type": "application/json"}
 ROOT = paths.ROOT
+ONE_OF_KAFKAS = "request: expected one of Kafka's requests, such as a"
+MESSAGES = "rejoin.protocol.messages"
 
 
 async def test_it_starts_on_a_free_port_with_its_topics() -> None:
@@ -53,10 +57,14 @@ async def test_kafkas_settings_go_by_their_names() -> None:
             pass
 
 
-async def test_without_a_socket_there_is_no_address() -> None:
-    async with running(socket=False) as coordinator:
-        with pytest.raises(OperationRefused, match="no socket"):
-            print(coordinator.url)
+@pytest.mark.parametrize("brokers", [1, 3])
+async def test_without_a_socket_there_is_no_address(brokers: int) -> None:
+    async with running(socket=False, brokers=brokers) as coordinator:
+        for name in ("url", "bootstrap_servers"):
+            with pytest.raises(OperationRefused, match=r"no socket.*the transport of rejoin.client.transports.in_proc"):
+                getattr(coordinator, name)
+        if brokers > 1:
+            assert {(each.url, each.kafka) for each in await coordinator.brokers()} == {(None, None)}
 
 
 async def test_consumers_share_a_topic_without_a_socket_between_them() -> None:
@@ -212,6 +220,15 @@ async def test_what_makes_no_sense_is_reported() -> None:
         ({"topics": ["orders"]}, "topics: expected partition counts by name, as {'orders': 3}, not ['orders']"),
         ({"topics": {"orders": 0}}, "topic orders: INVALID_PARTITIONS: 0 partitions: expected 1 to 100000"),
         ({"port": 99_999}, "port: expected 0 to 65535, not 99999"),
+        ({"socket": "no"}, "socket: expected True or False, not 'no'"),
+        ({"socket": 0}, "socket: expected True or False, not 0"),
+        ({"brokers": True}, "brokers: expected a number, not True"),
+        (
+            {"settings": {"group.max.size": 1, "group_max_size": 2}},
+            "settings: group.max.size is given twice, as group.max.size and as group_max_size; leave one out",
+        ),
+        ({"settings": {"session_timeout_ms": 1}}, "settings: session_timeout_ms is a setting of clients"),
+        ({"settings": {"group.max_size": 1}}, "settings: there is no setting group.max_size; is it group.max.size?"),
     ],
 )
 async def test_wrong_options_of_a_coordinator_are_one_sentence(options: dict[str, Any], said: str) -> None:
@@ -236,17 +253,19 @@ def test_a_setting_of_clients_is_told_apart_from_one_that_nobody_has(name: str, 
 
 @pytest.mark.parametrize("name", ["nope", "no.such.thing"])
 async def test_a_setting_like_no_other_is_not_answered_with_all_of_them(name: str) -> None:
-    with pytest.raises(ValueError, match=rf"^settings: there is no setting {name}$"):
+    with pytest.raises(ValueError, match=rf"^settings: there is no setting {name}; docs/settings\.md has all$"):
         async with running(settings={name: 1}):
             pass
-    with pytest.raises(WrongSetting, match=rf"^-c {name}=1: there is no setting {name}$"):
+    with pytest.raises(WrongSetting, match=rf"^-c {name}=1: there is no setting {name}; docs/settings\.md has all$"):
         settings_from([f"{name}=1"], {})
 
 
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda g: g.call(5), "request: expected one of Kafka's requests, such as a HeartbeatRequest, not 5"),
+        (lambda g: g.call(5), f"{ONE_OF_KAFKAS} HeartbeatRequest (from {MESSAGES}.groups.heartbeat import Heartb"),
+        (lambda g: g.call("join_group"), f"{ONE_OF_KAFKAS} JoinGroupRequest (from {MESSAGES}.groups.join_group import"),
+        (lambda g: g.call(ProduceRequest), f"{ONE_OF_KAFKAS} ProduceRequest (from {MESSAGES}.records.produce import"),
         (lambda g: g.call(beat("m"), version="4"), "version: expected a number, not '4'"),
         (lambda g: g.call(beat("m"), client_id=b"one"), "client_id: expected text, not b'one'"),
         (lambda g: g.call(beat("m"), broker=7), "broker: there is no broker 7; there are: 1, 2"),
@@ -265,6 +284,17 @@ async def test_a_wrong_argument_is_one_sentence(call: Any, said: str) -> None:
         with pytest.raises(ValueError, match=f"^{re.escape(said)}") as raised:
             await call(coordinator)
         assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("given", ["Heartbeat", "HeartbeatRequest", "ConsumerGroupDescribe", "nonsense"])
+async def test_the_import_that_is_named_works(given: Any) -> None:
+    async with running(socket=False) as coordinator:
+        with pytest.raises(ValueError, match=r"\(from .*\), not '") as raised:
+            await coordinator.call(given)
+    names: dict[str, Any] = {}
+    exec(str(raised.value).partition("(")[2].partition(")")[0], names)
+    wanted = "Heartbeat" if given == "nonsense" else given.removesuffix("Request")
+    assert names[f"{wanted}Request"] is BY_NAME[wanted].request
 
 
 async def test_a_broker_is_cut_off_from_one_or_from_several() -> None:

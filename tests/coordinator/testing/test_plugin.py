@@ -87,6 +87,7 @@ FILES = {
         """,
     "test_mistakes": """
         import pytest
+        from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 
         def test_wrong_name(group_coordinator):
             group_coordinator.add_fault(keys="Hearbeat", error="NOT_COORDINATOR")
@@ -94,6 +95,31 @@ FILES = {
         @pytest.mark.group_coordinator(settings={"group.max.sise": 1})
         def test_wrong_setting(group_coordinator):
             pass
+
+        @pytest.mark.group_coordinator(brokers=2)
+        def test_wrong_broker(group_coordinator):
+            group_coordinator.move_leader("orders", 0, to=2)
+
+        @pytest.mark.group_coordinator(brokers=2)
+        async def test_wrong_broker_awaited(group_coordinator):
+            await group_coordinator.stop_broker(7)
+
+        @pytest.mark.group_coordinator(brokers=2)
+        async def test_wrong_broker_called(group_coordinator):
+            beat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+            await group_coordinator.call(beat, broker=7)
+        """,
+    "test_brokers": """
+        import pytest
+        from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
+
+        @pytest.mark.group_coordinator(brokers=3, clock="virtual", topics={"orders": 3}, socket=False)
+        def test_several(group_coordinator):
+            for number in range(60):
+                beat = HeartbeatRequest(group_id="orders-app", generation_id=number, member_id="x" * 1_000)
+                group_coordinator.call(beat, client_id="billing")
+            group_coordinator.kill_broker(2)
+            assert False
         """,
 }
 """A project's tests, without their endings; no two tests have the same name."""
@@ -156,6 +182,27 @@ def test_a_failing_tests_report_carries_what_happened(run: Run) -> None:
     assert report.count("group coordinator: what happened") == 1
     evidence = report.partition("# test_wrong failed.")[2]
     assert not play(evidence).differing, "what the report shows can be played"
+
+
+def test_of_several_brokers_the_report_has_how_they_are_and_the_last_requests(run: Run) -> None:
+    assert run.outcomes["test_several"] == "FAILED"
+    report = run.reports["test_several"].partition("group coordinator: what happened")[2]
+    matcher(report).fnmatch_lines(
+        [
+            "# test_several failed. No transcript: a transcript is of one broker, *.",
+            "brokers",
+            "  1  running, leads * partitions",
+            "  2  stopped, leads * partitions",
+            "  3  running, leads * partitions",
+            "groups",
+            "  none",
+            "requests",
+            "  (earlier ones are left out; requests() has all)",
+            '  +0ms  billing  Heartbeat v4 {"groupId":"orders-app","generationId":10,*… -> UNKNOWN_MEMBER_ID',
+        ]
+    )
+    assert report.count("billing  Heartbeat") == 50
+    assert len(report) < 20_000
 
 
 def test_a_wait_that_fails_says_how_the_group_looked(run: Run) -> None:
@@ -223,5 +270,9 @@ def test_a_mistake_is_shown_at_the_line_of_the_test(run: Run) -> None:
     assert (
         "@pytest.mark.group_coordinator: settings: there is no setting group.max.sise; is it group.max.size?" in marked
     )
-    assert "coordinator/testing" not in called + marked
+    names = ("test_wrong_broker", "test_wrong_broker_awaited", "test_wrong_broker_called")
+    brokers = "".join(run.reports[name] for name in names)
+    assert "OperationRefused: there is no topic 'orders'" in brokers
+    assert brokers.count(" there is no broker ") == 2
+    assert "/coordinator/" not in called + marked + brokers
     assert len((called + marked).splitlines()) < 30

@@ -306,7 +306,8 @@ async def test_over_http_a_value_stands_for_a_record(node: ControlledNode) -> No
         ),
         ([{"value": 5}], "records.0.value: expected a valid string"),
         ([{"headers": {"h": 5}}], "records.0.headers.0.1: expected a valid string"),
-        ("a", "records: expected an integer"),
+        ("a", "records: expected how many records, or a list of them, not 'a'"),
+        (True, "records: expected how many records, or a list of them, not True"),
         (-1, "records: expected greater than or equal to 0"),
     ],
 )

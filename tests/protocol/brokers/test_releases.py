@@ -4,16 +4,70 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from typing import Final
 
 import pytest
 
 from rejoin.protocol.brokers.offered_versions import offered
 from rejoin.protocol.brokers.releases import RELEASES, RELEASES_TEXT, newest_versions
-from rejoin.protocol.registry import SASL_AUTHENTICATE, SASL_HANDSHAKE
+from rejoin.protocol.registry import (
+    CREATE_TOPICS,
+    DELETE_TOPICS,
+    DESCRIBE_CONFIGS,
+    DESCRIBE_LOG_DIRS,
+    DESCRIBE_TOPIC_PARTITIONS,
+    FETCH,
+    LIST_OFFSETS,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+    OFFSET_FOR_LEADER_EPOCH,
+    PRODUCE,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    WRITE_TXN_MARKERS,
+    Api,
+)
+
+KAFKA_4: Final[dict[Api, int]] = {
+    PRODUCE: 3,
+    FETCH: 4,
+    LIST_OFFSETS: 1,
+    OFFSET_COMMIT: 2,
+    OFFSET_FETCH: 1,
+    CREATE_TOPICS: 2,
+    DELETE_TOPICS: 1,
+    OFFSET_FOR_LEADER_EPOCH: 2,
+    WRITE_TXN_MARKERS: 1,
+    DESCRIBE_CONFIGS: 1,
+    DESCRIBE_LOG_DIRS: 1,
+}
+"""The oldest versions of Kafka 4 (KIP-896); every other API begins with version 0."""
+
+ALWAYS: Final[dict[Api, int]] = {PRODUCE: 3, FETCH: 4, DESCRIBE_CONFIGS: 1}
+"""The oldest versions that are served as any release."""
 
 
 def test_the_newest_release_is_offered_whole() -> None:
     assert offered(RELEASES[-1]) == offered()
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_oldest_versions_are_those_of_the_release(release: str) -> None:
+    oldest = KAFKA_4 if release.startswith("4.") else ALWAYS
+    assert {key: first for key, (first, _) in offered(release).items() if first} == {
+        api.key: first for api, first in oldest.items() if api.key in offered(release)
+    }
+
+
+def test_an_older_release_has_the_versions_that_kafka_4_gave_up() -> None:
+    assert offered("2.8")[OFFSET_COMMIT.key] == (0, 8)
+    assert offered("1.1")[OFFSET_FOR_LEADER_EPOCH.key] == (0, 0)
+    assert offered("1.1")[DESCRIBE_LOG_DIRS.key] == (0, 0)
+
+
+def test_topic_partitions_can_be_described_from_3_8_on() -> None:
+    having = [release for release in RELEASES if DESCRIBE_TOPIC_PARTITIONS.key in offered(release)]
+    assert having == ["3.8", "3.9", "4.0", "4.1", "4.2", "4.3", "4.4"]
 
 
 @pytest.mark.parametrize(("release", "handshake", "authenticate"), [("1.0", 1, 0), ("2.2", 1, 1), ("2.8", 1, 2)])

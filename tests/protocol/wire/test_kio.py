@@ -23,6 +23,9 @@ GIVEN_UP: Final = {
     ("CreateTopics", 1),
     ("DeleteTopics", 0),
     ("WriteTxnMarkers", 0),
+    ("OffsetForLeaderEpoch", 0),
+    ("OffsetForLeaderEpoch", 1),
+    ("DescribeLogDirs", 0),
 }
 """Versions that Kafka 4 has given up, and kio with it."""
 

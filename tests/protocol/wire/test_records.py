@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from rejoin.protocol.wire.compression import CompressionType, compress, decompress
 from rejoin.protocol.wire.errors import CompressionError, RecordsError
+from rejoin.protocol.wire.record_encoder import signed_varint
+from rejoin.protocol.wire.record_scan import RecordScan, scan_records
 from rejoin.protocol.wire.records import (
     ControlRecordType,
     DefaultRecord,
@@ -185,18 +187,33 @@ def test_noise_is_refused_or_read_whole(data: bytes, count: int) -> None:
         (b"\x0e\x00\x00\x00\x01\x02a", 1, "record 0 of 7 bytes"),
         (ONE_RECORD[HEADER_BYTES:], 2, "record 1 of 2 at 8 ends too early"),
         (TWO_RECORDS[HEADER_BYTES:], 1, "13 bytes behind the last of 1 records"),
-        (b"\x0e\x00\x00\x00\x03\x02a\x00", 1, "a field of -2 bytes"),
         (b"\x0e\x00\x00\x00\x01\x7ea\x00", 1, "a field of 63 bytes"),
         (b"\x0e\x00\x00\x00\x01\x02a\x02", 1, "1 headers: 0 bytes follow"),
         (b"\x10\x00\x00\x00\x01\x02a\x00\x00", 1, "beside its end"),
         (b"\x14\x00\x00\x00\x01\x02a\x02\x01\x01", 1, "record 0 of 10 bytes"),
         (b"\x12\x00\x00\x00\x01\x02a\x02\x01\x01", 1, "a header that has no key"),
+        (b"\x12\x00\x00\x00\x01\x02a\x02\x03\x01", 1, "a header that has no key"),
+        (b"\x0e\x00\x00\x00\x01\x02a\x01", 1, "-1 headers"),
         (b"\xff\xff\xff\xff\xff\x01", 1, "more than 32 bits"),
     ],
 )
 def test_damaged_records_are_refused(data: bytes, count: int, problem: str) -> None:
     with pytest.raises(RecordsError, match=problem):
         read_records(data, count)
+
+
+@pytest.mark.parametrize("length", [-1, -2, -64, -300, -(2**31)])
+def test_every_negative_length_is_null(length: int) -> None:
+    """Kafka: DefaultRecord.readFrom. A real 4.4 stores such records, packed or not."""
+    null, header = signed_varint(length), b"\x02\x02h" + signed_varint(length)
+    for body, key, value, headers in (
+        (b"\x00\x00\x00" + null + b"\x02v\x00", None, b"v", ()),
+        (b"\x00\x00\x00\x02k" + null + b"\x00", b"k", None, ()),
+        (b"\x00\x00\x00" + null + null + header, None, None, (("h", None),)),
+    ):
+        data = signed_varint(len(body)) + body
+        assert read_records(data, 1) == [DefaultRecord(0, 0, key, value, headers)]
+        assert scan_records(data, 0, 1, len(data)) == RecordScan(0, 0, True)
 
 
 @pytest.mark.parametrize("control_type", list(ControlRecordType))

@@ -136,6 +136,62 @@ def test_a_partition_counts_for_no_more_bytes_than_it_may_give() -> None:
     assert len(only(driven.replies[waits]).records or b"") == BATCH
 
 
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"partition_max_bytes": -1},
+        {"partition_max_bytes": -(2**31)},
+        {"max_bytes": -1},
+        {"max_bytes": -5, "partition_max_bytes": -3},
+    ],
+)
+def test_a_negative_size_fails_where_there_is_something_to_read(sizes: dict[str, Any]) -> None:
+    """As a real 4.4 answers: LogSegment.read refuses the size, and nothing is read at the end of a log."""
+    driven = Broker()
+    at_once = {**sizes, "max_wait_ms": 0}
+    assert only(driven.ask(fetch(**at_once), 12)).error_code is ErrorCode.NONE
+    driven.append()
+    for isolation_level in (0, 1):
+        failed = only(driven.ask(fetch(isolation_level=isolation_level, **sizes), 12))
+        assert failed.error_code is ErrorCode.UNKNOWN_SERVER_ERROR
+        assert (failed.high_watermark, failed.last_stable_offset, failed.log_start_offset) == (-1, -1, -1)
+        assert not failed.records
+    assert only(driven.ask(fetch(1, **at_once), 12)).error_code is ErrorCode.NONE
+    assert only(driven.ask(fetch(2, **at_once), 12)).error_code is ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_behind_a_partition_that_failed_by_its_size_the_next_one_is_read() -> None:
+    driven = Broker()
+    driven.append()
+    both = tuple(FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=size) for size in (-1, MEBIBYTE))
+    create(driven, topic("other", 1))
+    topics = (_topic(TOPIC, ZERO_UUID, both[0]), _topic("other", ZERO_UUID, both[1]))
+    answer = driven.ask(fetch(topics=topics, max_bytes=-1), 12)
+    assert isinstance(answer, FetchResponse)
+    assert [each.partitions[0].error_code for each in answer.responses] == [
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.NONE,
+    ]
+
+
+@pytest.mark.parametrize("size", [0, 1])
+def test_sizes_of_nothing_give_one_batch(size: int) -> None:
+    driven = Broker()
+    driven.append()
+    driven.append()
+    assert len(only(driven.ask(fetch(partition_max_bytes=size), 12)).records or b"") == BATCH
+    assert len(only(driven.ask(fetch(max_bytes=size), 12)).records or b"") == BATCH
+
+
+def test_a_fetch_that_names_no_epoch_in_another_way_waits_as_well() -> None:
+    driven = Broker()
+    waits = driven.send(fetch(min_bytes=2 * BATCH, current_leader_epoch=-2), 12)
+    driven.append()
+    assert waits not in driven.replies
+    driven.append()
+    assert len(only(driven.replies[waits]).records or b"") == 2 * BATCH
+
+
 def test_a_thousand_fetches_that_wait_cost_one_look_each(monkeypatch: pytest.MonkeyPatch) -> None:
     driven = Broker()
     waiting = [driven.send(fetch(), 12) for _ in range(1_000)]
@@ -191,6 +247,8 @@ def test_the_leader_epoch_is_checked_where_it_is_known() -> None:
     driven.elect()
     for epoch, error in (
         (-1, ErrorCode.NONE),
+        (-2, ErrorCode.NONE),
+        (-(2**31), ErrorCode.NONE),
         (0, ErrorCode.FENCED_LEADER_EPOCH),
         (1, ErrorCode.NONE),
         (2, ErrorCode.UNKNOWN_LEADER_EPOCH),

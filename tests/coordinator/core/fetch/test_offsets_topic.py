@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from typing import Any, Final, NamedTuple
 
+import pytest
+
 from rejoin.coordinator.core.fetch.offsets_topic import LEAST_TO_COMPACT
 from rejoin.coordinator.storage.compaction import compacted
 from rejoin.protocol.embedded.consumer_protocol import Subscription, encode_subscription
@@ -27,10 +29,21 @@ from rejoin.protocol.messages.records.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, OFFSETS_TOPIC_ID
+from rejoin.protocol.messages.transactions.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from rejoin.protocol.records.consumer_offsets import (
+    OFFSETS_TOPIC,
+    OFFSETS_TOPIC_ID,
+    OffsetCommitValue,
+    offset_record,
+)
 from rejoin.protocol.records.keyed import KeyedRecord
 from rejoin.protocol.types import ZERO_UUID
 from rejoin.protocol.wire.keyed_records import key_bytes, value_bytes
+from rejoin.protocol.wire.primitives import uuid_text
 from rejoin.protocol.wire.record_batch import crc_of, parse_header
 from rejoin.protocol.wire.records import read_batch
 from rejoin.transcript.driver import START
@@ -83,13 +96,31 @@ def read_key(data: bytes) -> tuple[int, Any]:
     return found
 
 
-def read_commit(value: bytes) -> tuple[int, int, int, str | None, int]:
-    """Version, offset, leader epoch, metadata and time of a commit."""
+class Commit(NamedTuple):
+    """The value of an offset commit."""
+
+    version: int
+    offset: int
+    leader_epoch: int
+    metadata: str | None
+    at: int
+    topic_id: str
+
+
+def read_commit(value: bytes) -> Commit:
     reader = Reader(value)
-    found = tuple(reader.number(code) for code in "hqi")
-    text, at = reader.text(), reader.number("q")
+    version, offset, epoch = (reader.number(code) for code in "hqi")
+    if version < 4:
+        text, at, topic_id = reader.text(), reader.number("q"), ZERO_UUID
+    else:
+        length = reader.number("B") - 1
+        text, reader.data = reader.data[:length].decode(), reader.data[length:]
+        at = reader.number("q")
+        tagged = [reader.number("B") for _ in range(3)]
+        assert tagged == [1, 0, 16], "one tagged field, the first, of 16 bytes"
+        topic_id, reader.data = uuid_text(reader.data[:16]), reader.data[16:]
     assert reader.data == b""
-    return (*found, text, at)  # type: ignore[return-value]
+    return Commit(version, offset, epoch, text, at, topic_id)
 
 
 def read_group(value: bytes) -> dict[str, Any]:
@@ -130,7 +161,7 @@ def offsets(data: list[bytes]) -> dict[int, Offset]:
             assert record.key is not None
             version, key = read_key(record.key)
             if version == 1:
-                at = None if record.value is None else read_commit(record.value)[1]
+                at = None if record.value is None else read_commit(record.value).offset
                 found[header.base_offset + record.offset_delta] = Offset(key[0], key[1], key[2], at)
     return found
 
@@ -143,8 +174,23 @@ def committed(driven: DrivenNode, offset: int, partition: int = 0, group: str = 
     assert answer.topics[0].partitions[0].error_code is ErrorCode.NONE
 
 
-def test_commits_are_read_in_kafkas_binary_format() -> None:
-    driven = DrivenNode()
+def test_a_commit_is_written_as_kafka_4_4_does() -> None:
+    """The value of a commit by name, in version 5, as a real broker has written it."""
+    written = OffsetCommitValue(
+        offset=5, metadata="m", commit_timestamp=0x01A219C8155C, topic_id="ZL_2ZyEAR56kOQ6yKc8Htg"
+    )
+    assert value_bytes(offset_record("g", "t", 0, written)) == bytes.fromhex(
+        "00040000000000000005ffffffff026d000001a219c8155c01001064bff6672100479ea4390eb229cf07b6"
+    )
+
+
+def id_of_topic(driven: DrivenNode) -> str:
+    return next(view.topic_id for view in driven.node.describe_topics(driven.now) if view.topic == TOPIC)
+
+
+@pytest.mark.parametrize(("release", "version"), [("", 4), ("4.1", 4), ("4.0", 3), ("2.8", 3)])
+def test_commits_are_read_in_kafkas_binary_format(release: str, version: int) -> None:
+    driven = DrivenNode(emulator_as_kafka=release)
     committed(driven, 5)
     (batch,) = log(driven)
     header = parse_header(batch)
@@ -153,7 +199,41 @@ def test_commits_are_read_in_kafkas_binary_format() -> None:
     assert record.key is not None
     assert record.value is not None
     assert read_key(record.key) == (1, (GROUP, TOPIC, 0))
-    assert read_commit(record.value) == (3, 5, -1, "m", START)
+    topic_id = id_of_topic(driven) if version == 4 else ZERO_UUID
+    assert read_commit(record.value) == (version, 5, -1, "m", START, topic_id)
+
+
+def test_commits_by_id_and_in_transactions_have_the_topic_id_as_well() -> None:
+    driven = DrivenNode()
+    topic_id = id_of_topic(driven)
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=5, committed_metadata="m")
+    by_id = OffsetCommitRequestTopic(topic_id=topic_id, partitions=(partition,))
+    driven.ask(OffsetCommitRequest(group_id=GROUP, member_id="", topics=(by_id,)), 10)
+    of_producer = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=6, committed_metadata="m")
+    in_transaction = TxnOffsetCommitRequest(
+        transactional_id="x",
+        group_id=GROUP,
+        producer_id=7,
+        producer_epoch=0,
+        topics=(TxnOffsetCommitRequestTopic(name=TOPIC, partitions=(of_producer,)),),
+    )
+    driven.ask(in_transaction, 3)
+    values = [record.value for batch in log(driven) for record in read_batch(batch)]
+    assert [(found.offset, found.topic_id) for found in map(read_commit, filter(None, values))] == [
+        (5, topic_id),
+        (6, topic_id),
+    ]
+
+
+def test_an_offset_that_is_older_than_topic_ids_is_read_as_it_was_stored() -> None:
+    older = DrivenNode(emulator_as_kafka="4.0")
+    committed(older, 5)
+    driven = DrivenNode(leads=False)
+    driven.log.extend(older.log)
+    driven.elect()
+    assert first_read(driven) == live_records(older)
+    committed(driven, 6)
+    assert [read_commit(value or b"")[:2] for _, value in live_records(driven)] == [(4, 6)]
 
 
 def test_a_group_is_read_in_kafkas_binary_format() -> None:

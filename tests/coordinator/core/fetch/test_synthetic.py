@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from rejoin.coordinator.core.inputs import RecordsWritten
 from rejoin.coordinator.core.topics.synthetic_log import SyntheticLog
 from rejoin.coordinator.core.topics.topics import Topic
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.records.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest
 from rejoin.protocol.wire.record_batch import crc_of, parse_header, size_at
 from rejoin.protocol.wire.records import read_batch
@@ -77,10 +80,12 @@ def test_a_record_is_found_by_its_time(rate: float, base_offset: int, offset: in
     now = log.there_at(offset, rate)
     assert now is not None
     assert log.end_offset(now, rate) > offset
-    found, time = log.offset_at(at, now, rate)
-    assert found <= offset
-    assert time == at
-    assert log.offset_at(at + 1, now, rate)[0] not in range(offset + 1)
+    first = log.first_record_since(at, now, rate)
+    assert first is not None
+    assert first[0] <= offset
+    assert first[1] == at
+    later = log.first_record_since(at + 1, now, rate)
+    assert later is None or later[0] > offset
 
 
 def test_a_fetch_waits_until_the_log_has_grown() -> None:
@@ -125,3 +130,66 @@ def test_a_fetch_ends_when_its_topic_is_deleted() -> None:
 @pytest.mark.parametrize(("offset", "error"), [(-1, ErrorCode.OFFSET_OUT_OF_RANGE), (1, ErrorCode.OFFSET_OUT_OF_RANGE)])
 def test_offsets_beyond_the_log_are_refused(offset: int, error: ErrorCode) -> None:
     assert only(DrivenNode().ask(fetch(offset), 12)).error_code is error
+
+
+# --- ListOffsets, as for a real log
+
+
+@pytest.fixture
+def growing() -> DrivenNode:
+    """A node with a topic ``orders`` that gets two records a second, and has twenty."""
+    driven = DrivenNode()
+    create(driven, topic("orders", 1, **rated("2")))
+    driven.elapse(10_000)
+    return driven
+
+
+def look_up(driven: DrivenNode, timestamp: int, *, name: str = "orders", isolation_level: int = 0, **more: Any) -> Any:
+    wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp, **more)
+    topics = (ListOffsetsTopic(name=name, partitions=(wanted,)),)
+    request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=topics, timeout_ms=0)
+    return driven.ask(request, 11).topics[0].partitions[0]
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "found"),
+    [
+        (-1, (-1, 20, 0)),
+        (-2, (-1, 0, 0)),
+        (-3, (START + 9_500, 19, 0)),
+        (-4, (-1, 0, 0)),
+        (-5, (-1, -1, -1)),
+        (-6, (-1, -1, -1)),
+        (START + 500, (START + 500, 1, 0)),
+        (START + 9_501, (-1, -1, -1)),
+    ],
+)
+def test_a_synthetic_log_is_looked_up_like_a_real_one(
+    growing: DrivenNode, timestamp: int, found: tuple[int, int, int]
+) -> None:
+    answer = look_up(growing, timestamp)
+    assert answer.error_code is ErrorCode.NONE
+    assert (answer.timestamp, answer.offset, answer.leader_epoch) == found
+
+
+@pytest.mark.parametrize("timestamp", [-3, START])
+def test_what_an_empty_synthetic_log_does_not_have_has_no_leader_epoch(timestamp: int) -> None:
+    driven = DrivenNode()
+    create(driven, topic("empty", 1, **rated("0")))
+    answer = look_up(driven, timestamp, name="empty")
+    assert (answer.timestamp, answer.offset, answer.leader_epoch) == (-1, -1, -1)
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"current_leader_epoch": 0}, ErrorCode.NONE),
+        ({"current_leader_epoch": 5}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        ({"isolation_level": 1}, ErrorCode.NONE),
+        ({"isolation_level": 2}, ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_a_look_up_that_a_real_log_refuses_is_refused_by_a_synthetic_one(
+    growing: DrivenNode, fields: dict[str, Any], error: ErrorCode
+) -> None:
+    assert look_up(growing, -1, **fields).error_code is error

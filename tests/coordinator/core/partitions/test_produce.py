@@ -153,6 +153,20 @@ def test_every_record_of_a_large_batch_is_looked_at() -> None:
     assert driven.produce(sealed(packed, bytes(compress(1, bytes(data))))).error_code is ErrorCode.INVALID_RECORD
 
 
+def test_any_negative_length_is_that_of_null() -> None:
+    driven = RealTopic()
+    # Kafka: Utils.readBytes. The lengths of key and value are -2 and -5.
+    body = b"\x00\x00\x00\x03\x09\x00"
+    header = BatchHeader(0, 0, -1, MAGIC, 0, 0, 0, driven.now, driven.now, -1, -1, -1, 1)
+    record = bytes((2 * len(body),)) + body
+    assert driven.produce(sealed(header, record)).error_code is ErrorCode.NONE
+    packed = header.with_fields(attributes=CompressionType.GZIP)
+    assert driven.produce(sealed(packed, bytes(compress(1, record)))).error_code is ErrorCode.NONE
+    driven.configure(cleanup_policy=("compact",))
+    refused = driven.produce(sealed(header, record))
+    assert (refused.error_code, len(refused.record_errors)) == (ErrorCode.INVALID_RECORD, 1)
+
+
 def test_one_record_of_a_large_batch_that_is_too_new() -> None:
     driven = RealTopic()
     hours = [DefaultRecord(number, 7_200_000 * (number == 90), None, b"value") for number in range(100)]

@@ -113,13 +113,60 @@ def test_the_defaults_of_a_node_are_those_of_its_topics() -> None:
     assert driven.partition(topic="own").config.retention_ms == 5_000
     (retention,) = describe(driven, "own", "retention.ms").configs
     sources = [(each.name, each.value, each.source) for each in retention.synonyms]
-    assert sources == [("retention.ms", "5000", 1), ("log.retention.ms", "1000", 4)]
+    assert sources == [
+        ("retention.ms", "5000", 1),
+        ("log.retention.ms", "1000", 4),
+        ("log.retention.hours", "168", 5),
+    ]
     assert values(driven, "1", "log.retention.ms", "message.max.bytes", kind=4) == {
         "log.retention.ms": "1000",
         "message.max.bytes": "100",
     }
     alter(driven, "own", "retention.ms", None, operation=1)
     assert driven.partition(topic="own").config.retention_ms == 1_000
+
+
+APPEND, SUBTRACT = 2, 3
+POLICY, THROTTLED = "cleanup.policy", "leader.replication.throttled.replicas"
+
+
+@pytest.mark.parametrize(
+    ("config", "before", "operation", "value", "after"),
+    [
+        (POLICY, "delete", SET, "delete,delete", "delete"),
+        (POLICY, "delete", SET, "compact, delete, compact", "compact,delete"),
+        (POLICY, "delete", APPEND, "compact,compact", "delete,compact"),
+        (POLICY, "delete", APPEND, " delete", "delete"),
+        (POLICY, "delete,compact,delete", SUBTRACT, "delete", "compact,delete"),
+        (POLICY, "delete, delete", SUBTRACT, "delete", "delete"),
+        (THROTTLED, "0:1", SET, "0:1,0:1", "0:1,0:1"),
+        (THROTTLED, "0:1", SET, "0:1,", "0:1,"),
+        (THROTTLED, "0:1", APPEND, "1:1,1:1", "0:1,1:1"),
+        (THROTTLED, "0:1,0:1", SUBTRACT, "0:1", "0:1"),
+    ],
+)
+def test_what_becomes_of_parts_that_are_listed_twice(
+    config: str, before: str, operation: int, value: str, after: str
+) -> None:
+    """Each row was compared with Apache Kafka 4.4.0."""
+    driven = RealTopic()
+    alter(driven, TOPIC, config, before)
+    assert alter(driven, TOPIC, config, value, operation=operation).error_code is ErrorCode.NONE
+    assert values(driven, TOPIC, config) == {config: after}
+
+
+def test_a_log_has_each_cleanup_policy_once() -> None:
+    driven = RealTopic()
+    alter(driven, TOPIC, POLICY, "delete,compact,delete")
+    assert driven.partition().config.cleanup_policy == ("delete", "compact")
+
+
+def test_a_new_topic_is_answered_with_its_settings_as_they_were_given() -> None:
+    driven = RealTopic()
+    made = create(driven, "u", cleanup_policy=" delete , delete ", retention_ms=" 5 ")
+    given = {config.name: config.value for config in made.configs if config.config_source == 1}
+    assert given == {POLICY: " delete , delete ", "retention.ms": " 5 "}
+    assert values(driven, "u", POLICY, "retention.ms") == {POLICY: "delete", "retention.ms": "5"}
 
 
 def test_a_batch_that_is_larger_than_the_setting_is_refused() -> None:

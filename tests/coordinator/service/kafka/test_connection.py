@@ -288,5 +288,5 @@ async def test_records_that_are_refused_for_their_time_are_logged_once_with_what
                 body = await peer.ask(produce(1, "orders", batch, 1))
                 assert struct.unpack_from(">h", body, 20) == (32,), "INVALID_TIMESTAMP"
     (line,) = lines()
-    assert (line["event"], line["topic"], line["error"]) == ("records_refused", "orders", "INVALID_TIMESTAMP")
+    assert (line["event"], line["topic"], line["error"]) == ("request_refused", "orders", "INVALID_TIMESTAMP")
     assert f"clock is at {node.clock.now()}, and message.timestamp.after.max.ms is 3600000" in line["reason"]

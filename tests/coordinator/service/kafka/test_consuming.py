@@ -50,4 +50,4 @@ async def test_commits_are_consumed_from_the_offsets_topic(serve: Serve) -> None
         record = await reading.getone(partition)
     assert (record.offset, record.key) == (0, b"\0\1\0\1g\0\6orders\0\0\0\0")
     assert record.value is not None
-    assert record.value[:10] == b"\0\3" + (7).to_bytes(8, "big")
+    assert record.value[:10] == b"\0\4" + (7).to_bytes(8, "big")

@@ -11,6 +11,9 @@ import aiohttp
 import pytest
 
 from rejoin.coordinator.testing import GroupCoordinator, NoAnswer, running
+from rejoin.protocol.messages.records.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from rejoin.protocol.registry import PRODUCE
+from rejoin.protocol.wire.codec import codec_of
 from tests.coordinator.control.samples import beat, stable
 from tests.coordinator.service.kafka.frames import Peer, heartbeat
 
@@ -38,6 +41,9 @@ async def test_an_answer_is_cut_and_its_connection_closed(
     async with connect(coordinator) as peer, connect(coordinator) as other:
         peer.send(heartbeat("g", "m"), heartbeat("g", "m", correlation=2))
         assert await peer.rest() == arrives, "what was sent behind it gets no answer"
+        (sent,) = await coordinator.requests("Heartbeat")
+        answer: Any = sent.response
+        assert (answer and answer.error_code.name) == ("UNKNOWN_MEMBER_ID" if arrives == ANSWER else None)
         assert await other.ask(heartbeat("g", "m")) == UNKNOWN_MEMBER_ID, "the rule was for one request"
 
 
@@ -83,10 +89,35 @@ async def test_a_slow_answer_is_cut_in_the_middle(coordinator: GroupCoordinator)
 
 
 async def test_an_error_is_delivered_like_any_answer(coordinator: GroupCoordinator) -> None:
-    await coordinator.add_fault(keys="Heartbeat", error="NOT_COORDINATOR", cut_after_bytes=10)
-    async with connect(coordinator) as peer:
-        peer.send(heartbeat("g", "m"))
-        assert await peer.rest() == ANSWER[:8] + struct.pack(">h", 16)
+    for count in (10, 9):
+        await coordinator.add_fault(keys="Heartbeat", error="NOT_COORDINATOR", cut_after_bytes=count)
+        async with connect(coordinator) as peer:
+            peer.send(heartbeat("g", "m"))
+            assert await peer.rest() == (ANSWER[:8] + struct.pack(">h", 16))[:count]
+    answers: list[Any] = [each.response for each in await coordinator.requests("Heartbeat")]
+    assert [each and each.error_code.name for each in answers] == ["NOT_COORDINATOR", None]
+
+
+async def test_a_produce_with_acks_of_0_has_no_answer_that_could_arrive(coordinator: GroupCoordinator) -> None:
+    """Over HTTP it has one, as every request."""
+    partition = PartitionProduceData(index=0, records=b"")
+    topic = TopicProduceData(name="orders", partition_data=(partition,))
+    ask = ProduceRequest(acks=0, timeout_ms=1_000, topic_data=(topic,))
+    codec = codec_of(PRODUCE.key, 9)
+    assert codec is not None
+    for fault in ("INVALID_RECORD", None):
+        if fault is not None:
+            await coordinator.add_fault(keys="Produce", error=fault)
+        async with connect(coordinator) as peer:
+            peer.send_bytes(codec.request_frame(1, "over-wire", ask))
+            assert await peer.rest() == b""
+    await coordinator.call(ask, version=9, client_id="over-http")
+    sent = await coordinator.requests("Produce")
+    assert [(each.client_id, each.response is None) for each in sent] == [
+        ("over-wire", True),
+        ("over-wire", True),
+        ("over-http", False),
+    ]
 
 
 async def test_a_coordinator_that_stops_ends_a_slow_answer(coordinator: GroupCoordinator) -> None:

@@ -23,6 +23,7 @@ from typing import Any, Final
 import pytest
 from pydantic import BaseModel
 
+from rejoin.protocol.brokers.offered_versions import offered
 from rejoin.protocol.embedded.consumer_protocol import decode_subscription
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
@@ -39,7 +40,7 @@ from rejoin.protocol.messages.records.list_offsets import (
 )
 from rejoin.protocol.messages.records.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from rejoin.protocol.messages.transactions.write_txn_markers import WriteTxnMarkersRequest
-from rejoin.protocol.registry import APIS, BY_NAME, DEFINED
+from rejoin.protocol.registry import APIS, BY_KEY, BY_NAME, DEFINED
 from rejoin.protocol.wire.codec import codec_of, read_request_header
 from rejoin.protocol.wire.record_batch import HEADER_SIZE, parse_header
 from tests.coordinator.core.partitions.real_topic import batch
@@ -53,7 +54,9 @@ MORE_BYTES: Final = 60 * 2**20
 PROBE: Final = struct.pack(">ihhih", 10, 18, 0, 0x7FFF0001, -1)
 """ApiVersions 0, and what its answer begins with."""
 PROBE_ID: Final = 0x7FFF0001
-SERVED: Final = [(api, version) for api in APIS for version in range(api.min_version, api.max_version + 1)]
+SERVED: Final = [
+    (BY_KEY[key], version) for key, (first, last) in offered().items() for version in range(first, last + 1)
+]
 
 
 class Connection:

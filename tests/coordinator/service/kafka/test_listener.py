@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import socket
 import struct
 
@@ -11,9 +12,12 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service.app import App, Options, StartFailed
 from rejoin.coordinator.testing.starting import running
 from rejoin.protocol.brokers.releases import newest_versions
+from rejoin.protocol.registry import BY_NAME
+from rejoin.protocol.wire.codec import codec_of
 from tests.coordinator.service.conftest import Serve
 from tests.coordinator.service.helpers import Harness
 from tests.coordinator.service.kafka.frames import Peer, api_versions, find_coordinator, heartbeat, request, string
+from tests.protocol.wire.messages import random_message
 
 UNKNOWN_MEMBER_ID = struct.pack(">h", 25)
 
@@ -151,6 +155,41 @@ async def test_a_node_passes_for_an_older_broker(serve: Serve, release: str) -> 
         assert await peer.rest() == b"", "what the release does not know ends the connection"
     problem = await node.request("POST", "/v1/heartbeat", b"{}", Kafka_Api_Version=str(newest[12] + 1))
     assert problem.status == 400, "nor does HTTP know it"
+
+
+GIVEN_UP = {
+    "ListOffsets": (0,),
+    "OffsetCommit": (0, 1),
+    "OffsetFetch": (0,),
+    "CreateTopics": (0, 1),
+    "DeleteTopics": (0,),
+    "OffsetForLeaderEpoch": (0, 1),
+    "WriteTxnMarkers": (0,),
+    "DescribeLogDirs": (0,),
+}
+"""Versions that Kafka 4 has not any more (KIP-896)."""
+
+
+@pytest.mark.parametrize("name", GIVEN_UP)
+@pytest.mark.parametrize("release", ["", "4.0", "3.9"])
+async def test_versions_that_kafka_4_gave_up_are_those_of_older_releases(serve: Serve, release: str, name: str) -> None:
+    node = await serve({"kafka_port": 0}, emulator_as_kafka=release)
+    api = BY_NAME[name]
+    first = GIVEN_UP[name][-1] + 1
+    for version in (*GIVEN_UP[name], first):
+        codec = codec_of(api.key, version)
+        assert codec is not None
+        asked = random_message(api.request, version, random.Random(name))
+        is_refused = version < first and release != "3.9"
+        async with Peer(node.app.endpoints[0].port) as peer:
+            peer.send_bytes(codec.request_frame(7, "old", asked))
+            if is_refused:
+                assert await peer.rest() == b""
+            else:
+                assert (await peer.receive())[0] == 7
+        found = await node.request("POST", api.path, asked.to_json(version), Kafka_Api_Version=str(version))
+        assert found.status == (400 if is_refused else 200), found.body
+        assert (f"{name} is supported in versions {first} to ".encode() in found.body) is is_refused
 
 
 async def test_faults_are_those_of_http() -> None:

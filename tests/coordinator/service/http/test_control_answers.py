@@ -1,0 +1,134 @@
+"""What the control API says of its own answers is so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+
+from rejoin.coordinator.service.http.control_operations import OPERATIONS, TextAnswer
+from rejoin.coordinator.testing import GroupCoordinator, running
+from tests.coordinator.control.samples import GROUP, OF_CONSUMER_GROUPS, beat, parse, sample, stable
+
+NOT_TEXT = {"key": "//8=", "value": "//8=", "headers": {"h": "//8="}}
+ONE_BROKER: list[tuple[str, dict[str, Any]]] = [
+    ("GET /control", {}),
+    ("GET /control/clock", {}),
+    ("POST /control/groups/wait", {"group": "none", "state": "Dead"}),
+    ("POST /control/groups/wait", {"group": GROUP}),
+    ("POST /control/groups/wait", {"group": "consumers"}),
+    ("POST /control/faults", {"keys": "Heartbeat", "latency_ms": 5, "count": 2}),
+    ("POST /control/faults", {"keys": "Heartbeat", "error": "NOT_COORDINATOR"}),
+    ("GET /control/faults", {}),
+    ("POST /control/faults/1/wait", {}),
+    ("GET /control/faults/1", {}),
+    ("POST /control/faults/1/release", {}),
+    ("DELETE /control/faults/1", {}),
+    ("DELETE /control/faults", {}),
+    ("POST /control/topics", {"topic": "clicks", "partitions": 1}),
+    ("POST /control/topics/produce", {"topic": "clicks", "records": ["a", ["k", None]]}),
+    ("POST /control/topics/produce", {"topic": "clicks", "records": [NOT_TEXT], "encoding": "base64"}),
+    ("GET /control/topics/records?topic=clicks", {}),
+    ("GET /control/topics/records?topic=__consumer_offsets", {}),
+    ("POST /control/offsets/wait", {"group": GROUP, "offsets": [{"topic": "orders", "partition": 0, "offset": 5}]}),
+    ("GET /control/requests", {}),
+    ("GET /control/mark", {}),
+    ("GET /control/transcript", {}),
+    ("GET /control/broker-log", {}),
+    ("GET /control/request-log", {}),
+    ("POST /control/snapshot", {}),
+    ("POST /control/restore", {"snapshot": "1"}),
+    ("POST /control/groups/kick", {"group": GROUP, "client_id": "app"}),
+    ("POST /control/groups/expire", {"group": "consumers", "client_id": "app"}),
+    ("POST /control/clock", {"advance_ms": 700_000}),
+    ("POST /control/partitions/resign", {"group": GROUP}),
+    ("POST /control/partitions/elect", {"group": GROUP}),
+    ("POST /control/reset", {}),
+]
+SEVERAL_BROKERS: list[tuple[str, dict[str, Any]]] = [
+    ("GET /control/brokers", {}),
+    ("GET /control/partitions?topics=orders&topics=__consumer_offsets", {}),
+    ("POST /control/partitions/move", {"topic": "orders", "partition": 0}),
+    ("POST /control/brokers/2/cut", {"controller": True, "brokers": 3}),
+    ("POST /control/brokers/2/heal", {}),
+    ("POST /control/brokers/2/pause", {}),
+    ("POST /control/brokers/2/resume", {}),
+    ("POST /control/brokers/2/kill", {}),
+    ("POST /control/brokers/2/start", {}),
+    ("POST /control/brokers/2/stop", {}),
+    ("POST /control/brokers/2/start", {}),
+    ("POST /control/clock", {"advance_ms": 1_000}),
+    ("POST /control/partitions/elect-preferred", {}),
+]
+ANSWERS = {f"{each.method} {each.path}": each.answer for each in OPERATIONS}
+
+
+def operation(asked: str) -> str:
+    """The entry that serves a request."""
+    path = asked.partition("?")[0]
+    return path if path in ANSWERS else re.sub(r"/\d+", "/{id}", path)
+
+
+class Requester:
+    """Asks the control API, and checks what it answers."""
+
+    def __init__(self, session: aiohttp.ClientSession, coordinator: GroupCoordinator) -> None:
+        self._session = session
+        self.coordinator = coordinator
+
+    async def check(self, asked: str, body: dict[str, Any]) -> None:
+        method, path = asked.split()
+        url = self.coordinator.url + path
+        async with self._session.request(method, url, json=body if method == "POST" else None) as answered:
+            assert answered.status == 200, (asked, await answered.text())
+            answer = ANSWERS[operation(asked)]
+            if answer is TextAnswer:
+                assert answered.content_type == "text/plain"
+            else:
+                answer.model_validate_json(await answered.read())  # type: ignore[union-attr]
+
+
+@pytest.fixture
+async def session() -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession() as opened:
+        yield opened
+
+
+async def test_answers_of_one_broker_are_as_described(session: aiohttp.ClientSession) -> None:
+    async with running(clock="virtual", topics={"orders": 3}) as coordinator:
+        member_id = await stable(coordinator)
+        await coordinator.call(sample("OffsetCommit", member_id))
+        await coordinator.add_fault(keys="Heartbeat", error="NOT_COORDINATOR")
+        await coordinator.call(beat(member_id))
+        heartbeat = {**OF_CONSUMER_GROUPS["ConsumerGroupHeartbeat"], "groupId": "consumers"}
+        await coordinator.call(parse("ConsumerGroupHeartbeat", heartbeat), client_id="app")
+        requester = Requester(session, coordinator)
+        for asked, body in ONE_BROKER:
+            await requester.check(asked, body)
+
+
+async def test_answers_of_several_brokers_are_as_described(session: aiohttp.ClientSession) -> None:
+    async with running(clock="virtual", topics={"orders": 3}, brokers=3) as coordinator:
+        requester = Requester(session, coordinator)
+        for asked, body in SEVERAL_BROKERS:
+            await requester.check(asked, body)
+
+
+def test_the_answer_of_every_operation_is_looked_at() -> None:
+    asked = {operation(each) for each, _ in (*ONE_BROKER, *SEVERAL_BROKERS)}
+    assert asked == ANSWERS.keys()
+
+
+async def test_every_reference_leads_to_a_schema(session: aiohttp.ClientSession) -> None:
+    async with running() as coordinator, session.get(f"{coordinator.url}/control") as answered:
+        text, described = await answered.text(), await answered.json()
+    references = set(re.findall(r'"\$ref":"#/schemas/(\w+)"', text))
+    assert references == described["schemas"].keys()
+    answers = {f"{each['method']} {each['path']}": each["answer"] for each in described["operations"]}
+    assert answers["POST /control/groups/wait"] == {"$ref": "#/schemas/GroupAnswer"}
+    assert answers["GET /control/transcript"] == {"type": "string", "contentMediaType": "text/plain"}
+    assert "groupInstanceId" in described["schemas"]["MemberView"]["properties"]
+    assert "next_in_ms" in described["schemas"]["ClockAnswer"]["properties"]
