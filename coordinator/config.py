@@ -281,7 +281,7 @@ class Settings(TopicDefaults, ConsumerGroupSettings):
         default=2**31 - 1, ge=0, description="Most connections of Kafka's protocol; one more is closed at once."
     )
     connections_max_idle_ms: int = Field(
-        default=600_000, ge=1, description="How long a connection of Kafka's protocol may be idle before it is closed."
+        default=600_000, description="How long a connection of Kafka's protocol may be idle; below 0: for ever."
     )
     broker_session_timeout_ms: int = Field(
         default=9_000,

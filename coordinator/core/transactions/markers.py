@@ -21,6 +21,7 @@ from rejoin.coordinator.core.transactions.marker_writer import MarkerWriter, Txn
 from rejoin.coordinator.core.transactions.metadata import TransactionMetadata, TransactionState
 from rejoin.coordinator.core.transactions.shard import TransactionsShard
 from rejoin.coordinator.core.transactions.timers import TransactionTimer
+from rejoin.protocol.brokers.offered_versions import offered
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.transactions.write_txn_markers import (
@@ -30,6 +31,7 @@ from rejoin.protocol.messages.transactions.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
+from rejoin.protocol.registry import WRITE_TXN_MARKERS
 from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.unvalidated import unvalidated
 
@@ -77,6 +79,8 @@ class TransactionMarkers:
         self._cluster = cluster
         self._partitions = partitions
         self._peers = peers
+        _, newest = offered(ctx.settings.emulator_as_kafka)[WRITE_TXN_MARKERS.key]
+        self._version = min(MARKERS_VERSION, newest)
         self._waiting: dict[TimerKey, _Ending] = {}
 
     def send(self, shard: TransactionsShard, metadata: TransactionMetadata, delay_ms: Millis) -> None:
@@ -118,7 +122,7 @@ class TransactionMarkers:
                 self._write_own(ending, partitions)
             else:
                 request = _request(_marker(ending), partitions)
-                self._peers.ask(node_id, request, MARKERS_VERSION, partial(self._answered, ending))
+                self._peers.ask(node_id, request, self._version, partial(self._answered, ending))
 
     def _write_own(self, ending: _Ending, partitions: list[TopicPartition]) -> None:
         marker = _marker(ending)

@@ -6,6 +6,7 @@ Kafka: SocketServer.
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import socket
 from collections.abc import Coroutine, Sequence
@@ -66,7 +67,9 @@ class KafkaListener:
         self._arrivals = arrivals or Arrivals()
         self._metrics = metrics
         self._max_connections = settings.max_connections
-        self._idle_seconds = settings.connections_max_idle_ms / 1_000
+        idle_ms = settings.connections_max_idle_ms
+        # Kafka: Selector.IdleExpiryManager, which a negative time turns off.
+        self._idle_seconds = max(idle_ms, 1) / 1_000 if idle_ms >= 0 else math.inf
         self._refused: set[asyncio.Transport] = set()
         """Connections whose login has failed; they are closed after a while."""
         self._servers: list[asyncio.Server] = []
@@ -151,7 +154,7 @@ class KafkaListener:
             connection.close()
             return
         self.connections.add(connection)
-        if self._look is None:
+        if self._look is None and self._idle_seconds < math.inf:
             self._look_again()
 
     def closed(self, connection: KafkaConnection) -> None:

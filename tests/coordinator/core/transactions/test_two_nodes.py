@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from rejoin.coordinator.core.inputs import Broker, ClusterSeen, Context, Token
@@ -25,7 +27,7 @@ PARTITIONS = 8
 class Pair:
     """Two nodes: the first leads the records, the second coordinates the transactional id."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: Any) -> None:
         logs = HeldLogs()
         self.nodes = [
             DrivenNode(
@@ -35,6 +37,7 @@ class Pair:
                 offsets_topic_num_partitions=PARTITIONS,
                 transaction_state_log_num_partitions=1,
                 transaction_partition_verification_enable=True,
+                **settings,
             )
             for number in (1, 2)
         ]
@@ -90,6 +93,26 @@ def test_markers_are_sent_again_until_their_leader_is_back(pair: Pair) -> None:
     pair.coordinator.elapse(1_000)
     assert there.described().transaction_state == "CompleteCommit"
     assert fetch(pair.records).last_stable_offset == 2
+
+
+def test_markers_are_asked_for_in_a_version_that_the_release_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = Pair(emulator_as_kafka="4.0")
+    there, here = Producer(pair.coordinator), Producer(pair.records)
+    there.init()
+    here.use(there.producer_id, there.epoch)
+    here.produce()
+    versions: list[int] = []
+    receive = pair.records.request
+
+    def request(token: Token, request: Request, context: Context) -> None:
+        if isinstance(request, WriteTxnMarkersRequest):
+            versions.append(context.api_version)
+        receive(token, request, context)
+
+    monkeypatch.setattr(pair.records, "request", request)
+    assert there.end() is ErrorCode.NONE
+    assert versions == [1]
+    assert there.described().transaction_state == "CompleteCommit"
 
 
 def test_a_fenced_coordinator_sends_no_further_markers(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:

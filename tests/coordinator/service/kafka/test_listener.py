@@ -138,6 +138,15 @@ async def test_an_idle_connection_is_closed_and_a_busy_one_is_not(serve: Serve) 
         assert await idle.rest() == b""
 
 
+async def test_with_a_negative_time_no_connection_is_idle_for_too_long(serve: Serve) -> None:
+    node = await serve({"kafka_port": 0}, connections_max_idle_ms=-1)
+    listener = node.app.kafka
+    assert listener is not None
+    async with Peer(node.app.endpoints[0].port) as idle:
+        assert await idle.ask(heartbeat("g", "m")) == UNKNOWN_MEMBER_ID
+        assert listener._look is None, "nothing looks for idle connections"
+
+
 @pytest.mark.parametrize("release", ["0.11.0", "2.8", "4.2"])
 async def test_a_node_passes_for_an_older_broker(serve: Serve, release: str) -> None:
     node = await serve({"kafka_port": 0}, emulator_as_kafka=release)
