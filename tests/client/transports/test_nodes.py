@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections.abc import Iterator
 
 import pytest
 
@@ -22,11 +23,11 @@ def warnings(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) 
 
 
 @pytest.fixture
-def nobody() -> str:
-    """An address at which nothing listens."""
+def nobody() -> Iterator[str]:
+    """An address at which nothing listens, nor will."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{taken.getsockname()[1]}"
+        yield f"127.0.0.1:{taken.getsockname()[1]}"
 
 
 def test_a_node_that_has_never_answered_is_warned_of_now_and_then(warnings: pytest.LogCaptureFixture) -> None:
