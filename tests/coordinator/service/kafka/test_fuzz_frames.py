@@ -33,6 +33,7 @@ from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 from rejoin.protocol.messages.offsets.offset_fetch import OffsetFetchRequest
+from rejoin.protocol.messages.records.fetch import FetchRequest
 from rejoin.protocol.messages.records.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -271,6 +272,11 @@ def is_unexpected_to_kafka(request: Any) -> bool:
     if isinstance(request, JoinGroupRequest):
         # A subscription that cannot be read, for a group of the consumer protocol.
         return bool(request.protocols) and not _is_subscription(request.protocols[0].metadata)
+    if isinstance(request, FetchRequest):
+        # A negative size, of a partition that has something to read.
+        partitions = [partition for topic in request.topics for partition in topic.partitions]
+        sizes = [request.max_bytes, *(partition.partition_max_bytes for partition in partitions)]
+        return min(sizes) < 0 or request.isolation_level not in (0, 1)
     return getattr(request, "isolation_level", 0) not in (0, 1)
 
 
