@@ -1,4 +1,4 @@
-"""Nodes that cannot be reached: a program that waits for one is told so."""
+"""Nodes that cannot be reached: a program that waits for one is warned."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def warnings(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) 
 
 
 @pytest.fixture
-def nobody() -> Iterator[str]:
+def unused_server() -> Iterator[str]:
     """An address at which nothing listens, nor will."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -45,22 +45,22 @@ def test_a_node_that_has_never_answered_is_warned_of_now_and_then(warnings: pyte
 
 @pytest.mark.parametrize("scheme", ["", "http://"])
 async def test_a_consumer_without_a_server_says_so(
-    nobody: str, scheme: str, warnings: pytest.LogCaptureFixture
+    unused_server: str, scheme: str, warnings: pytest.LogCaptureFixture
 ) -> None:
-    server = scheme + nobody
+    server = scheme + unused_server
     async with asyncio.timeout(20), Consumer("orders", bootstrap_servers=server, group_id="g") as consumer:
         while not warnings.messages:
             await consumer.poll(50)
-    assert nobody in warnings.messages[0]
+    assert unused_server in warnings.messages[0]
     assert "rejoin serve starts a server" in warnings.messages[0]
 
 
-async def test_a_producer_without_a_server_says_so(nobody: str, warnings: pytest.LogCaptureFixture) -> None:
+async def test_a_producer_without_a_server_says_so(unused_server: str, warnings: pytest.LogCaptureFixture) -> None:
     async with asyncio.timeout(20):
-        producer = Producer(bootstrap_servers=nobody)
+        producer = Producer(bootstrap_servers=unused_server)
         sending = asyncio.ensure_future(producer.send_and_wait("orders", b"a"))
         while not warnings.messages:  # noqa: ASYNC110 - until the client has tried some times
             await asyncio.sleep(0.01)
         await producer.close(0)
         await asyncio.gather(sending, return_exceptions=True)
-    assert nobody in warnings.messages[0]
+    assert unused_server in warnings.messages[0]
