@@ -104,6 +104,7 @@ class RemovalAnswer(ControlAnswer):
 class ConsumerGroupAnswer(ConsumerGroupView):
     """A consumer group, with what only its members have."""
 
+    # Narrower than in the view, whose schema would show what all members of any group have.
     members: list[ConsumerMemberView]  # type: ignore[assignment]
 
 
