@@ -17,8 +17,8 @@ from typing import Final
 from conformance.command import run
 from conformance.kafka.broker import Cluster, class_path, kafka_version
 from conformance.kafka.cluster_actions import KafkaActions
-from conformance.player import wire
 from conformance.player.connection import Address, Connections
+from conformance.player.messages import Json
 from conformance.player.player import Player, ScriptFailed, Target, find_coordinator, loaded
 from conformance.player.script import Script, ScriptSet, load_all, script_header
 
@@ -50,29 +50,29 @@ async def ready(
     connections = Connections(addresses, time.monotonic)
     first = next(iter(addresses))
 
-    async def ask(broker: int, key: int, version: int, body: wire.Json) -> wire.Json:
-        return await (await connections.send(0, "cluster", broker, key, version, body)).answer
+    async def ask(broker: int, api: str, version: int, body: Json) -> Json:
+        return await connections.ask("cluster", broker, api, version, body)
 
     wanted = [
         {"name": name, "numPartitions": count, "replicationFactor": replicas, "assignments": [], "configs": []}
         for name, count in topics.items()
     ]
-    await ask(first, 19, 2, {"topics": wanted, "timeoutMs": 10_000, "validateOnly": False})
+    await ask(first, "CreateTopics", 2, {"topics": wanted, "timeoutMs": 10_000, "validateOnly": False})
     for broker in addresses:
         while True:
-            known = await ask(broker, 3, 1, {"topics": [{"name": name} for name in topics]})
+            known = await ask(broker, "Metadata", 1, {"topics": [{"name": name} for name in topics]})
             if all(len(topic["partitions"]) == topics[topic["name"]] for topic in known["topics"]):
                 break
             await asyncio.sleep(0.05)
     for number in range(3 * groups):
         group = f"ready-{number}"
         await loaded(connections, group, await find_coordinator(connections, group, first))
-    while (await ask(first, 10, 1, {"key": "ready", "keyType": 1}))["errorCode"]:
+    while (await ask(first, "FindCoordinator", 1, {"key": "ready", "keyType": 1}))["errorCode"]:
         await asyncio.sleep(0.05)
-    while (await ask(first, 22, 1, {"transactionalId": None, "transactionTimeoutMs": 1000}))["errorCode"]:
+    while (await ask(first, "InitProducerId", 1, {"transactionalId": None, "transactionTimeoutMs": 1000}))["errorCode"]:
         await asyncio.sleep(0.05)
-    versions = await ask(first, 18, 0, {})
-    await connections.close()
+    versions = await ask(first, "ApiVersions", 0, {})
+    connections.close()
     return {one["apiKey"]: (one["minVersion"], one["maxVersion"]) for one in versions["apiKeys"]}
 
 
@@ -123,7 +123,7 @@ class Recorder:
         write(self._folder / script.subject / f"{script.name}.jsonl", [header, *lines])
 
 
-def write(path: Path, lines: Iterable[wire.Json]) -> None:
+def write(path: Path, lines: Iterable[Json]) -> None:
     """One JSON object a line."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{json.dumps(line, ensure_ascii=False, separators=(',', ':'))}\n" for line in lines))

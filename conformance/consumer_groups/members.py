@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeAlias
 
-from conformance.transactions.play import Json, Play
+from conformance.player.messages import Json
+from conformance.transactions.play import Play
 from conformance.transactions.scripts.groups import Member as ClassicMember
 
 REBALANCE_TIMEOUT_MS: Final = 30_000

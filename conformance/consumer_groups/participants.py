@@ -11,7 +11,8 @@ from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from conformance.consumer_groups.members import LEAVE, LEAVE_FOR_A_WHILE, Member
-from conformance.transactions.play import Json, Play
+from conformance.player.messages import Json
+from conformance.transactions.play import Play
 from rejoin.protocol.embedded.consumer_protocol import (
     Subscription,
     decode_assignment,

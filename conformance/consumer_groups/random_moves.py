@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final, TypeAlias
 
 from conformance.consumer_groups.participants import COOPERATIVE, ClassicConsumer, Consumer, ModernConsumer
-from conformance.transactions.play import Json, Play, Script, ScriptFailed
+from conformance.player.messages import Json
+from conformance.transactions.play import Play, Script, ScriptFailed
 
 PHASE_LENGTH: Final = 15
 PARTITIONS: Final = 5

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final, TypeAlias
 
 from conformance.consumer_groups.members import LEAVE, LEAVE_FOR_A_WHILE, STATES, Group, Member, State
-from conformance.transactions.play import Json, Play, Script
+from conformance.player.messages import Json
+from conformance.transactions.play import Play, Script
 from conformance.transactions.scripts.groups import Member as ClassicMember
 
 Probe: TypeAlias = Callable[[Group], Awaitable[Any]]

@@ -24,8 +24,8 @@ from typing import Final, TypeAlias
 import confluent_kafka
 
 from conformance.emulators.tally import SET, Tally, play_here, recorded
-from conformance.player import wire
 from conformance.player.connection import Address, Connections
+from conformance.player.messages import Json, NoSuchField, api_key
 from conformance.player.player import NOT_SPOKEN, Player, ScriptFailed, Target
 from conformance.player.script import SCRIPTS, Script, load_set
 from conformance.replay.compare import ABSENT, Difference, differences, exchanges
@@ -39,6 +39,7 @@ HERE: Final = Path(__file__).parent
 AT_ONCE: Final = 12
 PATIENCE_SECONDS: Final = 8.0
 OFFSETS_PARTITIONS: Final = 50
+PREPARING: Final = {api_key(api) for api in ("InitProducerId", "AddOffsetsToTxn", "EndTxn")}
 
 
 async def play_there(start: Start, only: str) -> Tally:
@@ -56,7 +57,7 @@ async def play_there(start: Start, only: str) -> Tally:
                     lines = await asyncio.wait_for(Player(script, target).play(), 60)
             except Exception as problem:  # whatever it is, the script was not passed
                 said = f"{type(problem).__name__}: {problem}"
-                spoken = NOT_SPOKEN not in said and wire.NoSuchField.__name__ not in said
+                spoken = NOT_SPOKEN not in said and NoSuchField.__name__ not in said
                 tally.count_unplayed(name, said, spoken=spoken)
                 return
         tally.count(name, list(_beside(golden[name], lines)))
@@ -66,7 +67,7 @@ async def play_there(start: Start, only: str) -> Tally:
     return tally
 
 
-def _beside(recording: Recording, lines: list[wire.Json]) -> Iterable[Difference]:
+def _beside(recording: Recording, lines: list[Json]) -> Iterable[Difference]:
     """Differences; fields that the version spoken there does not have are left out of Kafka's answer."""
     theirs = {asked.number: asked for asked in exchanges(lines)}
     for asked in recording.exchanges:
@@ -84,15 +85,13 @@ async def look(addresses: dict[int, Address]) -> Target:
     first = next(iter(addresses))
     connections = Connections(addresses, time.monotonic)
 
-    async def ask(key: int, version: int, body: wire.Json) -> wire.Json:
-        return await (await connections.send(0, "cluster", first, key, version, body)).answer
-
-    versions = {one["apiKey"]: (one["minVersion"], one["maxVersion"]) for one in (await ask(18, 0, {}))["apiKeys"]}
+    known = await connections.ask("cluster", first, "ApiVersions", 0, {})
+    versions = {one["apiKey"]: (one["minVersion"], one["maxVersion"]) for one in known["apiKeys"]}
     topics = {"orders": 4, "payments": 2}
-    known = await ask(3, 1, {"topics": [{"name": name} for name in topics]})
-    await connections.close()
+    known = await connections.ask("cluster", first, "Metadata", 1, {"topics": [{"name": name} for name in topics]})
+    connections.close()
     nodes = {one["nodeId"]: (one["host"], one["port"]) for one in known["brokers"]}
-    spoken = {key: versions[key] for key in versions if key in BY_KEY or key in (22, 25, 26)}
+    spoken = {key: versions[key] for key in versions if key in BY_KEY or key in PREPARING}
     return Target(nodes, spoken, topics, OFFSETS_PARTITIONS, lenient=True, patience=PATIENCE_SECONDS)
 
 

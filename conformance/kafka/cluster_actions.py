@@ -10,16 +10,11 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from conformance.kafka.broker import Cluster
-from conformance.player import wire
 from conformance.player.connection import Connections
+from conformance.player.messages import Json
 from rejoin.protocol.partitioner import partition_for
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
-METADATA: Final = 3
-OFFSET_COMMIT: Final = 8
-ELECT_LEADERS: Final = 43
-ALTER_PARTITION_REASSIGNMENTS: Final = 45
-CREATE_ACLS: Final = 30
 PREFERRED: Final = 0
 FILLERS: Final = 50
 SETTLED_SECONDS: Final = 0.1
@@ -46,14 +41,17 @@ class KafkaActions:
                 {"name": topic, "partitions": [{"partitionIndex": partition, "replicas": replicas}]},
             ],
         }
-        await self._ask(broker, ALTER_PARTITION_REASSIGNMENTS, 0, body)
+        await self._ask(broker, "AlterPartitionReassignments", 0, body)
         chosen = [{"topic": topic, "partitions": [partition]}]
         await asyncio.sleep(SETTLED_SECONDS)
         begins()
         async with asyncio.timeout(20):
             while await self._leader(broker, partition, topic) != broker:
                 await self._ask(
-                    broker, ELECT_LEADERS, 2, {"electionType": PREFERRED, "topicPartitions": chosen, "timeoutMs": 5_000}
+                    broker,
+                    "ElectLeaders",
+                    2,
+                    {"electionType": PREFERRED, "topicPartitions": chosen, "timeoutMs": 5_000},
                 )
                 await asyncio.sleep(0.02)
 
@@ -73,7 +71,7 @@ class KafkaActions:
                     "permissionType": _DENY,
                 }
             )
-        await self._ask(next(iter(self._cluster.ports)), CREATE_ACLS, 3, {"creations": entries})
+        await self._ask(next(iter(self._cluster.ports)), "CreateAcls", 3, {"creations": entries})
         await asyncio.sleep(1.0)
 
     async def stop(self, broker: int, gently: bool) -> None:
@@ -103,20 +101,20 @@ class KafkaActions:
 
         async def some(client: str) -> None:
             for _ in range(commits // FILLERS):
-                await (await connections.send(0, client, broker, OFFSET_COMMIT, 5, body)).answer
+                await connections.ask(client, broker, "OffsetCommit", 5, body)
 
         await asyncio.gather(*(some(f"filler-{number}") for number in range(FILLERS)))
-        await connections.close()
+        connections.close()
 
     async def _leader(self, broker: int, partition: int, topic: str) -> int:
-        answer = await self._ask(broker, METADATA, 1, {"topics": [{"name": topic}]})
+        answer = await self._ask(broker, "Metadata", 1, {"topics": [{"name": topic}]})
         partitions = {one["partitionIndex"]: one["leaderId"] for one in answer["topics"][0]["partitions"]}
         leader: int = partitions[partition]
         return leader
 
-    async def _ask(self, broker: int, key: int, version: int, body: wire.Json) -> wire.Json:
+    async def _ask(self, broker: int, api: str, version: int, body: Json) -> Json:
         connections = Connections(self._cluster.addresses, time.monotonic)
         try:
-            return await (await connections.send(0, "cluster", broker, key, version, body)).answer
+            return await connections.ask("cluster", broker, api, version, body)
         finally:
-            await connections.close()
+            connections.close()

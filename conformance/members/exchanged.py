@@ -5,15 +5,14 @@ The form is that of ``conformance/transactions``: a header, then a line for each
 
 from __future__ import annotations
 
-import asyncio
 import json
-import struct
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from conformance.kafka.broker import kafka_version
 from conformance.members.proxy import HOST, Exchange
-from conformance.transactions.definitions import request_frame, response
+from conformance.player.connection import Connections
 from rejoin.protocol.messages.cluster.metadata import MetadataResponse
 
 GROUP_APIS: Final = {
@@ -104,10 +103,7 @@ async def look(port: int, group: str, topic: str, partitions: Iterable[int]) -> 
         {"groups": [group]},
         {"groups": [offsets], "requireStable": True},
     )
-    reader, writer = await asyncio.open_connection(HOST, port)
-    for number, ((api, version), body) in enumerate(zip(LOOKS, bodies, strict=True)):
-        frame = request_frame(api, version, number, f"{group}.{ADMIN}", body)
-        writer.write(struct.pack(">i", len(frame)) + frame)
-        (size,) = struct.unpack(">i", await reader.readexactly(4))
-        response(api, version, await reader.readexactly(size))
-    writer.close()
+    connections = Connections({0: (HOST, port)}, time.monotonic)
+    for (api, version), body in zip(LOOKS, bodies, strict=True):
+        await connections.ask(f"{group}.{ADMIN}", 0, api, version, body)
+    connections.close()

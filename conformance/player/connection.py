@@ -10,13 +10,11 @@ import asyncio
 import itertools
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from conformance.player import wire
-
-API_VERSIONS: Final = 18
-"""The one request that is answered in an unknown version, too: in the oldest one."""
+from conformance.player.messages import API_VERSIONS, Json, request_frame, response
 
 Address: TypeAlias = tuple[str, int]
 
@@ -31,7 +29,6 @@ class _Connection:
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-    busy: bool = False
 
 
 @dataclass
@@ -41,9 +38,9 @@ class SentRequest:
     number: int
     client: str
     broker: int
-    api_key: int
+    api: str
     version: int
-    answer: asyncio.Task[wire.Json]
+    answer: asyncio.Task[Json]
     answered_at: float = 0.0
 
 
@@ -62,29 +59,46 @@ class Connections:
         number: int,
         client: str,
         broker: int,
-        key: int,
+        api: str,
         version: int,
-        body: wire.Json,
+        body: Json,
         claimed: int | None = None,
     ) -> SentRequest:
         """Send a request; returns once it is written."""
         correlation_id = next(self._correlation_ids)
-        frame = wire.encode(key, version, correlation_id, client, body, claimed)
-        connection = await self._connection(client, broker)
-        connection.busy = True
-        connection.writer.write(struct.pack(">i", len(frame)) + frame)
-        await connection.writer.drain()
-        readable = version if claimed in (None, version) or key != API_VERSIONS else 0
-        asked = SentRequest(number, client, broker, key, readable, asyncio.Future())  # type: ignore[arg-type]
+        frame = request_frame(api, version, correlation_id, client, body, claimed)
+        connection = await self._write(client, broker, frame)
+        # ApiVersions alone is answered in an unknown version, too: in the oldest one.
+        readable = version if claimed in (None, version) or api != API_VERSIONS else 0
+        asked = SentRequest(number, client, broker, api, readable, asyncio.Future())  # type: ignore[arg-type]
         asked.answer = asyncio.create_task(self._answer(connection, asked, correlation_id))
         return asked
 
-    async def close(self) -> None:
-        """Close every connection; no request waits any more."""
+    async def ask(self, client: str, broker: int, api: str, version: int, body: Json) -> Json:
+        """Send a request and wait for its answer. Raises ConnectionClosed and UnreadableResponse."""
+        return await (await self.send(0, client, broker, api, version, body)).answer
+
+    async def send_unanswered(self, client: str, broker: int, api: str, version: int, body: Json) -> None:
+        """Send a request that has no answer, such as a Produce with acks 0."""
+        frame = request_frame(api, version, next(self._correlation_ids), client, body)
+        self._free[client, broker].append(await self._write(client, broker, frame))
+
+    def close(self) -> None:
+        """Close every connection. Later requests open new ones."""
         for connection in self._all:
             connection.writer.close()
+        self._all.clear()
+        self._free.clear()
 
-    async def _answer(self, connection: _Connection, asked: SentRequest, correlation_id: int) -> wire.Json:
+    async def _write(self, client: str, broker: int, frame: bytes) -> _Connection:
+        connection = await self._connection(client, broker)
+        connection.writer.write(struct.pack(">i", len(frame)) + frame)
+        # A connection that is gone is noticed by whoever reads the answer.
+        with suppress(ConnectionError):
+            await connection.writer.drain()
+        return connection
+
+    async def _answer(self, connection: _Connection, asked: SentRequest, correlation_id: int) -> Json:
         try:
             (length,) = struct.unpack(">i", await connection.reader.readexactly(4))
             frame = await connection.reader.readexactly(length)
@@ -95,8 +109,8 @@ class Connections:
         (got,) = struct.unpack(">i", frame[:4])
         if got != correlation_id:
             raise ConnectionClosed(f"answer {got} to request {correlation_id}")
-        self._free[asked.client, asked.broker].append(connection)
-        return wire.decode(asked.api_key, asked.version, frame)
+        self._free.setdefault((asked.client, asked.broker), []).append(connection)
+        return response(asked.api, asked.version, frame)
 
     async def _connection(self, client: str, broker: int) -> _Connection:
         free = self._free.setdefault((client, broker), [])

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from conformance.player import wire
 from conformance.player.connection import Address, ConnectionClosed, Connections, SentRequest
+from conformance.player.messages import Json, api_key, newest
 from conformance.player.normalize import Normalizer
-from conformance.player.requests import Client, StepRequest, request_body
+from conformance.player.requests import NEWEST, Client, StepRequest, request_body
 from conformance.player.script import COMMANDS, Script, Step
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.partitioner import partition_for
@@ -24,9 +24,6 @@ ANSWER_SECONDS: Final = 15.0
 LAST_SECONDS: Final = 0.15
 FOLLOWED_SECONDS: Final = 0.25
 """After this the followers have reported to a new leader; until then readers see less than was written."""
-
-BROKER_ONLY: Final = {"InitProducerId": 22, "AddOffsetsToTxn": 25, "EndTxn": 26, "CreateAcls": 30, "DeleteAcls": 31}
-"""Requests that only a broker gets, to prepare what a script needs; the emulator is prepared otherwise."""
 
 RETRY: Final = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -79,13 +76,13 @@ class Player:
         self._wire = Connections(target.addresses, self._elapsed)
         self._clients: dict[str, Client] = {}
         self._open: dict[str, deque[SentRequest]] = {}
-        self._lines: list[tuple[float, int, wire.Json]] = []
+        self._lines: list[tuple[float, int, Json]] = []
         self._given: list[tuple[str, str]] = []
         self._number = 0
         self._coordinator = next(iter(target.addresses))
         self._partition = partition_for(script.group, target.offsets_partitions)
 
-    async def play(self) -> list[wire.Json]:
+    async def play(self) -> list[Json]:
         """All lines in order of time, with names for what was drawn at random."""
         self._coordinator = await find_coordinator(self._wire, self._script.group, next(iter(self._target.addresses)))
         self._start = time.monotonic()
@@ -99,7 +96,7 @@ class Player:
             for waiting in self._open.values():
                 for asked in waiting:
                     asked.answer.cancel()
-            await self._wire.close()
+            self._wire.close()
         normalizer = Normalizer(self._script.group, frozenset(self._target.topics) | frozenset(self._script.topics))
         lines = [line for _, _, line in sorted(self._lines, key=lambda line: line[:2])]
         for member_id, prefix in self._given:
@@ -133,16 +130,15 @@ class Player:
         step = copy.deepcopy(step)
         name, api = next(iter(step.items()))
         client = self._client(name)
-        key = BY_NAME[api].key if api in BY_NAME else BROKER_ONLY[api]
-        version = self._version(api, key, step.get("version"))
+        version = self._version(api, step.get("version"))
         broker = step.get("broker", self._coordinator)
         step_request = StepRequest(self._script.group, client, self._clients, step, version, self._partition)
-        body = request_body(step_request, api, key)
+        body = request_body(step_request, api)
         self._number += 1
         number = self._number
         claimed = step.get("claims", version)
         self._note({"n": number, "client": name, "broker": broker, "api": api, "version": claimed, "request": body})
-        asked = await self._wire.send(number, name, broker, key, version, body, claimed)
+        asked = await self._wire.send(number, name, broker, api, version, body, claimed)
         asked.answer.add_done_callback(lambda done: self._answered(asked, api, body, done))
         self._open.setdefault(name, deque()).append(asked)
         if step.get("parks"):
@@ -157,8 +153,7 @@ class Player:
         if not waiting:
             raise ScriptFailed(f"{self._script.name}: {name} waits for nothing")
         asked = waiting[0]
-        api = next(api for api, one in BY_NAME.items() if one.key == asked.api_key)
-        await self._settle(self._client(name), api, asked, expected)
+        await self._settle(self._client(name), asked.api, asked, expected)
 
     async def _settle(self, client: Client, api: str, asked: SentRequest, expected: str | None) -> None:
         """Wait for an answer, and let the client learn from it."""
@@ -177,11 +172,11 @@ class Player:
             self._complain(f"{client.name}'s {api} was answered {error_of(answer)}, not {expected}: {answer}")
         client.learn(api, answer)
 
-    def _answered(self, asked: SentRequest, api: str, body: wire.Json, done: asyncio.Task[wire.Json]) -> None:
+    def _answered(self, asked: SentRequest, api: str, body: Json, done: asyncio.Task[Json]) -> None:
         if done.cancelled():
             return
         problem = done.exception()
-        line: wire.Json
+        line: Json
         if problem is None:
             line = {"n": asked.number, "api": api, "response": done.result()}
             if api == "JoinGroup" and not body["memberId"] and done.result()["memberId"]:
@@ -193,14 +188,14 @@ class Player:
             line = {"n": asked.number, "api": api, "unreadable": repr(problem)}
         self._note(line, asked.answered_at)
 
-    def _version(self, api: str, key: int, given: int | None) -> int:
-        lowest, highest = self._target.versions.get(key, (0, -1))
+    def _version(self, api: str, given: int | None) -> int:
+        lowest, highest = self._target.versions.get(api_key(api), (0, -1))
         if given is not None and (lowest <= given <= highest or not self._target.lenient):
             return given
         if given is not None:
             raise ScriptFailed(f"{self._script.name}: {api} v{given} {NOT_SPOKEN}")
-        ours = BY_NAME[api].max_version if api in BY_NAME else wire.newest(key)
-        version = min(ours, highest, wire.newest(key))
+        ours = BY_NAME[api].max_version if api in BY_NAME else newest(api)
+        version = min(ours, highest, NEWEST.get(api, ours))
         if version < lowest:
             raise ScriptFailed(f"{self._script.name}: {api} {NOT_SPOKEN}")
         return version
@@ -257,7 +252,7 @@ class Player:
     def _elapsed(self) -> float:
         return time.monotonic() - self._start
 
-    def _note(self, line: wire.Json, at: float | None = None) -> None:
+    def _note(self, line: Json, at: float | None = None) -> None:
         seconds = self._elapsed() if at is None else at
         self._lines.append((seconds, len(self._lines), {"at": round(seconds * 1000), **line}))
 
@@ -266,7 +261,7 @@ class Player:
             raise ScriptFailed(f"{self._script.name}: {problem}")
 
 
-def _normalized(normalizer: Normalizer, line: wire.Json) -> wire.Json:
+def _normalized(normalizer: Normalizer, line: Json) -> Json:
     return {
         name: normalizer.normalized(line["api"], value) if name in ("request", "response") else value
         for name, value in line.items()
@@ -294,9 +289,8 @@ async def find_coordinator(connections: Connections, group: str, broker: int) ->
     """The number of the broker that coordinates a group, once there is one."""
     async with asyncio.timeout(30):
         while True:
-            body: wire.Json = {"keyType": 0, "key": group}
-            asked = await connections.send(0, "cluster", broker, BY_NAME["FindCoordinator"].key, 1, body)
-            answer = await asked.answer
+            body: Json = {"keyType": 0, "key": group}
+            answer = await connections.ask("cluster", broker, "FindCoordinator", 1, body)
             if not answer["errorCode"]:
                 number: int = answer["nodeId"]
                 return number
@@ -305,21 +299,21 @@ async def find_coordinator(connections: Connections, group: str, broker: int) ->
 
 async def loaded(connections: Connections, group: str, broker: int) -> None:
     """Wait until a broker answers for a group."""
-    body: wire.Json = {"groups": [group]}
+    body: Json = {"groups": [group]}
     while True:
-        asked = await connections.send(0, "cluster", broker, BY_NAME["DescribeGroups"].key, 0, body)
-        if (await asked.answer)["groups"][0]["errorCode"] not in RETRY:
+        answer = await connections.ask("cluster", broker, "DescribeGroups", 0, body)
+        if answer["groups"][0]["errorCode"] not in RETRY:
             return
         await asyncio.sleep(0.01)
 
 
 async def loading(connections: Connections, group: str, broker: int) -> None:
     """Wait until a broker has begun to load a group's partition. Raises ScriptFailed when that was over too soon."""
-    body: wire.Json = {"groups": [group]}
+    body: Json = {"groups": [group]}
     error = ErrorCode.NOT_COORDINATOR
     while error in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
-        asked = await connections.send(0, "cluster", broker, BY_NAME["DescribeGroups"].key, 0, body)
-        error = (await asked.answer)["groups"][0]["errorCode"]
+        answer = await connections.ask("cluster", broker, "DescribeGroups", 0, body)
+        error = answer["groups"][0]["errorCode"]
     if error != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         raise ScriptFailed(f"{group}: was loaded before anybody could ask")
 

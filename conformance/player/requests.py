@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from conformance.player import wire
+from conformance.player.messages import ZERO_ID, Json, has_field
 from conformance.player.script import BadScript, Step
 from rejoin.protocol.embedded.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
 from rejoin.protocol.types import TopicPartition
@@ -19,6 +19,9 @@ NOT_FIELDS: Final = frozenset(
     {"version", "claims", "parks", "expect", "give", "offsets", "partitions", "broker", "key"}
 )
 """Words of a step that are not fields of Kafka's."""
+
+NEWEST: Final = {"ApiVersions": 4, "DeleteGroups": 2, "OffsetCommit": 9, "OffsetFetch": 9, "TxnOffsetCommit": 5}
+"""Newest versions for which bodies are written here, where Kafka has newer ones: those name topics by id."""
 
 
 @dataclass
@@ -36,7 +39,7 @@ class Client:
     def forget(self) -> None:
         self.member_id, self.generation, self.protocol_name = "", -1, None
 
-    def learn(self, api: str, answer: wire.Json) -> None:
+    def learn(self, api: str, answer: Json) -> None:
         """Take from an answer what the next requests need."""
         if api in ("InitProducerId", "EndTxn") and answer.get("producerId", -1) >= 0:
             self.producer_id, self.producer_epoch = answer["producerId"], answer["producerEpoch"]
@@ -76,28 +79,26 @@ class StepRequest:
         return value
 
 
-def request_body(request: StepRequest, api: str, key: int) -> wire.Json:
+def request_body(request: StepRequest, api: str) -> Json:
     """The body of the request, with exactly the fields that its version has."""
     body = _BODIES[api](request) if api in _BODIES else {}
     for name, value in request.step.items():
         if name not in NOT_FIELDS and name != request.client.name and name not in body:
             body[name] = request.named(value)
-    return _only_carried(body, key, request)
+    return _only_carried(body, api, request)
 
 
-def _only_carried(body: wire.Json, key: int, request: StepRequest) -> wire.Json:
+def _only_carried(body: Json, api: str, request: StepRequest) -> Json:
     """Leave out usual values that this version has no field for. What the step itself says stays."""
     return {
-        name: value
-        for name, value in body.items()
-        if name in request.step or wire.has_field(key, request.version, name)
+        name: value for name, value in body.items() if name in request.step or has_field(api, request.version, name)
     }
 
 
 # --- what each request says
 
 
-def _join(request: StepRequest) -> wire.Json:
+def _join(request: StepRequest) -> Json:
     protocols = request.get("protocols", {"range": DEFAULT_TOPIC})
     if isinstance(protocols, dict):
         protocols = [{"name": name, "metadata": subscription(topics)} for name, topics in protocols.items()]
@@ -114,7 +115,7 @@ def _join(request: StepRequest) -> wire.Json:
     }
 
 
-def _sync(request: StepRequest) -> wire.Json:
+def _sync(request: StepRequest) -> Json:
     given = request.step.get("give", {})
     assignments = [
         {"memberId": request.named(f"${name}"), "assignment": assignment(share)} for name, share in given.items()
@@ -127,7 +128,7 @@ def _sync(request: StepRequest) -> wire.Json:
     }
 
 
-def _membership(request: StepRequest) -> wire.Json:
+def _membership(request: StepRequest) -> Json:
     return {
         "groupId": request.get("groupId", request.group),
         "generationId": request.get("generationId", request.client.generation),
@@ -136,7 +137,7 @@ def _membership(request: StepRequest) -> wire.Json:
     }
 
 
-def _leave(request: StepRequest) -> wire.Json:
+def _leave(request: StepRequest) -> Json:
     one = {"memberId": request.get("memberId", request.client.member_id)}
     if request.version < 3:
         return {"groupId": request.get("groupId", request.group), **one}
@@ -151,7 +152,7 @@ def _leave(request: StepRequest) -> wire.Json:
     return {"groupId": request.get("groupId", request.group), "members": members}
 
 
-def _commit(request: StepRequest) -> wire.Json:
+def _commit(request: StepRequest) -> Json:
     return {
         "groupId": request.get("groupId", request.group),
         "generationIdOrMemberEpoch": request.get("generationIdOrMemberEpoch", request.client.generation),
@@ -162,7 +163,7 @@ def _commit(request: StepRequest) -> wire.Json:
     }
 
 
-def _txn_commit(request: StepRequest) -> wire.Json:
+def _txn_commit(request: StepRequest) -> Json:
     return {
         "transactionalId": request.get("transactionalId", request.group),
         **_membership(request),
@@ -172,12 +173,12 @@ def _txn_commit(request: StepRequest) -> wire.Json:
     }
 
 
-def _committed(request: StepRequest, since_leader_epoch: int) -> list[wire.Json]:
+def _committed(request: StepRequest, since_leader_epoch: int) -> list[Json]:
     if "topics" in request.step:
         return list(request.named(request.step["topics"]))
     offsets: dict[str, Any] = request.step.get("offsets", {f"{DEFAULT_TOPIC}-0": 1})
 
-    def entry(name: str, index: int) -> wire.Json:
+    def entry(name: str, index: int) -> Json:
         given = offsets[f"{name}-{index}"]
         more = given if isinstance(given, dict) else {"offset": given}
         leader_epoch = {"committedLeaderEpoch": more.get("leaderEpoch", -1)}
@@ -194,7 +195,7 @@ def _committed(request: StepRequest, since_leader_epoch: int) -> list[wire.Json]
     ]
 
 
-def _fetch(request: StepRequest) -> wire.Json:
+def _fetch(request: StepRequest) -> Json:
     wanted = request.step.get("partitions", f"{DEFAULT_TOPIC}-0")
     topics = None
     if wanted != "all":
@@ -215,7 +216,7 @@ def _fetch(request: StepRequest) -> wire.Json:
     }
 
 
-def _offset_delete(request: StepRequest) -> wire.Json:
+def _offset_delete(request: StepRequest) -> Json:
     wanted = request.step.get("partitions", f"{DEFAULT_TOPIC}-0").split()
     return {
         "groupId": request.get("groupId", request.group),
@@ -226,7 +227,7 @@ def _offset_delete(request: StepRequest) -> wire.Json:
     }
 
 
-def _find(request: StepRequest) -> wire.Json:
+def _find(request: StepRequest) -> Json:
     keys = [str(one) for one in request.step.get("key", request.group).split()]
     if request.step.get("key") == "":
         keys = [""]
@@ -234,17 +235,17 @@ def _find(request: StepRequest) -> wire.Json:
     return {"keyType": request.get("keyType", 0), **key}
 
 
-def _describe(request: StepRequest) -> wire.Json:
+def _describe(request: StepRequest) -> Json:
     return {
         "groups": request.get("groups", [request.group]),
         "includeAuthorizedOperations": request.get("includeAuthorizedOperations", False),
     }
 
 
-def _list_offsets(request: StepRequest) -> wire.Json:
+def _list_offsets(request: StepRequest) -> Json:
     wanted: dict[str, int] = request.step.get("offsets", {f"{DEFAULT_TOPIC}-0": -1})
 
-    def entry(name: str, index: int) -> wire.Json:
+    def entry(name: str, index: int) -> Json:
         epoch = {"currentLeaderEpoch": -1} if request.version >= 4 else {}
         return {"partitionIndex": index, **epoch, "timestamp": wanted[f"{name}-{index}"]}
 
@@ -259,9 +260,9 @@ def _list_offsets(request: StepRequest) -> wire.Json:
     }
 
 
-def _metadata(request: StepRequest) -> wire.Json:
+def _metadata(request: StepRequest) -> Json:
     names = request.step.get("topics", [DEFAULT_TOPIC])
-    more = {"topicId": wire.ZERO_UUID} if request.version >= 10 else {}
+    more = {"topicId": ZERO_ID} if request.version >= 10 else {}
     request.step.pop("topics", None)
     ids = request.step.pop("topicIds", None)
     by_id = [{"topicId": topic_id, "name": None} for topic_id in ids or ()]
@@ -273,28 +274,28 @@ def _metadata(request: StepRequest) -> wire.Json:
     }
 
 
-def _create_topics(request: StepRequest) -> wire.Json:
+def _create_topics(request: StepRequest) -> Json:
     usual = {"numPartitions": 1, "replicationFactor": 1, "assignments": [], "configs": []}
     topics = [{**usual, **topic} for topic in request.step.pop("topics")]
     return {"topics": topics, "timeoutMs": 5000, "validateOnly": request.get("validateOnly", False)}
 
 
-def _delete_topics(request: StepRequest) -> wire.Json:
+def _delete_topics(request: StepRequest) -> Json:
     names = request.step.pop("topics", [])
     ids = request.step.pop("topicIds", None)
     if ids is not None:
         return {"topics": [{"name": None, "topicId": topic_id} for topic_id in ids], "timeoutMs": 5000}
     if request.version >= 6:
-        return {"topics": [{"name": name, "topicId": wire.ZERO_UUID} for name in names], "timeoutMs": 5000}
+        return {"topics": [{"name": name, "topicId": ZERO_ID} for name in names], "timeoutMs": 5000}
     return {"topicNames": names, "timeoutMs": 5000}
 
 
-def _create_partitions(request: StepRequest) -> wire.Json:
+def _create_partitions(request: StepRequest) -> Json:
     topics = [{"assignments": None, **topic} for topic in request.step.pop("topics")]
     return {"topics": topics, "timeoutMs": 5000, "validateOnly": request.get("validateOnly", False)}
 
 
-def _describe_configs(request: StepRequest) -> wire.Json:
+def _describe_configs(request: StepRequest) -> Json:
     resources = [{"configurationKeys": None, **resource} for resource in request.step.pop("resources")]
     return {
         "resources": resources,
@@ -303,11 +304,11 @@ def _describe_configs(request: StepRequest) -> wire.Json:
     }
 
 
-def _alter_configs(request: StepRequest) -> wire.Json:
+def _alter_configs(request: StepRequest) -> Json:
     return {"resources": request.step.pop("resources"), "validateOnly": request.get("validateOnly", False)}
 
 
-def _markers(request: StepRequest) -> wire.Json:
+def _markers(request: StepRequest) -> Json:
     """End the transaction of ``producerId`` on the group's offsets partition."""
     marker = {
         "producerId": request.step.pop("producerId", request.client.producer_id),
@@ -323,7 +324,7 @@ def _markers(request: StepRequest) -> wire.Json:
     return {"markers": [marker]}
 
 
-_BODIES: Final[dict[str, Callable[[StepRequest], wire.Json]]] = {
+_BODIES: Final[dict[str, Callable[[StepRequest], Json]]] = {
     "JoinGroup": _join,
     "SyncGroup": _sync,
     "Heartbeat": _membership,

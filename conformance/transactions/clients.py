@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from conformance.player.messages import Json
 from conformance.transactions.described_records import batch_of
-from conformance.transactions.play import Json, Play
+from conformance.transactions.play import Play
 from rejoin.coordinator.core.transactions.log import transaction_batch
 from rejoin.protocol.records.transaction_state import TransactionLogValue
 

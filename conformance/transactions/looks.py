@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from conformance.transactions.play import Json, Play
+from conformance.player.messages import Json
+from conformance.transactions.play import Play
 
 ADMIN: Final = "admin"
 CONSUMER: Final = "c"

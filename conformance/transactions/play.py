@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import itertools
 import signal
-import struct
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from conformance.kafka.broker import Cluster
-from conformance.transactions.definitions import ZERO_ID, newest, request_frame, response, with_defaults
+from conformance.player.connection import ConnectionClosed, Connections
+from conformance.player.messages import ZERO_ID, Json, newest, with_defaults
 from conformance.transactions.described_records import described_batches
 from conformance.transactions.described_transaction_log import PRODUCER_IDS, with_transactions
 from rejoin.protocol.errors import ErrorCode
-
-Json: TypeAlias = dict[str, Any]
 
 ANSWER_SECONDS: Final = 20.0
 NEAR_MS: Final = 40 * 24 * 3_600_000
@@ -40,13 +37,6 @@ SPOKEN_OF: Final = {"producerId", "v3AndBelowProducerId", "sessionId", "memberId
 
 class ScriptFailed(Exception):
     """A script that did not go as its author meant."""
-
-
-@dataclass
-class _Connection:
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-    is_busy: bool = False
 
 
 @dataclass
@@ -86,9 +76,7 @@ class Play:
         self.lines: list[Json] = []
         self._start = time.monotonic()
         self._start_ms = round(time.time() * 1000)
-        self._free: dict[tuple[str, int], list[_Connection]] = {}
-        self._all: list[_Connection] = []
-        self._correlation_ids = itertools.count(1)
+        self._connections = Connections(cluster.addresses, self.elapsed)
         self._names: dict[Any, str] = {identity: f"id:{name}" for name, identity in topic_ids.items()}
         self._counts: dict[str, int] = {}
 
@@ -113,8 +101,7 @@ class Play:
 
     def close(self) -> None:
         """Close every connection."""
-        for connection in self._all:
-            connection.writer.close()
+        self._connections.close()
 
     # --- requests
 
@@ -148,36 +135,17 @@ class Play:
         return await self._exchange("quiet", broker, api, newest(api) if version is None else version, body, True)
 
     async def _exchange(self, client: str, broker: int, api: str, version: int, body: Json, is_answered: bool) -> Any:
-        correlation_id = next(self._correlation_ids)
-        frame = request_frame(api, version, correlation_id, client, body)
-        connection = await self._connection(client, broker)
-        connection.is_busy = True
-        connection.writer.write(struct.pack(">i", len(frame)) + frame)
         if not is_answered:
+            await self._connections.send_unanswered(client, broker, api, version, body)
             await asyncio.sleep(0.1)
-            connection.is_busy = False
             return None
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                (size,) = struct.unpack(">i", await connection.reader.readexactly(4))
-                found = await connection.reader.readexactly(size)
-        except (asyncio.IncompleteReadError, ConnectionError):
+                return await self._connections.ask(client, broker, api, version, body)
+        except ConnectionClosed:
             return "closed"
         except TimeoutError:
             raise ScriptFailed(f"{self.script.name}: {api} v{version} was not answered") from None
-        connection.is_busy = False
-        return response(api, version, found)
-
-    async def _connection(self, client: str, broker: int) -> _Connection:
-        known = self._free.setdefault((client, broker), [])
-        for connection in known:
-            if not connection.is_busy and not connection.reader.at_eof():
-                return connection
-        reader, writer = await asyncio.open_connection(*self.cluster.addresses[broker])
-        connection = _Connection(reader, writer)
-        known.append(connection)
-        self._all.append(connection)
-        return connection
 
     # --- where partitions are led
 
@@ -266,7 +234,6 @@ class Play:
         """
         began = self.elapsed()
         self.close()
-        self._free.clear()
         await self.cluster.stop(1, signal.SIGKILL if how == "killed" else signal.SIGTERM)
         if settings:
             self.cluster.change_settings(settings)

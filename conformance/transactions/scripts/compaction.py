@@ -11,9 +11,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Final
 
+from conformance.player.messages import Json
 from conformance.transactions.clients import Producer, batch
 from conformance.transactions.looks import Looks
-from conformance.transactions.play import Json, Play, Script
+from conformance.transactions.play import Play, Script
 
 DELETE_RETENTION_MS: Final = 2_000
 CONFIGS: Final = {

@@ -7,9 +7,10 @@ import struct
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final
 
+from conformance.player.messages import Json
 from conformance.transactions.clients import Producer
 from conformance.transactions.looks import Looks
-from conformance.transactions.play import Json, Play, Script
+from conformance.transactions.play import Play, Script
 
 
 def subscription(*topics: str) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from conformance.player.messages import Json
 from conformance.transactions.clients import Producer
-from conformance.transactions.play import Json, Play, Script
+from conformance.transactions.play import Play, Script
 from conformance.transactions.scripts.sequences import PARTITIONS, Choice, Sequence
 from conformance.transactions.scripts.states import markers
 

@@ -11,9 +11,10 @@ import random
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from conformance.player.messages import Json
 from conformance.transactions.clients import batch
 from conformance.transactions.looks import BIG, MAX_TIMESTAMP, Looks
-from conformance.transactions.play import Json, Play, Script
+from conformance.transactions.play import Play, Script
 from rejoin.protocol.wire.records import DefaultRecord, write_records
 
 LENGTH: Final = 60

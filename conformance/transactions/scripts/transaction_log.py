@@ -10,10 +10,11 @@ import itertools
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
+from conformance.player.messages import Json
 from conformance.transactions.clients import Producer
 from conformance.transactions.described_transaction_log import batches_of
 from conformance.transactions.looks import BIG, CONSUMER, Looks
-from conformance.transactions.play import Json, Play, Script
+from conformance.transactions.play import Play, Script
 from conformance.transactions.scripts.compaction import APART_MS, CONFIGS, LATER_MS
 from conformance.transactions.scripts.lives import LAST
 from rejoin.protocol.partitioner import partition_for

@@ -9,9 +9,9 @@ from typing import Final
 import pytest
 from kio.index import load_request_schema
 
-from conformance.player.wire import encode_body
 from rejoin.protocol.registry import DEFINED, Api
 from rejoin.protocol.wire.codec import Codec
+from tests.protocol.wire.kio_codec import encode_body
 from tests.protocol.wire.messages import VERSIONS, random_message
 
 GIVEN_UP: Final = {

@@ -19,6 +19,9 @@ Definition: TypeAlias = dict[str, Any]
 TABLE: Final = Path(__file__).parents[2] / "tests" / "golden" / "message-definitions-4.4.jsonl.gz"
 API_VERSIONS: Final = "ApiVersions"
 ZERO_ID: Final = "A" * 22
+FORMER_NAMES: Final = {"TxnOffsetCommit": {"generationId": "generationIdOrMemberEpoch"}}
+"""Fields that Kafka has renamed since scripts and recordings were written, by API. Both names are taken."""
+
 _NUMBERS: Final = {
     "bool": "?",
     "int8": "b",
@@ -33,6 +36,10 @@ _NUMBERS: Final = {
 
 class NoSuchField(ValueError):
     """A field that this version of the message does not have."""
+
+
+class UnreadableResponse(ValueError):
+    """A frame that does not hold the response it should; the text says where."""
 
 
 @cache
@@ -50,15 +57,28 @@ def api_key(api: str) -> int:
     return int(_definitions()[f"{api}Request"]["apiKey"])
 
 
-def request_frame(api: str, version: int, correlation_id: int, client_id: str, body: Json) -> bytes:
-    """A request with its header, without the length in front. Fields that are missing have their defaults."""
+def has_field(api: str, version: int, name: str) -> bool:
+    """Whether a request of this version has a field at its top level."""
+    fields, name = _definitions()[f"{api}Request"]["fields"], FORMER_NAMES.get(api, {}).get(name, name)
+    return any(_json_name(field) == name and _has(field["versions"], version) for field in fields)
+
+
+def request_frame(
+    api: str, version: int, correlation_id: int, client_id: str, body: Json, claimed: int | None = None
+) -> bytes:
+    """A request with its header, without the length in front. Fields that are missing have their defaults.
+
+    The header may claim another version than the one that is written. Raises NoSuchField.
+    """
     definition = _definitions()[f"{api}Request"]
     writer = _Writer(version, _has(definition["flexibleVersions"], version))
     name = client_id.encode()
-    writer.data += struct.pack(">hhih", definition["apiKey"], version, correlation_id, len(name)) + name
+    writer.data += struct.pack(">hh", definition["apiKey"], version if claimed is None else claimed)
+    writer.data += struct.pack(">ih", correlation_id, len(name)) + name
     if writer.is_flexible:
         writer.data += b"\0"
-    writer.fields(definition["fields"], body, api)
+    former = FORMER_NAMES.get(api, {})
+    writer.fields(definition["fields"], {former.get(field, field): value for field, value in body.items()}, api)
     return bytes(writer.data)
 
 
@@ -83,14 +103,18 @@ def _filled(fields: list[Definition], version: int, body: Json) -> Json:
 
 
 def response(api: str, version: int, frame: bytes) -> Json:
-    """The body of a response, from its frame."""
+    """The body of a response, from its frame. Raises UnreadableResponse."""
     definition = _definitions()[f"{api}Response"]
     reader = _Reader(frame, version, _has(definition["flexibleVersions"], version))
     reader.at = 4
-    if reader.is_flexible and api != API_VERSIONS:
-        reader.skip_tags()
-    found = reader.fields(definition["fields"])
-    assert reader.at == len(frame), f"{api} v{version}: {len(frame) - reader.at} bytes are left"
+    try:
+        if reader.is_flexible and api != API_VERSIONS:
+            reader.skip_tags()
+        found = reader.fields(definition["fields"])
+    except (IndexError, struct.error, UnicodeDecodeError) as problem:
+        raise UnreadableResponse(f"{api} v{version}: {problem} near byte {reader.at} of {len(frame)}") from None
+    if reader.at != len(frame):
+        raise UnreadableResponse(f"{api} v{version}: {len(frame) - reader.at} bytes are left")
     return found
 
 
