@@ -36,8 +36,8 @@ class ServeOptions:
     and needs its own id: -c broker.id=NUMBER. An address with a password is refused here: the variable REJOIN_STORE
     takes it, or PGPASSWORD and PGPASSFILE the password alone."""
     brokers: int = 1
-    """Brokers in this process, 1 to 100, without a database: a cluster for tests. Ports count up from --port and
-    --kafka-port; data are in memory."""
+    """Brokers in this process, 1 to 100, without a database: a cluster for tests. Their ids are 1, 2 and so
+    on. Ports count up from --port, --kafka-port and the ports of advertised.listeners; data are in memory."""
     config: tuple[str, ...] = ()
     """A setting by Kafka's name, as NAME=VALUE; may be given several times. Wins over the environment, where
     group.max.size is REJOIN_GROUP_MAX_SIZE."""

@@ -28,7 +28,7 @@ from rejoin.coordinator.service.clock import SystemClock
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.stores import coordinator_partitions
 from rejoin.coordinator.storage.replicated import ReplicatedLogs
-from rejoin.protocol.brokers.listener_address import HIGHEST_PORT, ListenerAddress
+from rejoin.protocol.brokers.listener_address import HIGHEST_PORT, ListenerAddress, addresses_from, addresses_text
 from rejoin.protocol.types import LogPartition
 
 MOST_BROKERS: Final = 100
@@ -313,22 +313,30 @@ def _check(options: Options, brokers: int) -> None:
                 f"--brokers {brokers} with {name}: expected one of the two; brokers in one process keep their logs in "
                 "memory, and nodes that share a database run in processes of their own"
             )
-    for name, listeners in (
-        ("listeners", options.settings.listeners),
-        ("advertised.listeners", options.settings.advertised_listeners),
-    ):
-        if listeners:
-            raise StartFailed(
-                f"--brokers {brokers} with {name}: expected --kafka-port, from which the ports of the brokers count up"
-            )
-    for name, port in (("--port", options.port), ("--kafka-port", options.kafka_port or 0)):
+    settings = options.settings
+    if "broker_id" in settings.model_fields_set:
+        raise StartFailed(
+            f"--brokers {brokers} with broker.id={settings.broker_id}: expected one of the two; brokers in one process "
+            f"have the ids 1 to {brokers}"
+        )
+    if settings.listeners:
+        raise StartFailed(
+            f"--brokers {brokers} with listeners: expected --kafka-port, from which the ports of the brokers count up"
+        )
+    advertised = [("advertised.listeners", each.port) for each in addresses_from(settings.advertised_listeners)]
+    for name, port in (("--port", options.port), ("--kafka-port", options.kafka_port or 0), *advertised):
         if port and port + brokers - 1 > HIGHEST_PORT:
             raise StartFailed(f"{name} {port} with --brokers {brokers}: expected so many free ports from there on")
 
 
 def _options_of(options: Options, node_id: int) -> Options:
     """The options of one broker."""
-    settings = options.settings.model_copy(update={"broker_id": node_id})
+    advertised = [
+        each._replace(port=each.port and each.port + node_id - 1)
+        for each in addresses_from(options.settings.advertised_listeners)
+    ]
+    own = {"broker_id": node_id, "advertised_listeners": addresses_text(advertised)}
+    settings = options.settings.model_copy(update=own)
     return replace(
         options,
         settings=settings,

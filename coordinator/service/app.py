@@ -379,7 +379,8 @@ class App:
         """Read certificates and users before anything is bound."""
         settings, options = self._options.settings, self._options
         if options.listen:
-            names = [HTTP, self.security.default.value, *(each.listener for each in addresses_from(settings.listeners))]
+            named = wanted(settings, options.host, options.kafka_port, self.security.default)
+            names = [HTTP, *(each.listener for each in named)]
             try:
                 if not is_loopback(options.host):
                     self.security.check_exposed(HTTP, options.host or "every address")

@@ -91,10 +91,18 @@ class ListenerSecurity:
         return peer_authorization(self._settings) if self.protocol(HTTP).has_sasl else None
 
     def protocol(self, listener: str) -> SecurityProtocol:
-        """The security protocol of a listener."""
-        # Differs: Kafka refuses to start with a listener that is not in the map.
-        unnamed = self.default if listener == HTTP else SecurityProtocol.PLAINTEXT
-        return self._protocols.get(listener, unnamed)
+        """The security protocol of a listener. Raises ``ValueError`` where no setting names one.
+
+        Kafka: No security protocol defined for listener. A listener's name says nothing by itself.
+        """
+        found = self._protocols.get(listener, self.default if listener == HTTP else None)
+        if found is None:
+            known = ", ".join(SecurityProtocol)
+            raise ValueError(
+                f"listener {listener}: listener.security.protocol.map has no security protocol for it; "
+                f"expected {listener}:PROTOCOL there, with one of {known}"
+            )
+        return found
 
     @property
     def has_tls(self) -> bool:

@@ -43,6 +43,7 @@ async def test_each_listener_sends_its_clients_to_itself(serve: Serve) -> None:
     node = await serve(
         {"kafka_port": 9},
         listeners="PLAINTEXT://127.0.0.1:0,DOCKER://127.0.0.1:0",
+        listener_security_protocol_map="PLAINTEXT:PLAINTEXT,DOCKER:PLAINTEXT",
         advertised_listeners="DOCKER://broker.example:29092",
     )
     plain, docker = node.app.endpoints

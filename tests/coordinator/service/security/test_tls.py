@@ -71,7 +71,7 @@ async def test_both_listeners_have_tls(serve: Serve, certificates: Certificates)
 async def test_a_listener_with_tls_and_one_without(serve: Serve, certificates: Certificates) -> None:
     node = await serve(
         listeners="INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0",
-        listener_security_protocol_map="OUTSIDE:SSL,HTTP:PLAINTEXT",
+        listener_security_protocol_map="INSIDE:PLAINTEXT,OUTSIDE:SSL,HTTP:PLAINTEXT",
         ssl_keystore_location=str(certificates.server.keystore),
     )
     assert node.app.url.startswith("http://")
@@ -98,7 +98,7 @@ async def test_the_subject_of_a_certificate_is_the_principal(serve: Serve, certi
 async def test_a_required_certificate_must_be_good(serve: Serve, certificates: Certificates, client: str) -> None:
     node = await serve(
         listeners=LISTENERS,
-        listener_security_protocol_map="HTTP:PLAINTEXT,SSL:SSL",
+        listener_security_protocol_map="HTTP:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL",
         ssl_keystore_location=str(certificates.server.keystore),
         ssl_truststore_location=str(certificates.authority.location),
         ssl_client_auth="required",
@@ -215,7 +215,7 @@ def test_a_missing_extra_is_one_line_with_the_command(
 
 
 @pytest.mark.parametrize(
-    "listener", [{"host": "0.0.0.0"}, {"host": "::"}, {"settings": Settings(listeners="OPEN://0.0.0.0:0")}]
+    "listener", [{"host": "0.0.0.0"}, {"host": "::"}, {"settings": Settings(listeners="PLAINTEXT://0.0.0.0:0")}]
 )
 async def test_nothing_is_open_to_other_machines_without_a_login(listener: dict[str, Any]) -> None:
     with pytest.raises(StartFailed, match=r"other machines can reach it.*--users-file.*--insecure"):
@@ -243,3 +243,21 @@ async def test_certificates_of_clients_are_a_login(certificates: Certificates) -
     )
     async with asyncio.timeout(30), App(Options(settings=settings, host="0.0.0.0", port=0, kafka_port=0)) as app:
         assert app.url.startswith("https://")
+
+
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+@pytest.mark.parametrize("listeners", ["{0}://127.0.0.1:0", "OTHER://127.0.0.1:0,{0}://127.0.0.1:0"])
+@pytest.mark.parametrize("name", [*_PROTOCOLS, "DOCKER"])
+async def test_a_listener_without_a_security_protocol_stops_the_start(name: str, listeners: str) -> None:
+    others = ",".join(f"{each}:{each}" for each in _PROTOCOLS if each != name) + ",OTHER:PLAINTEXT"
+    given = Settings(listener_security_protocol_map=others, listeners=listeners.format(name))
+    with pytest.raises(StartFailed, match=rf"listener {name}: listener\.security\.protocol\.map has no security"):
+        await App(Options(settings=given, port=0)).start()
+
+
+async def test_nor_does_the_default_listener_start_without_one() -> None:
+    given = Settings(listener_security_protocol_map="PLAINTEXT:PLAINTEXT", emulator_users=SecretStr("alice: secret"))
+    with pytest.raises(StartFailed, match=r"listener SASL_PLAINTEXT: .* expected SASL_PLAINTEXT:PROTOCOL"):
+        await App(Options(settings=given, port=0, kafka_port=0)).start()
