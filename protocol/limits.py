@@ -22,6 +22,13 @@ MAX_STRING_BYTES: Final = 2**15 - 1
 MAX_ENTRIES: Final = 20_000
 # Differs: Kafka bounds the bytes of a request alone, and gives each one a thread.
 
+MAX_ANSWER_BYTES: Final = 100 * 2**20
+"""The size of one response, but for its record batches: Fetch has limits of its own for those.
+
+It is the default of ``socket.request.max.bytes``, and little more than clients such as librdkafka take.
+"""
+# Differs: Kafka writes up to 2 GiB.
+
 NO_CHECK_BELOW: Final = 2**15
 """A body of fewer bytes is within both bounds: neither a text nor a list is longer than its JSON."""
 

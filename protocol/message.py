@@ -48,6 +48,9 @@ class Struct(BaseModel):
     ENTRIES: ClassVar[int] = 1
     """For how many entries of a request one counts: more where its answer is much longer than itself."""
 
+    IS_REPEATED: ClassVar[bool] = False
+    """Whether a response may hold the same object many times: a request may repeat a name. It is encoded once."""
+
     def to_json(self, version: int) -> bytes:
         """The struct as ``version`` of it is written: compact JSON, only the fields that this version carries."""
         left_out = _exclusions(type(self), version)

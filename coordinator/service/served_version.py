@@ -13,6 +13,7 @@ from rejoin.protocol.registry import Api
 
 if TYPE_CHECKING:
     from rejoin.coordinator.service.refusals.error_codes import Refusals
+    from rejoin.protocol.wire.errors import ResponseTooLarge
 
 NO_ERROR: Final = ErrorCode.NONE.name
 _ONLY_ERROR: Final = {"throttle_time_ms", "error_code"}
@@ -57,6 +58,19 @@ class ServedVersion:
         if not self._has_error:
             return None
         return self.api.response.model_validate({"error_code": ErrorCode.UNKNOWN_SERVER_ERROR})
+
+    def too_large(self, request: Request) -> Response:
+        """The response in place of one that is larger than responses may be."""
+        # Kafka: KafkaApis.handle, where a response cannot be written: beyond 2 GiB.
+        return request.error_response(self.version, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    def log_too_large(
+        self, logger: Any, logged: LoggedReasons, software: str, context: Context, problem: ResponseTooLarge
+    ) -> None:
+        """Say once for each client that a response was too large; ``software`` is empty if it is not known."""
+        from rejoin.coordinator.service.refusals.refused_requests import log_too_large  # noqa: PLC0415
+
+        log_too_large(logger, logged, self.api, software, context, problem)
 
     def log(self, logger: Any, client_id: str, error: str, millis: float) -> None:
         """One line for a request, at debug level."""

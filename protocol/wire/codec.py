@@ -14,12 +14,12 @@ from typing import Final, NamedTuple
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.fields import fields_of
-from rejoin.protocol.limits import MAX_ENTRIES
+from rejoin.protocol.limits import MAX_ANSWER_BYTES, MAX_ENTRIES
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.api_versions import ApiVersion, ApiVersionsResponse
 from rejoin.protocol.registry import API_VERSIONS, DEFINED, Api
 from rejoin.protocol.types import WireType
-from rejoin.protocol.wire.errors import SchemaError
+from rejoin.protocol.wire.errors import ResponseTooLarge, SchemaError
 from rejoin.protocol.wire.primitives import Malformed, skip_tagged_fields
 from rejoin.protocol.wire.reader import Reader, compile_reader
 from rejoin.protocol.wire.source import Layout
@@ -31,6 +31,7 @@ _RESPONSE_HEAD: Final = struct.Struct(">ii")
 _FLEXIBLE_RESPONSE_HEAD: Final = struct.Struct(">iix")
 _CORRELATION_ID: Final = struct.Struct(">i")
 _LENGTH_BYTES: Final = 4
+_MAX_INT32: Final = 2**31 - 1
 
 
 class RequestHeader(NamedTuple):
@@ -118,7 +119,8 @@ class Codec:
 
     @cached_property
     def write_response(self) -> Writer:
-        return compile_writer(self.api.response, self._layout)
+        """Writes a response. One of more than ``MAX_ANSWER_BYTES`` raises :class:`ResponseTooLarge`."""
+        return compile_writer(self.api.response, self._layout, MAX_ANSWER_BYTES)
 
     @cached_property
     def write_response_parts(self) -> PartsWriter:
@@ -136,6 +138,8 @@ class Codec:
         """The same as parts that follow each other; record batches are not copied."""
         parts = self.write_response_parts(response)
         size = sum(map(len, parts)) + self._response_head_size
+        if size > _MAX_INT32:
+            raise ResponseTooLarge(_MAX_INT32)
         parts[0] = self._response_head(size, correlation_id) + parts[0]
         return parts
 

@@ -20,3 +20,10 @@ class SchemaError(ValueError):
         self.field = field
         self.problem = problem
         self.expected = expected
+
+
+class ResponseTooLarge(SchemaError):
+    """A response of more bytes than one may have."""
+
+    def __init__(self, most_bytes: int) -> None:
+        super().__init__("", "the response is too large", f"at most {most_bytes:,} bytes")

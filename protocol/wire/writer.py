@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel
 
-from rejoin.protocol.fields import FieldSpec
+from rejoin.protocol.fields import FieldSpec, fields_of
 from rejoin.protocol.types import WireType
-from rejoin.protocol.wire.errors import SchemaError
+from rejoin.protocol.wire.errors import ResponseTooLarge, SchemaError
 from rejoin.protocol.wire.primitives import (
     ARRAY_WRITERS,
     FORMATS,
@@ -31,15 +32,22 @@ PartsWriter: TypeAlias = Callable[[Any], list[Part]]
 Writer: TypeAlias = Callable[[Any], bytes]
 Path: TypeAlias = tuple[str | tuple[str], ...]
 
+_LOOK_EVERY: Final = 1_024
+"""After so many new parts the size of all is compared with the bound."""
+_FEW_PARTS: Final = 64
+"""So many fixed fields and strings are no more than two megabytes."""
+_UNBOUNDED: Final = (WireType.BYTES, WireType.RECORDS)
+
 _FAILURES: Final = (struct.error, AttributeError, KeyError, TypeError, ValueError, Malformed)
 
 
-def compile_writer(model: type, layout: Layout) -> Writer:
+def compile_writer(model: type, layout: Layout, most_bytes: int | None = None) -> Writer:
     """A function that writes a message, or the data of a record.
 
-    It raises :class:`~rejoin.protocol.wire.errors.SchemaError`.
+    It raises :class:`~rejoin.protocol.wire.errors.SchemaError`, which is a ``ResponseTooLarge`` for a message of more
+    bytes than ``most_bytes``. A message without arrays is no larger than what it was made of, and not measured.
     """
-    writer: Writer = _WriterSource(model, layout).compiled("b''.join(parts)")
+    writer: Writer = _WriterSource(model, layout, most_bytes).compiled("b''.join(parts)")
     return writer
 
 
@@ -56,17 +64,23 @@ class _WriterSource:
     the list named ``_parts``.
     """
 
-    def __init__(self, model: type, layout: Layout) -> None:
+    def __init__(self, model: type, layout: Layout, most_bytes: int | None = None) -> None:
         self._model = model
         self._layout = layout
+        self._most_bytes = most_bytes
+        self._at_start = ["parts = []"]
+        """The statements before all others, where there are arrays."""
         self._source = Source(
             {
                 "small": SMALL_VARINTS,
                 "varint": write_varint,
                 "string_varint": string_varint,
                 "uuid_bytes": uuid_bytes,
+                "ResponseTooLarge": ResponseTooLarge,
                 "FAILURES": _FAILURES,
                 "failure": self._failure,
+                "grown": partial(_grown, most_bytes=most_bytes or 0),
+                "joined": partial(_joined, most_bytes=most_bytes or 0),
             }
         )
         self._run: list[tuple[str, str]] = []
@@ -87,8 +101,11 @@ class _WriterSource:
         self._struct(self._model, "message", ())
         self._finish(result)
         if not self._is_one_piece:
-            source.lines[first] = source.lines[first].replace("pass", "parts = []")
+            source.lines[first] = source.lines[first].replace("pass", "; ".join(self._at_start))
         source.indent -= 1
+        if self._most_bytes is not None:
+            source.line("except ResponseTooLarge:")
+            source.line("    raise")
         source.line("except FAILURES as problem:")
         source.line("    raise failure(problem) from None")
         exec(source.compile(f"write {self._model.__name__} v{self._layout.version}"), source.namespace)
@@ -102,6 +119,9 @@ class _WriterSource:
             self._source.line(f"return {whole}", *self._pending_locations)
             return
         self._flush()
+        if self._most_bytes is not None and result != "parts":
+            few = "" if _has_unbounded(self._model) else f" if len(parts) > {_FEW_PARTS} else b''.join(parts)"
+            result = f"joined(parts){few}"
         self._source.line(f"return {result}")
 
     # --- structs and fields
@@ -210,12 +230,55 @@ class _WriterSource:
         source.line(f"for {item} in {values}:")
         source.indent += 1
         if spec.struct is not None:
-            self._struct(spec.struct, item, path)
+            is_repeated = getattr(spec.struct, "IS_REPEATED", False) and self._most_bytes is not None
+            (self._repeated_struct if is_repeated else self._struct)(spec.struct, item, path)
         else:
             assert isinstance(spec.value_type, WireType)
             self._value(spec.value_type, item, path, False)
         self._flush()
+        if self._is_bounded:
+            self._look()
         source.indent -= 1
+
+    # --- sizes
+
+    @property
+    def _is_bounded(self) -> bool:
+        """Whether what is written now is measured: tagged fields and single objects are, when they are whole."""
+        return self._most_bytes is not None and self._parts == "parts"
+
+    def _look(self) -> None:
+        """Compare the size of all parts with the bound, where there are many new ones."""
+        self._start_with("size = seen = 0")
+        self._source.line(f"if len(parts) - seen >= {_LOOK_EVERY}:")
+        self._source.line("    size = grown(size, parts, seen); seen = len(parts)")
+
+    def _repeated_struct(self, model: type, item: str, path: Path) -> None:
+        """Write an object that may come again: its bytes are kept until the message is written."""
+        source = self._source
+        known, written = source.name("known"), source.name("written")
+        self._start_with(f"{written} = {{}}")
+        source.line(f"{known} = {written}.get(id({item}))")
+        source.line(f"if {known} is None:")
+        source.indent += 1
+        outer, self._parts = self._parts, source.name("parts")
+        source.line(f"{self._parts} = []")
+        self._struct(model, item, path)
+        self._flush()
+        source.line(f"{known} = {written}[id({item})] = joined({self._parts})")
+        self._parts = outer
+        source.indent -= 1
+        source.line(f"{outer}.append({known})")
+        if self._is_bounded:
+            # All parts are measured again when they are joined.
+            self._start_with("size = seen = 0")
+            source.line(f"size += len({known}); seen += 1")
+            source.line(f"if size > {self._most_bytes}:")
+            source.line(f"    raise ResponseTooLarge({self._most_bytes})")
+
+    def _start_with(self, statement: str) -> None:
+        if statement not in self._at_start:
+            self._at_start.append(statement)
 
     # --- tagged fields
 
@@ -292,6 +355,28 @@ class _WriterSource:
         field = " or ".join(dict.fromkeys(location.text({}) for location in about))
         expected = " or ".join(dict.fromkeys(location.expected for location in about))
         return SchemaError(field, f"cannot be written in v{self._layout.version}: {problem}", expected)
+
+
+def _grown(size: int, parts: list[Part], seen: int, *, most_bytes: int) -> int:
+    """The size of all parts, of which ``size`` is that of the first ``seen``."""
+    size += sum(map(len, parts[seen:]))
+    if size > most_bytes:
+        raise ResponseTooLarge(most_bytes)
+    return size
+
+
+def _joined(parts: list[Part], *, most_bytes: int) -> bytes:
+    _grown(0, parts, 0, most_bytes=most_bytes)
+    return b"".join(parts)
+
+
+@cache
+def _has_unbounded(model: type) -> bool:
+    """Whether a message has fields of bytes, which may be as long as what they were made of."""
+    return any(
+        spec.value_type in _UNBOUNDED or (spec.struct is not None and _has_unbounded(spec.struct))
+        for spec in fields_of(model)
+    )
 
 
 def _value_of(model: type, fields: str, spec: FieldSpec) -> str:

@@ -14,6 +14,7 @@ from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.inputs import Broker, Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
+from rejoin.coordinator.core.runtime.repeated import computed_once
 from rejoin.coordinator.core.runtime.shards import CLUSTER_ID
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChanges
@@ -70,7 +71,7 @@ class ClusterRequests:
             if not self._transactions().when_ready(next(iter(request.coordinator_keys), request.key), again):
                 return
         if context.api_version >= FIRST_BATCHED_LOOKUP:
-            found = tuple(self._find(key, request, context) for key in request.coordinator_keys)
+            found = computed_once(request.coordinator_keys, lambda key: self._find(key, request, context))
             self._ctx.reply(token, FindCoordinatorResponse(coordinators=found))
             return
         one = self._find(request.key, request, context)

@@ -14,6 +14,7 @@ from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
+from rejoin.coordinator.core.runtime.repeated import computed_once
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.delete_groups import (
@@ -71,7 +72,7 @@ class GroupAdminRequests:
         self._ctx.reply(token, response)
 
     def describe_groups(self, token: Token, request: DescribeGroupsRequest, context: Context) -> None:
-        described = tuple(self._describe(group_id, request, context) for group_id in request.groups)
+        described = computed_once(request.groups, lambda group_id: self._describe(group_id, request, context))
         self._ctx.reply(token, DescribeGroupsResponse(groups=described))
 
     def _describe(self, group_id: str, request: DescribeGroupsRequest, context: Context) -> DescribedGroup:

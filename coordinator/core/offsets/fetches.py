@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from rejoin.coordinator.core.offsets.store import GroupOffsets
 from rejoin.protocol.errors import ErrorCode
@@ -24,27 +24,30 @@ def fetch_offsets(
     """Read offsets; none where the group, the topic or the offset is unknown. ``stable`` reports open transactions,
     and ``refused`` has the errors of topics that the client may not see, or that there are not.
     """
-    wanted: dict[str, list[int]] = {}
+    wanted: Iterable[tuple[str, Sequence[int]]] = ()
     if request.topics is not None:
-        for topic in request.topics:
-            wanted.setdefault(topic.name, []).extend(topic.partition_indexes)
+        # Kafka: KafkaApis.fetchOffsetsForGroup. A topic that is named twice is answered twice; refused ones come last.
+        named = sorted(request.topics, key=lambda topic: topic.name in refused) if refused else request.topics
+        wanted = [(topic.name, topic.partition_indexes) for topic in named]
     elif offsets is not None:
+        of_topics: dict[str, list[int]] = {}
         for partition in sorted(offsets.stored):
             if partition.topic not in refused:
-                wanted.setdefault(partition.topic, []).append(partition.partition)
+                of_topics.setdefault(partition.topic, []).append(partition.partition)
+        wanted = of_topics.items()
     topics = tuple(
         [
             OffsetFetchResponseTopics(
                 name=name, partitions=_fetch_topic(offsets, name, each, stable, refused.get(name))
             )
-            for name, each in wanted.items()
+            for name, each in wanted
         ]
     )
     return OffsetFetchResponseGroup(group_id=request.group_id, topics=topics)
 
 
 def _fetch_topic(
-    offsets: GroupOffsets | None, topic: str, indexes: list[int], stable: bool, refused: ErrorCode | None
+    offsets: GroupOffsets | None, topic: str, indexes: Sequence[int], stable: bool, refused: ErrorCode | None
 ) -> tuple[OffsetFetchResponsePartitions, ...]:
     if offsets is None or refused is not None:
         return tuple([no_offset(index, refused or ErrorCode.NONE) for index in indexes])

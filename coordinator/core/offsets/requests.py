@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.inputs import Context, Token
@@ -169,6 +170,25 @@ class OffsetRequests:
         if error not in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
             pending.refuse(index, wanted, error)
             return
+        if wanted.topics is not None:
+            pending.done(index, self._found(group, error, wanted, context, shard, stable))
+            return
+        found = pending.whole_groups.get(wanted.group_id)
+        if found is None:
+            found = self._found(group, error, wanted, context, shard, stable)
+            pending.whole_groups[wanted.group_id] = found
+        pending.done(index, found)
+
+    def _found(
+        self,
+        group: Group | None,
+        error: ErrorCode,
+        wanted: OffsetFetchRequestGroup,
+        context: Context,
+        shard: GroupsShard,
+        stable: bool,
+    ) -> OffsetFetchResponseGroup:
+        """The offsets of a group, which are none with an ``error``."""
         readable = group is not None and error is ErrorCode.NONE
         offsets = shard.offsets.get(wanted.group_id) if readable else None
         if wanted.topics is None:
@@ -182,12 +202,11 @@ class OffsetRequests:
             if not allows(OffsetFetchRequest, context, Resource.TOPIC, name)
         }
         if context.api_version < FIRST_VERSION_BY_ID:
-            pending.done(index, fetch_offsets(offsets, wanted, stable=stable, refused=refused))
-            return
+            return fetch_offsets(offsets, wanted, stable=stable, refused=refused)
         unknown = {topic.name for topic in wanted.topics or () if is_unknown_id(topic)}
         refused |= dict.fromkeys(unknown, ErrorCode.UNKNOWN_TOPIC_ID)
         found = fetch_offsets(offsets, wanted, stable=stable, refused=refused)
-        pending.done(index, found.model_copy(update={"topics": with_ids(found.topics, self._topics, unknown)}))
+        return found.model_copy(update={"topics": with_ids(found.topics, self._topics, unknown)})
 
     # --- delete
 
@@ -235,6 +254,8 @@ class PendingFetch:
     token: Token
     version: int
     results: dict[int, OffsetFetchResponseGroup | None]
+    whole_groups: dict[str, OffsetFetchResponseGroup] = field(default_factory=dict)
+    """All offsets of the groups of which all were asked for, by group id: a request may repeat one."""
     left: int = field(init=False)
 
     def __post_init__(self) -> None:

@@ -29,6 +29,8 @@ class GroupOffsets:
     stored: dict[TopicPartition, OffsetCommitValue] = field(default_factory=dict)
     pending: dict[int, dict[TopicPartition, PendingOffset]] = field(default_factory=dict)
     """By producer id: offsets of open transactions."""
+    holders: dict[TopicPartition, set[int]] = field(default_factory=dict)
+    """The producers whose open transactions hold an offset for each partition."""
     numbers: dict[TopicPartition, int] = field(default_factory=dict)
     """When each stored offset was written, counted in offsets of this group."""
     written: int = 0
@@ -42,7 +44,7 @@ class GroupOffsets:
 
     def is_pending(self, partition: TopicPartition) -> bool:
         """Whether an open transaction holds an offset for this partition."""
-        return any(partition in offsets for offsets in self.pending.values())
+        return partition in self.holders
 
     def has(self, partition: TopicPartition) -> bool:
         """Whether there is, or is about to be, anything for this partition."""
@@ -72,10 +74,13 @@ class GroupOffsets:
         """Keep an offset until its transaction ends."""
         self.written += 1
         self.pending.setdefault(producer_id, {})[partition] = PendingOffset(self.written, value)
+        self.holders.setdefault(partition, set()).add(producer_id)
 
     def end_transaction(self, producer_id: int, committed: bool) -> dict[TopicPartition, OffsetCommitValue]:
         """Make a producer's offsets visible, or drop them; returns those that became visible, or were dropped."""
         held = self.pending.pop(producer_id, {})
+        for partition in held:
+            self._release(partition, producer_id)
         if not committed:
             return {partition: offset.value for partition, offset in held.items()}
         # Kafka: replayEndTransactionMarker. What was written last wins, not the transaction that ended last.
@@ -89,17 +94,25 @@ class GroupOffsets:
 
     def remove(self, partition: TopicPartition) -> OffsetCommitValue | None:
         """Drop what is stored or pending for a partition; returns what was stored."""
-        for producer_id, offsets in list(self.pending.items()):
-            if offsets.pop(partition, None) is not None and not offsets:
+        for producer_id in self.holders.pop(partition, ()):
+            offsets = self.pending[producer_id]
+            del offsets[partition]
+            if not offsets:
                 del self.pending[producer_id]
         self.numbers.pop(partition, None)
         return self.stored.pop(partition, None)
 
+    def _release(self, partition: TopicPartition, producer_id: int) -> None:
+        """A producer's transaction no longer holds an offset for a partition."""
+        holders = self.holders[partition]
+        holders.discard(producer_id)
+        if not holders:
+            del self.holders[partition]
+
     def partitions(self) -> list[TopicPartition]:
         """Every partition that needs a tombstone when the group goes: stored, pending or in flight."""
         known = dict.fromkeys(self.stored)
-        for offsets in self.pending.values():
-            known.update(dict.fromkeys(offsets))
+        known.update(dict.fromkeys(self.holders))
         known.update(dict.fromkeys(self.in_flight))
         return sorted(known)
 

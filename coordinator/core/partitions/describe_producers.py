@@ -35,10 +35,8 @@ AskPeer: TypeAlias = Callable[[int, Request, int, Callable[[Response | None], No
 
 
 class _Wanted(NamedTuple):
-    """A partition by where it stands in its request, which may name it twice."""
+    """A partition that a request names."""
 
-    topic: int
-    position: int
     name: str
     partition: int
 
@@ -66,11 +64,12 @@ class ProducerRequests:
     def describe_producers(self, token: Token, request: DescribeProducersRequest, context: Context) -> None:
         pending = _PendingDescription(self._ctx, token, request)
         of_leaders: dict[int, list[_Wanted]] = {}
-        for number, topic in enumerate(request.topics):
-            for position, index in enumerate(topic.partition_indexes):
-                wanted = _Wanted(number, position, topic.name, index)
-                found = self._describe(topic.name, index, context)
-                pending.found[wanted] = found
+        for topic in request.topics:
+            for index in topic.partition_indexes:
+                wanted = _Wanted(topic.name, index)
+                if wanted in pending.found:
+                    continue
+                found = pending.found[wanted] = self._describe(topic.name, index, context)
                 leader = self._leader_followed(wanted) if found.error_code is _ELSEWHERE else None
                 if leader is not None:
                     of_leaders.setdefault(leader, []).append(wanted)
@@ -138,12 +137,12 @@ class _PendingDescription:
             self.reply()
 
     def reply(self) -> None:
-        topics: list[list[Found]] = [[] for _ in self.request.topics]
-        for wanted, found in self.found.items():
-            topics[wanted.topic].append(found)
         described = tuple(
-            DescribeProducersTopicResponse(name=topic.name, partitions=tuple(partitions))
-            for topic, partitions in zip(self.request.topics, topics, strict=True)
+            DescribeProducersTopicResponse(
+                name=topic.name,
+                partitions=tuple(self.found[_Wanted(topic.name, index)] for index in topic.partition_indexes),
+            )
+            for topic in self.request.topics
         )
         self.ctx.reply(self.token, DescribeProducersResponse(topics=described))
 

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.service.http.problems import Problem, invalid_body, one_error, wrong_version
 from rejoin.coordinator.service.metrics import ApiMetrics
+from rejoin.coordinator.service.refusals.json_size import check_json_size
 from rejoin.coordinator.service.served_version import ServedVersion
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, WrongVersion
@@ -82,7 +83,10 @@ class Variant(ServedVersion):
             raise wrong_version(self.api.name, self.version, problem) from None
 
     def write(self, response: Response) -> tuple[str, bytes, bytes]:
-        """The name of an answer's error ("" where it has none), the head of its HTTP form, and its body."""
+        """The name of an answer's error ("" where it has none), the head of its HTTP form, and its body.
+
+        Raises :class:`ResponseTooLarge`.
+        """
         error = self.bare_error(response)
         if error is None:
             return self._write(response)
@@ -92,6 +96,7 @@ class Variant(ServedVersion):
         return kept
 
     def _write(self, response: Response) -> tuple[str, bytes, bytes]:
+        check_json_size(response, self.version)
         body = response.to_json(self.version)
         error = self.error_of(response)
         named = f"Kafka-Error: {error}\r\n" if error else ""

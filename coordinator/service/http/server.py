@@ -49,6 +49,7 @@ from rejoin.protocol.brokers.listener_address import HTTP
 from rejoin.protocol.brokers.offered_versions import offered
 from rejoin.protocol.message import Request
 from rejoin.protocol.registry import API_VERSIONS, APIS
+from rejoin.protocol.wire.errors import ResponseTooLarge
 
 if TYPE_CHECKING:
     from rejoin.coordinator.service.http.login import HttpLogin
@@ -226,7 +227,12 @@ class Service:
                 response = variant.failure()
                 if response is None:
                     raise Problem(503, "internal-error", f"{route.api.name} failed; nothing was changed")
-        error, head, body = variant.write(response)
+        try:
+            error, head, body = variant.write(response)
+        except ResponseTooLarge as problem:
+            variant.log_too_large(self._log, self._refused, "", request_context, problem)
+            response = variant.too_large(message)
+            error, head, body = variant.write(response)
         if variant.has_nested_errors or error != NO_ERROR:
             refusals = variant.count_errors(response, route.metrics.errors)
             if refusals is not None:

@@ -26,7 +26,7 @@ from rejoin.protocol.wire.codec import (
     read_request_header,
     unsupported_api_versions_frame,
 )
-from rejoin.protocol.wire.errors import SchemaError
+from rejoin.protocol.wire.errors import ResponseTooLarge, SchemaError
 from rejoin.protocol.wire.writer import Part
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ class RequestReader:
         return WireVersion(codec, self._metrics.api(api.name))
 
     def write(self, call: KafkaRequest, response: Response, written: list[Part]) -> None:
-        """Put a request's response behind others, and count it.
+        """Put a request's response behind others, and count it. One that is too large is answered with an error.
 
         Raises :class:`NotServed` where all that the client can be shown is the end of its connection.
         """
@@ -268,7 +268,13 @@ class RequestReader:
         request: Any = call.request
         is_answered = served.api is not PRODUCE or request.acks
         if is_answered:
-            served.write(call.correlation_id, response, written)
+            try:
+                served.write(call.correlation_id, response, written)
+            except ResponseTooLarge as problem:
+                software = "" if call.connection is None else call.connection.software
+                served.log_too_large(self._log, self._refused, software, call.context, problem)
+                response = served.too_large(request)
+                served.write(call.correlation_id, response, written)
         metrics = served.metrics
         error = served.error_of(response)
         if served.has_nested_errors or error != NO_ERROR:

@@ -30,6 +30,8 @@ def error_counter(model: type, version: int, refusals: frozenset[ErrorCode]) -> 
     source.line("def count_errors(response, counts):")
     source.indent += 1
     source.line("found = None")
+    if _has_repeated(model):
+        source.line("counted = set()")
     _count_in(source, model, version, ("response",))
     source.line("return found")
     exec(source.compile(f"count the errors of {model.__name__} v{version}"), source.namespace)
@@ -50,8 +52,19 @@ def _count_in(source: Source, model: type, version: int, structs: tuple[str, ...
             each = source.name("each")
             source.line(f"for {each} in {value}{'' if spec.nullable is None else ' or ()'}:")
             source.indent += 1
+            if getattr(spec.struct, "IS_REPEATED", False):
+                # Differs: Kafka counts the errors of a name as often as the request has it.
+                source.line(f"if id({each}) in counted:")
+                source.line("    continue")
+                source.line(f"counted.add(id({each}))")
             _count_in(source, spec.struct, version, (*structs, each))
             source.indent -= 1
+
+
+def _has_repeated(model: type) -> bool:
+    """Whether there may be the same object many times in a message."""
+    structs = [spec.struct for spec in fields_of(model) if spec.struct is not None]
+    return any(getattr(struct, "IS_REPEATED", False) or _has_repeated(struct) for struct in structs)
 
 
 def has_nested_errors(model: type, version: int) -> bool:

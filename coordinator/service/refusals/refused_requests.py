@@ -14,6 +14,7 @@ from rejoin.protocol.message import Request
 from rejoin.protocol.printable import printable
 from rejoin.protocol.registry import DELETE_RECORDS, DELETE_TOPICS, DESCRIBE_TOPIC_PARTITIONS, METADATA, Api
 from rejoin.protocol.types import ZERO_UUID, Entity
+from rejoin.protocol.wire.errors import ResponseTooLarge
 
 REFUSALS: Final = frozenset(
     {
@@ -126,6 +127,25 @@ def log_refusals(
                 **_subject((request, *structs)),
                 reason=None if text == error.name else _shown(text, _LONGEST_REASON),
             )
+
+
+def log_too_large(
+    log: Any, logged: LoggedReasons, api: Api, software: str, context: Context, problem: ResponseTooLarge
+) -> None:
+    """A line for a response that was too large, once for each client."""
+    client_id, host = context.client_id, context.client_host.lstrip("/")
+    client = software or host
+    reason = f"{problem}; ask for less in one request"
+    text = logged.to_log(client_name(api.name, client, client_id), reason, "", host)
+    if text is not None:
+        log.warning(
+            "request_refused",
+            client=_shown(client),
+            client_id=_shown(client_id) or None,
+            api=api.name,
+            error=ErrorCode.UNKNOWN_SERVER_ERROR.name,
+            reason=text,
+        )
 
 
 def _subject(structs: tuple[Any, ...]) -> Mapping[str, Any]:

@@ -49,6 +49,8 @@ class DescribeConfigsSynonym(Struct):
 class DescribeConfigsResourceResult(Struct):
     """A setting."""
 
+    IS_REPEATED: ClassVar[bool] = True
+
     name: str = ""
     value: str | None = ""
     read_only: bool = False
@@ -61,6 +63,8 @@ class DescribeConfigsResourceResult(Struct):
 
 class DescribeConfigsResult(Struct):
     """The settings of one resource."""
+
+    IS_REPEATED: ClassVar[bool] = True
 
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = ""

@@ -3,7 +3,7 @@
 v1 adds the key type and an error message, v4 several keys in one request (KIP-699), v6 the key type SHARE.
 """
 
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
@@ -31,6 +31,8 @@ class FindCoordinatorRequest(Request):
 
 class Coordinator(Struct):
     """The coordinator of one key, or why there is none."""
+
+    IS_REPEATED: ClassVar[bool] = True
 
     key: str = ""
     node_id: BrokerId = 0

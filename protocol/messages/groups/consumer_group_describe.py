@@ -3,7 +3,7 @@
 v1 adds the type of each member: it may still use the classic protocol (KIP-1099).
 """
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
@@ -64,6 +64,8 @@ class DescribedConsumerGroupMember(Struct):
 
 class DescribedConsumerGroup(Struct):
     """A group; one that does not exist, or is of another type, has an error."""
+
+    IS_REPEATED: ClassVar[bool] = True
 
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None

@@ -4,7 +4,7 @@ v3 adds authorized operations (KIP-430), v4 the members' instance ids (KIP-345),
 and a text for groups that do not exist.
 """
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
@@ -35,6 +35,8 @@ class DescribedGroupMember(Struct):
 
 class DescribedGroup(Struct):
     """A group; one that does not exist is Dead, without an error up to v5."""
+
+    IS_REPEATED: ClassVar[bool] = True
 
     error_code: ErrorCode = ErrorCode.NONE
     error_message: Annotated[str | None, In(6)] = None

@@ -5,7 +5,7 @@ v2 allows null topics (all of the group) and adds a top-level error, v5 the lead
 v10 names topics by their ids.
 """
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
@@ -101,6 +101,8 @@ class OffsetFetchResponseTopics(Struct):
 
 class OffsetFetchResponseGroup(Struct):
     """The offsets of one group, or its error."""
+
+    IS_REPEATED: ClassVar[bool] = True
 
     group_id: GroupId = ""
     topics: tuple[OffsetFetchResponseTopics, ...] = ()

@@ -1,5 +1,7 @@
 """DescribeProducers (key 61): the producers whose state a partition keeps (KIP-664)."""
 
+from typing import ClassVar
+
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
 from rejoin.protocol.types import Int32, Int64, PartitionIndex, ProducerId, TopicName
@@ -45,6 +47,8 @@ class ProducerState(Struct):
 
 class DescribeProducersPartitionResponse(Struct):
     """The producers of one partition."""
+
+    IS_REPEATED: ClassVar[bool] = True
 
     partition_index: PartitionIndex = 0
     error_code: ErrorCode = ErrorCode.NONE

@@ -1,5 +1,7 @@
 """DescribeTransactions (key 65): how far transactions are (KIP-664)."""
 
+from typing import ClassVar
+
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
 from rejoin.protocol.types import Int16, Int32, Int64, PartitionIndex, ProducerId, TopicName, TransactionalId
@@ -24,6 +26,8 @@ class DescribedTransactionTopic(Struct):
 
 class DescribedTransaction(Struct):
     """The newest transaction of an id. Its start stays when it has ended, and is -1 before the first."""
+
+    IS_REPEATED: ClassVar[bool] = True
 
     error_code: ErrorCode = ErrorCode.NONE
     transactional_id: TransactionalId = ""

@@ -13,6 +13,7 @@ from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
+from rejoin.coordinator.core.runtime.repeated import computed_once
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.java import utf16_sorted
@@ -47,7 +48,7 @@ class ConsumerGroupDescriptions:
         self._admission = admission
 
     def describe(self, token: Token, request: ConsumerGroupDescribeRequest, context: Context) -> None:
-        groups = tuple(self._describe(group_id, request, context) for group_id in request.group_ids)
+        groups = computed_once(request.group_ids, lambda group_id: self._describe(group_id, request, context))
         self._ctx.reply(token, ConsumerGroupDescribeResponse(groups=groups))
 
     def _describe(

@@ -11,6 +11,7 @@ import re2
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
+from rejoin.coordinator.core.runtime.repeated import computed_once
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.transactions.coordinator import TransactionCoordinator
@@ -51,7 +52,7 @@ class TransactionDescriptions:
         first = next(iter(request.transactional_ids), "")
         if first and not self._coordinator.when_ready(first, again):
             return
-        states = tuple(self._describe(each, request, context) for each in request.transactional_ids)
+        states = computed_once(request.transactional_ids, lambda each: self._describe(each, request, context))
         self._ctx.reply(token, DescribeTransactionsResponse(transaction_states=states))
 
     def _describe(
