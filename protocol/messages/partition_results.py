@@ -1,4 +1,4 @@
-"""Results by partition, in the order of the request: the form of several responses about offsets."""
+"""Results by partition, in the order in which Kafka answers them: the form of several responses about offsets."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ from rejoin.protocol.types import ZERO_UUID, TopicPartition
 
 MOST_CACHED: Final = 16
 """Responses about more partitions are not kept in a cache."""
+
+
+_ANSWERED_FIRST: Final = frozenset(
+    {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+)
+"""Errors of partitions of which the group is not asked."""
 
 
 class RequestedPartition(Protocol):
@@ -44,7 +50,7 @@ class ResultTypes(NamedTuple, Generic[R]):
 
 
 class IdentifiedTopic(RequestedTopic, Protocol):
-    """The same, where newer versions have the topic's id."""
+    """A topic of a request whose newer versions have the topic's id."""
 
     @property
     def topic_id(self) -> str: ...
@@ -68,8 +74,7 @@ def response_of(
             # Members commit the same few partitions all day, and no response changes once it is made.
             response: R = _shared_response(types, name, indexes, others)
             return response
-    names = tuple([(topic.name, tuple([each.partition_index for each in topic.partitions])) for topic in requested])
-    return _response(types, names, errors, others)
+    return _response(types, _names(requested), errors, others)
 
 
 def response_by_id(
@@ -78,25 +83,25 @@ def response_by_id(
     errors: Mapping[TopicPartition, ErrorCode],
     others: ErrorCode,
 ) -> R:
-    """The same with the ids of the topics, where the request has any."""
+    """A result for each partition, with the ids of the topics, where the request has any."""
     if all(topic.topic_id == ZERO_UUID for topic in requested):
         return response_of(types, requested, errors, others)
-    new_response: Any = types.response
-    new_topic: Any = types.topic
-    topics = []
-    for topic in requested:
-        results = [
-            _result(types.partition, index, errors.get(TopicPartition(topic.name, index), others))
-            for index in [each.partition_index for each in topic.partitions]
-        ]
-        topics.append(new_topic(name=topic.name, topic_id=topic.topic_id, partitions=tuple(results)))
-    response: R = new_response(topics=tuple(topics))
-    return response
+    ids = {topic.name: topic.topic_id for topic in requested}
+    response: Any = _response(types, _names(requested), errors, others)
+    named = tuple(topic.model_copy(update={"topic_id": ids[topic.name]}) for topic in response.topics)
+    found: R = response.model_copy(update={"topics": named})
+    return found
+
+
+def _names(requested: Sequence[RequestedTopic]) -> _Names:
+    return tuple([(topic.name, tuple([each.partition_index for each in topic.partitions])) for topic in requested])
 
 
 def _response(types: ResultTypes[R], names: _Names, errors: Mapping[TopicPartition, ErrorCode], others: ErrorCode) -> R:
     new_response: Any = types.response
     new_topic: Any = types.topic
+    if errors and not _ANSWERED_FIRST.isdisjoint(errors.values()):
+        names = _refused_first(names, errors)
     topics = []
     for name, indexes in names:
         if errors:
@@ -106,6 +111,22 @@ def _response(types: ResultTypes[R], names: _Names, errors: Mapping[TopicPartiti
         topics.append(new_topic(name=name, partitions=tuple(found)))
     response: R = new_response(topics=tuple(topics))
     return response
+
+
+def _refused_first(names: _Names, errors: Mapping[TopicPartition, ErrorCode]) -> _Names:
+    """Each topic once, partitions that are refused before the group is asked first.
+
+    Kafka: OffsetCommitResponse.Builder. The broker merges the answer of the group into its own refusals, by topic.
+    Where nothing is refused, topics stay as the request has them, also one that is named twice.
+    """
+    refused: dict[str, list[int]] = {}
+    asked: dict[str, list[int]] = {}
+    for name, indexes in names:
+        for index in indexes:
+            is_refused = errors.get(TopicPartition(name, index)) in _ANSWERED_FIRST
+            (refused if is_refused else asked).setdefault(name, []).append(index)
+    merged = refused | {name: refused.get(name, []) + indexes for name, indexes in asked.items()}
+    return tuple([(name, tuple(indexes)) for name, indexes in merged.items()])
 
 
 @lru_cache(maxsize=4_096)
