@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import re
+from collections import Counter
 from typing import Final
 
 from rejoin.protocol.brokers.offered_versions import ADVERTISED_FROM, offered
@@ -9,6 +13,7 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.registry import APIS, BY_KEY, BY_NAME
 from tests.conformance.golden import broker_versions, named, recordings
 from tests.conformance.transactions.recorded_scripts import read_script, scripts
+from tests.paths import GOLDEN, ROOT
 
 NOT_RECORDED: Final = {
     **{("DescribeLogDirs", version): "directories have their own names and sizes" for version in range(1, 6)},
@@ -115,3 +120,22 @@ def codes_in(body: object) -> list[int]:
         own = [body["errorCode"]] if "errorCode" in body else []
         return own + [code for item in body.values() for code in codes_in(item)]
     return [code for item in body for code in codes_in(item)] if isinstance(body, list) else []
+
+
+_ROW: Final = re.compile(r"^\| (.+?) \|", re.MULTILINE)
+_NAMED: Final = re.compile(r"([A-Z]\w+) (\d+)")
+
+
+def test_coverage_names_every_api_that_is_offered_and_every_other_one_of_kafka() -> None:
+    with gzip.open(GOLDEN / "message-definitions-4.4.jsonl.gz", "rt", encoding="utf-8") as lines:
+        defined = [json.loads(line) for line in lines]
+    kafka = {
+        each["apiKey"]: each["name"].removesuffix("Request") for each in defined if each["name"].endswith("Request")
+    }
+    requests, _, rest = (ROOT / "COVERAGE.md").read_text(encoding="utf-8").partition("\nNot offered, ")
+    intro, _, _ = rest.partition("\nThese are the versions of Kafka 4.4")
+    done = Counter((int(key), name) for name, key in re.findall(r"^\| (\w+) \| (\d+) \|", requests, re.MULTILINE))
+    missing = Counter((int(key), name) for row in _ROW.findall(intro) for name, key in _NAMED.findall(row))
+    assert done == Counter((api.key, api.name) for api in APIS)
+    assert done + missing == Counter(kafka.items())
+    assert f"the other {len(missing)} of the {len(kafka)} APIs" in intro

@@ -99,7 +99,7 @@ class DescriptionRequests:
         everything = not names
         found = [
             name
-            for name in (sorted(self._topics.by_name) if everything else names)
+            for name in (self._topics.listed() if everything else names)
             if cursor is None or name >= cursor.topic_name
         ]
         allowed = {

@@ -22,6 +22,7 @@ from rejoin.protocol.messages.cluster.metadata import (
     MetadataResponseTopic,
 )
 from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.types import ZERO_UUID
 
 FIRST_WITH_EMPTY_MEANING_NONE: Final = 1
@@ -62,10 +63,9 @@ class MetadataRequests:
         with_operations = request.include_topic_authorized_operations
         if everything:
             # Kafka: topics that one may not see are left out here; asked for by name they are an error.
-            # Differs: __consumer_offsets is there from the beginning, and only shown to those who ask for it.
             topics = [
                 self._show(name, context, with_operations)
-                for name in sorted(self._topics.by_name)
+                for name in self._topics.listed()
                 if self._allows(MetadataRequest, context, name)
             ]
         else:
@@ -108,6 +108,8 @@ class MetadataRequests:
         if not self._allows(MetadataRequest, context, name):
             return MetadataResponseTopic(name=name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if name in self._topics:
+            if name == OFFSETS_TOPIC and creates:
+                self._topic_requests.use_offsets_topic()
             return self._show(name, context, with_operations)
         if creates and self._allows(CreateTopicsRequest, context, name):
             error = self._topic_requests.create_automatically(name)

@@ -101,6 +101,9 @@ class ClusterRequests:
             broker = self._locate_transaction(key, request, context)
         if isinstance(broker, ErrorCode):
             return no_coordinator(key, broker)
+        if resource is Resource.GROUP:
+            # Differs: Kafka makes the topic only now, and answers COORDINATOR_NOT_AVAILABLE until it is there.
+            self._changes.use_offsets_topic()
         endpoint = broker.endpoint(context.listener)
         return unvalidated(
             Coordinator,

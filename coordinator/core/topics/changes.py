@@ -18,6 +18,7 @@ from rejoin.coordinator.core.runtime.shard import ShardState
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, OFFSETS_TOPIC_ID
 from rejoin.protocol.records.topics import (
     GROUP_RESOURCE,
     ConfigData,
@@ -26,6 +27,7 @@ from rejoin.protocol.records.topics import (
     PartitionRecord,
     ProducerIdsRecord,
     RemoveTopicRecord,
+    TopicData,
     TopicRecord,
 )
 from rejoin.protocol.types import TopicPartition
@@ -40,6 +42,22 @@ class TopicChange(ABC):
 
     def ended(self, error: ErrorCode) -> None:  # noqa: B027 - a request need not be waiting
         """The records of the last decision are stored and true, or could not be stored."""
+
+
+class _OffsetsTopicUse(TopicChange):
+    """``__consumer_offsets`` has been used for the first time. The record tells other nodes, and this one later."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+        self.is_waiting = False
+
+    def decide(self) -> TopicsRecords:
+        if self._topics.lists_offsets_topic:
+            return ()
+        return (TopicRecord(data=TopicData(name=OFFSETS_TOPIC, topic_id=OFFSETS_TOPIC_ID, records_per_second=None)),)
+
+    def ended(self, error: ErrorCode) -> None:
+        self.is_waiting = False  # where it could not be stored, the next use asks again
 
 
 class TopicChanges:
@@ -62,6 +80,7 @@ class TopicChanges:
         self._waiting: deque[TopicChange] = deque()
         self._in_flight: TopicsRecords = ()
         self._last_id = 0
+        self._offsets_topic_use = _OffsetsTopicUse(topics)
 
     @property
     def settled(self) -> bool:
@@ -82,6 +101,12 @@ class TopicChanges:
         self._waiting.append(change)
         if len(self._waiting) == 1:
             self._go_on()
+
+    def use_offsets_topic(self) -> None:
+        """List ``__consumer_offsets`` among all topics from now on: in Kafka its first use makes it."""
+        if not self._topics.lists_offsets_topic and not self._offsets_topic_use.is_waiting:
+            self._offsets_topic_use.is_waiting = True
+            self.make(self._offsets_topic_use)
 
     def _go_on(self) -> None:
         while self._waiting:
@@ -119,6 +144,7 @@ class TopicChanges:
                 if isinstance(record, TopicRecord)
             }
             self._ctx.features.forget_changes()
+            self._topics.lists_offsets_topic = False
             for group_id in list(self._topics.group_configs):
                 del self._topics.group_configs[group_id]
                 self._shards.group_configured(group_id)

@@ -20,6 +20,7 @@ from rejoin.coordinator.core.topics.changes import TopicChange, TopicChanges
 from rejoin.coordinator.core.topics.deletion import Deletion
 from rejoin.coordinator.core.topics.placement import Placement
 from rejoin.coordinator.core.topics.topics import Topics
+from rejoin.protocol.brokers.releases import has_reached
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.topics.create_partitions import (
@@ -45,6 +46,9 @@ from rejoin.protocol.types import ZERO_UUID
 Wanted = TypeVar("Wanted", CreatableTopic, CreatePartitionsTopic, DeleteTopicState)
 Named = TypeVar("Named", CreatableTopic, CreatePartitionsTopic)
 Result = TypeVar("Result", CreatableTopicResult, CreatePartitionsTopicResult, DeletableTopicResult)
+
+FIRST_RELEASE_WITH_RAFT: Final = "3.0"
+"""From here on ``--as-kafka`` stands for brokers with KRaft; 2.8 had a preview of it."""
 
 NOT_STORED: Final = "the change could not be stored; it may have been all the same: look before asking again"
 
@@ -83,9 +87,15 @@ class TopicRequests:
         error = self.topics.check_automatic(name)
         if error is ErrorCode.NONE:
             self._changes.make(_AutomaticCreation(self, name))
-            # Kafka: the topic is made aside, and this answer still says that it is unknown.
-            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            # Kafka: the topic is made aside, and this answer still says that it is unknown, as brokers with KRaft do.
+            # Those with ZooKeeper made it at once: what is missing is a leader.
+            with_raft = has_reached(self.ctx.settings.emulator_as_kafka, FIRST_RELEASE_WITH_RAFT)
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if with_raft else ErrorCode.LEADER_NOT_AVAILABLE
         return error
+
+    def use_offsets_topic(self) -> None:
+        """``__consumer_offsets`` was asked for by name, which makes it in Kafka."""
+        self._changes.use_offsets_topic()
 
     def write(self, written: RecordsWritten) -> None:
         """Move a partition's end on."""

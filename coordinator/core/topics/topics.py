@@ -94,6 +94,8 @@ class Topics:
         self.defaults = changed_defaults(settings)
         """The settings of topics whose default this node changes."""
         partitions.default_config = log_config(dict(self.defaults))
+        self.lists_offsets_topic = False
+        """Whether ``__consumer_offsets`` is among all topics: in Kafka the first use makes it."""
         self.next_producer_id = 0
         """The first producer id that no node has had."""
         self.version: Millis = 0
@@ -125,6 +127,10 @@ class Topics:
         """The names of all topics."""
         return [*self.by_name, OFFSETS_TOPIC]
 
+    def listed(self) -> list[str]:
+        """The names of the topics that a request for all of them is given, in their order."""
+        return sorted(self.names() if self.lists_offsets_topic else self.by_name)
+
     def id_of(self, topic: str) -> str:
         """The id of a topic that exists."""
         return OFFSETS_TOPIC_ID if topic == OFFSETS_TOPIC else self.by_name[topic].topic_id
@@ -154,7 +160,9 @@ class Topics:
 
     def add(self, data: TopicData) -> None:
         """A topic is there, still without partitions."""
-        if data.topic_id not in self._names_by_id:
+        if data.topic_id == OFFSETS_TOPIC_ID:
+            self.lists_offsets_topic = True
+        elif data.topic_id not in self._names_by_id:
             self.by_name[data.name] = Topic(data.name, data.topic_id, data.records_per_second)
             self._names_by_id[data.topic_id] = data.name
 
