@@ -28,6 +28,9 @@ LONGEST_CACHED = 256
 _LONGEST_ORDER = 65_536
 """The same for all keys of an order together."""
 
+_FEW_CHARACTERS = 64
+_PIECE_BYTES = 8_192
+
 _FIBONACCI = -7046029254386353131
 
 _NATIVE_UTF16 = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
@@ -44,6 +47,8 @@ def string_hash(text: str) -> int:
 
 
 def _hash(text: str) -> int:
+    if len(text) > _FEW_CHARACTERS:
+        return int32(_hash_of_long(text))
     units: Iterable[int]
     if text.isascii():
         units = text.encode("ascii")
@@ -53,6 +58,38 @@ def _hash(text: str) -> int:
     for unit in units:
         result = (31 * result + unit) & 0xFFFF_FFFF
     return int32(result)
+
+
+def _hash_of_long(text: str) -> int:
+    """The hash of a text, unsigned, a seventh as costly as unit by unit: a client may send thousands of long names.
+
+    Units are the lanes of one large integer. Neighbours are added in lanes of twice the width, until eight bytes hold
+    several units; that many are then hashed at a time. No lane runs over: seven bits grow to 42, and sixteen to 31.
+    """
+    if text.isascii():
+        data, first_bits = text.encode("ascii"), 8
+    else:
+        data, first_bits = text.encode("utf-16-be", "surrogatepass"), 16
+    data = bytes(-len(data) % 8) + data  # Leading zeros change nothing.
+    result = 0
+    for at in range(0, len(data), _PIECE_BYTES):
+        piece = data[at : at + _PIECE_BYTES]
+        lanes, bits, factor = int.from_bytes(piece, "big"), first_bits, 31
+        while bits < 64:
+            low = _low_lanes(bits)
+            lanes = (lanes & low) + (lanes >> bits & low) * factor
+            bits, factor = bits * 2, factor * factor
+        factor &= 0xFFFF_FFFF
+        for value in struct.unpack(f">{len(piece) // 8}Q", lanes.to_bytes(len(piece), "big")):
+            result = (result * factor + value) & 0xFFFF_FFFF
+    return result
+
+
+@lru_cache(maxsize=3)
+def _low_lanes(bits: int) -> int:
+    """Every other lane of so many bits, in all of a piece."""
+    width = bits // 8
+    return int.from_bytes((bytes(width) + b"\xff" * width) * (_PIECE_BYTES // width // 2), "big")
 
 
 _hash_of_name = lru_cache(maxsize=16_384)(_hash)

@@ -366,7 +366,8 @@ def _grown(size: int, parts: list[Part], seen: int, *, most_bytes: int) -> int:
 
 
 def _joined(parts: list[Part], *, most_bytes: int) -> bytes:
-    _grown(0, parts, 0, most_bytes=most_bytes)
+    if sum(map(len, parts)) > most_bytes:
+        raise ResponseTooLarge(most_bytes)
     return b"".join(parts)
 
 

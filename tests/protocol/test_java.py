@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import tracemalloc
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -19,6 +21,7 @@ from rejoin.protocol.java import (
     utf16_key,
     utf16_sorted,
 )
+from tests.benchmarks.calls import steps_of
 
 
 @pytest.mark.parametrize(
@@ -36,6 +39,25 @@ from rejoin.protocol.java import (
 )
 def test_string_hash(text: str, code: int) -> None:
     assert string_hash(text) == code
+
+
+@pytest.mark.parametrize("last", ["\x7f", "\xff", "\uffff", "\U0010ffff"])
+@pytest.mark.parametrize("length", [64, 65, 67, 257, 4_096, 8_191, 8_192, 8_193, 20_000])
+def test_the_hash_of_a_long_string(length: int, last: str) -> None:
+    random = Random(length)
+    for text in (last * length, "".join(chr(random.randint(0, ord(last))) for _ in range(length))):
+        expected = 0
+        for unit in memoryview(utf16(text)).cast("H"):
+            expected = int32(31 * expected + unit)
+        assert string_hash(text) == expected
+
+
+def test_a_long_string_is_not_hashed_unit_by_unit() -> None:
+    assert steps_of(lambda: string_hash("x" * 32_000)) < 32_000 / 3
+
+
+def utf16(text: str) -> bytes:
+    return text.encode(f"utf-16-{sys.byteorder[0]}e", "surrogatepass")
 
 
 def test_a_lone_surrogate_is_one_unit() -> None:
