@@ -41,8 +41,6 @@ class _Bounds(NamedTuple):
     other_lists: tuple[tuple[str, str], ...]
     struct_lists: tuple[tuple[str, str, _Bounds], ...]
     structs: tuple[tuple[str, str, _Bounds], ...]
-    weight: int
-    """For how many entries each part counts, where there is a list of them."""
 
 
 class _Beyond(Exception):
@@ -76,7 +74,7 @@ def _check(part: BaseModel, bounds: _Bounds, entries: int) -> int:
     for name, alias in bounds.other_lists:
         entries = _count(getattr(part, name), alias, entries)
     for name, alias, inner in bounds.struct_lists:
-        entries = _count(getattr(part, name), alias, entries, inner.weight)
+        entries = _count(getattr(part, name), alias, entries)
         for index, each in enumerate(getattr(part, name) or ()):
             try:
                 entries = _check(each, inner, entries)
@@ -93,17 +91,16 @@ def _check(part: BaseModel, bounds: _Bounds, entries: int) -> int:
     return entries
 
 
-def _count(values: Sequence[Any] | None, alias: str, entries: int, weight: int = 1) -> int:
-    entries += len(values or ()) * weight
+def _count(values: Sequence[Any] | None, alias: str, entries: int) -> int:
+    entries += len(values or ())
     if entries > MAX_ENTRIES:
-        raise _Beyond("too_many", f"expected {most_entries(MAX_ENTRIES, weight)}", alias)
+        raise _Beyond("too_many", f"expected {most_entries(MAX_ENTRIES)}", alias)
     return entries
 
 
-def most_entries(most: int, weight: int) -> str:
+def most_entries(most: int) -> str:
     """How many entries there may be, in words."""
-    counts = f", of which each of these counts {weight}" if weight > 1 else ""
-    return f"at most {most:,} entries in one request{counts}"
+    return f"at most {most:,} entries in one request"
 
 
 def _check_text(text: str | None, *path: str | int) -> None:
@@ -127,5 +124,4 @@ def _bounds(model: type[BaseModel]) -> _Bounds:
         ),
         tuple((field.name, field.alias, _bounds(struct)) for field, struct in structs if field.is_array),
         tuple((field.name, field.alias, _bounds(struct)) for field, struct in structs if not field.is_array),
-        getattr(model, "ENTRIES", 1),
     )

@@ -45,9 +45,6 @@ class Struct(BaseModel):
 
     model_config = ConfigDict(**CAMEL_CASE, strict=True)
 
-    ENTRIES: ClassVar[int] = 1
-    """For how many entries of a request one counts: more where its answer is much longer than itself."""
-
     IS_REPEATED: ClassVar[bool] = False
     """Whether a response may hold the same object many times: a request may repeat a name. It is encoded once."""
 

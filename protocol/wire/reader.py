@@ -221,10 +221,9 @@ class _ReaderSource:
         source.line(f"if not 0 < {count} * {self._layout.least_size(spec.value_type)} <= end - pos:")
         source.line(f"    raise Malformed(f'{{{count}:,}} entries, but bytes left: {{end - pos:,}}')", what)
         if self._max_entries is not None:
-            weight: int = getattr(spec.struct, "ENTRIES", 1)
-            source.line(f"left -= {count} * {weight}" if weight > 1 else f"left -= {count}")
+            source.line(f"left -= {count}")
             source.line("if left < 0:")
-            expected = most_entries(self._max_entries, weight)
+            expected = most_entries(self._max_entries)
             source.line("    raise Malformed('too many entries')", FieldLocation(path, expected))
         self._entries(spec, path, count, value)
         source.indent -= 1

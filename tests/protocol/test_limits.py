@@ -12,7 +12,6 @@ from rejoin.coordinator.core.groups.classic.subscriptions import SubscribedTopic
 from rejoin.protocol.embedded.consumer_protocol import Subscription, encode_subscription
 from rejoin.protocol.limits import MAX_ENTRIES, MAX_STRING_BYTES
 from rejoin.protocol.message import Request
-from rejoin.protocol.messages.cluster.describe_configs import DescribeConfigsRequest
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest
@@ -69,17 +68,6 @@ def test_what_is_within_the_bounds_is_read(request_type: type[Request], version:
             {"keyType": 0, "coordinatorKeys": ["key"] * (MAX_ENTRIES + 1)},
             ("coordinatorKeys",),
             "at most 20,000 entries in one request",
-        ),
-        (
-            DescribeConfigsRequest,
-            4,
-            {
-                "resources": [{"resourceType": 2, "resourceName": "t", "configurationKeys": None}] * 4_001,
-                "includeSynonyms": False,
-                "includeDocumentation": False,
-            },
-            ("resources",),
-            "at most 20,000 entries in one request, of which each of these counts 5",
         ),
         (OffsetCommitRequest, 8, commit(MAX_ENTRIES // 2, topics=2), ("topics", 1, "partitions"), "entries"),
     ],

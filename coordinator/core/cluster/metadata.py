@@ -70,13 +70,15 @@ class MetadataRequests:
             ]
         else:
             creates = request.allow_auto_topic_creation and self._ctx.settings.auto_create_topics_enable
+            created: list[str] | None = [] if creates else None
             asked = request.topics or ()
             ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID)
             # Kafka: with one id, names are not looked at. The Java client sends empty ones beside ids.
             topics = [self._find_by_id(topic_id, context, with_operations) for topic_id in ids] or [
-                self._find_by_name(name, context, creates, with_operations)
+                self._find_by_name(name, context, created, with_operations)
                 for name in dict.fromkeys(topic.name for topic in asked)
             ]
+            self._topic_requests.create_automatically(created or ())
         operations = NOT_ASKED
         if request.include_cluster_authorized_operations:
             operations = self._admission.authorized_operations(context, Resource.CLUSTER)
@@ -101,21 +103,24 @@ class MetadataRequests:
         return self._show(name, context, with_operations)
 
     def _find_by_name(
-        self, name: str | None, context: Context, creates: bool, with_operations: bool
+        self, name: str | None, context: Context, created: list[str] | None, with_operations: bool
     ) -> MetadataResponseTopic:
+        """One topic. A name that no topic has is added to those that are ``created``, if any are."""
         if name is None:
             return MetadataResponseTopic(name=None, error_code=ErrorCode.UNKNOWN_TOPIC_ID)
         if not self._allows(MetadataRequest, context, name):
             return MetadataResponseTopic(name=name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if name in self._topics:
-            if name == OFFSETS_TOPIC and creates:
+            if name == OFFSETS_TOPIC and created is not None:
                 self._topic_requests.use_offsets_topic()
             return self._show(name, context, with_operations)
-        if creates and self._allows(CreateTopicsRequest, context, name):
-            error = self._topic_requests.create_automatically(name)
-        else:
-            # Kafka: a name that no topic may have is said to be that, even if none would be made.
-            error = self._topics.check_automatic(name) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        # Kafka: a name that no topic may have is said to be that, even if none would be made.
+        error = self._topics.check_automatic(name)
+        if error is ErrorCode.NONE:
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if created is not None and self._allows(CreateTopicsRequest, context, name):
+                created.append(name)
+                error = self._topic_requests.error_of_created
         operations = self._operations(name, context, with_operations)
         return MetadataResponseTopic(name=name, error_code=error, topic_authorized_operations=operations)
 

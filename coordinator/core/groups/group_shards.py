@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from rejoin.coordinator.core.groups.classic.group import CLASSIC, ClassicGroup
@@ -56,11 +57,11 @@ class GroupShards(Shards[GroupsShard]):
         """Every group of this node, by partition."""
         return [group for machine in self.machines() for group in machine.groups.values()]
 
-    def topic_changed(self, topic: str, *, is_new: bool = False) -> None:
-        """A topic was created, grown or deleted."""
+    def topics_changed(self, topics: Collection[str], *, has_new: bool) -> None:
+        """Topics were created, grown or deleted."""
         for machine in self.machines():
             if machine.has_consumer_groups:
-                machine.consumer.topic_changed(topic, is_new=is_new)
+                machine.consumer.topics_changed(topics, has_new=has_new)
 
     def group_configured(self, group_id: str) -> None:
         """The settings that a group has of its own have changed."""

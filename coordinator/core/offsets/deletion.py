@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -71,10 +72,12 @@ class OffsetDeletions:
         """Write tombstones for offsets that have outlived their retention."""
         self._append(group_id, self._store.of(group_id), partitions, "expired")
 
-    def delete_topic(self, topic: str) -> None:
-        """Delete the offsets of a topic that is gone, in every group; no retention applies."""
+    def delete_topics(self, topics: Collection[str]) -> None:
+        """Delete the offsets of topics that are gone, in every group; no retention applies."""
+        if not topics:
+            return
         for group_id, offsets in self._store.items():
-            partitions = [partition for partition in offsets.partitions() if partition.topic == topic]
+            partitions = [partition for partition in offsets.partitions() if partition.topic in topics]
             if partitions:
                 self._append(group_id, offsets, partitions, "topic-deleted")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 
 from rejoin.coordinator.core.effects import AppendTopics
 from rejoin.coordinator.core.groups.group_shards import GroupShards
@@ -148,8 +148,10 @@ class TopicChanges:
             for group_id in list(self._topics.group_configs):
                 del self._topics.group_configs[group_id]
                 self._shards.group_configured(group_id)
-            for topic in [topic for topic in self._topics.by_name.values() if topic.topic_id not in there]:
-                self._remove(topic.name, emits=emits)
+            gone = [topic.name for topic in self._topics.by_name.values() if topic.topic_id not in there]
+            for name in gone:
+                self._remove(name, emits=emits)
+            self._follow(dict.fromkeys(gone, False), gone)
         for version, records in what.changes:
             if version > known:
                 self._apply(records, emits=emits)
@@ -166,6 +168,8 @@ class TopicChanges:
         self._shards.group_configured(data.resource_name)
 
     def _apply(self, records: TopicsRecords, *, emits: bool = True) -> None:
+        changed: dict[str, bool] = {}
+        removed: list[str] = []
         for record in records:
             match record:
                 case TopicRecord():
@@ -175,7 +179,7 @@ class TopicChanges:
                     self._grow(record.data.topic_id)
                     name = self._topics.named(record.data.topic_id)
                     if name is not None:
-                        self._shards.topic_changed(name, is_new=record.data.partition_id == 0)
+                        changed[name] = changed.get(name, False) or record.data.partition_id == 0
                 case ConfigRecord() if record.data.resource_type == GROUP_RESOURCE:
                     self._set_group_config(record.data)
                 case ConfigRecord():
@@ -188,6 +192,9 @@ class TopicChanges:
                     name = self._topics.named(record.data.topic_id)
                     if name is not None:
                         self._remove(name, emits=emits)
+                        changed[name] = False
+                        removed.append(name)
+        self._follow(changed, removed)
         if records and self.on_applied is not None:
             self.on_applied()
 
@@ -200,9 +207,18 @@ class TopicChanges:
         topic = self._topics.by_name[name]
         self._topics.delete(name, emits=emits)
         self._partitions.remove(name, topic.topic_id)
-        self._shards.topic_changed(name)
-        for shard in self._shards.active():
-            shard.deletions.delete_topic(name)
+
+    def _follow(self, changed: Mapping[str, bool], removed: Collection[str]) -> None:
+        """Tell the groups of all topics that have changed, with whether they are new, and of those that are gone.
+
+        All at once: each group is looked at once, however many topics there are.
+        """
+        if changed:
+            self._shards.topics_changed(changed.keys(), has_new=any(changed.values()))
+        if removed:
+            names = frozenset(removed)
+            for shard in self._shards.active():
+                shard.deletions.delete_topics(names)
 
     def delete_orphaned_offsets(self, partition: TopicPartition) -> None:
         """Drop offsets of topics that were deleted while no node led this offsets partition.
@@ -213,6 +229,5 @@ class TopicChanges:
         if not self._logged or shard is None or shard.state is ShardState.LOADING:
             return
         partitions = (partition for offsets in shard.machine.offsets.values() for partition in offsets.partitions())
-        for name in dict.fromkeys(partition.topic for partition in partitions):
-            if name not in self._topics:
-                shard.machine.deletions.delete_topic(name)
+        topics = {partition.topic for partition in partitions}
+        shard.machine.deletions.delete_topics({name for name in topics if name not in self._topics})

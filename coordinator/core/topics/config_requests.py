@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from rejoin.coordinator.core.inputs import Context, Token, TopicsRecords
+from rejoin.coordinator.core.inputs import AnyTopicsRecord, Context, Token, TopicsRecords
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
@@ -97,6 +97,13 @@ _OPERATIONS: Final = frozenset(AlterOperation)
 NO_SETTINGS: Final = "only topics (2), nodes (4) and groups (32) have settings here"
 
 
+_MOST_DIGITS: Final = 10
+MOST_DESCRIBED: Final = 4_000
+"""The resources of one DescribeConfigs: each is answered with dozens of settings, a node with hundreds."""
+# Differs: Kafka bounds the bytes of a request alone.
+TOO_MANY_RESOURCES: Final = f"a request may describe at most {MOST_DESCRIBED:,} resources; ask in several"
+
+
 class _Descriptions:
     """The settings that one DescribeConfigs shows. It may name thousands of topics, or one often: each is made once."""
 
@@ -107,7 +114,10 @@ class _Descriptions:
 
     def entries(self, resource: DescribeConfigsResource, find: Callable[[], Entries]) -> Entries:
         """The settings of a resource. Raises what ``find`` raises."""
-        key = (resource.resource_type, resource.resource_name)
+        name = resource.resource_name
+        if resource.resource_type == ResourceType.BROKER and (node_id := _node_id(name)) is not None:
+            name = str(node_id)
+        key = (resource.resource_type, name)
         found = self._entries.get(key)
         if found is None:
             found = self._entries[key] = find()
@@ -143,6 +153,10 @@ class ConfigRequests:
     # --- describing
 
     def describe_configs(self, token: Token, request: DescribeConfigsRequest, context: Context) -> None:
+        if len(request.resources) > MOST_DESCRIBED:
+            refused = request.error_response(context.api_version, ErrorCode.POLICY_VIOLATION, TOO_MANY_RESOURCES)
+            self.ctx.reply(token, refused)
+            return
         descriptions = _Descriptions(request.include_synonyms)
         results = tuple(self._describe(resource, descriptions, context) for resource in request.resources)
         self.ctx.reply(token, DescribeConfigsResponse(results=results))
@@ -203,7 +217,7 @@ class ConfigRequests:
     def check_node(self, name: str) -> None:
         """Raise :class:`TopicError` unless a resource's name is this node's id."""
         node_id = self.ctx.settings.broker_id
-        if not name.isdecimal() or int(name) != node_id:
+        if _node_id(name) != node_id:
             raise TopicError(ErrorCode.INVALID_REQUEST, f"node {name[:60]!r}: ask that node; this one is {node_id}")
 
     def _authorize(self, api: type[Request], context: Context, resource: Resource, name: str | None = None) -> None:
@@ -302,6 +316,13 @@ class ConfigRequests:
             raise TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
 
 
+def _node_id(name: str) -> int | None:
+    """The id of a node in decimal digits, as Java reads them; none for any other text."""
+    digits = name.removeprefix("+")
+    significant = digits.lstrip("0")
+    return int(significant or "0") if digits.isdecimal() and len(significant) <= _MOST_DIGITS else None
+
+
 def _check_given(name: str, of: str) -> None:
     if not name:
         raise TopicError(ErrorCode.INVALID_REQUEST, f"the name of the {of} is empty")
@@ -371,7 +392,7 @@ class _ConfigChange(TopicChange, Generic[R]):
 
     def decide(self) -> TopicsRecords:
         times = Counter((resource.resource_type, resource.resource_name) for resource in self._resources)
-        records: TopicsRecords = ()
+        records: list[AnyTopicsRecord] = []
         self._results = []
         for resource in self._resources:
             error, message = ErrorCode.NONE, None
@@ -388,7 +409,7 @@ class _ConfigChange(TopicChange, Generic[R]):
             except ConfigError as problem:
                 error, message = ErrorCode.INVALID_CONFIG, str(problem)
             self._results.append(_result(resource, error, message))
-        return () if self._validate_only else records
+        return () if self._validate_only else tuple(records)
 
     def ended(self, error: ErrorCode) -> None:
         results = self._results

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from rejoin.coordinator.core.inputs import Context, TopicsRecords
+from rejoin.coordinator.core.inputs import AnyTopicsRecord, Context, TopicsRecords
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.topics.names import TWICE
@@ -32,7 +32,12 @@ class Deletion:
         self._by_name = Counter(each.name for each in self._wanted if each.topic_id == ZERO_UUID)
         self._by_id = Counter(each.topic_id for each in self._wanted if each.name is None)
         self.results: list[DeletableTopicResult] = []
-        self.records: TopicsRecords = ()
+        self._records: list[AnyTopicsRecord] = []
+
+    @property
+    def records(self) -> TopicsRecords:
+        """What deletes them."""
+        return tuple(self._records)
 
     def decide(self) -> None:
         """Fill in results and records, in the order of the request."""
@@ -79,7 +84,7 @@ class Deletion:
             self._delete(topic)
 
     def _delete(self, topic: Topic) -> None:
-        self.records += self._topics.removal(topic)
+        self._records += self._topics.removal(topic)
         self.results.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id))
 
     def _deny(self, name: str | None, topic_id: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar, Final, Generic, TypeVar
 
@@ -22,6 +23,7 @@ from rejoin.coordinator.core.topics.placement import Placement
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.brokers.releases import has_reached
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.limits import MAX_ENTRIES
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.topics.create_partitions import (
     CreatePartitionsRequest,
@@ -58,7 +60,16 @@ MOST_PER_REQUEST: Final = 10_000
 Kafka: MAX_PARTITIONS_PER_BATCH and MAX_RECORDS_PER_USER_OP.
 """
 
-TOO_LARGE: Final = f"a request may make at most {MOST_PER_REQUEST} topics, settings and partitions together"
+MOST_NEW_TOPICS: Final = 4_000
+"""New topics of a client's request."""
+# Differs: in Kafka the bound above is the only one. Here one thread serves all.
+
+TOO_LARGE: Final = (
+    f"a request may make at most {MOST_NEW_TOPICS:,} topics, "
+    f"and {MOST_PER_REQUEST:,} topics, settings and partitions together"
+)
+
+TOO_MANY_DELETED: Final = f"a request may delete at most {MOST_PER_REQUEST:,} topics"
 
 
 class TopicRequests:
@@ -82,16 +93,19 @@ class TopicRequests:
     def delete_topics(self, token: Token, request: DeleteTopicsRequest, context: Context) -> None:
         self._changes.make(_TopicDeletion(self, token, request, context))
 
-    def create_automatically(self, name: str) -> ErrorCode:
-        """Add a topic that metadata was asked for; returns the error for that request."""
-        error = self.topics.check_automatic(name)
-        if error is ErrorCode.NONE:
-            self._changes.make(_AutomaticCreation(self, name))
-            # Kafka: the topic is made aside, and this answer still says that it is unknown, as brokers with KRaft do.
-            # Those with ZooKeeper made it at once: what is missing is a leader.
-            with_raft = has_reached(self.ctx.settings.emulator_as_kafka, FIRST_RELEASE_WITH_RAFT)
-            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if with_raft else ErrorCode.LEADER_NOT_AVAILABLE
-        return error
+    def create_automatically(self, names: Sequence[str]) -> None:
+        """Add topics that metadata was asked for: as many as CreateTopics may make, the others when asked again."""
+        most = min(MOST_NEW_TOPICS, MOST_PER_REQUEST // self.ctx.settings.num_partitions)
+        if names:
+            self._changes.make(_AutomaticCreation(self, names[: max(1, most)]))
+
+    @property
+    def error_of_created(self) -> ErrorCode:
+        """The error of a topic that is made because metadata was asked for it."""
+        # Kafka: the topic is made aside, and this answer still says that it is unknown, as brokers with KRaft do.
+        # Those with ZooKeeper made it at once: what is missing is a leader.
+        with_raft = has_reached(self.ctx.settings.emulator_as_kafka, FIRST_RELEASE_WITH_RAFT)
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if with_raft else ErrorCode.LEADER_NOT_AVAILABLE
 
     def use_offsets_topic(self) -> None:
         """``__consumer_offsets`` was asked for by name, which makes it in Kafka."""
@@ -157,6 +171,8 @@ class _NamedChange(_RequestedChange[Named, Result]):
 
     _operation: ClassVar[str]
     """What is denied to those who may not."""
+    _most_topics: ClassVar[int] = MAX_ENTRIES
+    """How many topics a request may name."""
 
     @abstractmethod
     def _refused(self, name: str, error: ErrorCode, message: str) -> Result:
@@ -182,6 +198,8 @@ class _NamedChange(_RequestedChange[Named, Result]):
         times = Counter(topic.name for topic in self._topics)
         topics = {topic.name: topic for topic in self._topics}
         results: dict[str, Result | None] = {name: self._refusal(name, times[name] > 1) for name in topics}
+        if len(self._topics) > self._most_topics and not self._context.by_operator:
+            return self._refuse_all()
         wanted = [topic for topic in topics.values() if results[topic.name] is None]
         limit = math.inf if self._context.by_operator else MOST_PER_REQUEST
         if sum(self._new_partitions(topic) for topic in wanted) > limit:
@@ -212,6 +230,7 @@ class _TopicCreation(_NamedChange[CreatableTopic, CreatableTopicResult]):
     """A CreateTopics under way."""
 
     _operation = "create"
+    _most_topics = MOST_NEW_TOPICS
 
     def __init__(self, made_by: TopicRequests, token: Token, request: CreateTopicsRequest, context: Context) -> None:
         super().__init__(made_by, token, request.topics, context)
@@ -286,6 +305,17 @@ class _TopicDeletion(_RequestedChange[DeleteTopicState, DeletableTopicResult]):
         super().__init__(made_by, token, topics, context)
 
     def decide(self) -> TopicsRecords:
+        if len(self._topics) > MOST_PER_REQUEST and not self._context.by_operator:
+            self._results = [
+                DeletableTopicResult(
+                    name=topic.name,
+                    topic_id=topic.topic_id,
+                    error_code=ErrorCode.POLICY_VIOLATION,
+                    error_message=TOO_MANY_DELETED,
+                )
+                for topic in self._topics
+            ]
+            return ()
         deletion = self._requests.deletion(self._topics, self._context)
         deletion.decide()
         self._results = deletion.results
@@ -296,17 +326,16 @@ class _TopicDeletion(_RequestedChange[DeleteTopicState, DeletableTopicResult]):
 
 
 class _AutomaticCreation(TopicChange):
-    """A topic made because metadata was asked for it. No request waits for it, and another may have made it first."""
+    """Topics made because metadata was asked for them. No request waits, and another may have made them first."""
 
-    def __init__(self, made_by: TopicRequests, name: str) -> None:
+    def __init__(self, made_by: TopicRequests, names: Sequence[str]) -> None:
         self._requests = made_by
-        self._name = name
+        self._names = names
 
     def decide(self) -> TopicsRecords:
-        requests = self._requests
-        if self._name in requests.topics:
-            return ()
-        return requests.topics.automatic(self._name, requests.placement, requests.ctx.now)
+        topics, placement, now = self._requests.topics, self._requests.placement, self._requests.ctx.now
+        made = (topics.automatic(name, placement, now) for name in self._names if name not in topics)
+        return tuple(record for records in made for record in records)
 
 
 class _Production(TopicChange):

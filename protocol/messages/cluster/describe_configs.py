@@ -10,8 +10,6 @@ from rejoin.protocol.types import In, Int8, Int32
 class DescribeConfigsResource(Struct):
     """A topic (type 2) or a node (type 4), and the settings asked for; null means all."""
 
-    ENTRIES: ClassVar[int] = 5
-
     resource_type: Int8
     resource_name: str
     configuration_keys: tuple[str, ...] | None
@@ -24,12 +22,12 @@ class DescribeConfigsRequest(Request):
     include_synonyms: bool = False
     include_documentation: Annotated[bool, In(3)] = False
 
-    def error_response(self, version: int, error: ErrorCode) -> Response:
+    def error_response(self, version: int, error: ErrorCode, message: str | None = None) -> Response:
         return DescribeConfigsResponse(
             results=tuple(
                 DescribeConfigsResult(
                     error_code=error,
-                    error_message=error.name,
+                    error_message=message or error.name,
                     resource_type=resource.resource_type,
                     resource_name=resource.resource_name,
                 )

@@ -3,7 +3,7 @@
 v1 adds ``validateOnly``, v4 defaults of -1 (KIP-464), v5 the settings in the answer, v7 topic ids.
 """
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
@@ -26,8 +26,6 @@ class CreatableTopicConfig(Struct):
 
 class CreatableTopic(Struct):
     """A topic to add; -1 partitions or replicas mean the default."""
-
-    ENTRIES: ClassVar[int] = 5
 
     name: TopicName
     num_partitions: Int32

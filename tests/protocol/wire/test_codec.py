@@ -18,7 +18,7 @@ from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest
 from rejoin.protocol.messages.records.fetch import FetchablePartitionResponse, FetchableTopicResponse, FetchResponse
 from rejoin.protocol.messages.records.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from rejoin.protocol.messages.topics.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest
-from rejoin.protocol.registry import API_VERSIONS, DEFINED, DESCRIBE_CONFIGS, FETCH, HEARTBEAT, METADATA, PRODUCE, Api
+from rejoin.protocol.registry import API_VERSIONS, DEFINED, FETCH, HEARTBEAT, METADATA, PRODUCE, Api
 from rejoin.protocol.wire.codec import codec_of, read_request_header, unsupported_api_versions_frame
 from rejoin.protocol.wire.errors import SchemaError
 from tests.protocol.wire.messages import SIDES, codec, random_message
@@ -119,15 +119,6 @@ def test_entries_are_bounded_before_anything_is_made_of_them() -> None:
         codec(METADATA, 1).read_request(names, 0)
     read = codec(METADATA, 1).read_request(struct.pack(">i", MAX_ENTRIES) + b"\0\0" * MAX_ENTRIES, 0)
     assert len(read.topics) == MAX_ENTRIES
-
-
-def test_an_entry_with_a_long_answer_counts_for_several() -> None:
-    def resources(count: int) -> bytes:
-        return struct.pack(">i", count) + b"\2\0\0\xff\xff\xff\xff" * count + b"\0"
-
-    with pytest.raises(SchemaError, match=r"resources: too many entries; expected .*, of which each of these counts 5"):
-        codec(DESCRIBE_CONFIGS, 1).read_request(resources(4_001), 0)
-    assert len(codec(DESCRIBE_CONFIGS, 1).read_request(resources(4_000), 0).resources) == 4_000
 
 
 def test_an_unknown_error_code_is_refused() -> None:

@@ -5,6 +5,8 @@ Kafka: the methods of GroupMetadataManager whose names begin with consumerGroup.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from rejoin.coordinator.core.groups.classic.groups import ClassicGroups
 from rejoin.coordinator.core.groups.consumer.classic_members import ClassicMembers
 from rejoin.coordinator.core.groups.consumer.group_events import GroupEvents
@@ -155,12 +157,12 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
         """The topics of a group's expressions have been found."""
         self._regexes.resolved(what)
 
-    def topic_changed(self, topic: str, *, is_new: bool) -> None:
-        """A topic was created, grown or deleted: the next heartbeat of each group that reads it looks at it."""
-        if is_new:
+    def topics_changed(self, topics: Collection[str], *, has_new: bool) -> None:
+        """Topics were created, grown or deleted: the next heartbeat of each group that reads one looks at it."""
+        if has_new:
             self._regexes.created_at = self._topics.version
         for group in self._groups.values():
-            if isinstance(group, ConsumerGroup) and topic in group.subscriptions.topics:
+            if isinstance(group, ConsumerGroup) and not group.subscriptions.topics.keys().isdisjoint(topics):
                 group.look_at_topics()
 
     def configured(self, group_id: str) -> None:

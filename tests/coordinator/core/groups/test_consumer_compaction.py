@@ -38,7 +38,7 @@ def first_traces() -> Iterator[dict[str, Any]]:
 
 
 def test_a_compacted_log_loads_the_same_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rejoin.coordinator.core.offsets.deletion.OffsetDeletions.delete_topic", lambda *_: None)
+    monkeypatch.setattr("rejoin.coordinator.core.offsets.deletion.OffsetDeletions.delete_topics", lambda *_: None)
     monkeypatch.setattr(
         "rejoin.coordinator.core.transactions.apis.txn_offset_commits.TxnOffsetCommits._verifies", lambda *_: False
     )

@@ -122,7 +122,7 @@ def without_idle_timers(step: dict[str, Any], refused: set[str]) -> dict[str, in
 
 
 def check(trace: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rejoin.coordinator.core.offsets.deletion.OffsetDeletions.delete_topic", lambda *_: None)
+    monkeypatch.setattr("rejoin.coordinator.core.offsets.deletion.OffsetDeletions.delete_topics", lambda *_: None)
     monkeypatch.setattr(
         "rejoin.coordinator.core.transactions.apis.txn_offset_commits.TxnOffsetCommits._verifies", lambda *_: False
     )
