@@ -72,10 +72,11 @@ _LOGGER_BEFORE: Final = re.compile(
 )
 _SETTINGS: Final = "ConsumerConfig values:"
 _OF_RDKAFKA: Final = re.compile(
-    r"(?:^|[\s:\]\-])(?P<facility>[A-Z][A-Z0-9_]+)(?:\|| \[)(?P<client>.+?)#consumer-\d+[|\]](?: \[thrd:[^\]]*\]:)? "
+    r"(?:^|[\s:\]\-])(?P<facility>[A-Z][A-Z0-9_]+)(?:\|| \[)(?P<client>[^\[\]|]+)#consumer-\d+[|\]](?: \[thrd:.*?\]:)? "
     r"(?P<text>.*)",
     re.DOTALL,
 )
+_SIGNED_BY_RDKAFKA: Final = re.compile(r"#consumer-\d+[|\]]")
 _OF_PYTHON: Final = re.compile(
     r"(?<![\w./])(?P<logger>aiokafka(?:\.\w+)*|kafka\.(?:coordinator(?:\.(?:base|consumer|heartbeat))?|consumer\.\w+|net\.selector))"
     r"[\]:\s\-|]+(?:(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[\]:\s\-|]+)?"
@@ -168,7 +169,8 @@ def _of_rdkafka(record: ClientRecord) -> ClientMessage | None:
         return None
     match = _OF_RDKAFKA.search(record.text)
     if match is None:
-        return None
+        is_signed = _SIGNED_BY_RDKAFKA.search(record.text) is not None
+        return ClientMessage(RDKAFKA, "", record.text) if is_signed else None
     found = _matched(RDKAFKA, f"{match['facility']}: {match['text']}", client_id=match["client"])
     return found if found.kind else None
 

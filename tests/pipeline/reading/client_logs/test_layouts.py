@@ -59,18 +59,39 @@ def test_python_is_read_in_the_layouts_that_people_give_it(layout: str) -> None:
     assert joined.values["client_id"] == "orders-1"
 
 
-def test_librdkafka_is_read_from_standard_error_and_through_pythons_logger() -> None:
-    text = (
-        "[thrd:main]: Application maximum poll interval (300000ms) exceeded by 88ms (adjust max.poll.interval.ms for "
-        "long-running message processing): leaving group"
-    )
-    for line in (
-        f"%4|1700000000.123|MAXPOLL|orders-1#consumer-1| {text}",
-        f"{IN_UTC},123 WARNING consumer MAXPOLL [orders-1#consumer-1] {text}",
-    ):
-        (late,) = read(line)[0]
-        assert (late.kind, late.at_ms, late.group) == ("poll_timeout_exceeded", AT_MS, None)
-        assert (late.values["client_id"], late.values["rebalance_timeout_ms"]) == ("orders-1", 300_000)
+LATE_POLL = (
+    "Application maximum poll interval (300000ms) exceeded by 88ms (adjust max.poll.interval.ms for long-running "
+    "message processing): leaving group"
+)
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        "%4|1700000000.123|MAXPOLL|orders-1#consumer-1| [thrd:{thread}]: {text}",
+        "{date},123 WARNING consumer MAXPOLL [orders-1#consumer-1] [thrd:{thread}]: {text}",
+        "{date},123 WARNING [consumer] MAXPOLL [orders-1#consumer-1] [thrd:{thread}]: {text}",
+        "{date},123 [WARNING] [app.consumer] MAXPOLL [orders-1#consumer-1] [thrd:{thread}]: {text}",
+        "{date},123 WARNING [MainThread] [consumer] MAXPOLL [orders-1#consumer-1] [thrd:{thread}]: {text}",
+        "{date},123 WARNING [consumer:42]: MAXPOLL [orders-1#consumer-1] [thrd:{thread}]: {text}",
+        "{date},123 - consumer - WARNING - MAXPOLL [orders-1#consumer-1] [thrd:{thread}]: {text}",
+        "WARNING {date},123 [consumer] MAXPOLL [orders-1#consumer-1] [thrd:{thread}]: {text}",
+    ],
+)
+@pytest.mark.parametrize("thread", ["main", "[::1]:9092/1"])
+def test_librdkafka_is_read_from_standard_error_and_through_pythons_logger(layout: str, thread: str) -> None:
+    statements, broken = read(layout.format(date=IN_UTC, thread=thread, text=LATE_POLL))
+    assert not broken
+    (late,) = statements
+    assert (late.kind, late.at_ms, late.group) == ("poll_timeout_exceeded", AT_MS, None)
+    assert (late.values["client_id"], late.values["rebalance_timeout_ms"]) == ("orders-1", 300_000)
+
+
+def test_a_line_that_librdkafka_signed_in_an_unknown_way_is_reported() -> None:
+    statements, broken = read(f"{IN_UTC},123 maxpoll (orders-1#consumer-1] {LATE_POLL}")
+    assert not statements
+    (line,) = broken
+    assert "no known version prints" in line.reason
 
 
 def test_settings_below_each_other_belong_to_the_line_before_them() -> None:
