@@ -29,7 +29,7 @@ class KnownDifference:
 
 
 _NO_ID: Final = "A" * 22
-_BROKER, _GROUP = 4, 32
+_GROUP = 32
 _DENIED: Final = {
     ("CreateTopics", "topics.errorCode"): (ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
     ("CreateTopics", "topics.topicConfigErrorCode"): (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.NONE),
@@ -85,13 +85,6 @@ def _unsettable(one: Difference) -> bool:
         return False
     types = {resource["resourceType"] for resource in one.request["resources"]}
     return types <= {_GROUP} and one.path.startswith(("results.", "responses."))
-
-
-def _read_only(one: Difference) -> bool:
-    is_of_node = one.api == "DescribeConfigs" and all(
-        each["resourceType"] == _BROKER for each in one.request["resources"]
-    )
-    return is_of_node and one.path == "results.configs.readOnly" and one.other is True
 
 
 def _unknown_operation(one: Difference) -> bool:
@@ -183,11 +176,6 @@ KNOWN_DIFFERENCES: Final = (
         "Groups have the settings of consumer groups only; in Kafka also those of share and streams groups.",
         _unsettable,
         ("admin/configs/settings-of-groups",),
-    ),
-    KnownDifference(
-        "read-only",
-        "The settings of a node are as they were at its start; Kafka changes some while it runs.",
-        _read_only,
     ),
     KnownDifference(
         "unknown-operation",

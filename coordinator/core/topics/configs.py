@@ -35,6 +35,7 @@ class ConfigType(IntEnum):
     LONG = 5
     DOUBLE = 6
     LIST = 7
+    CLASS = 8
     PASSWORD = 9
 
 
@@ -186,7 +187,7 @@ def _read(definition: ConfigDef, text: str) -> ConfigValue:
             parts = [part.strip() for part in text.split(",")] if text else []
             # Kafka: ConfigDef.parseValue leaves out duplicates where ValidList is the validator.
             return tuple(dict.fromkeys(parts)) if definition.values else tuple(parts)
-        case ConfigType.STRING | ConfigType.PASSWORD:
+        case ConfigType.STRING | ConfigType.CLASS | ConfigType.PASSWORD:
             return text
 
 

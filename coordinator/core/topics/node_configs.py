@@ -8,6 +8,7 @@ from pydantic import SecretStr
 
 from rejoin.coordinator.config import Settings, TopicDefaults, changed_defaults
 from rejoin.coordinator.core.inputs import Broker
+from rejoin.coordinator.core.topics.broker_configs import broker_configs
 from rejoin.coordinator.core.topics.config_entries import ConfigEntry, ConfigValueSource, of_cluster
 from rejoin.coordinator.core.topics.configs import TOPIC_CONFIGS, ConfigSource, ConfigType
 from rejoin.protocol.brokers.listener_address import addresses_text
@@ -20,103 +21,84 @@ MOST_DESCRIBED_PARTITIONS: Final = 2_000
 
 _DEFAULT, _STATIC = ConfigSource.DEFAULT_CONFIG, ConfigSource.STATIC_BROKER_CONFIG
 _TOPIC_DEFAULTS: Final = TopicDefaults.model_fields.keys()
-_TYPES: Final = {
-    "advertised.listeners": ConfigType.LIST,
-    "connections.max.idle.ms": ConfigType.LONG,
-    "connections.max.reauth.ms": ConfigType.LONG,
-    "group.consumer.assignors": ConfigType.LIST,
-    "group.coordinator.rebalance.protocols": ConfigType.LIST,
-    "listeners": ConfigType.LIST,
-    "log.retention.check.interval.ms": ConfigType.LONG,
-    "offsets.retention.check.interval.ms": ConfigType.LONG,
-    "offsets.topic.replication.factor": ConfigType.SHORT,
-    "replica.lag.time.max.ms": ConfigType.LONG,
-    "sasl.enabled.mechanisms": ConfigType.LIST,
-    "sasl.oauthbearer.expected.audience": ConfigType.LIST,
-    "transaction.state.log.replication.factor": ConfigType.SHORT,
-}
-"""Kafka's types where the settings' own do not say them: other numbers are INT, other texts STRING."""
+_HIDDEN: Final = frozenset(
+    {
+        "group.consumer.assignor.offload.enable",
+        "group.consumer.regex.refresh.interval.ms",
+        "producer.id.expiration.check.interval.ms",
+    }
+)
+"""Kafka: defineInternal. They can be set, and are not described."""
 
 
 def of_node(settings: Settings, node: Broker | None) -> tuple[ConfigEntry, ...]:
-    """All settings of a node, by name: its own, those that are defaults of its topics, and what cannot be set here.
+    """All settings of a node, by name: Kafka's, and those of this emulator.
 
     What ``node`` advertises stands for its listeners where no setting names them, and has the ports that were bound.
+    A setting of Kafka that cannot be set here has Kafka's default.
     """
-    entries = [of_setting(settings, field) for field in type(settings).model_fields if field not in _TOPIC_DEFAULTS]
-    if node is not None and node.endpoints:
-        bound = {"advertised.listeners"} if settings.listeners else {"advertised.listeners", "listeners"}
-        text = addresses_text(node.endpoints)
-        entries = [_with_addresses(each, text) if each.name in bound else each for each in entries]
-    entries += _fixed(settings, None if node is None else node.rack)
+    entries = {name: _entry(name, None) for name in broker_configs()}
+    for field, info in type(settings).model_fields.items():
+        name = info.alias or field
+        if field not in _TOPIC_DEFAULTS and name not in _HIDDEN:
+            entries[name] = of_setting(settings, field)
     changed = dict(changed_defaults(settings))
     for definition in TOPIC_CONFIGS.values():
         candidates = of_cluster(definition, changed.get(definition.name))
         if candidates:
-            entries.append(ConfigEntry(*candidates[0], definition.type, True, candidates))
-    listed = {entry.name for entry in entries}
-    entries += [
-        _fixed_entry(name, ConfigType.LONG) for name in ("log.retention.ms", "log.roll.ms") if name not in listed
-    ]
-    return tuple(sorted(entries))
+            name = candidates[0].name
+            entries[name] = ConfigEntry(*candidates[0], definition.type, broker_configs()[name].read_only, candidates)
+    for name, value in _fixed(settings, node).items():
+        entries[name] = _entry(name, value)
+    return tuple(sorted(entries.values()))
 
 
-def _with_addresses(entry: ConfigEntry, addresses: str) -> ConfigEntry:
-    value = ConfigValueSource(entry.name, addresses, entry.source)
-    return ConfigEntry(*value, entry.type, entry.read_only, (value, *entry.candidates[1:]))
-
-
-def _fixed(settings: Settings, rack: str | None) -> list[ConfigEntry]:
-    """Settings of Kafka that are no settings here, and have one value."""
-    return [
-        _fixed_entry("node.id", ConfigType.INT, static=str(settings.broker_id)),
+def _fixed(settings: Settings, node: Broker | None) -> dict[str, str | None]:
+    """Settings whose value does not come from one of this emulator's."""
+    addresses = addresses_text(node.endpoints) if node is not None and node.endpoints else None
+    values = {
+        "node.id": str(settings.broker_id),
         # A node does both: it serves clients, and decides on topics.
-        _fixed_entry("process.roles", ConfigType.LIST, static="broker,controller"),
-        _fixed_entry("broker.rack", ConfigType.STRING, static=rack),
-        _fixed_entry("log.dirs", ConfigType.LIST, static=LOG_DIR),
-        _fixed_entry("log.retention.hours", ConfigType.INT, "168"),
-        _fixed_entry("log.retention.minutes", ConfigType.INT),
-        _fixed_entry("log.roll.hours", ConfigType.INT, "168"),
-        _fixed_entry("log.cleaner.enable", ConfigType.BOOLEAN, "true"),
-        _fixed_entry("delete.topic.enable", ConfigType.BOOLEAN, "true"),
+        "process.roles": "broker,controller",
+        "broker.rack": None if node is None else node.rack,
+        "log.dirs": LOG_DIR,
         # Partitions are led by the replica that was elected until it fails.
-        _fixed_entry("auto.leader.rebalance.enable", ConfigType.BOOLEAN, "true", "false"),
-        _fixed_entry("max.request.partition.size.limit", ConfigType.INT, str(MOST_DESCRIBED_PARTITIONS)),
-        _fixed_entry("remote.log.storage.system.enable", ConfigType.BOOLEAN, "false"),
-        _fixed_entry("transaction.two.phase.commit.enable", ConfigType.BOOLEAN, "false"),
-    ]
-
-
-def _fixed_entry(name: str, kind: ConfigType, default: str | None = None, static: str | None = None) -> ConfigEntry:
-    values = ((static, _STATIC), (default, _DEFAULT))
-    return _entry(
-        name, kind, tuple(ConfigValueSource(name, text, source) for text, source in values if text is not None)
-    )
+        "auto.leader.rebalance.enable": "false",
+    }
+    if addresses is not None:
+        values["advertised.listeners"] = addresses
+        values["listeners"] = settings.listeners or addresses
+    return values
 
 
 def of_setting(settings: Settings, field: str) -> ConfigEntry:
     """One of the settings that a node is started with."""
     info = type(settings).model_fields[field]
     name, value, default = info.alias or field, getattr(settings, field), info.get_default()
-    kind = _type_of(name, default)
-    if name == "broker.id":
-        default = -1  # Kafka: a node without an id makes one; none is without one here.
-    candidates = [] if value == default else [ConfigValueSource(name, _text(value), _STATIC)]
-    # Kafka: what may have no value has null for a default, which is not listed.
-    text = None if kind is ConfigType.STRING and not default else _text(default)
-    if text is not None:
-        candidates.append(ConfigValueSource(name, text, _DEFAULT))
-    return _entry(name, kind, tuple(candidates))
+    if name in broker_configs():
+        return _entry(name, _text(value))
+    # Differs: a setting of this emulator is listed among Kafka's.
+    shown = (ConfigValueSource(name, _text(default), _DEFAULT),) if _text(default) else ()
+    if value != default:
+        shown = (ConfigValueSource(name, _text(value), _STATIC), *shown)
+    return _listed(name, _type_of(default), read_only=True, candidates=shown)
 
 
-def _entry(name: str, kind: ConfigType, candidates: tuple[ConfigValueSource, ...]) -> ConfigEntry:
+def _entry(name: str, value: str | None) -> ConfigEntry:
+    """A setting of Kafka with its value here, which counts as set at the start where it is not Kafka's default."""
+    kind, read_only, default = broker_configs()[name]
+    candidates = [] if default is None else [ConfigValueSource(name, default, _DEFAULT)]
+    if value not in {None, default} and not (value == "" and default is None):
+        candidates.insert(0, ConfigValueSource(name, value, _STATIC))
+    return _listed(name, kind, read_only=read_only, candidates=tuple(candidates))
+
+
+def _listed(name: str, kind: ConfigType, *, read_only: bool, candidates: tuple[ConfigValueSource, ...]) -> ConfigEntry:
     nearest = candidates[0] if candidates else ConfigValueSource(name, None, _DEFAULT)
-    return ConfigEntry(*nearest, kind, True, candidates)
+    return ConfigEntry(*nearest, kind, read_only, candidates)
 
 
-def _type_of(name: str, default: object) -> ConfigType:
-    if name in _TYPES:
-        return _TYPES[name]
+def _type_of(default: object) -> ConfigType:
     match default:
         case bool():
             return ConfigType.BOOLEAN

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Broker, ClusterSeen
+from rejoin.coordinator.core.topics.broker_configs import broker_configs
+from rejoin.coordinator.core.topics.node_configs import of_node
 from rejoin.protocol.brokers.listener_address import ListenerAddress
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.describe_log_dirs import DescribeLogDirsRequest
@@ -13,6 +16,12 @@ from tests.coordinator.core.topics.test_configs import describe, values
 
 NODE, LOGGERS, CLIENT_METRICS = 4, 8, 16
 ADVERTISED, LISTENERS = "advertised.listeners", "listeners"
+PASSWORD = 9
+OTHER_VALUES = {
+    *("auto.leader.rebalance.enable", "broker.id", "default.replication.factor", "group.coordinator.append.linger.ms"),
+    *("group.coordinator.rebalance.protocols", "group.coordinator.threads", "listeners", "log.dirs", "node.id"),
+    *("process.roles", "sasl.enabled.mechanisms", "ssl.keystore.type", "ssl.truststore.type"),
+}
 BOUND = (ListenerAddress("PLAINTEXT", "127.0.0.1", 9092),)
 
 
@@ -49,6 +58,31 @@ def test_a_node_describes_what_it_is_and_does(name: str, kind: int, synonyms: li
     assert (found.value, found.config_source) == (synonyms[0] if synonyms else (None, 5))
 
 
+def test_a_node_lists_all_settings_of_kafka_with_its_types_flags_and_defaults() -> None:
+    listed = {each.name: each for each in describe(DrivenNode(), "1", kind=NODE).configs}
+    assert len(broker_configs()) == 350
+    own = listed.keys() - broker_configs().keys()
+    assert {name for name in own if not name.startswith("emulator.")} == {
+        "ssl.certificate.location",
+        "ssl.key.location",
+    }
+    for name, (kind, read_only, default) in broker_configs().items():
+        found = listed[name]
+        assert (found.config_type, found.read_only, found.is_sensitive) == (kind, read_only, kind == PASSWORD), name
+        defaults = [each.value for each in found.synonyms if each.source == 5]
+        assert defaults == ([] if default is None else [default]), name
+        assert found.documentation is None
+    other = {each.name for each in of_node(Settings(), None) if each.source == 4}
+    assert other == OTHER_VALUES, "values that are not Kafka's defaults"
+
+
+def test_a_setting_of_a_node_is_set_where_it_is_no_default() -> None:
+    driven = DrivenNode(num_partitions=7, broker_id=1)
+    (found,) = describe(driven, "1", "num.partitions", kind=NODE).configs
+    assert [(each.value, each.source) for each in found.synonyms] == [("7", 4), ("1", 5)]
+    assert not describe(driven, "1", "group.consumer.regex.refresh.interval.ms", kind=NODE).configs
+
+
 def test_a_retention_that_is_set_wins_over_hours() -> None:
     driven = DrivenNode(log_retention_ms=1_000)
     (found,) = describe(driven, "1", "log.retention.ms", kind=NODE).configs
@@ -71,6 +105,10 @@ def test_listeners_are_those_that_were_bound_unless_a_setting_names_them() -> No
     driven.step(seen)
     address = "PLAINTEXT://127.0.0.1:9092"
     assert values(driven, "1", ADVERTISED, LISTENERS, kind=NODE) == {ADVERTISED: address, LISTENERS: address}
+    advertised, listeners = describe(driven, "1", ADVERTISED, LISTENERS, kind=NODE).configs
+    assert (advertised.read_only, listeners.read_only) == (True, False)
+    assert [(each.value, each.source) for each in advertised.synonyms] == [(address, 4)], "it has no default"
+    assert [(each.value, each.source) for each in listeners.synonyms] == [(address, 4), ("PLAINTEXT://:9092", 5)]
     given = "PLAINTEXT://0.0.0.0:9092"
     driven = DrivenNode(listeners=given)
     driven.step(seen)

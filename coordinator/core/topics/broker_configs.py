@@ -1,0 +1,399 @@
+"""The settings of a Kafka broker, as DescribeConfigs of Apache Kafka 4.4.0 lists them, without its documentation.
+
+Loaded with the first request that asks for the settings of a node. A line is the letter of the type, a star where Kafka
+changes the setting while it runs, the name, and the default where there is one.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final, NamedTuple
+
+from rejoin.coordinator.core.topics.configs import ConfigType
+
+
+class BrokerConfig(NamedTuple):
+    """A setting of a broker. ``default`` is none where Kafka's is null."""
+
+    type: ConfigType
+    read_only: bool
+    default: str | None
+
+
+_TYPES: Final = {
+    "B": ConfigType.BOOLEAN,
+    "S": ConfigType.STRING,
+    "I": ConfigType.INT,
+    "H": ConfigType.SHORT,
+    "L": ConfigType.LONG,
+    "D": ConfigType.DOUBLE,
+    "T": ConfigType.LIST,
+    "C": ConfigType.CLASS,
+    "P": ConfigType.PASSWORD,
+}
+
+
+@cache
+def broker_configs() -> dict[str, BrokerConfig]:
+    """All settings by name."""
+    found = {}
+    for line in _TABLE.splitlines():
+        kind, _, rest = line.partition(" ")
+        name, has_default, default = rest.partition("=")
+        found[name] = BrokerConfig(_TYPES[kind[0]], not kind.endswith("*"), default if has_default else None)
+    return found
+
+
+_TABLE: Final = """\
+I add.partitions.to.txn.retry.backoff.max.ms=100
+I add.partitions.to.txn.retry.backoff.ms=20
+T advertised.listeners
+C alter.config.policy.class.name
+I alter.log.dirs.replication.quota.window.num=11
+I alter.log.dirs.replication.quota.window.size.seconds=1
+S authorizer.class.name=
+B auto.create.topics.enable=true
+B auto.leader.rebalance.enable=true
+I* background.threads=10
+I broker.heartbeat.interval.ms=2000
+I broker.id=-1
+S broker.rack
+I broker.session.timeout.ms=9000
+C client.quota.callback.class
+I* compression.gzip.level=-1
+I* compression.lz4.level=9
+S* compression.type=producer
+I* compression.zstd.level=3
+T* config.providers=
+I connection.failed.authentication.delay.ms=100
+L connections.max.idle.ms=600000
+L connections.max.reauth.ms=0
+B controlled.shutdown.enable=true
+T controller.listener.names
+I controller.quorum.append.linger.ms=25
+B controller.quorum.auto.join.enable=false
+T controller.quorum.bootstrap.servers=
+I controller.quorum.election.backoff.max.ms=1000
+I controller.quorum.election.timeout.ms=1000
+I controller.quorum.fetch.max.bytes=1048576
+I controller.quorum.fetch.snapshot.max.bytes=1048576
+I controller.quorum.fetch.timeout.ms=2000
+I controller.quorum.request.timeout.ms=2000
+I controller.quorum.retry.backoff.ms=20
+T controller.quorum.voters=
+I controller.quota.window.num=11
+I controller.quota.window.size.seconds=1
+I controller.socket.timeout.ms=30000
+T* cordoned.log.dirs=
+C create.topic.policy.class.name
+I default.replication.factor=1
+L delegation.token.expiry.check.interval.ms=3600000
+L delegation.token.expiry.time.ms=86400000
+L delegation.token.max.lifetime.ms=604800000
+P delegation.token.secret.key
+I delete.records.purgatory.purge.interval.requests=1
+B delete.topic.enable=true
+T early.start.listeners
+B* errors.deadletterqueue.auto.create.topics.enable=false
+S* errors.deadletterqueue.topic.name.prefix=dlq.
+I fetch.max.bytes=57671680
+I fetch.purgatory.purge.interval.requests=1000
+B* follower.fetch.last.tiered.offset.enable=false
+I* group.consumer.assignment.interval.ms=1000
+T group.consumer.assignors=uniform,range
+I group.consumer.heartbeat.interval.ms=5000
+I group.consumer.max.assignment.interval.ms=15000
+I group.consumer.max.heartbeat.interval.ms=15000
+I group.consumer.max.session.timeout.ms=60000
+I group.consumer.max.size=2147483647
+S group.consumer.migration.policy=bidirectional
+I group.consumer.min.assignment.interval.ms=0
+I group.consumer.min.heartbeat.interval.ms=5000
+I group.consumer.min.session.timeout.ms=45000
+I group.consumer.session.timeout.ms=45000
+I group.coordinator.append.linger.ms=-1
+I group.coordinator.background.threads=2
+I* group.coordinator.cached.buffer.max.bytes=1048588
+T group.coordinator.rebalance.protocols=classic,consumer,streams
+I group.coordinator.threads=4
+I group.initial.rebalance.delay.ms=3000
+I group.max.session.timeout.ms=1800000
+I group.max.size=2147483647
+I group.min.session.timeout.ms=6000
+I* group.share.assignment.interval.ms=1000
+T group.share.assignors=simple
+I group.share.delivery.count.limit=5
+I group.share.heartbeat.interval.ms=5000
+I group.share.max.assignment.interval.ms=15000
+I group.share.max.delivery.count.limit=10
+I group.share.max.heartbeat.interval.ms=15000
+I group.share.max.partition.max.record.locks=4000
+I group.share.max.record.lock.duration.ms=60000
+I group.share.max.session.timeout.ms=60000
+I group.share.max.share.sessions=2000
+I group.share.max.size=200
+I group.share.min.assignment.interval.ms=0
+I group.share.min.delivery.count.limit=2
+I group.share.min.heartbeat.interval.ms=5000
+I group.share.min.partition.max.record.locks=100
+I group.share.min.record.lock.duration.ms=15000
+I group.share.min.session.timeout.ms=45000
+I group.share.partition.max.record.locks=2000
+I group.share.record.lock.duration.ms=30000
+I group.share.session.timeout.ms=45000
+I* group.streams.assignment.interval.ms=1000
+T group.streams.assignors=sticky
+I group.streams.heartbeat.interval.ms=5000
+I group.streams.initial.rebalance.delay.ms=3000
+I group.streams.max.assignment.interval.ms=15000
+I group.streams.max.heartbeat.interval.ms=15000
+I group.streams.max.session.timeout.ms=60000
+I group.streams.max.size=2147483647
+I group.streams.max.standby.replicas=2
+I group.streams.min.assignment.interval.ms=0
+I group.streams.min.heartbeat.interval.ms=5000
+I group.streams.min.session.timeout.ms=45000
+I group.streams.num.standby.replicas=0
+T group.streams.rack.aware.assignment.tags=
+I group.streams.session.timeout.ms=45000
+C group.streams.topology.description.plugin.class
+I initial.broker.registration.timeout.ms=60000
+S inter.broker.listener.name
+I kafka.metrics.polling.interval.secs=10
+T kafka.metrics.reporters=
+L leader.imbalance.check.interval.seconds=300
+S* listener.security.protocol.map=SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT
+T* listeners=PLAINTEXT://:9092
+L* log.cleaner.backoff.ms=15000
+L* log.cleaner.dedupe.buffer.size=134217728
+L* log.cleaner.delete.retention.ms=86400000
+B log.cleaner.enable=true
+D* log.cleaner.io.buffer.load.factor=0.9
+I* log.cleaner.io.buffer.size=524288
+D* log.cleaner.io.max.bytes.per.second=1.7976931348623157E308
+L* log.cleaner.max.compaction.lag.ms=9223372036854775807
+D* log.cleaner.min.cleanable.ratio=0.5
+L* log.cleaner.min.compaction.lag.ms=0
+I* log.cleaner.threads=1
+T* log.cleanup.policy=delete
+T log.dir=/tmp/kafka-logs
+L log.dir.failure.timeout.ms=30000
+T log.dirs
+L* log.flush.interval.messages=9223372036854775807
+L* log.flush.interval.ms
+I log.flush.offset.checkpoint.interval.ms=60000
+L log.flush.scheduler.interval.ms=9223372036854775807
+I log.flush.start.offset.checkpoint.interval.ms=60000
+I* log.index.interval.bytes=4096
+I* log.index.size.max.bytes=10485760
+L* log.local.retention.bytes=-2
+L* log.local.retention.ms=-2
+L* log.message.timestamp.after.max.ms=3600000
+L* log.message.timestamp.before.max.ms=9223372036854775807
+S* log.message.timestamp.type=CreateTime
+B* log.preallocate=false
+L* log.remote.copy.lag.bytes=-1
+L* log.remote.copy.lag.ms=0
+L* log.retention.bytes=-1
+L log.retention.check.interval.ms=300000
+I log.retention.hours=168
+I log.retention.minutes
+L* log.retention.ms
+I log.roll.hours=168
+I log.roll.jitter.hours=0
+L* log.roll.jitter.ms
+L* log.roll.ms
+I* log.segment.bytes=1073741824
+L* log.segment.delete.delay.ms=60000
+I* max.connection.creation.rate=2147483647
+I* max.connections=2147483647
+I* max.connections.per.ip=2147483647
+S* max.connections.per.ip.overrides=
+I* max.decompressed.message.bytes=2147483639
+I max.incremental.fetch.session.cache.slots=1000
+I max.request.partition.size.limit=2000
+I* message.max.bytes=1048588
+S metadata.log.dir
+L metadata.log.max.record.bytes.between.snapshots=20971520
+L metadata.log.max.snapshot.interval.ms=3600000
+I metadata.log.segment.bytes=1073741824
+L metadata.log.segment.ms=604800000
+I metadata.max.idle.interval.ms=500
+L metadata.max.retention.bytes=104857600
+L metadata.max.retention.ms=604800000
+T* metric.reporters=org.apache.kafka.common.metrics.JmxReporter
+I metrics.num.samples=2
+S metrics.recording.level=INFO
+L metrics.sample.window.ms=30000
+I* min.insync.replicas=1
+I node.id
+I* num.io.threads=8
+I* num.network.threads=3
+I num.partitions=1
+I* num.recovery.threads.per.data.dir=2
+I num.replica.alter.log.dirs.threads
+I* num.replica.fetchers=1
+I offset.metadata.max.bytes=4096
+I offsets.commit.timeout.ms=5000
+I offsets.load.buffer.size=5242880
+L offsets.retention.check.interval.ms=600000
+I offsets.retention.minutes=10080
+I offsets.topic.compression.codec=0
+I offsets.topic.num.partitions=50
+H offsets.topic.replication.factor=3
+I offsets.topic.segment.bytes=104857600
+C* principal.builder.class=org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder
+T process.roles
+I* producer.id.expiration.ms=86400000
+I producer.purgatory.purge.interval.requests=1000
+L queued.max.request.bytes=-1
+I queued.max.requests=500
+I quota.window.num=11
+I quota.window.size.seconds=1
+I* remote.fetch.max.wait.ms=500
+L* remote.list.offsets.request.timeout.ms=30000
+L* remote.log.index.file.cache.total.size.bytes=1073741824
+I* remote.log.manager.copier.thread.pool.size=10
+L* remote.log.manager.copy.max.bytes.per.second=9223372036854775807
+I remote.log.manager.copy.quota.window.num=11
+I remote.log.manager.copy.quota.window.size.seconds=1
+I* remote.log.manager.expiration.thread.pool.size=10
+L* remote.log.manager.fetch.max.bytes.per.second=9223372036854775807
+I remote.log.manager.fetch.quota.window.num=11
+I remote.log.manager.fetch.quota.window.size.seconds=1
+I* remote.log.manager.follower.thread.pool.size=2
+L remote.log.manager.task.interval.ms=30000
+I remote.log.manager.thread.pool.size=2
+I remote.log.metadata.custom.metadata.max.bytes=128
+S remote.log.metadata.manager.class.name=\
+org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager
+S remote.log.metadata.manager.class.path
+S remote.log.metadata.manager.impl.prefix=rlmm.config.
+S remote.log.metadata.manager.listener.name
+I remote.log.reader.max.pending.tasks=100
+I* remote.log.reader.threads=10
+S remote.log.storage.manager.class.name
+S remote.log.storage.manager.class.path
+S remote.log.storage.manager.impl.prefix=rsm.config.
+B remote.log.storage.system.enable=false
+I replica.fetch.backoff.ms=1000
+I replica.fetch.max.bytes=1048576
+I replica.fetch.min.bytes=1
+I replica.fetch.response.max.bytes=10485760
+I replica.fetch.wait.max.ms=500
+L replica.high.watermark.checkpoint.interval.ms=5000
+L replica.lag.time.max.ms=30000
+S replica.selector.class
+I replica.socket.receive.buffer.bytes=65536
+I replica.socket.timeout.ms=30000
+I replication.quota.window.num=11
+I replication.quota.window.size.seconds=1
+I request.timeout.ms=30000
+C sasl.client.callback.handler.class
+T* sasl.enabled.mechanisms=GSSAPI
+P* sasl.jaas.config
+S* sasl.kerberos.kinit.cmd=/usr/bin/kinit
+L* sasl.kerberos.min.time.before.relogin=60000
+T* sasl.kerberos.principal.to.local.rules=DEFAULT
+S* sasl.kerberos.service.name
+D* sasl.kerberos.ticket.renew.jitter=0.05
+D* sasl.kerberos.ticket.renew.window.factor=0.8
+C sasl.login.callback.handler.class
+C sasl.login.class
+I sasl.login.connect.timeout.ms
+I sasl.login.read.timeout.ms
+H* sasl.login.refresh.buffer.seconds=300
+H* sasl.login.refresh.min.period.seconds=60
+D* sasl.login.refresh.window.factor=0.8
+D* sasl.login.refresh.window.jitter=0.05
+L sasl.login.retry.backoff.max.ms=10000
+L sasl.login.retry.backoff.ms=100
+S sasl.mechanism.controller.protocol=GSSAPI
+S* sasl.mechanism.inter.broker.protocol=GSSAPI
+B sasl.oauthbearer.allow.unverified.audience=false
+B sasl.oauthbearer.allow.unverified.issuer=false
+S sasl.oauthbearer.assertion.algorithm=RS256
+S sasl.oauthbearer.assertion.claim.aud
+I sasl.oauthbearer.assertion.claim.exp.seconds=300
+S sasl.oauthbearer.assertion.claim.iss
+B sasl.oauthbearer.assertion.claim.jti.include=false
+I sasl.oauthbearer.assertion.claim.nbf.seconds=60
+S sasl.oauthbearer.assertion.claim.sub
+S sasl.oauthbearer.assertion.file
+S sasl.oauthbearer.assertion.private.key.file
+P sasl.oauthbearer.assertion.private.key.passphrase
+S sasl.oauthbearer.assertion.template.file
+S sasl.oauthbearer.client.credentials.client.id
+P sasl.oauthbearer.client.credentials.client.secret
+I sasl.oauthbearer.clock.skew.seconds=30
+T sasl.oauthbearer.expected.audience=
+S sasl.oauthbearer.expected.issuer
+L sasl.oauthbearer.jwks.endpoint.refresh.ms=3600000
+L sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms=10000
+L sasl.oauthbearer.jwks.endpoint.retry.backoff.ms=100
+S sasl.oauthbearer.jwks.endpoint.url
+C sasl.oauthbearer.jwt.retriever.class=org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever
+C sasl.oauthbearer.jwt.validator.class=org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator
+S sasl.oauthbearer.scope
+S sasl.oauthbearer.scope.claim.name=scope
+S sasl.oauthbearer.sub.claim.name=sub
+S sasl.oauthbearer.token.endpoint.url
+C sasl.server.callback.handler.class
+I sasl.server.max.receive.size=524288
+S security.inter.broker.protocol=PLAINTEXT
+S security.providers
+I share.coordinator.append.linger.ms=-1
+I* share.coordinator.cached.buffer.max.bytes=1048588
+I share.coordinator.load.buffer.size=5242880
+I share.coordinator.snapshot.update.records.per.snapshot=500
+I share.coordinator.state.topic.compression.codec=0
+H share.coordinator.state.topic.min.isr=2
+I share.coordinator.state.topic.num.partitions=50
+H share.coordinator.state.topic.replication.factor=3
+I share.coordinator.state.topic.segment.bytes=104857600
+I share.coordinator.threads=1
+I share.coordinator.write.timeout.ms=5000
+I share.fetch.purgatory.purge.interval.requests=1000
+L socket.connection.setup.timeout.max.ms=30000
+L socket.connection.setup.timeout.ms=10000
+I socket.listen.backlog.size=50
+I socket.receive.buffer.bytes=102400
+I socket.request.max.bytes=104857600
+I socket.send.buffer.bytes=102400
+B ssl.allow.dn.changes=false
+B ssl.allow.san.changes=false
+T* ssl.cipher.suites=
+S* ssl.client.auth=none
+T* ssl.enabled.protocols=TLSv1.2,TLSv1.3
+S* ssl.endpoint.identification.algorithm=https
+C* ssl.engine.factory.class
+P* ssl.key.password
+S* ssl.keymanager.algorithm=SunX509
+P* ssl.keystore.certificate.chain
+P* ssl.keystore.key
+S* ssl.keystore.location
+P* ssl.keystore.password
+S* ssl.keystore.type=JKS
+S ssl.principal.mapping.rules=DEFAULT
+S* ssl.protocol=TLSv1.3
+S* ssl.provider
+S* ssl.secure.random.implementation
+S* ssl.trustmanager.algorithm=PKIX
+P* ssl.truststore.certificates
+S* ssl.truststore.location
+P* ssl.truststore.password
+S* ssl.truststore.type=JKS
+I telemetry.max.bytes=1048576
+I transaction.abort.timed.out.transaction.cleanup.interval.ms=10000
+I transaction.max.timeout.ms=900000
+B* transaction.partition.verification.enable=true
+I transaction.remove.expired.transaction.cleanup.interval.ms=3600000
+I transaction.state.log.load.buffer.size=5242880
+I transaction.state.log.min.isr=2
+I transaction.state.log.num.partitions=50
+H transaction.state.log.replication.factor=3
+I transaction.state.log.segment.bytes=104857600
+B transaction.two.phase.commit.enable=false
+I transactional.id.expiration.ms=604800000
+B* unclean.leader.election.enable=false
+"""
