@@ -219,9 +219,8 @@ class Settings(TopicDefaults, ConsumerGroupSettings):
     )
     listener_security_protocol_map: ProtocolMap = Field(
         default="SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-        description="Security protocol of each listener, as DOCKER:SSL,HTTP:SASL_SSL. Without one for a listener of "
-        "Kafka's protocol the start is refused. HTTP is the HTTP service: without one it has TLS if there is a "
-        "certificate, and logins if there are users or tokens.",
+        description="Security protocol of each listener, as DOCKER:SSL,HTTP:SASL_SSL; HTTP, which may be left out, is "
+        "the HTTP service. Without a protocol for a listener the start is refused.",
     )
     ssl_keystore_location: str = Field(
         default="", description="PEM file with the private key of the listeners, and their certificate with its chain."
