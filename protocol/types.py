@@ -13,6 +13,8 @@ from typing import Annotated, Final, NamedTuple, TypeAlias
 
 from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, StringConstraints, ValidationInfo
 
+from rejoin.protocol.batch_run import BatchRun, whole
+
 
 class WireType(StrEnum):
     """The types of Kafka's message definitions, by the names they have there."""
@@ -65,8 +67,8 @@ def _decoded(text: str) -> bytes:
         raise ValueError(f"expected base64 in the standard alphabet with padding: {problem}") from None
 
 
-def _bytes_to_base64(value: bytes | memoryview) -> str:
-    return binascii.b2a_base64(value, newline=False).decode("ascii")
+def _bytes_to_base64(value: BatchBytes | BatchRun) -> str:
+    return binascii.b2a_base64(whole(value), newline=False).decode("ascii")
 
 
 Bytes = Annotated[
@@ -77,16 +79,17 @@ Bytes = Annotated[
 """Bytes in Python, base64 with the standard alphabet and padding in JSON, as Kafka's own JSON has them."""
 
 
-def _record_batches(value: object, info: ValidationInfo) -> BatchBytes:
-    if isinstance(value, bytes | memoryview):
+BatchBytes: TypeAlias = bytes | memoryview
+"""Record batches: bytes of their own, or a view of memory that they share with others."""
+
+
+def _record_batches(value: object, info: ValidationInfo) -> BatchBytes | BatchRun:
+    if isinstance(value, bytes | memoryview | BatchRun):
         return value
     if info.mode == "json" and isinstance(value, str):
         return _decoded(value)
     raise ValueError("expected base64" if info.mode == "json" else "expected bytes")
 
-
-BatchBytes: TypeAlias = bytes | memoryview
-"""Record batches: bytes of their own, or a view of memory that they share with others."""
 
 Records = Annotated[
     BatchBytes,
@@ -95,6 +98,14 @@ Records = Annotated[
     PlainSerializer(_bytes_to_base64, return_type=str, when_used="json"),
 ]
 """Record batches as opaque bytes; base64 in JSON, as bytes are."""
+
+FetchedRecords = Annotated[
+    BatchBytes | BatchRun,
+    WireType.RECORDS,
+    PlainValidator(_record_batches),
+    PlainSerializer(_bytes_to_base64, return_type=str, when_used="json"),
+]
+"""Record batches that a log has; many of them are not copied."""
 
 KafkaUuid = Annotated[str, WireType.UUID, StringConstraints(pattern=r"^[A-Za-z0-9_-]{22}$")]
 """A topic id as Kafka prints it: 16 bytes in 22 characters of URL-safe base64 without padding."""

@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 from rejoin.coordinator.control.fault_rules import FaultRule, WrongValue
 from rejoin.coordinator.control.sent_requests import RequestsQuery, sent_requests
 from rejoin.coordinator.core.inputs import Millis
+from rejoin.protocol.batch_run import whole
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.metadata import MetadataResponse
@@ -144,7 +145,7 @@ def _with_flipped_bit(response: FetchResponse) -> FetchResponse:
     for topic in response.responses:
         partitions = []
         for partition in topic.partitions:
-            records = partition.records
+            records = whole(partition.records or b"")
             if records and not is_done:
                 is_done = True
                 data = bytearray(records)

@@ -315,8 +315,8 @@ class Node:
             return found
         log, end = found.log, found.log.high_watermark
         offset = max(offset, log.log_start_offset)
-        parts = log.read(offset, max_bytes, end, at_least_one=True) if offset < end else []
-        return LogSlice(b"".join(parts), log.log_start_offset, end)
+        records = log.read(offset, max_bytes, end, at_least_one=True) if offset < end else b""
+        return LogSlice(bytes(records), log.log_start_offset, end)
 
     def timers(self) -> list[TimerView]:
         """Every timer, in the order in which they fire."""

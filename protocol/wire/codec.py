@@ -23,7 +23,7 @@ from rejoin.protocol.wire.errors import ResponseTooLarge, SchemaError
 from rejoin.protocol.wire.primitives import Malformed, skip_tagged_fields
 from rejoin.protocol.wire.reader import Reader, compile_reader
 from rejoin.protocol.wire.source import Layout
-from rejoin.protocol.wire.writer import Part, PartsWriter, Writer, compile_parts_writer, compile_writer
+from rejoin.protocol.wire.writer import Part, PartsWriter, Writer, compile_parts_writer, compile_writer, joined
 
 _REQUEST_HEAD: Final = struct.Struct(">hhih")
 _FRAMED_REQUEST_HEAD: Final = struct.Struct(">ihhih")
@@ -130,7 +130,7 @@ class Codec:
     def response_frame(self, correlation_id: int, response: Response) -> bytes:
         """A response with its length and header in front."""
         if self._has_records:
-            return b"".join(self.response_parts(correlation_id, response))
+            return joined(self.response_parts(correlation_id, response))
         body = self.write_response(response)
         return self._response_head(len(body) + self._response_head_size, correlation_id) + body
 
@@ -140,7 +140,9 @@ class Codec:
         size = sum(map(len, parts)) + self._response_head_size
         if size > _MAX_INT32:
             raise ResponseTooLarge(_MAX_INT32)
-        parts[0] = self._response_head(size, correlation_id) + parts[0]
+        first = parts[0]
+        assert isinstance(first, bytes), "a response begins with fields of fixed size"
+        parts[0] = self._response_head(size, correlation_id) + first
         return parts
 
     def request_frame(self, correlation_id: int, client_id: str, request: Request) -> bytes:

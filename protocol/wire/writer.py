@@ -7,12 +7,13 @@ record batches as they are. Fields that the version does not carry are left out.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel
 
+from rejoin.protocol.batch_run import BatchRun, whole
 from rejoin.protocol.fields import FieldSpec, fields_of
 from rejoin.protocol.types import WireType
 from rejoin.protocol.wire.errors import ResponseTooLarge, SchemaError
@@ -27,7 +28,7 @@ from rejoin.protocol.wire.primitives import (
 )
 from rejoin.protocol.wire.source import NO_LOCATION, FieldLocation, Layout, Source
 
-Part: TypeAlias = bytes | memoryview
+Part: TypeAlias = bytes | memoryview | BatchRun
 PartsWriter: TypeAlias = Callable[[Any], list[Part]]
 Writer: TypeAlias = Callable[[Any], bytes]
 Path: TypeAlias = tuple[str | tuple[str], ...]
@@ -55,6 +56,11 @@ def compile_parts_writer(model: type[BaseModel], layout: Layout) -> PartsWriter:
     """A function that writes a message as parts that follow each other. Record batches are among them, not copied."""
     writer: PartsWriter = _WriterSource(model, layout).compiled("parts")
     return writer
+
+
+def joined(parts: Iterable[Part]) -> bytes:
+    """All parts in one piece."""
+    return b"".join([whole(part) for part in parts])
 
 
 class _WriterSource:
@@ -368,7 +374,7 @@ def _grown(size: int, parts: list[Part], seen: int, *, most_bytes: int) -> int:
 def _joined(parts: list[Part], *, most_bytes: int) -> bytes:
     if sum(map(len, parts)) > most_bytes:
         raise ResponseTooLarge(most_bytes)
-    return b"".join(parts)
+    return joined(parts)
 
 
 @cache

@@ -32,6 +32,7 @@ from rejoin.client.core.reactions import Reaction, reaction
 from rejoin.client.core.state import BufferedFetch, ConsumerState, RequestInFlight
 from rejoin.client.core.step_context import StepContext
 from rejoin.client.core.subscription import PartitionState
+from rejoin.protocol.batch_run import whole
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.records.fetch import (
@@ -181,7 +182,9 @@ def _buffer(
         validation.truncated(state, ctx, partition, owned, end)
     elif answer.records:
         aborted = (answer.aborted_transactions or ()) if is_committed_only else None
-        batches = FetchedBatches(partition, owned.position, answer.records, aborted, check_crcs=ctx.config.check_crcs)
+        batches = FetchedBatches(
+            partition, owned.position, whole(answer.records), aborted, check_crcs=ctx.config.check_crcs
+        )
         state.fetching.buffered.append(BufferedFetch(partition, batches))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 from rejoin.coordinator.core.fetch.offsets_topic import OffsetsTopic
@@ -13,6 +12,7 @@ from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import Topics
+from rejoin.protocol.batch_run import BatchRun
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
 from rejoin.protocol.types import ZERO_UUID, BatchBytes, LogPartition, TopicIdPartition
@@ -42,7 +42,7 @@ class ReadableLog(Protocol):
     def aborted_between(self, offset: int, size: int) -> list[AbortedTxn]:
         """The aborted transactions of a reading from an offset on that gave so many bytes, or that follow closely."""
 
-    def read(self, offset: int, max_bytes: int, limit: int, *, at_least_one: bool) -> Sequence[BatchBytes]:
+    def read(self, offset: int, max_bytes: int, limit: int, *, at_least_one: bool) -> BatchBytes | BatchRun:
         """The bytes from the batch of an offset on, up to a limit offset, cut anywhere after ``max_bytes``."""
 
     def bytes_between(self, offset: int, limit: int, at_most: int) -> int:

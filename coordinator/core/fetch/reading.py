@@ -5,7 +5,6 @@ Kafka: ReplicaManager.readFromLog, Partition.readRecords, LocalLog.read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -14,6 +13,7 @@ from rejoin.coordinator.core.fetch.sessions import Answered, FetchContext, Wante
 from rejoin.coordinator.core.inputs import Context, Millis, Token
 from rejoin.coordinator.core.partitions.log import READ_COMMITTED, UNKNOWN_EPOCH, UNKNOWN_OFFSET
 from rejoin.coordinator.core.partitions.partitions import leader_epoch_error
+from rejoin.protocol.batch_run import BatchRun
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.leader_hints import UNKNOWN_LEADER
 from rejoin.protocol.messages.records.fetch import (
@@ -104,7 +104,7 @@ def _read(
         if epoch == UNKNOWN_EPOCH or end_offset == UNKNOWN_OFFSET or offset < log.log_start_offset:
             return failed(asked.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
         if epoch < asked.last_fetched_epoch or end_offset < offset:
-            return _given(asked, log, [], None, EpochEndOffset(epoch=epoch, end_offset=end_offset))
+            return _given(asked, log, b"", None, EpochEndOffset(epoch=epoch, end_offset=end_offset))
     if not log.log_start_offset <= offset <= log.end_offset:
         return failed(asked.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
     committed = isolation_level == READ_COMMITTED
@@ -113,21 +113,21 @@ def _read(
     if size < 0 and offset < limit:
         # Kafka: LogSegment.read, where a negative size is an unexpected exception.
         return failed(asked.partition, ErrorCode.UNKNOWN_SERVER_ERROR)
-    parts = log.read(offset, size, limit, at_least_one=at_least_one) if offset < limit else []
-    aborted = _aborted(log, offset, limit, size, parts) if committed else None
-    return _given(asked, log, parts, aborted, NO_EPOCH)
+    records = log.read(offset, size, limit, at_least_one=at_least_one) if offset < limit else b""
+    aborted = _aborted(log, offset, limit, size, records) if committed else None
+    return _given(asked, log, records, aborted, NO_EPOCH)
 
 
 def _aborted(
-    log: ReadableLog, offset: int, limit: int, max_bytes: int, parts: Sequence[BatchBytes]
+    log: ReadableLog, offset: int, limit: int, max_bytes: int, records: BatchBytes | BatchRun
 ) -> tuple[AbortedTransaction, ...] | None:
     """The aborted transactions that a reader of committed records is sent."""
     if offset >= limit:
         return ()
-    if not parts and max_bytes > 0:
+    if not records and max_bytes > 0:
         # Kafka: ReplicaManager.checkFetchDataInfo. A batch that does not fit is replaced by nothing at all.
         return None
-    found = log.aborted_between(offset, sum(map(len, parts)))
+    found = log.aborted_between(offset, len(records))
     return tuple(
         [
             unvalidated(AbortedTransaction, producer_id=each.producer_id, first_offset=each.first_offset)
@@ -139,7 +139,7 @@ def _aborted(
 def _given(
     asked: FetchPartition,
     log: ReadableLog,
-    parts: Sequence[BatchBytes],
+    records: BatchBytes | BatchRun,
     aborted: tuple[AbortedTransaction, ...] | None,
     diverging: EpochEndOffset,
 ) -> FetchablePartitionResponse:
@@ -155,7 +155,7 @@ def _given(
         snapshot_id=NO_SNAPSHOT,
         aborted_transactions=aborted,
         preferred_read_replica=-1,
-        records=parts[0] if len(parts) == 1 else b"".join(parts),
+        records=records,
     )
 
 

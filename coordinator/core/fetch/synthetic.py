@@ -12,7 +12,9 @@ from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.partitions.log import UNKNOWN_EPOCH, UNKNOWN_OFFSET, AbortedTxn, EpochEntry
 from rejoin.coordinator.core.topics.synthetic_log import SyntheticLog
 from rejoin.coordinator.core.topics.topics import Topic
+from rejoin.protocol.batch_run import BatchRun, run_of
 from rejoin.protocol.records.synthetic import synthetic_record
+from rejoin.protocol.types import BatchBytes
 from rejoin.protocol.wire.record_batch import (
     MAGIC,
     NO_PRODUCER_EPOCH,
@@ -28,6 +30,8 @@ EPOCH: Final = 0
 """The leader epoch of all records. A log that is a function of time is never truncated."""
 
 CACHE_BYTES: Final = 8 << 20
+READ_BYTES: Final = CACHE_BYTES // 2
+"""A Fetch gets no more of a partition at once, whatever it asks for: these bytes are made for it."""
 
 
 class _BatchKey(NamedTuple):
@@ -102,23 +106,24 @@ class SyntheticBatches:
         self.log_start_offset = 0
         self.end_offset = self.high_watermark = self.last_stable_offset = topic.end_offset(partition, now)
 
-    def read(self, offset: int, max_bytes: int, limit: int, *, at_least_one: bool) -> list[bytes]:
+    def read(self, offset: int, max_bytes: int, limit: int, *, at_least_one: bool) -> BatchBytes | BatchRun:
         """The bytes from the batch of an offset on, as of a real log. Batches at the limit end there."""
         found: list[bytes] = []
-        left = max_bytes
+        left, size = min(max_bytes, READ_BYTES), 0
         base_offset = offset - offset % BATCH_RECORDS
         while base_offset < limit and offset < limit:
             batch = self._cache.batch(
                 self._topic, self._partition, base_offset, min(base_offset + BATCH_RECORDS, limit)
             )
             if not found and len(batch) > left:
-                return [batch] if at_least_one else []
+                return batch if at_least_one else b""
             found.append(batch[:left] if len(batch) > left else batch)
             left -= len(batch)
+            size += len(found[-1])
             if left <= 0:
                 break
             base_offset += BATCH_RECORDS
-        return found
+        return run_of(found, size)
 
     def aborted_between(self, offset: int, size: int) -> list[AbortedTxn]:
         """None: nothing here belongs to a transaction."""
@@ -128,8 +133,7 @@ class SyntheticBatches:
         """How many bytes there are from an offset on, counted no further than a bound."""
         found = 0
         while offset < limit and found < at_most:
-            (batch,) = self.read(offset, 0, limit, at_least_one=True)
-            found += len(batch)
+            found += len(self.read(offset, 0, limit, at_least_one=True))
             offset += BATCH_RECORDS - offset % BATCH_RECORDS
         return min(found, at_most)
 

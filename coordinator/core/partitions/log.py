@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rejoin.coordinator.core.inputs import Millis
+from rejoin.protocol.batch_run import BatchRun, run_of
 from rejoin.protocol.records.batches import BatchEntry
 from rejoin.protocol.types import BatchBytes
 from rejoin.protocol.wire.record_batch import MAGIC_AT, BatchHeader, parse_header
@@ -36,6 +37,7 @@ _ABORTED_SHIFT: Final = 6
 
 _base_offset = attrgetter("base_offset")
 _last_offset = attrgetter("last_offset")
+_position = attrgetter("position")
 _last_stable_offset = attrgetter("last_stable_offset")
 
 
@@ -62,6 +64,28 @@ class LogBatch:
     @property
     def header(self) -> BatchHeader:
         return parse_header(self.data)
+
+
+class _Cut:
+    """The bytes of some batches, of the last one those below a position."""
+
+    __slots__ = ("_batches", "_stop")
+
+    def __init__(self, batches: list[LogBatch], stop: int) -> None:
+        self._batches = batches
+        self._stop = stop
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __contains__(self, data: object) -> bool:
+        return any(data == each for each in self)
+
+    def __iter__(self) -> Iterator[BatchBytes]:
+        batches, last = self._batches, self._batches[-1]
+        for index in range(len(batches) - 1):
+            yield batches[index].data
+        yield last.data[: self._stop - last.position]
 
 
 class OffsetIndex:
@@ -331,25 +355,26 @@ class PartitionLog:
         for index in range(self._index_at(offset), len(self.batches)):
             yield self.batches[index]
 
-    def read(self, offset: int, max_bytes: int, limit: int, *, at_least_one: bool) -> list[BatchBytes]:
+    def read(self, offset: int, max_bytes: int, limit: int, *, at_least_one: bool) -> BatchBytes | BatchRun:
         """The bytes from the batch of an offset on, up to a limit offset, cut anywhere after ``max_bytes``.
 
         A first batch that is larger comes whole with ``at_least_one``, and without it nothing.
         """
-        found: list[BatchBytes] = []
-        left, batches = max_bytes, self.batches
-        for index in range(self._index_at(offset), len(batches)):
-            if batches[index].base_offset >= limit:
-                break
-            data = batches[index].data
-            size = len(data)
-            if not found and size > left:
-                return [data] if at_least_one else []
-            found.append(data[:left] if size > left else data)
-            left -= size
-            if left <= 0:
-                break
-        return found
+        batches, index = self.batches, self._index_at(offset)
+        if index == len(batches) or batches[index].base_offset >= limit:
+            return b""
+        first = batches[index]
+        if len(first.data) > max_bytes:
+            return first.data if at_least_one else b""
+        stop = first.position + max_bytes
+        end = bisect_left(batches, stop, lo=index + 1, key=_position)
+        if batches[end - 1].base_offset >= limit:
+            end = bisect_left(batches, limit, lo=index + 1, hi=end, key=_base_offset)
+        if end == index + 1:
+            return first.data
+        last = batches[end - 1]
+        stop = min(stop, last.position + len(last.data))
+        return run_of(_Cut(batches[index:end], stop), stop - first.position)
 
     def aborted_between(self, offset: int, size: int) -> list[AbortedTxn]:
         """The aborted transactions of a reading from an offset on that gave so many bytes, or that follow closely."""

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Final, cast
 
 from rejoin.coordinator.core.inputs import ANONYMOUS
 from rejoin.coordinator.pending_reply import Delivery, NoReply, PendingReply
+from rejoin.coordinator.service.kafka.outgoing import AT_ONCE, Outgoing, flat
 from rejoin.coordinator.service.kafka.requests import KafkaRequest, NotServed, RepeatedRequest, RequestHead
+from rejoin.protocol.batch_run import BatchRun
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
 from rejoin.protocol.wire.errors import SchemaError
-from rejoin.protocol.wire.writer import Part
+from rejoin.protocol.wire.writer import Part, joined
 
 if TYPE_CHECKING:
     from rejoin.coordinator.service.kafka.large_frame import LargeFrame
@@ -39,12 +41,14 @@ class KafkaConnection(asyncio.Protocol):
 
     __slots__ = (
         "_buffer",
+        "_is_paused",
         "_is_reading",
         "_is_scheduled",
         "_is_writable",
         "_large",
         "_listener",
         "_loop",
+        "_outgoing",
         "_parked",
         "_pending",
         "_repeated",
@@ -72,7 +76,11 @@ class KafkaConnection(asyncio.Protocol):
         self._pending: PendingReply | None = None
         self._repeated: RepeatedRequest | None = None
         self._is_reading = True
+        self._is_paused = False
+        """Whether the transport has enough for now."""
         self._is_writable = True
+        """Whether all answers are with the transport, and it takes more."""
+        self._outgoing: Outgoing | None = None
         self._is_scheduled = False
         """Whether what is in the buffer is served soon: others have their turn before."""
         self.transport: asyncio.Transport | None = None
@@ -100,16 +108,25 @@ class KafkaConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         # Kafka: a request that is parked goes on without its connection; its answer is dropped.
-        self.transport = None
+        self.transport = self._outgoing = None
         self._listener.closed(self)
 
     def pause_writing(self) -> None:
         """The client reads too slowly: take no more requests of it."""
-        self._is_writable = False
+        self._is_paused, self._is_writable = True, False
+        self._count_unsent()
         self._read_or_not()
 
     def resume_writing(self) -> None:
+        self._is_paused = False
+        if self._outgoing is not None:
+            self._write_on()
+            return
+        self._go_on_serving()
+
+    def _go_on_serving(self) -> None:
         self._is_writable = True
+        self._count_unsent()
         self._read_or_not()
         if not self._is_scheduled:
             self._serve_buffered()
@@ -118,7 +135,7 @@ class KafkaConnection(asyncio.Protocol):
         if self._large is not None:
             self._take_large(self._large, data)
             return
-        if self._parked is None and not self._buffer:
+        if self._parked is None and self._is_writable and not self._buffer:
             repeated = self._repeated
             if (
                 repeated is not None
@@ -133,7 +150,7 @@ class KafkaConnection(asyncio.Protocol):
                 self._serve_one(data)
                 return
         self._buffer += data
-        if self._parked is None and not self._is_scheduled:
+        if self._parked is None and self._is_writable and not self._is_scheduled:
             self._serve_buffered()
         else:
             self._read_or_not()
@@ -152,12 +169,13 @@ class KafkaConnection(asyncio.Protocol):
         transport = self.transport
         if transport is None or not written:
             return
-        if len(written) == 1:
-            transport.write(written[0])
+        only = written[0]
+        if len(written) == 1 and len(only) <= AT_ONCE and self._outgoing is None and not isinstance(only, BatchRun):
+            transport.write(only)
             if served is not None and served[0].served.is_repeated and self._takes_repeated():
-                self._repeated = self._listener.requests.repeated(*served, data, written[0])
+                self._repeated = self._listener.requests.repeated(*served, data, only)
         else:
-            transport.writelines(written)
+            self._write(written)
 
     def _takes_repeated(self) -> bool:
         """Whether a request that was served may be served again without a look at who asks."""
@@ -176,8 +194,7 @@ class KafkaConnection(asyncio.Protocol):
         self._repeated = None
         written: list[Part] = []
         self._answer_or_park(call, pending, written)
-        if self.transport is not None and written:
-            self.transport.writelines(written)
+        self._write(written)
 
     def _serve_buffered(self) -> None:
         """Serve the whole frames of the buffer, up to one that has to wait, or until others have their turn."""
@@ -211,8 +228,7 @@ class KafkaConnection(asyncio.Protocol):
         if self.transport is None:
             return
         del buffer[:at]
-        if written:
-            self.transport.writelines(written)
+        self._write(written)
         self._read_or_not()
 
     def _take_large(self, large: LargeFrame, data: bytes) -> None:
@@ -276,10 +292,9 @@ class KafkaConnection(asyncio.Protocol):
         self._answer(request, response, written)
         if pending is not None and pending.delivery is not None:
             self._parked = request
-            self._listener.deliver(self._deliver(pending.delivery, b"".join(written)))
+            self._listener.deliver(self._deliver(pending.delivery, joined(written)))
             return
-        if self.transport is not None and written:
-            self.transport.writelines(written)
+        self._write(written)
         self._serve_next()
 
     def _serve_next(self) -> None:
@@ -326,17 +341,85 @@ class KafkaConnection(asyncio.Protocol):
             self._listener.log_unwritable(request.served.api.name, request.served.version, problem)
             self._close(written)
 
+    # --- writing
+
+    def _write(self, written: list[Part]) -> None:
+        """Hand answers to the transport: few bytes at once, many in chunks, each when the socket has taken the last."""
+        transport = self.transport
+        if transport is None or not written:
+            return
+        outgoing = self._outgoing
+        if outgoing is None:
+            if sum(map(len, written)) <= AT_ONCE:
+                transport.writelines(flat(written))
+                return
+            outgoing = self._outgoing = Outgoing(transport)
+            self._is_writable = False
+            self._read_or_not()
+        outgoing.add(written)
+        self._count_unsent()
+        if not outgoing.is_scheduled:
+            self._write_on()
+
+    def _write_on(self) -> None:
+        """Hand over the next chunk. Others have their turn before the one behind it."""
+        outgoing = self._outgoing
+        if outgoing is None or self._is_paused:
+            return
+        if outgoing.write_some():
+            self._count_unsent()
+            if not self._is_paused and not outgoing.is_scheduled:
+                outgoing.is_scheduled = True
+                self._loop.call_soon(self._write_scheduled, outgoing)
+            return
+        self._outgoing = None
+        outgoing.end()
+        if not self._is_paused and self.transport is not None:
+            self._go_on_serving()
+
+    def _write_scheduled(self, outgoing: Outgoing) -> None:
+        outgoing.is_scheduled = False
+        self._write_on()
+
+    def _count_unsent(self) -> None:
+        """Say what is held for a client that does not read."""
+        transport, outgoing = self.transport, self._outgoing
+        size = 0 if outgoing is None else outgoing.owned
+        if transport is not None and self._is_paused:
+            size += transport.get_write_buffer_size()
+        self._listener.unsent.hold(self, size)
+
     # --- the end
 
     def close(self) -> None:
         """Write what is answered, then close."""
         self._close([])
 
-    def _close(self, written: list[Part]) -> None:
-        transport, self.transport = self.transport, None
+    def close_idle(self) -> None:
+        """Close; answers that the client did not take in all the time are dropped."""
+        if self._is_writable:
+            self.close()
+        else:
+            self.give_up()
+
+    def give_up(self) -> None:
+        """End the connection without the answers that wait for the client."""
+        transport = self.transport if self._outgoing is None else self._outgoing.transport
         if transport is not None:
-            transport.writelines(written)
+            transport.abort()
+
+    def _close(self, written: list[Part]) -> None:
+        self._write(written)
+        transport, self.transport = self.transport, None
+        if transport is None:
+            return
+        if self._outgoing is None:
             transport.close()
+            return
+        self._outgoing.is_last = True
+        if self._is_reading:
+            self._is_reading = False
+            transport.pause_reading()
 
     def _read_or_not(self) -> None:
         """Read on unless the client is ahead of what it is served, or does not take its answers."""

@@ -19,6 +19,7 @@ from rejoin.coordinator.service.arrivals import Arrivals, close_servers
 from rejoin.coordinator.service.defaults import BACKLOG
 from rejoin.coordinator.service.driver import Submit
 from rejoin.coordinator.service.kafka.connection import KafkaConnection
+from rejoin.coordinator.service.kafka.outgoing import UnsentBytes
 from rejoin.coordinator.service.kafka.requests import NotServed, RequestReader
 from rejoin.coordinator.service.logs import LoggedReasons, client_name
 from rejoin.coordinator.service.metrics import Metrics
@@ -64,6 +65,7 @@ class KafkaListener:
         self._failed_login_seconds = settings.connection_failed_authentication_delay_ms / 1_000
         self.requests = RequestReader(metrics, settings.emulator_as_kafka)
         self.connections: set[KafkaConnection] = set()
+        self.unsent: UnsentBytes[KafkaConnection] = UnsentBytes(self._give_up_unread)
         self._arrivals = arrivals or Arrivals()
         self._metrics = metrics
         self._max_connections = settings.max_connections
@@ -160,13 +162,14 @@ class KafkaListener:
     def closed(self, connection: KafkaConnection) -> None:
         """A connection has ended."""
         self.connections.discard(connection)
+        self.unsent.hold(connection, 0)
 
     def _look_again(self) -> None:
         """Close what was idle for too long. Kafka: connections.max.idle.ms."""
         oldest = self.loop.time() - self._idle_seconds
         for connection in list(self.connections):
             if connection.last_used < oldest and not connection.is_busy:
-                connection.close()
+                connection.close_idle()
         # Without connections there is nothing to look for; the next one starts it again.
         again = self.connections or None
         self._look = again and self.loop.call_later(self._idle_seconds / _LOOKS, self._look_again)
@@ -176,6 +179,13 @@ class KafkaListener:
         task = self.loop.create_task(delivery)
         self._deliveries.add(task)
         task.add_done_callback(self._deliveries.discard)
+
+    def _give_up_unread(self, connection: KafkaConnection, size: int) -> None:
+        """End the connection that holds most of the answers that are not read."""
+        reason = f"the client does not read: {size:,} bytes of answers wait for it, the most of all connections"
+        self._refuse(connection, reason, kind="the client does not read")
+        # Not from within: it may be writing.
+        self.loop.call_soon(connection.give_up)
 
     # --- what is refused
 

@@ -137,7 +137,7 @@ class RepeatedRequest:
         "size",
     )
 
-    def __init__(self, call: KafkaRequest, data: bytes, response: Response, answer: Part) -> None:
+    def __init__(self, call: KafkaRequest, data: bytes, response: Response, answer: bytes | memoryview) -> None:
         """``data`` and ``answer`` are whole frames."""
         self.size = len(data)
         self.head = data[:_CORRELATION_AT]
@@ -290,7 +290,9 @@ class RequestReader:
         if self._log_requests:
             served.log(self._log, call.context.client_id, error, millis)
 
-    def repeated(self, call: KafkaRequest, response: Response, data: bytes, answer: Part) -> RepeatedRequest | None:
+    def repeated(
+        self, call: KafkaRequest, response: Response, data: bytes, answer: bytes | memoryview
+    ) -> RepeatedRequest | None:
         """What to remember of a frame that was answered at once, to serve the next one that is the same."""
         if self._log_requests or len(data) > _LONGEST_REPEATED:
             return None

@@ -116,8 +116,11 @@ class SaslConnection(KafkaConnection):
     def _refused(self, step: LoginStep, written: list[Part]) -> None:
         """Hold the answer back, so that passwords cannot be tried quickly, and close."""
         self._listener.refuse_login(self, step.reason)
+        self._write(written)
+        if self._outgoing is not None:
+            self._close([])  # earlier answers wait for the client, and the refusal cannot stand before them
+            return
         transport, self.transport = self.transport, None
         assert transport is not None, "the connection is open"
-        transport.writelines(written)
         transport.pause_reading()
         self._listener.end_refused(transport, step.answer)

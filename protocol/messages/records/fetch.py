@@ -13,6 +13,7 @@ from rejoin.protocol.messages.leader_hints import UNKNOWN_LEADER, LeaderIdAndEpo
 from rejoin.protocol.types import (
     ZERO_UUID,
     BrokerId,
+    FetchedRecords,
     In,
     Int8,
     Int32,
@@ -20,7 +21,6 @@ from rejoin.protocol.types import (
     KafkaUuid,
     PartitionIndex,
     ProducerId,
-    Records,
     TopicId,
     TopicName,
 )
@@ -141,7 +141,7 @@ class FetchablePartitionResponse(Struct):
     aborted_transactions: tuple[AbortedTransaction, ...] | None = ()
     preferred_read_replica: Annotated[BrokerId, In(11)] = -1
     # Kafka: empty where there is nothing, as some clients take null for an error. Null is the definition's default.
-    records: Records | None = b""
+    records: FetchedRecords | None = b""
 
 
 def failed_partition(partition_index: int, error: ErrorCode) -> FetchablePartitionResponse:

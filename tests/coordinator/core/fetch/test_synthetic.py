@@ -37,7 +37,7 @@ def batches(data: bytes) -> list[bytes]:
 
 def read(topic: Topic, now: int, offset: int = 0, cache: BatchCache | None = None) -> bytes:
     log = SyntheticBatches(topic, 0, now, cache or BatchCache())
-    return b"".join(log.read(offset, 100 * MEBIBYTE, log.high_watermark, at_least_one=True))
+    return bytes(log.read(offset, 100 * MEBIBYTE, log.high_watermark, at_least_one=True))
 
 
 def test_records_are_those_of_the_project_s_own_consumers() -> None:

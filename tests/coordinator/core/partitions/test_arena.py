@@ -10,6 +10,7 @@ import pytest
 
 from rejoin.coordinator.core.partitions import log as log_module
 from rejoin.coordinator.core.partitions.log import PartitionLog
+from rejoin.protocol.batch_run import BatchRun
 from rejoin.protocol.wire.record_batch import BatchHeader, is_intact, parse_header, sealed
 from rejoin.protocol.wire.records import read_batch
 from tests.coordinator.core.partitions.real_topic import RealTopic, batch
@@ -44,10 +45,10 @@ def test_readers_get_the_same_bytes_wherever_they_lie() -> None:
         add(log, data)
     assert len(blocks_of(log)) > 2
     for offset, data in enumerate(batches):
-        (read,) = log.read(offset, len(data), offset + 1, at_least_one=True)
+        read = bytes(log.read(offset, len(data), offset + 1, at_least_one=True))
         assert read[16:] == data[16:]
         assert parse_header(read) == parse_header(data).with_position(offset, 3)
-        assert is_intact(bytes(read))
+        assert is_intact(read)
     assert log.size == sum(map(len, batches))
 
 
@@ -62,7 +63,7 @@ def test_a_batch_that_is_read_cannot_be_changed() -> None:
     log = PartitionLog()
     for number in range(4):
         add(log, large(number))
-    (read,) = log.read(3, MIB, 4, at_least_one=True)
+    read = log.read(3, MIB, 4, at_least_one=True)
     assert isinstance(read, memoryview)
     with pytest.raises(TypeError, match="read-only"):
         read[0] = 1
@@ -76,7 +77,9 @@ def test_blocks_go_with_the_batches_that_are_deleted() -> None:
     log.start_at(30)
     assert first() is None
     assert len(blocks_of(log)) < before
-    assert [read[100] for read in log.read(30, 60 * MIB, 60, at_least_one=True)] == list(range(30, 60))
+    read = log.read(30, 60 * MIB, 60, at_least_one=True)
+    assert isinstance(read, BatchRun)
+    assert [piece[100] for piece in read.pieces()] == list(range(30, 60))
 
 
 def test_a_log_that_is_emptied_keeps_no_block() -> None:
@@ -89,7 +92,7 @@ def test_a_log_that_is_emptied_keeps_no_block() -> None:
     assert log.newest_deleted.data[100] == 0
     assert [block() for block in left] == [None] * len(left)
     add(log, large(11))
-    assert log.read(10, MIB, 11, at_least_one=True)[0][100] == 11
+    assert bytes(log.read(10, MIB, 11, at_least_one=True))[100] == 11
 
 
 def test_a_system_without_large_pages_gives_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,16 +27,16 @@ def log_of(*batches: bytes) -> PartitionLog:
 def test_a_read_begins_with_the_batch_of_the_offset_and_is_cut_anywhere() -> None:
     first, second, third = batch(0, 3), batch(3, 2), batch(5, 1)
     log = log_of(first, second, third)
-    assert log.read(1, 1_000, 6, at_least_one=True) == [first, second, third]
-    assert log.read(3, 150, 6, at_least_one=True) == [second, third[:50]]
-    assert log.read(0, 1_000, 5, at_least_one=True) == [first, second]
-    assert log.read(6, 1_000, 6, at_least_one=True) == []
+    assert log.read(1, 1_000, 6, at_least_one=True) == first + second + third
+    assert log.read(3, 150, 6, at_least_one=True) == second + third[:50]
+    assert log.read(0, 1_000, 5, at_least_one=True) == first + second
+    assert log.read(6, 1_000, 6, at_least_one=True) == b""
 
 
 def test_a_first_batch_that_is_too_large_comes_whole_or_not_at_all() -> None:
     log = log_of(batch(0, 1), batch(1, 1))
-    assert log.read(0, 10, 2, at_least_one=True) == [batch(0, 1)]
-    assert log.read(0, 10, 2, at_least_one=False) == []
+    assert log.read(0, 10, 2, at_least_one=True) == batch(0, 1)
+    assert log.read(0, 10, 2, at_least_one=False) == b""
 
 
 def test_nothing_is_read_that_is_not_stored() -> None:
@@ -44,7 +44,7 @@ def test_nothing_is_read_that_is_not_stored() -> None:
     data = batch(1, 1)
     log.append(data, parse_header(data))
     assert (log.high_watermark, log.end_offset) == (1, 2)
-    assert log.read(0, 1_000, log.high_watermark, at_least_one=True) == [batch(0, 1)]
+    assert log.read(0, 1_000, log.high_watermark, at_least_one=True) == batch(0, 1)
 
 
 def test_a_log_begins_in_the_middle_of_a_batch() -> None:
@@ -52,7 +52,7 @@ def test_a_log_begins_in_the_middle_of_a_batch() -> None:
     assert log.start_at(3)
     assert not log.start_at(1)
     assert (log.log_start_offset, log.size) == (3, SIZE)
-    assert log.read(3, 1_000, 6, at_least_one=True) == [batch(2, 4)]
+    assert log.read(3, 1_000, 6, at_least_one=True) == batch(2, 4)
 
 
 def test_where_an_epoch_ended() -> None:
@@ -74,5 +74,5 @@ def test_compacted_batches_take_the_place_of_those_that_were_read() -> None:
     log = log_of(batch(0, 2), batch(2, 2), batch(4, 1))
     smaller = batch(0, 2)
     log.replace(4, (BatchEntry(0, smaller),))
-    assert log.read(0, 1_000, 5, at_least_one=True) == [smaller, batch(4, 1)]
-    assert log.read(2, 1_000, 5, at_least_one=True) == [batch(4, 1)]
+    assert log.read(0, 1_000, 5, at_least_one=True) == smaller + batch(4, 1)
+    assert log.read(2, 1_000, 5, at_least_one=True) == batch(4, 1)
