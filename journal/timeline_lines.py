@@ -75,8 +75,10 @@ def line_of(event: Event) -> str | None:
             attempts = f" in {event.attempts} attempts" if event.attempts > 1 else ""
             shares = [f"{member_id} {_sum(topics)}" for member_id, topics in event.owned_after.items()]
             who = "; ".join(shares) if len(shares) <= MANY else f"{len(shares)} members"
-            took = f"after {span(event.rebalance_ms)}{attempts}"
-            return f"{event.group_id}  generation {event.generation} {took}{moved}: {who}"
+            # Clients' logs do not say how long it took, nor what each member owns.
+            took = f" after {span(event.rebalance_ms)}" if event.rebalance_ms or who else ""
+            owners = f": {who}" if who else ""
+            return f"{event.group_id}  generation {event.generation}{took}{attempts}{moved}{owners}"
         case (
             coordinator.MemberRemoved()
             | coordinator.StaticMemberRestored()
@@ -117,7 +119,7 @@ def line_of(event: Event) -> str | None:
         case consumer.PartitionsLost():
             return f"{event.client_id} learns that it has lost {_sum(event.partitions)}"
         case consumer.CoordinatorLost():
-            return f"{event.client_id} lost the coordinator ({event.cause})"
+            return f"{event.client_id} lost the coordinator{f' ({event.cause})' if event.cause else ''}"
         case consumer.AssignorFailed():
             return f"{event.client_id}  assignor {event.assignor} failed: {event.problem}"
         case _:

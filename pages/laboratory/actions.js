@@ -6,20 +6,20 @@ const quoted = name => (/^[\w.-]+$/.test(name) ? name : JSON.stringify(name));
 
 /** The actions: label, whom they concern (member, group, topic), and the event that each becomes. */
 const ACTIONS = [
-  ["Kill -9", "member", ({ member }) => `crash: {who: ${member}, down: 30s}`, "The process is killed, and is started again after 30 s."],
-  ["Stop (SIGTERM)", "member", ({ member }) => `stop: {who: ${member}, down: 30s}`, "The consumer closes and leaves, and comes back after 30 s."],
-  ["Pause (GC)", "member", ({ member }) => `pause: {who: ${member}, for: 20s}`, "The process stands still for 20 s."],
-  ["Slow handler", "member", ({ member }) => `stuck: {who: ${member}, for: 2m}`, "The user's code hangs for 2 minutes; heartbeats go on."],
-  ["Cut link", "member", ({ member }) => `cut: {who: ${member}, for: 30s}`, "No message goes between this member and the nodes for 30 s."],
+  ["Kill -9, back after 30 s", "member", ({ member }) => `crash: {who: ${member}, down: 30s}`, "The process is killed, and is started again after 30 s."],
+  ["Stop (SIGTERM), back after 30 s", "member", ({ member }) => `stop: {who: ${member}, down: 30s}`, "The consumer closes and leaves, and comes back after 30 s."],
+  ["Pause 20 s (GC)", "member", ({ member }) => `pause: {who: ${member}, for: 20s}`, "The process stands still for 20 s."],
+  ["Slow handler, 2 min", "member", ({ member }) => `stuck: {who: ${member}, for: 2m}`, "The user's code hangs for 2 minutes; heartbeats go on."],
+  ["Cut link, 30 s", "member", ({ member }) => `cut: {who: ${member}, for: 30s}`, "No message goes between this member and the nodes for 30 s."],
   ["Reset connections", "member", ({ member }) => `reset: {who: ${member}}`, "Every connection of this member breaks, once."],
-  ["Second with its id", "member", ({ member }) => `duplicate: {who: ${member}, for: 30s}`, "A second process runs with the same group.instance.id for 30 s."],
-  ["Lose answers", "group", () => "loss: {answers: 0.5, for: 5s}", "Half of the answers are lost for 5 s; the coordinator has carried the requests out."],
+  ["Second with its id, 30 s", "member", ({ member }) => `duplicate: {who: ${member}, for: 30s}`, "A second process runs with the same group.instance.id for 30 s."],
+  ["Lose half of the answers, 5 s", "group", () => "loss: {answers: 0.5, for: 5s}", "Half of the answers are lost for 5 s; the coordinator has carried the requests out."],
   ["Scale out by one", "group", ({ group, count }) => `scale: {group: ${group}, to: ${count + 1}}`, "One more consumer starts."],
   ["Scale in by one", "group", ({ group, count }) => `scale: {group: ${group}, to: ${Math.max(0, count - 1)}}`, "One consumer stops."],
   ["Rolling deploy", "group", ({ group }) => `deploy: {group: ${group}, every: 20s, down: 5s}`, "Every consumer is restarted, one after the other."],
   ["Move the coordinator", "group", ({ group }) => `failover: {group: ${group}}`, "Another node leads the group from now on."],
-  ["Crash the coordinator", "group", ({ group }) => `failover: {group: ${group}, down: 10s}`, "The coordinator's node dies, and is back after 10 s."],
-  ["Slow log", "group", () => "slow_log: {slower: 2s, for: 30s}", "Each write to the offsets log takes 2 s longer, for 30 s."],
+  ["Crash the coordinator, 10 s", "group", ({ group }) => `failover: {group: ${group}, down: 10s}`, "The coordinator's node dies, and is back after 10 s."],
+  ["Slow log, 30 s", "group", () => "slow_log: {slower: 2s, for: 30s}", "Each write to the offsets log takes 2 s longer, for 30 s."],
   ["Add partitions", "topic", ({ topic, partitions }) => `grow: {topic: ${topic}, to: ${partitions * 2}}`, "The topic gets twice as many partitions."],
 ];
 

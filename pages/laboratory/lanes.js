@@ -2,7 +2,7 @@
 
 import { isGone } from "./recorded.js";
 import { FATE } from "./recording.js";
-import { colour, hatch, ofGeneration, ofState } from "./theme.js";
+import { colour, hatch, inkOn, ofOwner, ofState } from "./theme.js";
 import { span } from "./time.js";
 
 const FONT = "11px system-ui, sans-serif";
@@ -28,7 +28,6 @@ export function layout(recording) {
 
 /** Draw what is between two heights of the drawing: `options.top` and `options.bottom`. */
 export function draw(c, recording, view, plan, options) {
-  c.clearRect(0, options.top, view.width, options.bottom - options.top);
   c.font = FONT;
   c.textBaseline = "middle";
   outside(c, recording, view);
@@ -146,8 +145,6 @@ function drawNode(c, recording, view, plan, node) {
       c.globalAlpha = part.state === "Empty" ? 0.18 : part.state === "Stable" ? 0.22 : 0.38;
       c.fillRect(x, top, width, 13);
       c.globalAlpha = 1;
-      c.fillStyle = ofGeneration(part.generation);
-      if (part.generation > 0) c.fillRect(x, top + 11, width, 3);
       const name = plan.groups.length > 1 ? `${group.name} ` : "";
       const lasts = part.end === Infinity || part.state === "Stable" ? "" : `, ${span(part.end - part.start)}`;
       const texts = [`${name}${part.state}${lasts} · ${group.isConsumer ? "epoch" : "generation"} ${part.generation}`, `${name}${part.state}${lasts}`, part.state];
@@ -220,8 +217,9 @@ function drawMember(c, recording, view, plan, member) {
     }
     const isMember = part.generation > 0 && part.state !== "UNJOINED";
     const isWaiting = part.state === "PREPARING_REBALANCE" || part.state === "COMPLETING_REBALANCE" || part.state === "JOINING";
-    c.fillStyle = isMember ? ofGeneration(part.generation) : colour("none");
+    c.fillStyle = isMember ? ofOwner(member.number) : colour("none");
     c.fillRect(x, middle - thick / 2, width, thick);
+    if (isMember) behind(c, recording, view, member, part, middle - thick / 2, thick);
     if (isWaiting) {
       c.fillStyle = hatch(c, colour("card"), null, 5);
       c.fillRect(x, middle - thick / 2, width, thick);
@@ -231,11 +229,25 @@ function drawMember(c, recording, view, plan, member) {
     if (high >= 20) {
       const text = isGone(member, part) ? "gone" : MEMBER_LABELS[part.state];
       if (text) tag(c, text, x, width, middle, colour("ink"));
-      else if (isMember) label(c, `${part.generation}`, x, width, middle + 0.5, "#fff");
+      else if (isMember) label(c, `${part.generation}`, x, width, middle + 0.5, inkOn(member.number));
     }
   }
   for (const part of member.up.between(view.from, view.to)) if (!part.isUp) ending(c, view, part, middle, high);
   drawSpells(c, view, member, high >= 26 ? y + high - 9 : y + high - 4, until, high >= 26 ? 8 : 3);
+}
+
+/** Paler where the group has a newer generation, or epoch, than the one that the member knows. */
+function behind(c, recording, view, member, part, y, high) {
+  const group = recording.groups.get(member.group), until = Math.min(part.end, recording.until);
+  if (!group) return;
+  const begins = [...group.byNode.values()].flatMap(parts => [...parts.between(Math.max(part.start, view.from), Math.min(until, view.to))]
+    .filter(each => each.generation > part.generation && each.state !== "DOWN" && each.state !== "Dead").map(each => each.start));
+  if (!begins.length) return;
+  const [x, width] = bar(view, { start: Math.max(part.start, Math.min(...begins)), end: until }, until);
+  c.fillStyle = colour("ground");
+  c.globalAlpha = 0.5;
+  c.fillRect(x, y, width, high);
+  c.globalAlpha = 1;
 }
 
 /** How a process ended: a cross for a crash, a square for a clean stop. */

@@ -15,6 +15,7 @@ export class Lessons {
     this.step = 0;
     this.isOpen = false;
     this.sweeping = 0;
+    this.isPlayed = false;
     this.drawIndex(chapters);
     $("lessons-open").addEventListener("click", () => $("lessons").showModal());
     $("lesson-next").addEventListener("click", () => this.next());
@@ -41,10 +42,13 @@ export class Lessons {
     this.number = number;
     this.step = 0;
     this.isOpen = true;
+    this.isPlayed = false;
     $("lesson").hidden = false;
     this.draw("");
     await this.page.open(this.lesson.scenario);
-    if (this.lesson === this.all[number]) this.ask();
+    if (this.lesson !== this.all[number] || !this.page.recording().done) return;
+    this.isPlayed = true;
+    this.ask();
   }
 
   /** Put the question of the step, at its instant. */
@@ -64,8 +68,7 @@ export class Lessons {
   }
 
   next() {
-    if (this.lesson === null || this.sweeping) return;
-    if (!this.page.recording().done) return;
+    if (this.lesson === null || this.sweeping || !this.isPlayed) return;
     if (this.isOpen) this.answer();
     else if (this.step + 1 < this.lesson.steps.length) { this.step += 1; this.ask(); }
     else if (this.number + 1 < this.all.length) this.begin(this.number + 1);
@@ -109,7 +112,8 @@ export class Lessons {
     $("lesson-ask").textContent = lesson.steps[step].ask;
     $("lesson-answer").textContent = answer;
     $("lesson-numbers").replaceChildren(...(answer && isLast ? [this.numbers()] : []));
-    $("lesson-next").textContent = this.isOpen ? "What happens next?" : !isLast ? "Next question" : this.number + 1 < this.all.length ? "Next lesson" : "The end";
+    $("lesson-next").disabled = !this.isPlayed;
+    $("lesson-next").textContent = !this.isPlayed ? "The run is being played…" : this.isOpen ? "What happens next?" : !isLast ? "Next question" : this.number + 1 < this.all.length ? "Next lesson" : "The end";
     this.veil();
   }
 

@@ -1,23 +1,24 @@
 // The laboratory's page: one instant, drawn everywhere.
 
 import { drawActions } from "./actions.js";
+import { connect } from "./controls.js";
 import { Findings, findingsList } from "./findings.js";
 import { drawDifference, drawNumbers } from "./kept.js";
 import { Lag } from "./lag.js";
 import { Lessons } from "./lessons.js";
 import { drawGroup, drawLines, drawWords, make, markLine, summary } from "./panel.js";
 import * as partitions from "./partitions.js";
-import { Player, SPEEDS } from "./player.js";
+import { Player } from "./player.js";
 import { drawLiveActions } from "./live.js";
 import { place, placeText, stateOf, status, withTimers } from "./recorded.js";
 import { after, Recording } from "./recording.js";
 import { drawSettings } from "./settings.js";
-import { pack, save, unpack } from "./share.js";
+import { connectSave, connectShare, drawing } from "./saving.js";
+import { pack, unpack } from "./share.js";
 import * as recordings from "./recorded_source.js";
 import * as source from "./source.js";
-import { SvgPen } from "./svg.js";
 import { pointer } from "./pointer.js";
-import { colour, refresh } from "./theme.js";
+import { refresh } from "./theme.js";
 import { clock, setOrigin, span, TimeView } from "./time.js";
 import { fit, Track } from "./track.js";
 
@@ -26,7 +27,7 @@ const OVERVIEW = 34;
 const view = new TimeView(), player = new Player();
 let recording = new Recording(), scenario = null, text = "", seed = null, run = null, playing = null;
 let lessons = null;
-let kept = null, dirty = false, wanted = null, asking = false, shown = null, reached = false;
+let kept = null, dirty = false, wanted = null, asking = false, shown = null, reached = false, following = false, pending = null, saidBy = "";
 
 const overview = $("overview"), overviewContext = overview.getContext("2d");
 const track = name => new Track($(`${name}lanes`), $(`${name}partitions`), $(name ? `${name}lag` : "lag-chart"), view, new Lag(source.lag, redraw));
@@ -85,6 +86,7 @@ function cursor() {
 // -- the instant
 
 player.limit = () => recording.until;
+player.isGrowing = isBeingPlayed;
 player.onMove = at => {
   if (player.playing) view.follow(at);
   cursor();
@@ -108,9 +110,25 @@ function drawEvents(at) {
 }
 
 function goTo(at) {
+  following = false;
   player.toggle(false);
   player.go(at);
   view.follow(at);
+}
+
+/** Go to the end; while the run is still being played, go along with what is played until it is there. */
+function toEnd() {
+  goTo(recording.until);
+  following = isBeingPlayed();
+  if (following) $("status").textContent = progress();
+}
+
+function isBeingPlayed() { return !!scenario && !scenario.recorded && !recording.done; }
+
+/** What the header says while a run is being played: how far it is, and which instant is shown then. */
+function progress() {
+  const then = following ? ", then the end is shown" : pending !== null && !reached ? `, then ${clock(pending)} is shown` : "";
+  return `playing… ${clock(recording.until)}${then}`;
 }
 
 /** Ask for the state of the instant; of many that are wanted in between only the last. */
@@ -122,9 +140,9 @@ async function ask() {
   wanted = null;
   try {
     const state = await source.stateAt(of, at);
-    if (of === run) { shown = state; drawState(); }
+    if (of === run) { shown = state; drawState(); unsay("state"); }
   } catch (problem) {
-    if (of === run) say(problem.message);
+    if (of === run) say(problem.message, null, "state");
   } finally {
     asking = false;
     if (wanted !== null) ask();
@@ -135,7 +153,7 @@ function drawState() {
   if (!shown) return;
   const group = $("group").value;
   drawWords($("words"), shown.at, recording.words(shown, group), recording.justBefore(shown.at), atTheEnd(group));
-  drawGroup($("now"), shown, group);
+  drawGroup($("now"), shown, group, recording);
   document.body.dataset.at = shown.at;
 }
 
@@ -149,11 +167,15 @@ function atTheEnd(group) {
 
 // -- runs
 
-function say(problem, where = null) {
+/** Show a problem, until what it is `by` succeeds. */
+function say(problem, where = null, by = "play") {
+  saidBy = by;
   $("problem").textContent = problem;
   $("problem").hidden = !problem;
   if (where) markLine($("yaml"), where);
 }
+
+function unsay(by) { if (saidBy === by) say("", null, by); }
 
 /** Play a scenario. `at`: the instant to show; without it the first thing that happens to the group. */
 async function start(newText, newSeed, at = null) {
@@ -162,6 +184,8 @@ async function start(newText, newSeed, at = null) {
   const { signal } = playing;
   let isNew = true;
   player.toggle(false);
+  following = false;
+  pending = at;
   say("");
   $("status").textContent = "playing…";
   document.body.dataset.done = "no";
@@ -190,7 +214,8 @@ function add(piece, at, isNew) {
     player.go(target);
     if (!isNew) view.follow(target);
   }
-  $("status").textContent = piece.done ? `${span(piece.until)} played, ${recording.requests.length.toLocaleString("en")} requests` : `playing… ${clock(piece.until)}`;
+  if (following) { player.go(recording.until); view.follow(recording.until); }
+  $("status").textContent = piece.done ? `${span(piece.until)} played, ${recording.requests.length.toLocaleString("en")} requests` : progress();
   const group = $("group").value;
   if (![...$("group").options].length && scenario) fillGroups(group);
   redraw();
@@ -386,38 +411,14 @@ async function showRecorded() {
 
 // -- controls
 
-function jump(direction) { goTo(recording.nextRebalance(player.at, direction)); }
-function step(direction) { goTo(recording.nextMoment(player.at, direction)); }
-
-const KEYS = {
-  " ": () => player.toggle(), ArrowRight: () => step(1), ArrowLeft: () => step(-1),
-  ".": () => goTo(player.at + 1), ",": () => goTo(player.at - 1), n: () => jump(1), p: () => jump(-1),
-  Home: () => goTo(0), End: () => goTo(recording.until),
-  "+": () => view.zoom(0.5, player.at), "=": () => view.zoom(0.5, player.at), "-": () => view.zoom(2, player.at), 0: () => view.fit(),
-  "]": () => player.faster(1), "[": () => player.faster(-1), a: () => view.pan((view.from - view.to) / 4), d: () => view.pan((view.to - view.from) / 4),
-  "?": () => $("keys").showModal(),
-};
-
-document.addEventListener("keydown", event => {
-  const inText = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) && event.target.id !== "slider";
-  if (inText || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-  if (event.key === " " && /^(BUTTON|SUMMARY|A)$/.test(event.target.tagName)) return;
-  const act = KEYS[event.key];
-  if (act) { event.preventDefault(); act(); }
+connect({
+  player, view, goTo, toEnd, recording: () => recording,
+  buttons: {
+    keep, swap, drop: () => { kept = null; drawKept(); },
+    again: () => start($("yaml").value, $("seed").value === "" ? null : Number($("seed").value), player.at),
+  },
 });
 
-const BUTTONS = {
-  play: KEYS[" "], next: KEYS.ArrowRight, back: KEYS.ArrowLeft, first: KEYS.Home, last: KEYS.End, "next-rebalance": KEYS.n,
-  "last-rebalance": KEYS.p, closer: KEYS["+"], wider: KEYS["-"], all: KEYS[0], help: KEYS["?"],
-  keep, swap, drop: () => { kept = null; drawKept(); },
-  again: () => start($("yaml").value, $("seed").value === "" ? null : Number($("seed").value), player.at),
-};
-for (const [id, act] of Object.entries(BUTTONS)) $(id).addEventListener("click", act);
-
-$("speed").append(...SPEEDS.map(speed => { const option = make("option", "", `${speed}×`); option.value = speed; return option; }));
-$("speed").value = player.speed;
-$("speed").addEventListener("change", () => { player.speed = Number($("speed").value); });
-$("slider").addEventListener("input", () => goTo(Number($("slider").value)));
 $("group").addEventListener("change", () => {
   if (scenario.recorded) { openGroup(null); return; }
   drawState(); fillSettings(); redraw();
@@ -432,45 +433,28 @@ async function openScenario(name) {
   $("gallery").value = name;
   await start(found.text, null);
 }
-$("share").addEventListener("click", async () => {
-  history.replaceState(null, "", scenario.recorded ? placeText($("group").value, player.at) : "#" + await pack({ text, seed, at: player.at, ...(kept && { kept: { text: kept.text, seed: kept.seed } }) }));
-  try { await navigator.clipboard.writeText(location.href); $("action-result").textContent = "The address is copied."; } catch { $("action-result").textContent = "The address has it."; }
-});
-$("save").addEventListener("change", async () => {
-  const kind = $("save").value, group = $("group").value;
-  $("save").value = "";
-  try {
-    if (kind === "yaml") save("scenario.yaml", $("yaml").value, "application/yaml");
-    else if (kind === "svg") save("group.svg", drawing(), "image/svg+xml");
-    else if (kind === "animation") save("group.svg", drawing(true), "image/svg+xml");
-    else if (kind === "transcript") save("scenario.txt", await source.exported(run, kind, group), "text/plain");
-    else if (kind === "journal") save("journal.jsonl", await source.exported(run, kind, group), "application/x-ndjson");
-    else if (kind === "pytest") save("test_scenario.py", await source.exported(run, kind, group), "text/x-python");
-  } catch (problem) {
-    say(problem.message);
-  }
+connectShare(async () => {
+  if (scenario.recorded) return placeText($("group").value, player.at);
+  return "#" + await pack({ name: $("gallery").value, text, seed, at: player.at, ...(kept && { kept: { text: kept.text, seed: kept.seed } }) });
 });
 
-const SHORTEST_FILM = 6, LONGEST_FILM = 30;
-
-/** The drawings as they are, as SVG; animated, time passes in them. */
-function drawing(animated = false) {
-  const pen = new SvgPen(view.width, above.height(shows()), overviewContext);
-  above.drawWith(pen, shows());
-  if (animated) {
-    const seconds = Math.max(SHORTEST_FILM, Math.min(LONGEST_FILM, (view.to - view.from) / 1000 / player.speed));
-    pen.play(view.left, view.width - 8, seconds, colour("ground"), colour("ink"));
-  }
+/** The drawings as SVG; the canvases lend their ruler, so they are drawn anew. */
+function asSvg(animated = false) {
   redraw();
-  return pen.text(colour("ground"));
+  return drawing({ view, player, above, shows, ruler: overviewContext }, animated);
 }
+connectSave({ drawing: asSvg, run: () => run, say, unsay });
 
 // -- the pointer
 
 for (const each of [above, below]) for (const canvas of Object.values(each.canvases)) pointer(canvas, view, x => view.time(x), goTo);
 pointer(overview, view, x => (x - view.left) / (view.width - 10 - view.left) * view.horizon, goTo);
 new ResizeObserver(redraw).observe($("stage"));
-addEventListener("scroll", () => { if ($("stage").clientHeight > innerHeight) redraw(); }, { passive: true });
+/** Draw anew where the window shows what was not drawn. */
+function look() { if (above.isStale || (kept && below.isStale)) redraw(); }
+addEventListener("scroll", look, { passive: true });
+addEventListener("resize", redraw);
+new ResizeObserver(look).observe(document.body);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { refresh(); redraw(); drawState(); });
 
 // -- the beginning
@@ -483,7 +467,15 @@ async function begin() {
   lessons = new Lessons(chapters, { open: openScenario, goTo, show: (from, to) => view.show(from, to), redraw, recording: () => recording, groups: () => scenario.groups });
   $("gallery").replaceChildren(...all.map(each => { const option = make("option", "", each.title); option.value = each.name; option.title = each.question; return option; }));
   $("gallery").selectedIndex = -1;
-  if (!shared && all.some(each => each.name === first.name)) $("gallery").value = first.name;
+  const name = shared ? shared.name : first.name;
+  if (all.some(each => each.name === name)) $("gallery").value = name;
+  else {
+    const own = make("option", "", shared ? "a shared run" : "a scenario of your own");
+    own.value = "";
+    own.disabled = true;
+    $("gallery").prepend(own);
+    $("gallery").value = "";
+  }
   if (shared && shared.kept && typeof shared.kept.text === "string") {
     await start(shared.kept.text, shared.kept.seed ?? null);
     keep();
@@ -493,5 +485,5 @@ async function begin() {
 }
 
 // For tests, and for the console.
-window.laboratory = { player, view, drawing, above, below, get kept() { return kept; }, get lessons() { return lessons; }, get recording() { return recording; }, span };
+window.laboratory = { player, view, drawing: asSvg, above, below, get kept() { return kept; }, get lessons() { return lessons; }, get recording() { return recording; }, span };
 begin().catch(problem => say(problem.message));

@@ -1,7 +1,7 @@
 // The group in this instant: its state, its members with their timers, what is parked, and the log.
 
 import { stateDiagram } from "./diagram.js";
-import { ofGeneration } from "./theme.js";
+import { ofOwner } from "./theme.js";
 import { clock, span } from "./time.js";
 
 export const make = (tag, className, ...children) => {
@@ -25,16 +25,16 @@ function timer(name, due, at, whole) {
   return row;
 }
 
-function swatch(generation) {
+function swatch(number) {
   const mark = make("i", "swatch");
-  mark.style.background = ofGeneration(generation);
+  mark.style.background = ofOwner(number);
   return mark;
 }
 
 function memberCard(name, process, view, at, names, isKnown) {
   const member = process.member, known = view && member && view.memberId === member.member_id;
   const generation = member ? member.generation : -1;
-  const head = make("div", "head", swatch(generation), make("strong", "", name));
+  const head = make("div", "head", swatch(names.numberOf(name)), make("strong", "", name));
   if (view && view.isLeader) head.append(make("span", "chip leader", "leader"));
   if (view && view.groupInstanceId) head.append(make("span", "chip", "static"));
   const parked = known && view.awaitingJoin ? "JoinGroup parked" : known && view.awaitingSync ? "SyncGroup parked" : "";
@@ -64,12 +64,12 @@ function ghostCard(member, at) {
 const SHOWN_MEMBERS = 40;
 
 /** Draw the state of a group into an element. */
-export function drawGroup(element, state, group) {
+export function drawGroup(element, state, group, recording) {
   const found = state.groups[group];
   if (!found) return;
   const first = found.led[0], view = first && first.group, at = state.at;
   const isConsumer = !!view && "groupEpoch" in view;
-  const names = { generation: isConsumer ? "epoch" : "generation" };
+  const names = { generation: isConsumer ? "epoch" : "generation", numberOf: name => recording.byName.get(name)?.number };
   const parts = [];
   const current = view ? view.state : first && !first.isLoading ? "Empty" : "";
   parts.push(stateDiagram(current, view ? view.previousState : "", isConsumer));
@@ -78,7 +78,7 @@ export function drawGroup(element, state, group) {
   property("coordinator", first ? `${first.node}${first.epoch === undefined ? "" : `, leader epoch ${first.epoch}`}${first.isLoading ? ", loading" : ""}` : "none");
   for (const other of found.led.slice(1)) property("zombie", `${other.node}, leader epoch ${other.epoch}`);
   if (view) {
-    property(isConsumer ? "group epoch" : "generation", make("span", "", swatch(view.generation), `${view.generation}`));
+    property(isConsumer ? "group epoch" : "generation", `${view.generation}`);
     property("assignor", view.protocol);
     const clients = new Map(view.members.map(each => [each.memberId, each.clientId]));
     property("leader", clients.get(view.leader));
@@ -160,4 +160,10 @@ export function markLine(area, number) {
   const lines = area.value.split("\n"), before = lines.slice(0, number - 1).join("\n").length + (number > 1 ? 1 : 0);
   area.setSelectionRange(before, before + (lines[number - 1] || "").length);
   area.scrollTop = (number - 4) * parseFloat(getComputedStyle(area).lineHeight);
+}
+
+/** A name that may be broken where its parts meet (dots, dashes, slashes, and before capitals), and nowhere else. */
+export function breakable(text) {
+  const parts = text.split(/(?<=[./_:,-])(?=\w)|(?<=[a-z])(?=[A-Z])/);
+  return parts.flatMap((part, index) => (index ? [make("wbr"), part] : [part]));
 }

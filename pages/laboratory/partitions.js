@@ -1,7 +1,7 @@
 // Partitions × time: who owned what, hatched where no consumer did, rebalances behind it; and the strip of the whole run.
 
 import { after } from "./recording.js";
-import { colour, hatch, ofGeneration, ofState } from "./theme.js";
+import { colour, hatch, inkOn, ofOwner, ofState } from "./theme.js";
 import { clock } from "./time.js";
 
 const AXIS = 20;
@@ -15,7 +15,6 @@ export function layout(recording) {
 
 /** Draw what is between two heights of the drawing. */
 export function draw(c, recording, view, plan, { top, bottom: below, lag = null }) {
-  c.clearRect(0, top, view.width, below - top);
   c.font = "11px system-ui, sans-serif";
   c.textBaseline = "middle";
   const bottom = plan.top + plan.rows.length * plan.rowHeight;
@@ -103,8 +102,7 @@ function overlaps(c, recording, view, held, y, high) {
       const end = Math.min(part.end, next.end, recording.until);
       if (part.client === next.client || end <= next.start || end < view.from || next.start > view.to) continue;
       const x = Math.max(view.left, view.x(next.start)), width = Math.max(1, view.x(end) - x), top = y + high * 0.76;
-      const known = recording.byName.get(part.client).members.at(next.start);
-      c.fillStyle = ofGeneration(known ? known.generation : 0);
+      c.fillStyle = ofOwner(recording.byName.get(part.client)?.number);
       c.fillRect(x, top, width, high * 0.24);
       c.fillStyle = colour("bad");
       c.fillRect(x, top - 1, width, Math.max(1, high * 0.08));
@@ -114,17 +112,10 @@ function overlaps(c, recording, view, held, y, high) {
 
 function owned(c, recording, view, part, end, y, high) {
   const member = recording.byName.get(part.client);
-  const x = Math.max(view.left, view.x(part.start)), to = Math.min(view.width, view.x(end));
-  let known = 0;
-  c.fillStyle = colour("soft");
+  const x = Math.max(view.left, view.x(part.start)), to = Math.min(view.width - 8, view.x(end));
+  c.fillStyle = ofOwner(member?.number);
   c.fillRect(x, y, Math.max(1, to - x), high);
-  for (const state of member ? member.members.between(Math.max(part.start, view.from), Math.min(end, view.to)) : []) {
-    known = state.generation > 0 ? state.generation : known;
-    const a = Math.max(x, view.x(state.start)), b = Math.min(to, view.x(Math.min(state.end, end)));
-    c.fillStyle = ofGeneration(known || 0);
-    c.fillRect(a, y, Math.max(1, b - a), high);
-    if (high >= 8) name(c, part.client, member, a, b - a, y + high / 2 + 0.5, high);
-  }
+  if (high >= 8) name(c, part.client, member, x, to - x, y + high / 2 + 0.5, high);
   c.fillStyle = colour("card");
   if (x > view.left) c.fillRect(x - 0.5, y, 1, high);
 }
@@ -133,9 +124,9 @@ function owned(c, recording, view, part, end, y, high) {
 function name(c, client, member, x, room, y, high) {
   if (room < 12) return;
   c.font = high < 11 ? "9px system-ui, sans-serif" : "11px system-ui, sans-serif";
-  const prefix = `${member.group}-`, texts = client.startsWith(prefix) ? [client, client.slice(prefix.length)] : [client];
+  const prefix = `${member?.group}-`, texts = client.startsWith(prefix) ? [client, client.slice(prefix.length)] : [client];
   const text = texts.find(each => c.measureText(each).width < room - 8);
-  c.fillStyle = "#fff";
+  c.fillStyle = inkOn(member?.number);
   if (text) c.fillText(text, x + 4, y);
 }
 

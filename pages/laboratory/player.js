@@ -8,6 +8,7 @@ export class Player {
     this.speed = 30;
     this.playing = false;
     this.limit = () => 0;
+    this.isGrowing = () => false;
     this.onMove = () => {};
     this.onToggle = () => {};
     this.last = 0;
@@ -19,9 +20,10 @@ export class Player {
   }
 
   toggle(playing = !this.playing) {
-    if (playing && this.at >= this.limit()) this.go(0);
+    if (playing && this.at >= this.limit() && !this.isGrowing()) this.go(0);
     this.playing = playing;
     this.last = performance.now();
+    this.exact = this.at;
     if (playing) requestAnimationFrame(now => this.frame(now));
     this.onToggle(playing);
   }
@@ -29,13 +31,18 @@ export class Player {
   frame(now) {
     if (!this.playing) return;
     // A page in the background gets no frames: what it missed is not made up for.
-    const passed = Math.min(100, now - this.last);
+    // The time of a frame may be earlier than the click that began to play.
+    const passed = Math.max(0, Math.min(100, now - this.last));
     this.last = now;
     this.exact = Math.floor(this.exact ?? this.at) === this.at ? (this.exact ?? this.at) : this.at;
     this.exact += passed * this.speed;
-    if (this.exact >= this.limit()) { this.go(this.limit()); this.toggle(false); return; }
+    if (this.exact >= this.limit()) {
+      if (!this.isGrowing()) { this.go(this.limit()); this.toggle(false); return; }
+      this.exact = this.limit();
+    }
+    const before = this.at;
     this.at = Math.floor(this.exact);
-    this.onMove(this.at);
+    if (this.at !== before) this.onMove(this.at);
     requestAnimationFrame(next => this.frame(next));
   }
 

@@ -4,6 +4,8 @@ import { clock, count, span } from "./time.js";
 
 export const FATE = { OPEN: 0, ANSWERED: 1, LOST_REQUEST: 2, LOST_RESPONSE: 3, TIMEOUT: 4, DISCONNECTED: 5, CANCELLED: 6 };
 
+const RECENT_MS = 30000;
+
 /** The index of the first entry whose key is larger than a value. */
 export function after(list, value, key) {
   let low = 0, high = list.length;
@@ -58,6 +60,7 @@ export class Recording {
     this.leaders = new Map();
     this.partitions = new Map();
     this.moments = null;
+    this.consumers = 0;
   }
 
   add(piece) {
@@ -85,6 +88,8 @@ export class Recording {
       this.actors.push(found);
     } else if (group && !found.group) Object.assign(found, { kind, group });
     if (memberId) found.memberId = memberId;
+    // Members have colours, in the order in which they came.
+    if (found.kind === "consumer" && found.number === undefined) found.number = this.consumers++;
     return found;
   }
 
@@ -225,10 +230,14 @@ export class Recording {
     let last = null;
     for (const each of this.rebalances) if (each.group === group && each.start <= at && (!last || each.start >= last.start)) last = each;
     if (!last || last.end > at) return null;
-    const partitions = [...this.partitions.values()].filter(each => each.group === group && each.since <= last.start);
-    const free = partitions.filter(each => !isCovered(each.held, last.start, last.end)).length;
-    const meanwhile = free ? ` Meanwhile ${free} of ${count(partitions.length, "partition")} had no owner, for all of it or a part.` : "";
-    return `The last rebalance went from ${clock(last.start, true)} to ${clock(last.end, true)}: ${span(last.end - last.start)}.${meanwhile}`;
+    return `The last rebalance went from ${clock(last.start, true)} to ${clock(last.end, true)}: ${span(last.end - last.start)}.${at - last.end <= RECENT_MS ? this.unowned(group, last) : ""}`;
+  }
+
+  /** Which partitions lost their owners in a rebalance; nothing where none had an owner before. */
+  unowned(group, { start, end }) {
+    const owned = [...this.partitions.values()].filter(each => each.group === group && each.held.some(part => part.start < start));
+    const free = owned.filter(each => !isCovered(each.held, start, end)).length, all = count(owned.length, "partition");
+    return free ? ` ${free === owned.length && free > 1 ? `All ${all}` : `${free} of ${all}`} went without an owner at some point.` : "";
   }
 
   nextRebalance(at, direction) {

@@ -1,6 +1,6 @@
 // The settings of a group as sliders and choices: each move becomes another value in the scenario.
 
-import { make } from "./panel.js";
+import { breakable, make } from "./panel.js";
 import { span } from "./time.js";
 
 const STEPS = 200;
@@ -59,7 +59,7 @@ const KINDS = { duration: slider, choice, flag };
 /** Fill an element with the controls of a group. `change` gets a control and its new value as a scenario has it. */
 export function drawSettings(element, controls, change) {
   element.replaceChildren(...controls.map(control => {
-    const row = make("label", `setting ${control.kind}`, make("span", "", control.label), ...KINDS[control.kind](control, change));
+    const row = make("label", `setting ${control.kind}`, make("span", "", ...breakable(control.label)), ...KINDS[control.kind](control, change));
     row.dataset.key = control.path[control.path.length - 1];
     return row;
   }));

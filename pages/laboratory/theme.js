@@ -1,4 +1,6 @@
-// The colours of the page, for drawings: those of the style sheet, and one for each generation.
+// The colours of the page, for drawings: those of the style sheet, and one for each member.
+
+import { inkOnOwner, ownerColour } from "./palette.js";
 
 let known = {};
 
@@ -14,17 +16,9 @@ export function refresh() {
 
 export const colour = name => known[name];
 
-// No red and no amber: those say that something is wrong, or waits.
-const HUES = [
-  [196, 80, 34], [216, 65, 47], [276, 48, 47], [160, 75, 29], [318, 50, 42], [238, 50, 58], [96, 50, 30], [282, 22, 40],
-];
-
-/** The colour of a generation or member epoch. Neighbours differ most. */
-export function ofGeneration(generation) {
-  if (generation < 0) return known.none;
-  const [hue, saturation, light] = HUES[generation % HUES.length];
-  return `hsl(${hue} ${known.dark ? saturation - 12 : saturation}% ${light}%)`;
-}
+/** The colour of a member by its number, and what can be read on it; of none for a client that never was a member. */
+export const ofOwner = number => (number === undefined ? known.soft : ownerColour(number, known.dark));
+export const inkOn = number => (number === undefined ? known.card : inkOnOwner(number));
 
 const STATES = {
   Stable: "good", PreparingRebalance: "busy", CompletingRebalance: "accent", Assigning: "accent", Reconciling: "busy",

@@ -16,10 +16,23 @@ export function fit(canvas, context, width, height) {
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
 }
 
+const ROOM = 200;
+
 /** Which part of a drawing is within the window, with some room for scrolling. */
-function visible(canvas, height) {
-  const box = canvas.getBoundingClientRect();
-  return { top: Math.max(0, -box.top - 200), bottom: Math.max(0, Math.min(height, innerHeight - box.top + 200)) };
+function visible(canvas, height, room = ROOM) {
+  const box = canvas.getBoundingClientRect(), top = Math.min(height, Math.max(0, -box.top - room));
+  return { top, bottom: Math.max(top, Math.min(height, innerHeight - box.top + room)) };
+}
+
+/** Clear a drawing, and draw one strip of it. Nothing lands outside the strip: the next frame would be drawn over it. */
+function drawStrip(context, { width, height }, { top, bottom }, draw) {
+  context.clearRect(0, 0, width, height);
+  context.save();
+  context.beginPath();
+  context.rect(0, top, width, bottom - top);
+  context.clip();
+  draw();
+  context.restore();
 }
 
 export class Track {
@@ -27,7 +40,7 @@ export class Track {
   constructor(lanesOf, partitionsOf, lagOf, view, lag) {
     this.canvases = { lanes: lanesOf, partitions: partitionsOf, lag: lagOf };
     this.contexts = Object.fromEntries(Object.entries(this.canvases).map(([name, canvas]) => [name, canvas.getContext("2d")]));
-    Object.assign(this, { view, lag, recording: new Recording(), run: null, plan: null, rows: null });
+    Object.assign(this, { view, lag, recording: new Recording(), run: null, plan: null, rows: null, strips: {} });
   }
 
   /** Draw the run. `group` is the one whose lag is shown, or null for none. */
@@ -39,15 +52,26 @@ export class Track {
     canvases.lag.hidden = group === null;
     if (requests) {
       fit(canvases.lanes, contexts.lanes, view.width, this.plan.height);
-      lanes.draw(contexts.lanes, recording, view, this.plan, { minor, ...visible(canvases.lanes, this.plan.height) });
+      const strip = this.strips.lanes = visible(canvases.lanes, this.plan.height);
+      drawStrip(contexts.lanes, { width: view.width, height: this.plan.height }, strip, () => lanes.draw(contexts.lanes, recording, view, this.plan, { minor, ...strip }));
     }
     if (group !== null && recording.done) this.lag.want(this.run, group, view.from, view.to);
     fit(canvases.partitions, contexts.partitions, view.width, this.rows.height);
-    const lag = group === null ? null : this.lag;
-    partitions.draw(contexts.partitions, recording, view, this.rows, { lag, ...visible(canvases.partitions, this.rows.height) });
+    const lag = group === null ? null : this.lag, strip = this.strips.partitions = visible(canvases.partitions, this.rows.height);
+    drawStrip(contexts.partitions, { width: view.width, height: this.rows.height }, strip, () => partitions.draw(contexts.partitions, recording, view, this.rows, { lag, ...strip }));
     if (group === null) return;
     fit(canvases.lag, contexts.lag, view.width, LAG_HEIGHT);
     drawLag(contexts.lag, this.lag, view, mostLag);
+  }
+
+  /** Whether the window shows a part that was not drawn: it was scrolled or resized, or the page above has another height. */
+  get isStale() {
+    return [["lanes", this.plan], ["partitions", this.rows]].some(([name, plan]) => {
+      const drawn = this.strips[name];
+      if (!plan || !drawn || this.canvases[name].hidden) return false;
+      const { top, bottom } = visible(this.canvases[name], plan.height, 0);
+      return bottom > top && (top < drawn.top || bottom > drawn.bottom);
+    });
   }
 
   /** The drawings as a pen of another kind draws them, one below the other. */

@@ -8,20 +8,11 @@ const CAUSE_COLOURS = { "join-new": ["#1f77c9", "#5aa9f0"], "leave": ["#7a5bc7",
   "over-capacity": ["#3d3d8f", "#9090e8"], "downgrade": ["#5a6b2f", "#a5b873"], "upgrade": ["#2f6b5a", "#73b8a5"],
   "rebalance-expiry": ["#a3422b", "#e08a73"], "did-not-rejoin": ["#7d3c6e", "#cc8abc"], "topic-metadata": ["#2b6f8c", "#74b5d1"],
   "regex-resolved": ["#4c7d8c", "#92c0ce"], "assignor-changed": ["#8c6d1f", "#d1b265"], "failover": ["#444a52", "#b4bcc6"], "unknown": ["#8a8f96", "#8a939d"] };
-const OWNER_COLOURS = [[205, 62, 56], [32, 82, 60], [158, 50, 46], [336, 52, 62], [255, 45, 66], [50, 72, 52], [190, 60, 40], [12, 60, 48], [285, 38, 50], [95, 42, 50]];
 // Only rebalances of consumer groups say how many partitions were given up; what they lead to is an epoch.
 const generationOf = mark => `${mark[10] === null ? "generation" : "epoch"} ${mark[8]}`;
 const two = n => String(n).padStart(2, "0");
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const causeColour = cause => (CAUSE_COLOURS[cause] || CAUSE_COLOURS.unknown)[dark.matches ? 1 : 0];
-function ownerColour(n) {
-  const round = Math.floor(n / OWNER_COLOURS.length), [hue, saturation, light] = OWNER_COLOURS[n % OWNER_COLOURS.length];
-  return `hsl(${(hue + round * 47) % 360} ${saturation}% ${light + (dark.matches ? 2 : 0) + (round % 3 === 1 ? 12 : round % 3 === 2 ? -10 : 0)}%)`;
-}
-// What can be read on a colour of an owner.
-const inkOn = n => { const [hue, , light] = OWNER_COLOURS[n % OWNER_COLOURS.length], round = Math.floor(n / OWNER_COLOURS.length);
-  const turned = (hue + round * 47) % 360, bright = light + (turned > 35 && turned < 190 ? 14 : 0) + (round % 3 === 1 ? 12 : round % 3 === 2 ? -10 : 0);
-  return bright >= 59 ? "#14181d" : "#fff"; };
 const length = ms => ms < 1000 ? `${Math.round(ms)} ms` : ms < 120000 ? `${+(ms / 1000).toFixed(1)} s` : ms < 7200000 ? `${+(ms / 60000).toFixed(1)} min` : `${+(ms / 3600000).toFixed(1)} h`;
 const count = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
 const make = (tag, className, text) => {
@@ -196,7 +187,7 @@ class Chart {
   }
   draw_owners(c, panel) {
     const { held } = this, rows = this.group.partitions.length, tall = this.rowHeight, grid = y => Math.round(y * this.ratio) / this.ratio;
-    const gap = tall >= 6 ? 1 : 0, colours = this.group.owners.map((_, n) => ownerColour(n)), labels = tall >= 13;
+    const gap = tall >= 6 ? 1 : 0, colours = this.group.owners.map((_, n) => ownerColour(n, dark.matches)), labels = tall >= 13;
     // By owner, as a change of colour costs more than a rectangle.
     const boxes = colours.map(() => []), texts = [];
     c.fillStyle = this.hatch(c);
@@ -222,7 +213,7 @@ class Chart {
     c.font = "11px system-ui, sans-serif"; c.textAlign = "left";
     for (const [owner, from, to, y] of texts) {
       const name = this.group.short[owner];
-      if (c.measureText(name).width < to - from - 8) { c.fillStyle = inkOn(owner); c.fillText(name, from + 5, y); }
+      if (c.measureText(name).width < to - from - 8) { c.fillStyle = inkOnOwner(owner); c.fillText(name, from + 5, y); }
     }
     c.strokeStyle = this.bad; c.lineWidth = 2;
     for (const [row, from, to] of this.group.overlaps) {
@@ -255,7 +246,7 @@ class Chart {
     for (const [row, begin, end, how] of group.sessions) {
       if (end < this.from || begin > this.to) continue;
       const from = this.edge(begin), to = Math.max(this.edge(end), from + 2), top = panel.y + row * tall;
-      c.fillStyle = ownerColour(row); c.fillRect(from, top, to - from, tall - gap);
+      c.fillStyle = ownerColour(row, dark.matches); c.fillRect(from, top, to - from, tall - gap);
       if (how && how !== "open") { c.fillStyle = how === "left" || how === "replaced" ? this.ink : this.bad; c.fillRect(to - 2, top, 2, tall - gap); }
     }
     for (const mark of group.rebalances) {

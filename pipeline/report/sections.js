@@ -29,7 +29,7 @@ function paint(section, chart) {
   const causes = new Map();
   for (const mark of group.rebalances) causes.set(mark[2], (causes.get(mark[2]) || 0) + 1);
   legend(box, "Causes", [...causes].sort((a, b) => b[1] - a[1]).map(([cause, n]) => [`${CAUSES[cause][2]} ${n}`, causeColour(CAUSES[cause][0])]), 12);
-  if (group.partitions.length) legend(box, "Owners", [["no owner", "", "unowned"], ...group.short.map((name, n) => [name, ownerColour(n)])], 25);
+  if (group.partitions.length) legend(box, "Owners", [["no owner", "", "unowned"], ...group.short.map((name, n) => [name, ownerColour(n, dark.matches)])], 25);
   else if (group.members.length) legend(box, "Session ended", [["left or replaced", css("--ink")], ["expired or removed", css("--bad")]], 2);
   if (chart.stopped.length) legend(box, "Stopped", [["owned nothing", css("--bad")], ["kept some", causeColour("static-protocol")]], 2);
 }

@@ -164,6 +164,8 @@ class _Speaker:
         if process["isClosing"]:
             return "it is closing"
         if known["state"] == "STABLE":
+            if self._sends(member["clientId"], "Heartbeat"):
+                return "it does not know of the rebalance yet: its heartbeat is in flight, and the answer tells it"
             if known["heartbeat_at"] is not None:
                 return (
                     f"it does not know of the rebalance yet: its next heartbeat is at {clock(known['heartbeat_at'])}, "

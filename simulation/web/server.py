@@ -189,7 +189,7 @@ def _whole(request: web.Request, name: str) -> int:
     """A whole number of the query, such as milliseconds."""
     text = request.query.get(name, "")
     if not (text.isdecimal() and text.isascii() and len(text) < 16):
-        raise web.HTTPBadRequest(reason=f"{name}: expected a whole number")
+        raise web.HTTPBadRequest(reason=f"{name}: expected a whole number, 0 or more")
     return int(text)
 
 

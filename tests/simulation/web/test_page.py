@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.simulation.web.browser import CHROMIUM
-from tests.simulation.web.opened import GROUP, SCENARIO, Opened
+from tests.simulation.web.opened import DONE, GROUP, SCENARIO, Opened
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"),
@@ -36,7 +36,7 @@ def test_after_a_rebalance_the_page_says_how_long_it_was_and_who_does_not_know_o
     opened.go(45_000)
     words = opened.value("document.getElementById('words').innerText")
     assert "The last rebalance went from 0:00:1" in words
-    assert "Meanwhile 2 of 4 partitions had no owner" in words
+    assert "2 of 4 partitions went without an owner at some point." in words
     assert f"{GROUP}-2 has left the group, and its application does not know: its handler hangs" in words
     assert "its application does not know yet" in opened.value("document.getElementById('now').innerText")
 
@@ -111,7 +111,7 @@ def test_an_action_is_a_line_of_the_scenario_and_keeps_the_instant(opened: Opene
     opened.open()
     opened.go(12_000)
     before = opened.value("laboratory.recording.lines.filter(each => each.at < 12000)")
-    button = "[...document.querySelectorAll('#actions button')].find(each => each.textContent === 'Kill -9')"
+    button = "[...document.querySelectorAll('#actions button')].find(each => each.textContent.startsWith('Kill -9'))"
     opened.value(f"{button}.click()")
     opened.wait_for("document.getElementById('action-result').textContent && document.body.dataset.done === 'yes'")
     assert "- {at: 12s, crash: {who: " in opened.value("document.getElementById('yaml').value")
@@ -140,6 +140,49 @@ def test_a_lesson_hides_what_comes_until_it_is_answered(opened: Opened) -> None:
     assert opened.value("document.getElementById('lesson').hidden")
 
 
+def test_a_lesson_waits_for_its_run(opened: Opened) -> None:
+    opened.open()
+    following = opened.value(
+        "(async () => { document.body.dataset.done = 'no';"
+        " const begun = laboratory.lessons.begin(0), next = document.getElementById('lesson-next');"
+        " const early = [next.disabled, next.textContent]; await begun;"
+        " return [...early, next.disabled, next.textContent]; })()"
+    )
+    assert following == [True, "The run is being played…", False, "What happens next?"]
+    opened.value("document.getElementById('lesson-end').click()")
+
+
+def test_a_frame_that_began_before_the_click_moves_no_time_back(opened: Opened) -> None:
+    opened.open()
+    opened.press("Home")
+    opened.value("laboratory.player.playing = true, laboratory.player.last = performance.now() + 50")
+    opened.value("laboratory.player.frame(performance.now() - 20)")
+    assert opened.at >= 0
+    opened.value("laboratory.player.toggle(false)")
+    opened.wait_for("document.body.dataset.at === String(laboratory.player.at)")
+    assert opened.value("document.getElementById('problem').hidden")
+
+
+def test_a_problem_goes_away_with_the_next_success(opened: Opened) -> None:
+    opened.open()
+    opened.value("laboratory.player.onMove(-464)")
+    opened.wait_for("!document.getElementById('problem').hidden")
+    assert opened.value("document.getElementById('problem').textContent") == "at: expected a whole number, 0 or more"
+    opened.go(12_000)
+    opened.wait_for("document.getElementById('problem').hidden")
+
+
+def test_the_end_of_a_run_that_is_being_played_is_its_end(opened: Opened) -> None:
+    opened.open()
+    opened.value("document.body.dataset.done = 'no'; document.getElementById('again').click()")
+    opened.wait_for(
+        "laboratory.recording.until === 0 || !laboratory.recording.done || document.body.dataset.done === 'yes'"
+    )
+    opened.press("End")
+    opened.wait_for(DONE)
+    assert opened.at == 60_000
+
+
 def test_a_mistake_in_the_yaml_is_shown_with_its_line(opened: Opened) -> None:
     opened.open()
     opened.value("document.getElementById('yaml').value += '  - {at: 5s, crsh: {who: x}}\\n'")
@@ -155,11 +198,13 @@ def test_the_address_has_scenario_and_instant(opened: Opened) -> None:
     opened.open()
     opened.go(17_000)
     opened.value("document.getElementById('share').click()")
-    opened.wait_for("location.hash.startsWith('#s=')")
+    opened.wait_for("location.hash.startsWith('#s=') && document.getElementById('shared').textContent")
+    assert opened.value("document.getElementById('shared').getBoundingClientRect().bottom < innerHeight")
     fragment = opened.value("location.hash")
     opened.open(fragment)
     assert opened.at == 17_000
     assert opened.value("document.getElementById('yaml').value") == SCENARIO
+    assert opened.value("document.getElementById('gallery').selectedOptions[0].text") == "a shared run"
 
 
 def test_the_drawing_is_saved_as_svg(opened: Opened) -> None:
