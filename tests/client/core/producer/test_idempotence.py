@@ -153,6 +153,16 @@ def test_sequences_start_again_at_zero_after_the_largest() -> None:
     assert queue.is_next(2)
 
 
+def test_a_batch_has_the_number_of_its_first_record() -> None:
+    queue = PartitionQueue(TopicPartition("t", 0))
+    numbered = []
+    for tokens in (["a", "b", "c"], ["d"], ["e", "f"]):
+        batch = ProducerBatch(queue, 0, None, 0, 0, tokens=list(tokens))
+        sequences.number(ProducerCoreState(), queue, batch)
+        numbered.append((batch.base_sequence, batch.last_sequence))
+    assert numbered == [(0, 2), (3, 3), (4, 5)]
+
+
 def test_a_broker_that_has_forgotten_the_producer_gets_a_new_epoch() -> None:
     bench = ready()
     bench.produce("a")
@@ -222,6 +232,11 @@ def test_with_one_request_in_flight_they_cannot() -> None:
 def test_settings_that_exclude_one_another(settings: dict[str, object], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         checked_producer_config(settings)
+
+
+def test_idempotence_is_the_default() -> None:
+    config = checked_producer_config({})
+    assert (config.enable_idempotence, config.acks) == (True, "all")
 
 
 def test_acks_1_alone_switches_idempotence_off() -> None:

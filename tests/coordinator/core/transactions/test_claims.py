@@ -1,6 +1,6 @@
 """Common claims about idempotence and transactions, each with what happens.
 
-The docstring of a test is the claim, in our words, as docs/transactions.md has it beside what is true of it.
+The docstring of a test is the claim, in our words, as docs/claims.md has it beside what is true of it.
 """
 
 from __future__ import annotations
@@ -374,7 +374,11 @@ def test_offsets_are_not_in_the_transaction_log() -> None:
 
 
 def test_the_documentation_has_each_statement_with_its_test() -> None:
-    section = TEXTS["docs/transactions.md"].partition("\n## What is often said\n")[2].partition("\n## ")[0]
+    section = (
+        TEXTS["docs/claims.md"]
+        .partition("\n## Common claims about idempotence and transactions\n")[2]
+        .partition("\n## ")[0]
+    )
     rows = re.findall(r"^\| (.+?) \| (.+?) \|$", section, re.MULTILINE)[1:]
     tests: list[Callable[..., None]] = [
         found for name, found in globals().items() if name.startswith("test_") and "documentation" not in name
