@@ -232,7 +232,7 @@ class RecordsWritten(ControlInput):
 
 @dataclass(frozen=True, slots=True)
 class FetchWaited(ControlInput):
-    """A Fetch has waited for as long as it asked to, by the machine's clock, while the node's stood still."""
+    """A Fetch waits no longer: its client is gone, or waited for its time by the machine's clock while this one stands."""
 
     token: Token
 

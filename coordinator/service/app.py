@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import structlog
 
 from rejoin.coordinator.config import DEFAULTS, Settings
-from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.core.inputs import Context, FetchWaited
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.topics.topics import MAX_PARTITIONS
 from rejoin.coordinator.pending_reply import PendingReply
@@ -489,5 +489,13 @@ def _kafka_listener(options: Options, app: App, arrivals: Arrivals | None) -> Ka
         return None
     from rejoin.coordinator.service.kafka.listener import KafkaListener  # noqa: PLC0415
 
+    def end_wait(pending: PendingReply) -> None:
+        # Under control what a node is handed in is recorded, and goes by the clock of the test.
+        if app.control is None:
+            app.runtime.hand_in(FetchWaited(pending))
+
     submit = app.runtime.submit if app.control is None else app.submit
-    return KafkaListener(options.settings, app.metrics, arrivals, submit, app.security, is_recorded=bool(app.control))
+    is_recorded = bool(app.control)
+    return KafkaListener(
+        options.settings, app.metrics, arrivals, submit, app.security, end_wait=end_wait, is_recorded=is_recorded
+    )

@@ -53,6 +53,8 @@ class Feed:
         self._retained_bytes = retained_bytes
         self._waiting: list[asyncio.Future[None]] = []
         self._closed = False
+        self.streams = 0
+        """How many clients listen over HTTP."""
 
     @property
     def head(self) -> int:

@@ -60,6 +60,7 @@ class FetchPurgatory:
         self._logs = logs
         self._complete = complete
         self._by_timer: dict[TimerKey, ParkedFetch] = {}
+        self._by_token: dict[Token, ParkedFetch] = {}
         self._by_partition: dict[LogPartition, dict[TimerKey, ParkedFetch]] = {}
         self._number = 0
 
@@ -80,7 +81,7 @@ class FetchPurgatory:
             parked.watches_synthetic |= found.is_synthetic
             if self._is_satisfied(parked, found.partition):
                 return False
-        self._by_timer[timer] = parked
+        self._by_timer[timer] = self._by_token[read.token] = parked
         for partition in parked.watched:
             self._by_partition.setdefault(partition, {})[timer] = parked
         self._set_timer(parked)
@@ -110,7 +111,8 @@ class FetchPurgatory:
 
     def end_wait(self, token: Token) -> None:
         """Answer the Fetch with this token, if it waits."""
-        for parked in [each for each in self._by_timer.values() if each.read.token is token]:
+        parked = self._by_token.get(token)
+        if parked is not None:
             self._end(parked)
 
     def _look_again(self, parked: ParkedFetch) -> None:
@@ -143,7 +145,7 @@ class FetchPurgatory:
 
     def _end(self, parked: ParkedFetch) -> None:
         """Take a Fetch out, and answer it."""
-        del self._by_timer[parked.timer]
+        del self._by_timer[parked.timer], self._by_token[parked.read.token]
         self._ctx.deadlines.cancel(parked.timer)
         for partition in parked.watched:
             parked_here = self._by_partition[partition]

@@ -23,6 +23,9 @@ MAX_EPOCH: Final = 2**31 - 1
 EVICTION_MS: Final = 120_000
 """A session that was not used for longer gives way to any new one. It is no setting in Kafka either."""
 
+MOST_PARTITIONS: Final = 200_000
+"""How many partitions all sessions of a node may have together: each takes about 650 bytes."""
+
 NOT_SENT: Final = -1
 
 
@@ -193,9 +196,18 @@ class FetchSessions:
     ``new_id`` gives a UUID as text, ``named`` the name of a topic by its id.
     """
 
-    def __init__(self, slots: int, new_id: Callable[[], str], named: Callable[[str], str | None]) -> None:
-        # Differs: Kafka splits the slots into eight parts, each with its own order.
+    def __init__(
+        self,
+        slots: int,
+        new_id: Callable[[], str],
+        named: Callable[[str], str | None],
+        most_partitions: int = MOST_PARTITIONS,
+    ) -> None:
+        # Differs: Kafka splits the slots into eight parts, each with its own order, and bounds no session's partitions.
         self._slots = slots
+        self._most_partitions = most_partitions
+        self.cached_partitions = 0
+        """The partitions of all sessions."""
         self._new_id = new_id
         self._named = named
         self._sessions: dict[int, FetchSession] = {}
@@ -216,7 +228,7 @@ class FetchSessions:
         """What a request is about."""
         partitions = [WantedPartition(key, self._topic(key), asked) for key, asked in wanted.items()]
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            self._sessions.pop(session_id, None)
+            self._remove(session_id)
             if epoch == FINAL_EPOCH:
                 return SessionlessFetchContext(partitions)
             return FullFetchContext(self, partitions, uses_topic_ids)
@@ -227,7 +239,9 @@ class FetchSessions:
             return SessionErrorContext(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != uses_topic_ids:
             return SessionErrorContext(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        before = len(session.partitions)
         session.update(partitions, forgotten)
+        self.cached_partitions += len(session.partitions) - before
         if not session.partitions:
             del self._sessions[session_id]
             return SessionlessFetchContext(())
@@ -235,6 +249,10 @@ class FetchSessions:
         session.epoch = 1 if epoch == MAX_EPOCH else epoch + 1
         session.used_at = now
         self._sessions[session_id] = self._sessions.pop(session_id)
+        if len(session.partitions) > before and not self._has_room(0, len(session.partitions), now):
+            # The client begins anew with all its partitions, which needs no session.
+            self._remove(session_id)
+            return SessionErrorContext(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         return IncrementalFetchContext(session)
 
     def _topic(self, key: FetchKey) -> str | None:
@@ -242,13 +260,28 @@ class FetchSessions:
 
     def create(self, size: int, uses_topic_ids: bool, now: Millis) -> FetchSession | None:
         """A new session for so many partitions, or none where no other session gives way to it."""
-        if len(self._sessions) >= self._slots and not self._evict(size, now):
+        if size > self._most_partitions or (len(self._sessions) >= self._slots and not self._evict(size, now)):
+            return None
+        if not self._has_room(size, size, now):
             return None
         session_id = NO_SESSION
         while session_id == NO_SESSION or session_id in self._sessions:
             session_id = int(self._new_id().replace("-", ""), 16) % 2**31
         session = self._sessions[session_id] = FetchSession(session_id, uses_topic_ids, now, now)
+        self.cached_partitions += size
         return session
+
+    def _remove(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self.cached_partitions -= len(session.partitions)
+
+    def _has_room(self, more: int, size: int, now: Millis) -> bool:
+        """Whether there is room for more partitions, of a session that has so many; others give way to it."""
+        while self.cached_partitions + more > self._most_partitions:
+            if not self._evict(size, now):
+                return False
+        return True
 
     def _evict(self, size: int, now: Millis) -> bool:
         """Remove a session for one of so many partitions; returns whether there was one to remove."""
@@ -258,11 +291,11 @@ class FetchSessions:
         if oldest is None:
             return False
         if now - oldest.used_at > EVICTION_MS:
-            del self._sessions[oldest.session_id]
+            self._remove(oldest.session_id)
             return True
         settled = [each for each in self._sessions.values() if each.used_at - each.created_at > EVICTION_MS]
         smallest = min(settled, key=lambda each: (len(each.partitions), each.session_id), default=None)
         if smallest is None or len(smallest.partitions) >= size:
             return False
-        del self._sessions[smallest.session_id]
+        self._remove(smallest.session_id)
         return True

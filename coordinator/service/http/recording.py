@@ -12,6 +12,7 @@ from aiohttp import web
 from rejoin.coordinator.service.driver import Runtime
 from rejoin.coordinator.service.feed import RowsNotRetained
 from rejoin.coordinator.service.http.problems import Problem
+from rejoin.coordinator.service.http.streams import open_stream
 from rejoin.coordinator.service.publisher import Publisher
 
 ASSETS: Final = "rejoin.pages.laboratory"
@@ -70,6 +71,10 @@ class RecordingViews:
 
     async def stream(self, request: web.BaseRequest, group_id: str) -> web.StreamResponse:
         """What is drawn of a group: all that is kept, and what comes, as lines of JSON."""
+        with open_stream(self._publisher.feed):
+            return await self._stream(request, group_id)
+
+    async def _stream(self, request: web.BaseRequest, group_id: str) -> web.StreamResponse:
         # Most services never show the page.
         from rejoin.journal.recording.group_recording import GroupRecording  # noqa: PLC0415
 

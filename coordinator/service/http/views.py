@@ -20,6 +20,7 @@ from rejoin.coordinator.service.driver import Runtime
 from rejoin.coordinator.service.feed import EventRange, FeedRow, RowsNotRetained
 from rejoin.coordinator.service.http.cluster_views import cluster, readiness
 from rejoin.coordinator.service.http.problems import Problem, one_error
+from rejoin.coordinator.service.http.streams import EventRenderer, gather_seconds, open_stream
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.publisher import Publisher
 from rejoin.coordinator.service.writability import disk_problem
@@ -101,6 +102,7 @@ class Views:
         self._folders = folders
         self._runtime = runtime
         self._publisher = publisher
+        self._renderer = EventRenderer()
         self._metrics = metrics
         self.has_control = False
         self._began = runtime.clock.now()
@@ -283,6 +285,10 @@ class Views:
         return EventRange(found, after)
 
     async def _stream(self, request: web.BaseRequest, after: int, group_id: str | None) -> web.StreamResponse:
+        with open_stream(self._publisher.feed):
+            return await self._stream_counted(request, after, group_id)
+
+    async def _stream_counted(self, request: web.BaseRequest, after: int, group_id: str | None) -> web.StreamResponse:
         """Server-sent events: the same rows as they are written. A client that stalls is disconnected."""
         feed = self._publisher.feed
         if after > feed.head:
@@ -299,11 +305,13 @@ class Views:
             while True:
                 async with asyncio.timeout(_STALLED_SECONDS):
                     if entries:
-                        await response.write(b"".join(map(_as_event, entries)))
+                        await response.write(self._renderer.render(entries))
                 if after >= feed.head:
                     if feed.closed:
                         break
                     await self._wait(response, after)
+                    if pause := gather_seconds(feed):
+                        await asyncio.sleep(pause)
                 entries, after = await self._range(after, _STREAMED_ROWS, group_id)
             return response
         # Too slow, or its position is no longer kept: it reconnects with its last id and learns what it missed.
@@ -326,10 +334,6 @@ def _live_page() -> str:
     from rejoin import pages  # noqa: PLC0415
 
     return pages.render("rejoin.coordinator.service.pages", "live.html")
-
-
-def _as_event(entry: FeedRow) -> bytes:
-    return b"id: %d\nevent: %s\ndata: %s\n\n" % (entry.seq, entry.name.encode(), entry.text)
 
 
 def _entry(line: JournalLine) -> FeedRow:

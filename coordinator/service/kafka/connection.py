@@ -19,6 +19,7 @@ from rejoin.coordinator.service.kafka.requests import KafkaRequest, NotServed, R
 from rejoin.protocol.batch_run import BatchRun
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
+from rejoin.protocol.registry import FETCH
 from rejoin.protocol.wire.errors import SchemaError
 from rejoin.protocol.wire.writer import Part, joined
 
@@ -110,6 +111,9 @@ class KafkaConnection(asyncio.Protocol):
         # Kafka: a request that is parked goes on without its connection; its answer is dropped.
         self.transport = self._outgoing = None
         self._listener.closed(self)
+        if self._parked is not None and self._pending is not None and self._parked.served.api is FETCH:
+            # Differs: in Kafka a Fetch, too, waits for all of its time.
+            self._listener.end_wait(self._pending)
 
     def pause_writing(self) -> None:
         """The client reads too slowly: take no more requests of it."""

@@ -9,12 +9,13 @@ import asyncio
 import math
 import re
 import socket
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
 import structlog
 
 from rejoin.coordinator.config import Settings
+from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.service.arrivals import Arrivals, close_servers
 from rejoin.coordinator.service.defaults import BACKLOG
 from rejoin.coordinator.service.driver import Submit
@@ -52,9 +53,13 @@ class KafkaListener:
         submit: Submit,
         security: ListenerSecurity,
         *,
+        end_wait: Callable[[PendingReply], None],
         is_recorded: bool = False,
     ) -> None:
-        """``is_recorded``: requests are kept by their identity, so each is an object of its own."""
+        """``end_wait`` answers a Fetch that waits. ``is_recorded``: requests are kept by their identity, so each is an
+        object of its own.
+        """
+        self.end_wait = end_wait
         self.loop = asyncio.get_running_loop()
         self.submit = submit
         self.security = security

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import count
+from random import Random
 
 from rejoin.coordinator.core.fetch.sessions import (
     EVICTION_MS,
     FINAL_EPOCH,
     INITIAL_EPOCH,
     MAX_EPOCH,
+    MOST_PARTITIONS,
     Answered,
     FetchContext,
     FetchKey,
@@ -20,9 +22,11 @@ from rejoin.protocol.messages.records.fetch import FetchablePartitionResponse, F
 from rejoin.protocol.types import ZERO_UUID
 
 
-def sessions(slots: int = 1_000, names: dict[str, str] | None = None) -> FetchSessions:
+def sessions(
+    slots: int = 1_000, names: dict[str, str] | None = None, most_partitions: int = MOST_PARTITIONS
+) -> FetchSessions:
     ids = count(1)
-    return FetchSessions(slots, lambda: f"{next(ids):032x}", ({} if names is None else names).get)
+    return FetchSessions(slots, lambda: f"{next(ids):032x}", ({} if names is None else names).get, most_partitions)
 
 
 def key(partition: int) -> FetchKey:
@@ -192,3 +196,42 @@ def test_a_session_that_is_used_gives_way_only_to_a_larger_one() -> None:
     assert begin(cache, 0, 1, now=now)
     assert go_on(cache, small, 2, now).respond({}, 0).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert go_on(cache, large, 2, now).respond(data(0), 0).error is ErrorCode.NONE
+
+
+def kept(cache: FetchSessions) -> int:
+    return sum(len(session.partitions) for session in cache._sessions.values())
+
+
+def test_all_sessions_together_have_a_bound_of_partitions() -> None:
+    cache = sessions(most_partitions=100)
+    begun = [begin(cache, *range(30)) for _ in range(10)]
+    assert [bool(session_id) for session_id in begun] == [True] * 3 + [False] * 7
+    assert (len(cache), cache.cached_partitions, kept(cache)) == (3, 90, 90)
+    assert begin(cache, *range(101)) == 0
+    # Those that are not used any more give way, as many as it takes.
+    assert begin(cache, *range(80), now=EVICTION_MS + 1)
+    assert (len(cache), cache.cached_partitions, kept(cache)) == (1, 80, 80)
+
+
+def test_a_session_that_outgrows_the_bound_ends() -> None:
+    cache = sessions(most_partitions=50)
+    first, second = begin(cache, *range(20)), begin(cache, *range(20))
+    assert indexes(go_on(cache, first, 1, 0, *range(30))) == list(range(30))
+    context = go_on(cache, second, 1, 0, *range(25))
+    assert context.respond({}, 0) == FetchResult(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0, {})
+    assert (len(cache), cache.cached_partitions, kept(cache)) == (1, 30, 30)
+
+
+def test_what_is_cached_is_counted() -> None:
+    random, cache, open_sessions = Random(7), sessions(slots=5, most_partitions=60), dict[int, int]()
+    for now in range(0, 100 * EVICTION_MS, EVICTION_MS // 4):
+        some = random.sample(range(40), random.randrange(1, 20))
+        if open_sessions and random.random() < 0.7:
+            session_id, epoch = random.choice(list(open_sessions.items()))
+            open_sessions[session_id] = epoch + 1
+            gone = [key(index) for index in random.sample(range(40), 10)]
+            choices = (epoch, epoch, epoch, FINAL_EPOCH)
+            cache.context(session_id, random.choice(choices), wanted(*some), gone, uses_topic_ids=False, now=now)
+        elif session_id := begin(cache, *some, now=now):
+            open_sessions[session_id] = 1
+        assert kept(cache) == cache.cached_partitions <= 60

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import aiohttp
 import pytest
 
 from rejoin.coordinator.commands.journal_schema import journal_schema
-from rejoin.coordinator.service.feed import Feed, RowsNotRetained
+from rejoin.coordinator.service.feed import Feed, FeedRow, RowsNotRetained
+from rejoin.coordinator.service.http import streams
 from rejoin.journal.envelope import RowEncoder
 from rejoin.journal.events.coordinator import GroupCreated
 from rejoin.journal.reader import read_journal
@@ -251,3 +253,32 @@ async def test_a_range_ahead_of_the_newest_event_belongs_to_another_run(node: Ha
     answered = await node.request("GET", "/events?after=99999999")
     assert answered.status == 410
     assert "another run" in answered.json["detail"]
+
+
+async def test_streams_share_what_is_rendered_and_are_bounded(node: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered = 0
+
+    def counted(row: FeedRow) -> bytes:
+        nonlocal rendered
+        rendered += 1
+        return as_event(row)
+
+    as_event = streams._as_event
+    monkeypatch.setattr(streams, "_as_event", counted)
+    monkeypatch.setattr(streams, "MOST_STREAMS", 20)
+    async with AsyncExitStack() as stack:
+        opened = [await stack.enter_async_context(stream(node)) for _ in range(20)]
+        refused = await node.request("GET", "/events", Accept="text/event-stream")
+        assert (refused.status, refused.json["type"]) == (503, "urn:rejoin:problem:too-many-streams")
+        assert "20 streams of events are open" in refused.json["detail"]
+        await node.member_id("a")
+        for response in opened:
+            async with asyncio.timeout(10):
+                await response.content.readuntil(b"event: group_created\n")
+    # 20 streams; how many rows come in one piece is the loop's affair.
+    assert rendered < 20
+    async with asyncio.timeout(10):
+        while node.app.publisher.feed.streams:
+            await node.get("/healthz")
+    async with stream(node) as response:
+        assert response.status == 200
