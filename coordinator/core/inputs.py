@@ -232,7 +232,7 @@ class RecordsWritten(ControlInput):
 
 @dataclass(frozen=True, slots=True)
 class FetchWaited(ControlInput):
-    """A Fetch waits no longer: its client is gone, or waited for its time by the machine's clock while this one stands."""
+    """A Fetch waits no longer: its client is gone, or its time is over by the machine's clock."""
 
     token: Token
 
