@@ -102,6 +102,11 @@ fuzz: setup
 fuzz-frames: setup
 	REJOIN_FUZZ_FRAMES=$(EXAMPLES) REJOIN_FUZZ_SEED=$(SEED) $(RUN) -m pytest tests/coordinator/service/kafka/test_fuzz_frames.py -s
 
+# Random requests of every version of every API, and what they cost in steps and memory; EXAMPLES=20.
+.PHONY: request-costs
+request-costs: setup
+	REJOIN_COST_EXAMPLES=$(EXAMPLES) $(RUN) -m pytest tests/coordinator/core/test_bounds_of_requests.py -q
+
 # How many frames a second the laboratory's page draws of large runs, in a headless Chromium.
 .PHONY: lab-frames
 lab-frames: setup

@@ -7,9 +7,6 @@ machine's load changes.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from types import FrameType
 from typing import Any, Final
 
 import pytest
@@ -27,6 +24,7 @@ from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRe
 from rejoin.protocol.messages.transactions.init_producer_id import InitProducerIdRequest
 from rejoin.protocol.registry import BY_KEY, Api
 from rejoin.protocol.types import ZERO_UUID, WireType
+from tests.benchmarks.calls import calls_of
 from tests.coordinator.core.driver import TOPIC, join
 from tests.coordinator.core.partitions.real_topic import RealTopic, batch
 
@@ -113,23 +111,6 @@ def entries_of(message: BaseModel) -> int:
         found += len(value) if isinstance(value, tuple) else 0
         found += sum(entries_of(each) for each in values if isinstance(each, BaseModel))
     return found
-
-
-def calls_of(act: Callable[[], object]) -> int:
-    """How many functions are called."""
-    calls = 0
-
-    def count(_: FrameType, event: str, __: object) -> None:
-        nonlocal calls
-        if event in ("call", "c_call"):
-            calls += 1
-
-    sys.setprofile(count)
-    try:
-        act()
-    finally:
-        sys.setprofile(None)
-    return calls
 
 
 def cost(kind: str, api: Api, version: int, times: int) -> tuple[int, int]:
