@@ -108,10 +108,14 @@ def uuid_bits(text: str) -> tuple[int, int]:
 
 
 def random_uuid(new_id: Callable[[], str]) -> str:
-    """A `Uuid` as Kafka draws one: 22 characters. ``new_id`` gives UUIDs as hexadecimal digits."""
-    while (text := base64.urlsafe_b64encode(bytes.fromhex(new_id().replace("-", ""))).decode()[:22]).startswith("-"):
+    """A `Uuid` as Kafka draws one: 22 characters. ``new_id`` gives UUIDs as hexadecimal digits, or small numbers."""
+    while (text := _base64_uuid(new_id().replace("-", "").zfill(32))).startswith("-"):
         pass  # Kafka: Uuid.randomUuid. A leading dash reads like an option.
     return text
+
+
+def _base64_uuid(digits: str) -> str:
+    return base64.urlsafe_b64encode(bytes.fromhex(digits)).decode()[:22]
 
 
 def uuid_hash(text: str) -> int:

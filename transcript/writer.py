@@ -35,10 +35,11 @@ from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
+from rejoin.protocol.java import random_uuid
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.registry import BY_REQUEST
 from rejoin.protocol.traits import traits_of
-from rejoin.protocol.types import LogPartition
+from rejoin.protocol.types import ZERO_UUID, LogPartition
 from rejoin.transcript.document import RULE
 from rejoin.transcript.grammar.base import OUTSIDE
 from rejoin.transcript.grammar.words import NotExpressible
@@ -76,6 +77,8 @@ class TranscriptWriter:
         self._names = MemberNames(lambda: len(self._short_ids) + 1)
         self._asked: dict[int, tuple[str, Received]] = {}
         self._short_ids: dict[str, tuple[str, str]] = {}
+        self._drawn_ids: dict[str, str] = {}
+        """Member ids that the coordinator drew for members without one, as the player will draw them."""
         self._stored: dict[tuple[LogPartition, int, int], Step] = {}
         self._read: dict[tuple[LogPartition, int], list[Step]] = {}
         self._done: set[int] = set()
@@ -87,7 +90,15 @@ class TranscriptWriter:
     def write(self, steps: Sequence[Step], claim: str) -> str:
         """The whole text."""
         self._write_settings()
+        asked_without_id: set[int] = set()
         for step in steps:
+            for effect in step.effects:
+                if isinstance(effect, Reply) and id(effect.token) in asked_without_id:
+                    member_id = getattr(effect.response, "member_id", None) or ""
+                    if len(member_id) == len(ZERO_UUID):
+                        self._drawn_ids[member_id] = ""
+            if isinstance(step.what, Received) and getattr(step.what.request, "member_id", None) == "":
+                asked_without_id.add(id(step.what.token))
             match step.what:
                 case Stored(partition=partition, epoch=epoch, append_id=append_id):
                     self._stored[partition, epoch, append_id] = step
@@ -272,6 +283,10 @@ class TranscriptWriter:
         match event:
             case events.MemberIdHandedOut():
                 self._number_id(event.member_id, name)
+            case events.MemberJoined(member_id=drawn) | events.MemberIdHandedOut(member_id=drawn) if (
+                drawn in self._drawn_ids
+            ):
+                self._number_drawn_id(drawn)
             case events.MemberJoined(member_type="classic"):
                 self._number_id(event.member_id, event.group_instance_id or name)
             case events.StaticMemberReplaced():
@@ -284,6 +299,12 @@ class TranscriptWriter:
         if found is not None and found[0] not in self._short_ids:
             self._short_ids[found[0]] = (member_id, f"{prefix or OUTSIDE}-{len(self._short_ids) + 1}")
 
+    def _number_drawn_id(self, member_id: str) -> None:
+        if not self._drawn_ids[member_id]:
+            number = str(len(self._short_ids) + 1)
+            self._drawn_ids[member_id] = short = random_uuid(lambda: number)
+            self._short_ids[member_id] = (member_id, short)
+
     def _member(self, member_id: str) -> str:
         name = self._names.name_of(member_id)
         return name if name is not None else f"id:{self._shortened(member_id)}"
@@ -293,6 +314,8 @@ class TranscriptWriter:
             if uuid in self._short_ids:
                 member_id, short = self._short_ids[uuid]
                 text = text.replace(member_id, short)
+        for member_id, short in self._drawn_ids.items():
+            text = text.replace(member_id, short or member_id)
         return text
 
     def _group_in(self, partition: int) -> str:

@@ -7,9 +7,9 @@ import base64
 import binascii
 from collections.abc import Iterator, Sequence
 from itertools import count
-from typing import Annotated, Any, Final, Literal, NamedTuple, cast
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self, cast
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidatorFunctionWrapHandler, WrapValidator, model_validator
 
 from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.control.errors import InvalidArgument, NotFound, NotPossible, RequestFailed, unknown
@@ -26,6 +26,7 @@ from rejoin.protocol.messages.records.produce import (
 )
 from rejoin.protocol.partitioner import partition_of_key
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
+from rejoin.protocol.records.synthetic import synthetic_record
 from rejoin.protocol.validation import shown
 from rejoin.protocol.wire.record_batch import HEADER_SIZE, MAGIC, BatchHeader, parse_header, sealed, size_at
 from rejoin.protocol.wire.records import DefaultRecord, read_batch, write_records
@@ -103,9 +104,19 @@ class NewRecords(Body):
         default=None, ge=0, description="one partition; unless given all of them, or for a list those of the keys"
     )
     records: CountOrRecords = Field(
-        description="how many in each partition, or a list of them: values, pairs of key and value, or objects"
+        description="how many in each partition, with values as orders-0@17 (partition and offset), or a list of them: "
+        "values, pairs of key and value, or objects"
+    )
+    keys: bool = Field(
+        default=False, description="with a number of records: keys as synthetic topics have them, key-17; else none"
     )
     encoding: Encoding = Field(default="utf-8", description="of keys, values and headers")
+
+    @model_validator(mode="after")
+    def _keys_of_a_number(self) -> Self:
+        if self.keys and isinstance(self.records, tuple):
+            raise ValueError("keys is for a number of records; records of a list have their own keys")
+        return self
 
 
 class RecordsQuery(Body):
@@ -131,7 +142,8 @@ class StoredRecord(NamedTuple):
     timestamp: Millis
     key: bytes | None
     value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...]
+    headers: list[tuple[str, bytes | None]]
+    """As most clients give them: pairs of name and value."""
 
     def shown(self, encoding: Encoding) -> dict[str, Any]:
         """The record as JSON has it. What is not UTF-8 has another name there, so that nothing takes it for text."""
@@ -147,7 +159,7 @@ class StoredRecord(NamedTuple):
 
 def _shown(data: Any, encoding: Encoding) -> Any:
     """A key, a value, or headers, as JSON has them. Raises UnicodeDecodeError."""
-    if isinstance(data, tuple):
+    if isinstance(data, list):
         return [[name, _shown(value, encoding)] for name, value in data]
     if data is None or encoding == "utf-8":
         return data if data is None else data.decode()
@@ -174,23 +186,33 @@ class TopicRecords:
                 raise NotPossible("synthetic-topic", detail)
             await self._append_all(topic, produced.partition, produced.records, produced.encoding)
         elif topic.records_per_second is None:
-            await self._append_numbered(topic, partitions, produced.records)
+            await self._append_numbered(topic, partitions, produced.records, keys=produced.keys)
         else:
             for partition in partitions:
                 self._runtime.hand_in(RecordsWritten(topic.topic, partition, produced.records))
             await self._runtime.topics_settled()
         return self._topic(produced.topic, None).model_dump(mode="json")
 
-    async def _append_numbered(self, topic: TopicView, partitions: tuple[int, ...], number: int) -> None:
-        """Write so many records to each partition; their values are their numbers."""
+    async def _append_numbered(
+        self, topic: TopicView, partitions: tuple[int, ...], number: int, *, keys: bool
+    ) -> None:
+        """Write so many records to each partition; a value names its record, as ``orders-0@17`` (synthetic logs' form).
+
+        The number behind ``@`` is the offset, unless a client writes to the partition at the same time.
+        """
         if number * len(partitions) > MOST_WRITTEN:
             expected = f"expected at most {MOST_WRITTEN:,} in all partitions together, as the log of a topic keeps them"
             detail = f"records: {expected}, not {number:,} in each of {len(partitions)}"
             raise InvalidArgument("records", expected, number, detail)
+        ends = topic.end_offsets
         for first in range(0, number, _BATCH_RECORDS):
-            numbers = range(first, min(first + _BATCH_RECORDS, number))
-            records = [DefaultRecord(0, 0, None, str(each).encode()) for each in numbers]
-            await self._append(topic.topic, dict.fromkeys(partitions, self._batch(records, self._clock.now())))
+            now, some = self._clock.now(), range(first, min(first + _BATCH_RECORDS, number))
+            batches = {}
+            for partition in partitions:
+                end = ends[partition] or 0
+                records = [_numbered(topic.topic, partition, end + each, keys=keys) for each in some]
+                batches[partition] = self._batch(records, now)
+            await self._append(topic.topic, batches)
             await asyncio.sleep(0)  # clients are served meanwhile
 
     async def _append_all(
@@ -300,6 +322,12 @@ class TopicRecords:
         return TopicView(topic=OFFSETS_TOPIC, topic_id="", partitions=count, records_per_second=None, end_offsets=ends)
 
 
+def _numbered(topic: str, partition: int, offset: int, *, keys: bool) -> DefaultRecord:
+    """The record of an offset, distinct among all records that are written by number."""
+    key, value = synthetic_record(topic, partition, offset)
+    return DefaultRecord(0, 0, key if keys else None, value)
+
+
 def _request(topic: str, batches: dict[int, bytes]) -> ProduceRequest:
     data = tuple(PartitionProduceData(index=partition, records=batch) for partition, batch in batches.items())
     return ProduceRequest(acks=-1, timeout_ms=1_000, topic_data=(TopicProduceData(name=topic, partition_data=data),))
@@ -338,4 +366,4 @@ def _records_of(
             timestamp = header.base_timestamp + record.timestamp_delta
             if header.has_log_append_time:
                 timestamp = header.max_timestamp
-            yield StoredRecord(topic, partition, offset, timestamp, record.key, record.value, record.headers)
+            yield StoredRecord(topic, partition, offset, timestamp, record.key, record.value, list(record.headers))

@@ -22,13 +22,23 @@ _MOST_SHOWN: Final = 20
 DEFAULT_TIMEOUT_MS: Final = 10_000
 LONGEST_TIMEOUT_MS: Final = 600_000
 
+_MEANT: Final = {
+    "rebalancing": GroupState.PREPARING_REBALANCE,
+    "rebalance": GroupState.PREPARING_REBALANCE,
+    "joining": GroupState.PREPARING_REBALANCE,
+    "syncing": GroupState.COMPLETING_REBALANCE,
+}
+"""States by words that are written for them."""
+
 Timeout = Annotated[int, Field(ge=0, le=LONGEST_TIMEOUT_MS, description="real ms to wait at the most")]
 
 
 def _state(value: object) -> object:
     states = {state.value.lower(): state.value for state in (*GroupState, *ConsumerGroupState)}
     if not isinstance(value, str) or value.lower() not in states:
-        raise ValueError(f"there is no state {value!r}{nearest(str(value), states.values())}")
+        meant = _MEANT.get(str(value).lower())
+        hint = f"; is it {meant.value}?" if meant else nearest(str(value), states.values())
+        raise ValueError(f"there is no state {value!r}{hint}")
     return states[value.lower()]
 
 

@@ -242,13 +242,16 @@ class BlockingGroupCoordinator(BlockingBrokerMethods):
         """Create a topic, or let it grow to so many partitions."""
         return self._wait(self.behind.set_topic(topic, partitions, records_per_second))
 
-    def produce(self, topic: str, partition: int | None, records: int | Sequence[Written]) -> TopicView:
+    def produce(
+        self, topic: str, partition: int | None, records: int | Sequence[Written], *, keys: bool = False
+    ) -> TopicView:
         """Write so many records to a partition, or to every partition if it is None; or write the records of a list.
 
-        A record is a value, a pair of key and value, or a mapping with key, value, headers and timestamp; without a
+        Values of a number of records are distinct, as ``orders-0@17``; with ``keys`` they have keys, too. A record of
+        a list is a value, a pair of key and value, or a mapping with key, value, headers and timestamp; without a
         partition it goes to that of its key. Where logs are synthetic, a number moves their ends on.
         """
-        return self._wait(self.behind.produce(topic, partition, records))
+        return self._wait(self.behind.produce(topic, partition, records, keys=keys))
 
     def records(
         self, topic: str, partition: int | None = None, offset: int = 0, limit: int | None = None

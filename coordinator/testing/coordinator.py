@@ -360,16 +360,19 @@ class GroupCoordinator(BrokerMethods):
 
         return await self.do(set_topic)
 
-    async def produce(self, topic: str, partition: int | None, records: int | Sequence[Written]) -> TopicView:
+    async def produce(
+        self, topic: str, partition: int | None, records: int | Sequence[Written], *, keys: bool = False
+    ) -> TopicView:
         """Write so many records to a partition, or to every partition if it is None; or write the records of a list.
 
-        A record is a value, a pair of key and value, or a mapping with key, value, headers and timestamp; without a
+        Values of a number of records are distinct, as ``orders-0@17``; with ``keys`` they have keys, too. A record of
+        a list is a value, a pair of key and value, or a mapping with key, value, headers and timestamp; without a
         partition it goes to that of its key. Where logs are synthetic, a number moves their ends on.
         """
         some = all_written(records)
 
         async def produce(control: Control) -> TopicView:
-            produced = NewRecords(topic=topic, partition=partition, records=some, encoding="base64")
+            produced = NewRecords(topic=topic, partition=partition, records=some, keys=keys, encoding="base64")
             return TopicView.model_validate(await control.produce(produced))
 
         return await self.do(produce)

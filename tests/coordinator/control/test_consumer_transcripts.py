@@ -109,3 +109,14 @@ async def test_what_consumers_did_is_played_again_with_their_expression() -> Non
     assert "two  ConsumerGroupHeartbeat -> epoch" in transcript
     assert "not expressible" not in transcript
     assert play(transcript).text == transcript
+
+
+async def test_an_id_that_the_coordinator_draws_is_drawn_again_when_it_is_played(node: ControlledNode) -> None:
+    fields = {"groupId": "g", "memberId": "", "memberEpoch": 0, "subscribedTopicNames": ["orders"]}
+    body = {**fields, "rebalanceTimeoutMs": 60_000, "topicPartitions": []}
+    member_id = (await node.call("ConsumerGroupHeartbeat", body, version=0))["memberId"]
+    beat = {**body, "memberId": member_id, "memberEpoch": 1, "subscribedTopicNames": None, "topicPartitions": None}
+    await node.call("ConsumerGroupHeartbeat", beat | {"rebalanceTimeoutMs": -1}, version=0)
+    transcript = await node.control("GET", "/transcript")
+    assert member_id not in transcript
+    assert play(transcript).differing == []

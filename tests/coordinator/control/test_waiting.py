@@ -86,6 +86,8 @@ async def test_a_state_that_there_is_not_is_refused(node: ControlledNode) -> Non
     status, detail = await node.refused("POST", "/groups/wait", group="g", state="Stabel")
     assert status == 400
     assert "there is no state 'Stabel'; is it Stable?" in detail
+    detail = (await node.refused("POST", "/groups/wait", group="g", state="Rebalancing"))[1]
+    assert "there is no state 'Rebalancing'; is it PreparingRebalance?" in detail
 
 
 async def test_waiting_requests_are_answered_when_the_node_stops(node: ControlledNode) -> None:

@@ -61,7 +61,7 @@ async def test_records_are_read_as_they_were_written(coordinator: GroupCoordinat
         (b"k", b"v"),
     ]
     assert [record.timestamp for record in records] == [coordinator.now_ms] * 3 + [LONG_AGO, coordinator.now_ms]
-    assert [record.headers for record in records[3:]] == [(("source", b"web"),), (("a", b"1"), ("a", None))]
+    assert [record.headers for record in records[3:]] == [[("source", b"web")], [("a", b"1"), ("a", None)]]
 
 
 async def test_without_a_partition_records_go_to_that_of_their_key(coordinator: GroupCoordinator) -> None:
@@ -74,8 +74,20 @@ async def test_without_a_partition_records_go_to_that_of_their_key(coordinator: 
 async def test_a_number_of_records_is_written_to_each_partition(coordinator: GroupCoordinator) -> None:
     assert (await coordinator.produce("orders", None, 2)).end_offsets == [2, 2, 2]
     records = await coordinator.records("orders", 2, offset=1)
-    assert [(record.offset, record.value) for record in records] == [(1, b"1")]
+    assert [(record.offset, record.value) for record in records] == [(1, b"orders-2@1")]
     assert len(await coordinator.records("orders", limit=4)) == 4
+
+
+async def test_records_written_by_number_are_distinct(coordinator: GroupCoordinator) -> None:
+    await coordinator.produce("orders", 1, ["first"])
+    await coordinator.produce("orders", None, 2)
+    await coordinator.produce("orders", None, 12_000, keys=True)
+    records = [record for record in await coordinator.records("orders") if record.value != b"first"]
+    assert all(record.value == b"%s-%d@%d" % (b"orders", record.partition, record.offset) for record in records)
+    assert len({record.value for record in records}) == len(records) == 3 * 12_002
+    assert [record.key for record in await coordinator.records("orders", 0, 1, 3)] == [None, b"key-2", b"key-3"]
+    with pytest.raises(ValueError, match="keys is for a number of records"):
+        await coordinator.produce("orders", 0, ["a"], keys=True)
 
 
 async def test_no_more_records_are_written_at_once_than_a_test_can_want(coordinator: GroupCoordinator) -> None:
