@@ -29,13 +29,13 @@ from rejoin.coordinator.core.inputs import (
 from rejoin.journal.events import coordinator as events
 from rejoin.journal.events.base import Event
 from rejoin.journal.formatting import format_event
+from rejoin.protocol.java import random_uuid
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorResponse
 from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
-from rejoin.protocol.java import random_uuid
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.registry import BY_REQUEST
 from rejoin.protocol.traits import traits_of

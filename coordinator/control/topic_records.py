@@ -9,7 +9,15 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self, cast
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidatorFunctionWrapHandler, WrapValidator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 
 from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.control.errors import InvalidArgument, NotFound, NotPossible, RequestFailed, unknown
@@ -193,9 +201,7 @@ class TopicRecords:
             await self._runtime.topics_settled()
         return self._topic(produced.topic, None).model_dump(mode="json")
 
-    async def _append_numbered(
-        self, topic: TopicView, partitions: tuple[int, ...], number: int, *, keys: bool
-    ) -> None:
+    async def _append_numbered(self, topic: TopicView, partitions: tuple[int, ...], number: int, *, keys: bool) -> None:
         """Write so many records to each partition; a value names its record, as ``orders-0@17`` (synthetic logs' form).
 
         The number behind ``@`` is the offset, unless a client writes to the partition at the same time.
