@@ -52,6 +52,7 @@ from rejoin.transcript.responses import is_uneventful, show
 from rejoin.transcript.views import show_group, show_record, show_timers
 
 BEAT_EVERY_MS: Final = 3_000
+LONGEST_ADVANCE_MS: Final = 10 * 365 * 86_400_000
 
 
 class NodeFailed(Exception):
@@ -310,7 +311,10 @@ class TranscriptPlayer:
                 raise BadWord(f"no {kind} timer is set")
             self._run_until(min(due))
         else:
-            self._run_until(self.driver.now + read_number(words[0]))
+            millis = read_number(words[0])
+            if not 0 <= millis <= LONGEST_ADVANCE_MS:
+                raise BadWord(f"expected 0 to {LONGEST_ADVANCE_MS} ms (ten years), not {words[0][:40]}")
+            self._run_until(self.driver.now + millis)
 
     def _run_until(self, until: Millis) -> None:
         """Let everything happen that is due by then. A heartbeat that arrives at a deadline comes before it."""

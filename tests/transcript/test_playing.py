@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import re
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -11,6 +14,7 @@ from rejoin.commands import build
 from rejoin.transcript.grammar.table import ADMIN_REQUESTS, DIRECTIVES, MEMBER_DIRECTIVES, MEMBER_REQUESTS
 from rejoin.transcript.interpreter import TranscriptPlayer
 from rejoin.transcript.player import TranscriptError, play
+from tests import paths
 
 CLEAN = """\
 # A member joins alone.
@@ -163,3 +167,41 @@ def test_every_command_of_the_language_is_listed_and_can_be_run(capsys: pytest.C
         assert callable(getattr(TranscriptPlayer, f"do_{verb}"))
     for verb in MEMBER_DIRECTIVES:
         assert callable(getattr(TranscriptPlayer, f"member_{verb}"))
+
+
+ODD_WORDS = (
+    *("", "-1", "9" * 20, "\x00", "=", "id=", "t:", "t:-1", "v=-1", "v=99", "epoch=99999999999", f"t:0={'9' * 20}"),
+    *("generation=99999999999", "a" * 40_000, "é", "owns=t:", "to=", "topic", "1_000", "²", "t:²", "+", "t:0=1/-5"),
+    *("names=+", "timeout=-5", "session=0", "AAAA", "id=0", "v=0", "advance", "heartbeat"),
+)
+
+
+def test_no_text_is_a_traceback() -> None:
+    texts = [path.read_text() for path in sorted(paths.TRANSCRIPTS.rglob("*.txt")) if path.stat().st_size < 1_500]
+    chance = Random(35)
+    for _ in range(120):
+        lines = chance.choice(texts).splitlines()
+        for _ in range(chance.randint(1, 4)):
+            number = chance.randrange(len(lines))
+            words = lines[number].split() or ["a"]
+            words[chance.randrange(len(words))] = chance.choice(ODD_WORDS)
+            lines[number] = " ".join(words)
+        with contextlib.suppress(TranscriptError):
+            play("\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("advance 99999999999999999999", "expected 0 to 315360000000 ms (ten years), not 99999999999999999999"),
+        ("advance -1", "expected 0 to 315360000000 ms (ten years), not -1"),
+    ],
+)
+def test_time_that_cannot_be_played_is_refused(command: str, problem: str) -> None:
+    with pytest.raises(TranscriptError, match=re.escape(problem)):
+        play(f"# A claim.\n\n{command}\n----\n")
+
+
+def test_a_member_without_an_id_gets_one_as_kafka_draws_them() -> None:
+    played = play("# A claim.\n\ntopic t 1\na heartbeat id= v=0 names=t\na heartbeat\n----\n")
+    assert played.blocks[-1].got[-1] == "a  ConsumerGroupHeartbeat -> epoch 2"
