@@ -18,7 +18,7 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.fields import FieldSpec, fields_of
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.registry import BY_REQUEST
-from rejoin.protocol.traits import Named
+from rejoin.protocol.traits import RESOURCES, Named
 from rejoin.protocol.types import ZERO_UUID, Entity
 
 Wanted: TypeAlias = Mapping[Entity, tuple[Any, ...]]
@@ -26,7 +26,8 @@ Wanted: TypeAlias = Mapping[Entity, tuple[Any, ...]]
 
 _SAME: Final = {Entity.COORDINATOR_KEY: Entity.GROUP_ID, Entity.TOPIC_ID: Entity.TOPIC_NAME}
 """What a rule names otherwise."""
-_TOPIC_RESOURCE: Final = 2
+_ALSO: Final = {"topic_id", "resource_type", "resource_name"}
+"""Keys that have no entity in every message."""
 _UNKNOWN: Final = {
     "base_offset": -1,
     "low_watermark": -1,
@@ -54,9 +55,11 @@ class EntryList:
     @property
     def names(self) -> frozenset[Entity]:
         """What its items and those inside name."""
-        own = {self.asked.entity} if self.asked.struct is None else {each.entity for each in _scalars(self.asked.struct)}
-        if self.asked.struct is not None and "resource_name" in self.asked.struct.model_fields:  # type: ignore[attr-defined]
-            own.add(Entity.TOPIC_NAME)
+        own = (
+            {self.asked.entity} if self.asked.struct is None else {each.entity for each in _scalars(self.asked.struct)}
+        )
+        if Entity.RESOURCE_NAME in own:
+            own |= set(RESOURCES.values())
         named = {_SAME.get(each, each) for each in own if each is not None}
         return frozenset(named).union(*(each.names for each in self.lists))
 
@@ -73,7 +76,7 @@ class EntryList:
     def failed(self, item: Any, error: ErrorCode) -> Any:
         """The entry that answers an item with an error."""
         model: Any = self.answered.struct
-        values = {name: value for name, value in _UNKNOWN.items() if name in model.model_fields}
+        values: dict[str, Any] = {name: value for name, value in _UNKNOWN.items() if name in model.model_fields}
         values |= {answered: _value(item, name) for name, answered in self.keys}
         if self.error is not None:
             values[self.error] = error
@@ -125,6 +128,8 @@ def _keys(asked: FieldSpec, answered: type, version: int) -> tuple[tuple[str | N
     ours = {each.name: each for each in _scalars(asked.struct) if each.versions.carries(version)}
     by_entity = {each.entity: name for name, each in ours.items() if each.entity is not None}
     keys = [(by_entity[each.entity], each.name) for each in theirs if each.entity in by_entity]
+    keys += [(each.name, each.name) for each in theirs if each.name in _ALSO and each.name in ours]
+    keys = list(dict.fromkeys(keys))
     if not keys:
         keys = [(each.name, each.name) for each in theirs if each.name in ours and not each.is_error_code]
     return tuple(keys)
@@ -174,6 +179,11 @@ class EntrySelection:
             return self.failed(response, error)
         return self._replaced(response, lambda _, __, found: found, other)
 
+    def only(self, response: Response) -> Response:
+        """A response with nothing but these entries."""
+        without = response.model_copy(update=dict.fromkeys((each.answered.name for each in self._lists), ()))
+        return self.replaced(without, response)
+
     # --- what entries name
 
     def _names(self, part: Any, spec: FieldSpec | None, around: Mapping[Entity, Any]) -> dict[Entity, Any]:
@@ -186,8 +196,8 @@ class EntrySelection:
             if each.entity is None or not each.versions.carries(self._version) or not _is_told(value):
                 continue
             names[_SAME.get(each.entity, each.entity)] = self._plain(each.entity, value)
-        if getattr(part, "resource_type", None) == _TOPIC_RESOURCE:
-            names[Entity.TOPIC_NAME] = part.resource_name
+        if Entity.RESOURCE_NAME in names:
+            names[RESOURCES.get(part.resource_type, Entity.RESOURCE_NAME)] = names[Entity.RESOURCE_NAME]
         return names
 
     def _plain(self, entity: Entity | None, value: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel
 
@@ -16,6 +16,9 @@ from rejoin.protocol.embedded.consumer_protocol import subscription_topics
 from rejoin.protocol.fields import FieldSpec, fields_of
 from rejoin.protocol.message import Request
 from rejoin.protocol.types import Entity, TopicPartition
+
+RESOURCES: Final = {2: Entity.TOPIC_NAME, 32: Entity.GROUP_ID}
+"""What resources of settings are, by Kafka's number of their type."""
 
 Named: TypeAlias = Callable[[str], str | None]
 """The name of the topic with an id, or none where there is no such topic."""
@@ -28,6 +31,7 @@ class Traits:
     groups: set[str] = field(default_factory=set)
     members: set[str] = field(default_factory=set)
     instances: set[str] = field(default_factory=set)
+    transactional_ids: set[str] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
     partitions: set[TopicPartition] = field(default_factory=set)
 
@@ -54,6 +58,8 @@ def _read(part: BaseModel, version: int, traits: Traits, topic: str, named: Name
         elif spec.entity is Entity.TOPIC_ID:
             topic = named(value) or topic
             _add(traits, Entity.TOPIC_NAME, topic, topic)
+        elif spec.entity is Entity.RESOURCE_NAME:
+            _add(traits, RESOURCES.get(getattr(part, "resource_type", None)), value, value)
         for each in value if spec.is_array else (value,):
             if spec.struct is not None:
                 _read(each, version, traits, topic, named)
@@ -69,6 +75,8 @@ def _add(traits: Traits, entity: Entity | None, value: Any, topic: str) -> None:
             traits.members.add(value)
         case Entity.GROUP_INSTANCE_ID:
             traits.instances.add(value)
+        case Entity.TRANSACTIONAL_ID:
+            traits.transactional_ids.add(value)
         case Entity.TOPIC_NAME if value:
             traits.topics.add(value)
         case Entity.PARTITION if topic:

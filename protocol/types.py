@@ -48,6 +48,7 @@ class Entity(StrEnum):
     PARTITION = "partition"
     SUBSCRIPTION = "subscription"
     TOPIC_ID = "topicId"
+    RESOURCE_NAME = "resourceName"
 
 
 Int8 = Annotated[int, WireType.INT8, Field(ge=-(2**7), le=2**7 - 1)]
@@ -120,6 +121,7 @@ MemberId = Annotated[str, Entity.MEMBER_ID]
 GroupInstanceId = Annotated[str, Entity.GROUP_INSTANCE_ID]
 TopicName = Annotated[str, Entity.TOPIC_NAME]
 TransactionalId = Annotated[str, Entity.TRANSACTIONAL_ID]
+ResourceName = Annotated[str, Entity.RESOURCE_NAME]
 CoordinatorKey = Annotated[str, Entity.COORDINATOR_KEY]
 """A group id or a transactional id, as the key type beside it says."""
 

@@ -16,7 +16,7 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.effects import Effect, Reply
 from rejoin.coordinator.core.inputs import Context, Input, Millis, Received
 from rejoin.coordinator.core.node import Node
-from rejoin.protocol.message import Request
+from rejoin.protocol.message import Request, Response
 from rejoin.transcript.sizes import size_of
 
 KEPT_STEPS: Final = 200_000
@@ -32,6 +32,8 @@ class Interception:
     context: Context
     error: str
     text: str
+    response: Response | None = None
+    """The answer in the place of the node's, where the fault has one."""
 
 
 StepInput: TypeAlias = Input | Interception

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, NamedTuple
 
 from rejoin.coordinator.control.clocks import VirtualClock
-from rejoin.coordinator.control.fault_rules import Fault, Faults
+from rejoin.coordinator.control.faults import Fault, Faults, SomeEntries
 from rejoin.coordinator.control.faulty_delivery import FaultyDelivery, with_wrong_value
 from rejoin.coordinator.control.node_interface import RequestTarget
 from rejoin.coordinator.core.inputs import Context, FetchWaited, Millis
 from rejoin.coordinator.pending_reply import Delivery, NoReply, PendingReply, Settled
-from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.records.fetch import FetchRequest
 from rejoin.transcript.recording import Interception, StepRecorder
@@ -25,6 +25,15 @@ class LatencyEnd:
 
     fault_id: str
     at: Millis
+
+
+class _Asked(NamedTuple):
+    """A request that a fault applies to, at a broker; to all of it, or to some entries."""
+
+    runtime: Any
+    request: Request
+    context: Context
+    entries: SomeEntries | None
 
 
 class HeldReply(PendingReply):
@@ -67,13 +76,19 @@ class FaultInjector:
     def submit_to(self, runtime: RequestTarget, request: Request, context: Context) -> PendingReply:
         """Hand in a request at a broker, unless a rule says otherwise."""
         self._clock.catch_up()
-        fault = self._faults.match(request, context, runtime.broker.node_id, runtime.node.topic_named)
-        if fault is None:
+        match = self._faults.match(request, context, runtime.broker.node_id, runtime.node.topic_named)
+        if match is None:
             return self._submit(runtime, request, context)
+        fault, entries = match
         rule = fault.rule
         latency_ms = fault.latency_ms()
         delivery = FaultyDelivery(rule, partial(self._pace, fault)) if rule.is_delivered_faultily else None
-        if rule.effective_when == "before" and not latency_ms and not self._waits(fault) and delivery is None:
+        if isinstance(request, FetchRequest) and entries is not None and rule.effective_when != "after":
+            # A Fetch changes nothing, and its session is one: all of it is read, and with an error at once.
+            entries = entries._replace(chosen=request, rest=request.model_copy(update={"max_wait_ms": 0}))
+            entries = entries if rule.effective_when == "before" else None
+        is_at_once = not latency_ms and not self._waits(fault) and delivery is None and rule.throttle_ms is None
+        if rule.effective_when == "before" and is_at_once and entries is None:
             pending = PendingReply()
             pending.response = self._refused(fault, request, context)
             return pending
@@ -81,7 +96,11 @@ class FaultInjector:
         if rule.effective_when in {"after", "drop_response"}:
             # At once, even if the client goes away: a lost answer means that the request was applied.
             applied = self._submit(runtime, request, context)
-        return HeldReply(lambda: self._serve(runtime, fault, request, context, latency_ms, applied), delivery)
+        elif entries is not None:
+            applied = self._submit(runtime, entries.rest, context)
+            applied.is_of_client = False
+        asked = _Asked(runtime, request, context, entries)
+        return HeldReply(lambda: self._serve(fault, asked, latency_ms, applied), delivery)
 
     def _submit(self, runtime: RequestTarget, request: Request, context: Context) -> PendingReply:
         """Hand in a request. Where time stands still, a Fetch waits by the machine's clock, as its client expects."""
@@ -123,45 +142,60 @@ class FaultInjector:
         return fault.rule.pause and not fault.released
 
     async def _serve(
-        self,
-        runtime: RequestTarget,
-        fault: Fault,
-        request: Request,
-        context: Context,
-        latency_ms: Millis,
-        applied: PendingReply | None,
+        self, fault: Fault, asked: _Asked, latency_ms: Millis, applied: PendingReply | None
     ) -> Response | None:
-        when = fault.rule.effective_when
+        rule, when, entries = fault.rule, fault.rule.effective_when, asked.entries
         response = await applied.answer() if applied is not None else None
         await self._hold(fault, latency_ms)
         if when == "delay":
-            self._clock.catch_up()
-            response = await self._submit(runtime, request, context).answer()
+            response = await self._delayed(asked, response)
         if when in {"drop_request", "drop_response"}:
-            self._note(fault, request, context, None)
+            self._note(fault, asked, None)
             raise NoReply
-        if fault.rule.wrong is not None and response is not None:
-            self._note(fault, request, context, None)
-            return with_wrong_value(fault.rule.wrong, request, response, self._recorder)
-        if fault.rule.error is None:
-            if fault.rule.cut_after_bytes is not None:
-                self._note(fault, request, context, None)
+        if rule.wrong is not None and response is not None:
+            right = response if entries is None else entries.selection.only(response)
+            changed = with_wrong_value(rule.wrong, asked.request, right, self._recorder)
+            response = changed if entries is None else entries.selection.replaced(response, changed)
+        if rule.error is not None and response is not None and entries is not None:
+            response = entries.selection.failed(response, rule.error)
+        elif rule.error is not None and (entries is None or response is not None):
+            response = asked.request.error_response(asked.context.api_version, rule.error)
+        if rule.throttle_ms is not None and response is not None:
+            response = response.model_copy(update={"throttle_time_ms": rule.throttle_ms})
+        is_changed = rule.error is not None or rule.throttle_ms is not None or entries is not None
+        if is_changed or rule.wrong is not None or rule.cut_after_bytes is not None:
+            self._note(fault, asked, response if is_changed else None)
+        return response
+
+    async def _delayed(self, asked: _Asked, of_others: Response | None) -> Response | None:
+        """Carry out what was delayed; the answer has the other entries, too, which did not wait."""
+        self._clock.catch_up()
+        if asked.entries is None:
+            return await self._submit(asked.runtime, asked.request, asked.context).answer()
+        pending = self._submit(asked.runtime, asked.entries.chosen, asked.context)
+        pending.is_of_client = False
+        response = await pending.answer()
+        if response is None or of_others is None:
             return response
-        return self._refused(fault, request, context)
+        return asked.entries.selection.replaced(of_others, response)
 
     def _refused(self, fault: Fault, request: Request, context: Context) -> Response:
         error = fault.rule.error
         assert error is not None, "only a rule with an error refuses"
-        self._note(fault, request, context, error)
-        return request.error_response(context.api_version, error)
+        response = request.error_response(context.api_version, error)
+        self._note(fault, _Asked(None, request, context, None), response)
+        return response
 
-    def _note(self, fault: Fault, request: Request, context: Context, error: ErrorCode | None) -> None:
+    def _note(self, fault: Fault, asked: _Asked, response: Response | None) -> None:
         rule = fault.rule
-        name = error.name if error is not None else ""
+        name = rule.error.name if rule.error is not None else ""
         cut = "" if rule.cut_after_bytes is None else f"cut after {rule.cut_after_bytes} bytes"
         wrong = "" if rule.wrong is None else rule.wrong.replace("_", " ")
-        text = ", ".join(filter(None, (rule.effective_when.replace("_", " "), name, cut, wrong)))
-        self._recorder.add(self._clock.now(), Interception(request, context, name, f"fault {fault.id}: {text}"), [])
+        throttle = "" if rule.throttle_ms is None else f"throttled for {rule.throttle_ms} ms"
+        some = "" if asked.entries is None else "some entries"
+        text = ", ".join(filter(None, (rule.effective_when.replace("_", " "), some, name, cut, wrong, throttle)))
+        what = Interception(asked.request, asked.context, name, f"fault {fault.id}: {text}", response)
+        self._recorder.add(self._clock.now(), what, [])
 
     async def _hold(self, fault: Fault, latency_ms: Millis) -> None:
         if self._stopped:

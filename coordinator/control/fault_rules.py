@@ -7,29 +7,27 @@ where it has them: ``keys`` (``ControlKey``), ``node`` (``CurrentNode``), ``coun
 
 from __future__ import annotations
 
-import asyncio
 from random import Random
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Discriminator,
     Field,
     Tag,
-    ValidationError,
     ValidatorFunctionWrapHandler,
     WrapValidator,
     model_validator,
 )
-from pydantic_core import InitErrorDetails
 
-from rejoin.coordinator.core.inputs import Context, Millis
+from rejoin.coordinator.control.bodies import Body, Numbers, Several, Texts, one_level_up
+from rejoin.coordinator.core.inputs import Context
+from rejoin.protocol.entries import Wanted
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.fields import fields_of
 from rejoin.protocol.message import Request
 from rejoin.protocol.registry import APIS, BY_KEY, BY_NAME, BY_REQUEST, Api, api_named
-from rejoin.protocol.traits import Named, Traits, entities_of, traits_of
+from rejoin.protocol.traits import Traits, entities_of
 from rejoin.protocol.types import Entity
 from rejoin.protocol.validation import nearest, shown
 
@@ -47,23 +45,6 @@ WRONG_IN: Final[dict[WrongValue, tuple[str, ...]]] = {
 """The APIs whose answers can have each wrong value."""
 
 When = Literal["before", "after", "drop_request", "drop_response", "delay"]
-
-
-def _one_or_several(value: object, check: ValidatorFunctionWrapHandler) -> object:
-    """A list, or one value that stands for a list of one."""
-    return check(tuple(value)) if isinstance(value, (list, tuple)) else one_level_up((value,), check)
-
-
-def one_level_up(value: object, check: ValidatorFunctionWrapHandler) -> object:
-    """Check a value; the paths of errors leave out their first part, which is not in the JSON that was given."""
-    try:
-        return check(value)
-    except ValidationError as problem:
-        errors = [
-            InitErrorDetails(type=each["type"], loc=each["loc"][1:], input=each["input"], ctx=dict(each.get("ctx", {})))
-            for each in problem.errors(include_url=False)
-        ]
-        raise ValidationError.from_exception_data(problem.title, errors) from None
 
 
 def _api(value: object) -> object:
@@ -94,44 +75,16 @@ def _error(value: object) -> object:
     raise ValueError(f"there is no error {value!r}; expected a name or a number of Kafka's")
 
 
-_Several = WrapValidator(_one_or_several)
-
-
 def _two(value: object, check: ValidatorFunctionWrapHandler) -> object:
     if not isinstance(value, (list, tuple)) or len(value) != 2:
         raise ValueError(f"expected two numbers, as [50, 500], not {shown(value)}")
     return check(tuple(value))
 
 
-def as_tuple(value: object) -> object:
-    """A list of JSON as the tuple that it stands for."""
-    return tuple(value) if isinstance(value, list) else value
-
-
-Texts = Annotated[tuple[str, ...], _Several]
-Numbers = Annotated[tuple[int, ...], _Several]
 ApiName = Annotated[str, BeforeValidator(_api)]
-ApiNames = Annotated[tuple[ApiName, ...], _Several]
+ApiNames = Annotated[tuple[ApiName, ...], Several]
 Latency = Annotated[float, Field(ge=0, le=LONGEST_LATENCY_MS)]
 _TwoLatencies = Annotated[tuple[Latency, Latency], WrapValidator(_two)]
-
-LARGEST: Final = 2**63 - 1
-
-
-class Body(BaseModel):
-    """What is posted to the control API: nothing unknown, nothing of another type."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _within_64_bits(cls, given: Any) -> Any:
-        """Answers repeat what was given, and JSON of other programs has no larger numbers."""
-        for name, value in given.items() if isinstance(given, dict) else ():
-            for number in value if isinstance(value, list) else [value]:
-                if isinstance(number, int) and not -LARGEST <= number <= LARGEST:
-                    raise ValueError(f"{name}: expected a number from {-LARGEST} to {LARGEST}")
-        return given
 
 
 class Distribution(Body):
@@ -140,7 +93,7 @@ class Distribution(Body):
     uniform: _TwoLatencies | None = Field(default=None, description="least and most")
     normal: _TwoLatencies | None = Field(default=None, description="mean and deviation")
     exponential: Latency | None = Field(default=None, description="mean")
-    values: Annotated[tuple[Latency, ...], _Several] | None = Field(
+    values: Annotated[tuple[Latency, ...], Several] | None = Field(
         default=None, min_length=1, description="one after the other, and again from the first"
     )
 
@@ -176,13 +129,30 @@ LatencyOrDistribution = Annotated[
 
 
 _NAMED_BY: Final = {
-    "group": ("groups", {Entity.GROUP_ID, Entity.COORDINATOR_KEY}),
+    "group": ("groups", {Entity.GROUP_ID, Entity.COORDINATOR_KEY, Entity.RESOURCE_NAME}),
     "member": ("members", {Entity.MEMBER_ID}),
     "instance": ("group instance ids", {Entity.GROUP_INSTANCE_ID}),
-    "topic": ("topics", {Entity.TOPIC_NAME, Entity.TOPIC_ID, Entity.SUBSCRIPTION}),
+    "transactional_id": ("transactional ids", {Entity.TRANSACTIONAL_ID}),
+    "topic": ("topics", {Entity.TOPIC_NAME, Entity.TOPIC_ID, Entity.SUBSCRIPTION, Entity.RESOURCE_NAME}),
     "partitions": ("partitions", {Entity.PARTITION}),
 }
 """By field of a rule: what requests must name so that it can match, in words and as entities of their fields."""
+
+
+_ENTRY_FIELDS: Final = {
+    "group": Entity.GROUP_ID,
+    "member": Entity.MEMBER_ID,
+    "instance": Entity.GROUP_INSTANCE_ID,
+    "transactional_id": Entity.TRANSACTIONAL_ID,
+    "topic": Entity.TOPIC_NAME,
+    "partitions": Entity.PARTITION,
+}
+"""Fields of a rule that choose entries of a request's lists, and what entries name."""
+
+
+def is_throttled(api: Api, version: int) -> bool:
+    """Whether answers of this version have a field for a throttle."""
+    return any(each.name == "throttle_time_ms" and each.versions.carries(version) for each in fields_of(api.response))
 
 
 class FaultRule(Body):
@@ -194,10 +164,11 @@ class FaultRule(Body):
     instance: Texts | None = Field(default=None, description="group instance ids")
     client_id: Texts | None = Field(default=None, description="client ids")
     node: Numbers | None = Field(default=None, description="numbers of nodes that are asked")
+    transactional_id: Texts | None = Field(default=None, description="transactional ids")
     topic: Texts | None = Field(
         default=None, description="topics of the request, by name or id, or of its subscription"
     )
-    partitions: Annotated[tuple[Annotated[int, Field(ge=0)], ...], _Several] | None = Field(
+    partitions: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Several] | None = Field(
         default=None, description="partitions named in the request, of these topics"
     )
     version: Numbers | None = Field(default=None, description="versions of the request")
@@ -227,6 +198,9 @@ class FaultRule(Body):
         description="answer with a wrong value: offset_zero (ListOffsets, OffsetFetch), stale_leader (Metadata), "
         "older_epoch (Metadata, ListOffsets, OffsetFetch), old_assignment (SyncGroup), flipped_bit (Fetch)",
     )
+    throttle_ms: int | None = Field(
+        default=None, ge=0, le=2**31 - 1, description="say so in throttleTimeMs of the answer; it comes at once"
+    )
 
     @model_validator(mode="after")
     def _wrong_value(self) -> Self:
@@ -248,18 +222,21 @@ class FaultRule(Body):
         if self.when is None and when == "delay" and not held:
             raise ValueError(
                 "a rule needs something to do: error, wrong, latency_ms, pause, cut_after_bytes, bytes_per_second, "
-                "or when with drop_request or drop_response"
+                "throttle_ms, or when with drop_request or drop_response"
             )
         if self.error is ErrorCode.NONE:
             raise ValueError("error: NONE is none; leave it out")
         if when == "before" and self.error is None:
             raise ValueError("when before needs an error to answer with")
         faulty = self.is_delivered_faultily
-        if when == "after" and self.error is None and not held and not faulty and self.wrong is None:
+        changed = self.wrong is not None or self.throttle_ms is not None
+        if when == "after" and self.error is None and not held and not faulty and not changed:
             raise ValueError(
                 "when after needs an error to answer with, a latency_ms or pause to hold the answer, "
-                "or cut_after_bytes or bytes_per_second to deliver it"
+                "cut_after_bytes or bytes_per_second to deliver it, or throttle_ms"
             )
+        if self.throttle_ms is not None and when in ("drop_request", "drop_response"):
+            raise ValueError(f"when {when} answers nothing; leave out throttle_ms")
         if when == "delay" and not held:
             raise ValueError("when delay needs latency_ms or pause; nothing would come of this rule")
         if when in ("drop_request", "drop_response") and faulty:
@@ -281,7 +258,18 @@ class FaultRule(Body):
                 raise ValueError(f"version: {there if keys else 'no API has such a version'}, not {version}")
         if keys:
             self._check_named(apis)
+            self._check_throttle(apis)
         return self
+
+    def _check_throttle(self, apis: list[Api]) -> None:
+        """Refuse a throttle for answers that have no field for it."""
+        if self.throttle_ms is not None and not any(
+            is_throttled(api, version)
+            for api in apis
+            for version in self.version or range(api.min_version, api.max_version + 1)
+        ):
+            names = " or ".join(api.name for api in apis)
+            raise ValueError(f"throttle_ms: no answer to {names} has throttleTimeMs in this version; leave it out")
 
     def _check_named(self, apis: list[Api]) -> None:
         """Refuse a rule for what none of these APIs names. Where some of them name it, the others never match."""
@@ -309,6 +297,8 @@ class FaultRule(Body):
             return "before"
         if self.wrong is not None:
             return "after"
+        if self.throttle_ms is not None and self.latency_ms is None and not self.pause:
+            return "after"
         return "after" if self.is_delivered_faultily and self.latency_ms is None and not self.pause else "delay"
 
     @property
@@ -328,12 +318,20 @@ class FaultRule(Body):
             and (self.wrong is None or BY_REQUEST[type(request)].name in WRONG_IN[self.wrong])
             and (self.group is None or not traits.groups.isdisjoint(self.group))
             and (self.member is None or not traits.members.isdisjoint(self.member))
+            and (self.transactional_id is None or not traits.transactional_ids.isdisjoint(self.transactional_id))
+            and (self.throttle_ms is None or is_throttled(BY_REQUEST[type(request)], context.api_version))
             and (self.instance is None or not traits.instances.isdisjoint(self.instance))
             and (self.client_id is None or context.client_id in self.client_id)
             and (self.node is None or node_id in self.node)
             and (self.version is None or context.api_version in self.version)
             and self._matches_places(traits)
         )
+
+    @property
+    def wanted(self) -> Wanted:
+        """What entries of a request must name so that they are meant."""
+        fields = {name: getattr(self, name) for name in _ENTRY_FIELDS}
+        return {_ENTRY_FIELDS[name]: values for name, values in fields.items() if values is not None}
 
     def _matches_places(self, traits: Traits) -> bool:
         if self.partitions is not None:
@@ -342,152 +340,3 @@ class FaultRule(Body):
                 for topic, partition in traits.partitions
             )
         return self.topic is None or not traits.topics.isdisjoint(self.topic)
-
-
-def _plain(value: Any) -> Any:
-    """A list of one as what is in it."""
-    return value[0] if isinstance(value, list) and len(value) == 1 else value
-
-
-class Fault:
-    """A rule at work. ``hits`` counts the requests it was applied to; ``held`` those that it holds now."""
-
-    def __init__(self, fault_id: str, rule: FaultRule) -> None:
-        self.id = fault_id
-        self.rule = rule
-        self.hits = 0
-        self.held = 0
-        self.removed = False
-        self.released = False
-        self._barrier: list[asyncio.Future[None]] = []
-        self._random = Random(rule.seed)
-        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
-
-    @property
-    def is_spent(self) -> bool:
-        """Whether it applies to nothing any more."""
-        return self.removed or (self.rule.limit is not None and self.hits >= self.rule.limit)
-
-    def count_hit(self) -> None:
-        """Count a request that matched, and wake the waits for that."""
-        self.hits += 1
-        for hits, future in self._waiting:
-            if self.hits >= hits and not future.done():
-                future.set_result(None)
-
-    def latency_ms(self) -> Millis:
-        """How long to hold the request that was counted last."""
-        latency = self.rule.latency_ms
-        if isinstance(latency, Distribution):
-            latency = latency.draw(self._random, self.hits - 1)
-        return round(latency or 0.0)
-
-    def __repr__(self) -> str:
-        rule = self.rule.model_dump(mode="json", exclude_defaults=True)
-        rule |= {"when": self.rule.effective_when} | ({"error": self.rule.error.name} if self.rule.error else {})
-        fields = ", ".join(f"{name}={_plain(value)}" for name, value in rule.items())
-        return f"<fault {self.id}: {fields}; applied {self.hits} times>"
-
-    async def wait(self, hits: int, timeout_ms: int) -> bool:
-        """Return when it has so many hits; false when it has not in this (real) time, or was removed."""
-        future = asyncio.get_running_loop().create_future()
-        entry = (hits, future)
-        self._waiting.append(entry)
-        try:
-            if self.hits < hits and not self.removed:
-                async with asyncio.timeout(timeout_ms / 1_000):
-                    await future
-        except TimeoutError:
-            pass
-        finally:
-            self._waiting.remove(entry)
-        return self.hits >= hits
-
-    def at_barrier(self) -> asyncio.Future[None]:
-        """What a request waits for that is held until the release."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._barrier.append(future)
-        return future
-
-    def release(self) -> int:
-        """Open the barrier for good, and let go of what waits there; returns how many that were."""
-        self.released = True
-        waiting = [future for future in self._barrier if not future.done()]
-        self._barrier.clear()
-        for future in waiting:
-            future.set_result(None)
-        return len(waiting)
-
-    def remove(self) -> None:
-        """Apply to nothing any more, and let go of what is held."""
-        self.removed = True
-        self.release()
-        for _, future in self._waiting:
-            if not future.done():
-                future.set_result(None)
-
-    def shown(self) -> dict[str, Any]:
-        """The rule as it was given, and how it fares."""
-        rule = self.rule.model_dump(mode="json", exclude_unset=True, exclude={"error"})
-        if self.rule.error is not None:
-            rule["error"] = self.rule.error.name
-        rule["when"] = self.rule.effective_when
-        return {
-            "id": self.id,
-            "rule": rule,
-            "hits": self.hits,
-            "held": self.held,
-            "released": self.released,
-            "spent": self.is_spent,
-        }
-
-
-class Faults:
-    """All rules, in the order in which they were made. Spent ones are kept until removed, for their ``hits``."""
-
-    def __init__(self) -> None:
-        self._faults: dict[str, Fault] = {}
-        self._active: list[Fault] = []
-        self._made = 0
-
-    def add(self, rule: FaultRule) -> Fault:
-        """Make a rule, behind all others."""
-        self._made += 1
-        fault = Fault(str(self._made), rule)
-        self._faults[fault.id] = fault
-        self._active.append(fault)
-        return fault
-
-    def find(self, fault_id: str) -> Fault | None:
-        return self._faults.get(fault_id)
-
-    def all(self) -> list[Fault]:
-        return list(self._faults.values())
-
-    def match(self, request: Request, context: Context, node_id: int, named: Named) -> Fault | None:
-        """The first rule that matches a request, with the hit counted; none for most requests.
-
-        ``named`` finds the name of a topic by its id.
-        """
-        if not self._active:
-            return None
-        traits = traits_of(request, context.api_version, named)
-        for fault in self._active:
-            if fault.rule.matches(request, traits, context, node_id):
-                fault.count_hit()
-                if fault.is_spent:
-                    self._active.remove(fault)
-                return fault
-        return None
-
-    def remove(self, fault: Fault) -> None:
-        """Forget a rule; what it holds goes on."""
-        fault.remove()
-        self._faults.pop(fault.id, None)
-        if fault in self._active:
-            self._active.remove(fault)
-
-    def clear(self) -> None:
-        """Forget every rule."""
-        for fault in self.all():
-            self.remove(fault)

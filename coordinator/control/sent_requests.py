@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 import orjson
 from pydantic import Field
 
-from rejoin.coordinator.control.fault_rules import ApiName, Body
+from rejoin.coordinator.control.bodies import Body
+from rejoin.coordinator.control.fault_rules import ApiName
 from rejoin.coordinator.core.effects import Reply
 from rejoin.coordinator.core.inputs import Context, Millis, Received
 from rejoin.coordinator.pending_reply import PendingReply
@@ -107,11 +108,10 @@ def _arrived(fault: Interception, sent: RecordedRequest) -> Response | None:
 
     Over HTTP, what is cut counts as lost: its size depends on headers that are not recorded.
     """
-    error = ErrorCode[fault.error] if fault.error else None
     cut = _CUT.search(fault.text)
-    if not _is_answered(sent.request, fault.context) or (error is None and cut is None):
+    if not _is_answered(sent.request, fault.context) or (fault.response is None and cut is None):
         return None
-    answer = sent.response if error is None else sent.request.error_response(sent.version, error)
+    answer = sent.response if fault.response is None else fault.response
     if answer is None or cut is None:
         return answer
     codec = codec_of(BY_REQUEST[type(sent.request)].key, sent.version)

@@ -196,6 +196,7 @@ class BlockingGroupCoordinator(BlockingBrokerMethods):
         instance: Listed | None = None,
         client_id: Listed | None = None,
         node: Numbers | None = None,
+        transactional_id: Listed | None = None,
         topic: Listed | None = None,
         partitions: Numbers | None = None,
         version: Numbers | None = None,
@@ -209,6 +210,7 @@ class BlockingGroupCoordinator(BlockingBrokerMethods):
         reset: bool = False,
         bytes_per_second: int | None = None,
         wrong: WrongValue | None = None,
+        throttle_ms: int | None = None,
     ) -> BlockingFault:
         """Make a rule, behind those that are there; the fields are those of the control API. Raises ValueError."""
         given = {name: value for name, value in locals().items() if name != "self"}

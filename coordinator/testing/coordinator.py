@@ -18,7 +18,8 @@ from rejoin.coordinator.control.clock_driver import Advance
 from rejoin.coordinator.control.control import Control
 from rejoin.coordinator.control.errors import ControlError
 from rejoin.coordinator.control.evidence import LogQuery, TranscriptQuery
-from rejoin.coordinator.control.fault_rules import Fault, FaultRule, When, WrongValue
+from rejoin.coordinator.control.fault_rules import FaultRule, When, WrongValue
+from rejoin.coordinator.control.faults import Fault
 from rejoin.coordinator.control.sent_requests import RecordedRequest, RequestsQuery
 from rejoin.coordinator.control.topic_records import NewRecords, RecordsQuery, StoredRecord
 from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupCondition, HitCount, OffsetsCondition
@@ -281,6 +282,7 @@ class GroupCoordinator(BrokerMethods):
         instance: Listed | None = None,
         client_id: Listed | None = None,
         node: Numbers | None = None,
+        transactional_id: Listed | None = None,
         topic: Listed | None = None,
         partitions: Numbers | None = None,
         version: Numbers | None = None,
@@ -294,6 +296,7 @@ class GroupCoordinator(BrokerMethods):
         reset: bool = False,
         bytes_per_second: int | None = None,
         wrong: WrongValue | None = None,
+        throttle_ms: int | None = None,
     ) -> FaultHandle:
         """Make a rule, behind those that are there; the fields are those of the control API. Raises ValueError."""
         given = {name: value for name, value in locals().items() if name != "self" and value is not None}

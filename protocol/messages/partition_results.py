@@ -88,7 +88,12 @@ def response_by_id(
         return response_of(types, requested, errors, others)
     ids = {topic.name: topic.topic_id for topic in requested}
     response: Any = _response(types, _names(requested), errors, others)
-    named = tuple(topic.model_copy(update={"topic_id": ids[topic.name]}) for topic in response.topics)
+    # Without errors the topics are those of the request, in its order; their names may not be known.
+    of_topics = [ids[topic.name] for topic in response.topics] if errors else [topic.topic_id for topic in requested]
+    named = tuple(
+        topic.model_copy(update={"topic_id": topic_id})
+        for topic, topic_id in zip(response.topics, of_topics, strict=True)
+    )
     found: R = response.model_copy(update={"topics": named})
     return found
 

@@ -23,6 +23,7 @@ from rejoin.protocol.types import ZERO_UUID, Entity, WireType
 from tests.paths import ROOT
 
 OURS: Final = {
+    Entity.RESOURCE_NAME,
     Entity.COORDINATOR_KEY,
     Entity.MEMBER_ID,
     Entity.GROUP_INSTANCE_ID,

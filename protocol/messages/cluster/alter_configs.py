@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
-from rejoin.protocol.types import Int8, Int32
+from rejoin.protocol.types import Int8, Int32, ResourceName
 
 
 class AlterConfigsResourceResponse(Struct):
@@ -41,7 +41,7 @@ class AlterConfigsResource(Struct):
     """A topic (type 2) or a node (type 4) with all its settings."""
 
     resource_type: Int8
-    resource_name: str
+    resource_name: ResourceName
     configs: tuple[AlterableConfig, ...]
 
 
@@ -67,7 +67,7 @@ class IncrementalAlterConfigsResource(Struct):
     """A topic (type 2) or a node (type 4) with the settings to change."""
 
     resource_type: Int8
-    resource_name: str
+    resource_name: ResourceName
     configs: tuple[IncrementallyAlterableConfig, ...]
 
 

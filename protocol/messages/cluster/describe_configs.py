@@ -4,14 +4,14 @@ from typing import Annotated, ClassVar
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
-from rejoin.protocol.types import In, Int8, Int32
+from rejoin.protocol.types import In, Int8, Int32, ResourceName
 
 
 class DescribeConfigsResource(Struct):
     """A topic (type 2) or a node (type 4), and the settings asked for; null means all."""
 
     resource_type: Int8
-    resource_name: str
+    resource_name: ResourceName
     configuration_keys: tuple[str, ...] | None
 
 

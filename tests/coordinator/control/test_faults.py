@@ -355,7 +355,8 @@ async def test_rules_can_be_looked_at_and_removed_over_http(node: ControlledNode
         ({"when": "delay"}, "needs latency_ms or pause"),
         (
             {},
-            "a rule needs something to do: error, wrong, latency_ms, pause, cut_after_bytes, bytes_per_second, or when",
+            "a rule needs something to do: error, wrong, latency_ms, pause, cut_after_bytes, bytes_per_second, "
+            "throttle_ms, or when",
         ),
         ({"keys": "Metadata"}, "a rule needs something to do"),
         ({"keys": "Metadata", "reset": True}, "reset needs cut_after_bytes; 0 resets the connection before the answer"),

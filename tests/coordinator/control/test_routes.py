@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ from rejoin.__main__ import main
 from rejoin.coordinator.commands.serve import options_from
 from rejoin.coordinator.commands.serve_options import ServeOptions
 from rejoin.coordinator.config import Settings
+from rejoin.coordinator.control.fault_rules import FaultRule
 from rejoin.coordinator.service.app import App, ControlOptions, Options, StartFailed
-from rejoin.coordinator.testing import running
+from rejoin.coordinator.testing import BlockingGroupCoordinator, GroupCoordinator, running
 from tests.coordinator.control.conftest import Start
 from tests.coordinator.control.helpers import ControlledNode
 from tests.coordinator.service.conftest import Serve, serve
+from tests.docs.texts import TEXTS
 
 __all__ = ["serve"]
 
@@ -29,9 +32,11 @@ async def test_it_describes_itself(node: ControlledNode) -> None:
     described = {(each["method"], each["path"]): each for each in answer["operations"]}
     assert {"advance_ms", "until"} <= described["POST", "/control/clock"]["body"]["properties"].keys()
     rule = described["POST", "/control/faults"]["body"]["properties"]
-    fields = "keys group member instance client_id node topic partitions version count when error latency_ms pause seed"
-    fields += " cut_after_bytes reset bytes_per_second wrong"
-    assert list(rule) == fields.split()
+    fields = list(FaultRule.model_fields)
+    assert list(rule) == fields
+    for kit in (GroupCoordinator, BlockingGroupCoordinator):
+        assert list(inspect.signature(kit.add_fault).parameters) == ["self", *fields]
+    assert f"`add_fault(*, {', '.join(fields)})`" in TEXTS["docs/testing.md"]
     assert all(each["does"] for each in answer["operations"])
     assert all(field.get("description") for field in rule.values())
 
