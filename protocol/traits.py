@@ -31,9 +31,9 @@ class Traits:
     groups: set[str] = field(default_factory=set)
     members: set[str] = field(default_factory=set)
     instances: set[str] = field(default_factory=set)
-    transactional_ids: set[str] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
     partitions: set[TopicPartition] = field(default_factory=set)
+    transactional_ids: set[str] = field(default_factory=set)
 
 
 def _unnamed(_: str) -> None:
