@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rejoin.coordinator.control.control import Control
 from rejoin.coordinator.control.waiting import looks
@@ -16,16 +16,24 @@ MOST_GROUPS: Final = 20
 LONGEST_LINE: Final = 500
 
 
-def failure_report(coordinator: GroupCoordinator, claim: str) -> str:
+class FailureReport(NamedTuple):
+    """What happened in a failed test: a transcript that can be played, or a summary."""
+
+    text: str
+    is_transcript: bool
+
+
+def failure_report(coordinator: GroupCoordinator, claim: str) -> FailureReport:
     """The transcript; where there can be none, the brokers and groups as they are, and the last requests."""
     return asyncio.run_coroutine_threadsafe(_report(coordinator, claim), coordinator.loop).result()
 
 
-async def _report(coordinator: GroupCoordinator, claim: str) -> str:
+async def _report(coordinator: GroupCoordinator, claim: str) -> FailureReport:
     try:
-        return await coordinator.transcript(claim=claim)
+        return FailureReport(await coordinator.transcript(claim=claim), True)
     except OperationRefused as problem:
-        return f"# {claim} No transcript: {problem}.\n\n{await coordinator.do(_summary)}"
+        text = f"# {claim} No transcript: {problem}.\n\n{await coordinator.do(_summary)}"
+        return FailureReport(text, False)
 
 
 async def _summary(control: Control) -> str:

@@ -6,18 +6,32 @@ Nothing of the coordinator is imported before a test asks for it.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Generator
 from contextlib import ExitStack
+from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from _pytest._code.code import ExceptionRepr
 
 if TYPE_CHECKING:
     from rejoin.coordinator.testing import BlockingGroupCoordinator, GroupCoordinator
 
 MARKER = "group_coordinator"
 OPTIONS = ("clock", "topics", "settings", "socket", "brokers")
+TRANSCRIPTS = "group_coordinator_transcripts"
+_LONGEST_NAME = 120
+SECTION = "group coordinator: what happened"
 _RUNNING: pytest.StashKey[BlockingGroupCoordinator] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Where transcripts of failed tests go."""
+    where = "directory for the transcripts of failed tests; - writes none (default: in pytest's cache directory)"
+    parser.getgroup("group coordinator").addoption("--group-coordinator-transcripts", metavar="DIR", help=where)
+    parser.addini(TRANSCRIPTS, where)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -90,6 +104,34 @@ def pytest_runtest_makereport(
     if coordinator is not None and report.when == "call" and report.failed:
         from rejoin.coordinator.testing.failure_report import failure_report  # noqa: PLC0415
 
-        text = failure_report(coordinator.behind, f"{item.name} failed.")
-        report.sections.append(("group coordinator: what happened", text))
+        found = failure_report(coordinator.behind, f"{item.name} failed.")
+        text = found.text
+        file = _transcript_file(item) if found.is_transcript else None
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+            text += f"\n# This transcript is in {file}\n"
+        if isinstance(report.longrepr, ExceptionRepr):
+            # A part of the failure itself: reports such as JUnit's XML leave the other sections out.
+            report.longrepr.addsection(SECTION, text)
+        else:
+            report.sections.append((SECTION, text))
     return report
+
+
+def _transcript_file(item: pytest.Item) -> Path | None:
+    """Where the transcript of a test goes, named after the test; none where it is not wanted, or nowhere."""
+    wanted = item.config.getoption("--group-coordinator-transcripts") or item.config.getini(TRANSCRIPTS)
+    if wanted == "-":
+        return None
+    if wanted:
+        directory = item.config.rootpath / wanted
+    else:
+        cache = getattr(item.config, "cache", None)
+        if cache is None:
+            return None
+        directory = cache.mkdir("group-coordinator")
+    name = re.sub(r"[^A-Za-z0-9_.\-]+", "-", item.nodeid)
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[:_LONGEST_NAME]}-{sha256(item.nodeid.encode()).hexdigest()[:8]}"
+    return Path(directory) / f"{name}.transcript"

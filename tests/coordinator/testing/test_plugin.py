@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from textwrap import dedent
 from typing import NamedTuple
+from xml.etree import ElementTree
 
 import pytest
 
@@ -130,6 +131,7 @@ class Run(NamedTuple):
 
     outcomes: dict[str, str]
     reports: dict[str, str]
+    folder: Path
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +141,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     (folder / "pytest.ini").write_text(INI)
     for name, text in FILES.items():
         (folder / f"{name}.py").write_text(dedent(text).lstrip())
-    command = [sys.executable, "-m", "pytest", "-v", "-W", "error"]
+    command = [sys.executable, "-m", "pytest", "-v", "-W", "error", "--junitxml=junit.xml"]
+    command += ["--group-coordinator-transcripts=kept"]
     environment = {**os.environ, "COLUMNS": "80", "PY_COLORS": "0", "PYTEST_ADDOPTS": ""}
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
@@ -148,7 +151,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     outcomes = dict(re.findall(r"^test_\w+\.py::(\w+) ([A-Z]+) +\[", done.stdout, re.MULTILINE))
     _, *parts = re.split(r"^_+ (?:ERROR at setup of )?(test_\w+) _+$", done.stdout.partition("\n====")[2], flags=re.M)
     reports = {name: text.partition("\n====")[0] for name, text in zip(parts[::2], parts[1::2], strict=True)}
-    return Run(outcomes, reports)
+    return Run(outcomes, reports, folder)
 
 
 def matcher(report: str) -> pytest.LineMatcher:
@@ -182,6 +185,34 @@ def test_a_failing_tests_report_carries_what_happened(run: Run) -> None:
     assert report.count("group coordinator: what happened") == 1
     evidence = report.partition("# test_wrong failed.")[2]
     assert not play(evidence).differing, "what the report shows can be played"
+
+
+def test_junit_xml_has_what_happened(run: Run) -> None:
+    cases = ElementTree.parse(run.folder / "junit.xml").iter("testcase")
+    texts = {case.get("name"): "".join(case.itertext()) for case in cases}
+    transcript = texts["test_wrong"].partition("# test_wrong failed.")
+    assert transcript[1]
+    assert not play("".join(transcript[1:])).differing
+    assert "test_several failed. No transcript" in texts["test_several"]
+    assert not texts["test_right"]
+
+
+def test_the_transcript_of_a_failed_test_is_a_file_that_can_be_played(run: Run) -> None:
+    kept = {path.name: path for path in (run.folder / "kept").iterdir()}
+    file = kept["test_evidence.py-test_wrong.transcript"]
+    assert f"# This transcript is in {file}" in run.reports["test_wrong"]
+    assert "billing beat id=m generation=1" in file.read_text()
+    assert not play(file.read_text()).differing
+    assert not [name for name in kept if "test_right" in name or "test_several" in name]
+
+
+@pytest.mark.parametrize("option", ["", "-"])
+def test_without_a_directory_it_is_in_the_cache(project: pytest.Pytester, option: str) -> None:
+    project.makepyfile("def test_wrong(group_coordinator):\n    assert False")
+    given = f"group_coordinator_transcripts = {option}\n"
+    project.makefile(".ini", pytest=INI.replace("-p no:cacheprovider", "") + given)
+    project.runpytest_subprocess().assert_outcomes(failed=1)
+    assert len(list(project.path.rglob("*.transcript"))) == (0 if option else 1)
 
 
 def test_of_several_brokers_the_report_has_how_they_are_and_the_last_requests(run: Run) -> None:
