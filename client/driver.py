@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
-from time import monotonic, time
 from typing import Any, Protocol, TypeAlias
 
 from rejoin.client.core.consumer import ConsumerCore
@@ -33,6 +32,7 @@ from rejoin.client.core.errors import KafkaError
 from rejoin.client.core.inputs import Answered, CallbackDone, Elapsed, Failed, Input, Millis
 from rejoin.client.transports.base import Transport, TransportError
 from rejoin.journal.events.base import Event
+from rejoin.journal.wall_clock import WallClock
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest
@@ -44,14 +44,15 @@ Publish: TypeAlias = Callable[[Event, Millis], None]
 _WAITED_FOR: tuple[type[Request], ...] = (OffsetCommitRequest, LeaveGroupRequest)
 
 
-class SteadyClock:
-    """Milliseconds since 1970 that never go back, and go on while the process is stopped."""
+class ClientClock:
+    """Milliseconds since 1970 that follow the machine's clock and never go back.
+
+    Timers run by it, too. Kafka: a Java client's are by System.currentTimeMillis, so that after a sleep of the machine
+    its session and its poll interval have ended.
+    """
 
     def __init__(self) -> None:
-        self._offset = time() - monotonic()
-
-    def now(self) -> Millis:
-        return int((monotonic() + self._offset) * 1_000)
+        self.now: Callable[[], Millis] = WallClock().stamp
 
 
 class ListenerCaller(Protocol):
@@ -65,7 +66,7 @@ class ConsumerRuntime:
 
     def __init__(self, transport: Transport, publish: Publish | None = None) -> None:
         self.transport = transport
-        self.clock = SteadyClock()
+        self.clock = ClientClock()
         self.publish = publish
         self._queue: list[tuple[Millis, int, Driver]] = []
         self._count = count()

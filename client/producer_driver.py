@@ -16,7 +16,7 @@ from rejoin.client.core.inputs import Answered, Elapsed, Failed, Millis
 from rejoin.client.core.producer.core import ProducerCore
 from rejoin.client.core.producer.effects import BatchDone, ProducerEffect, RecordFailed, SendBlocked, SendUnblocked
 from rejoin.client.core.producer.inputs import Disconnected, Produced, ProducerInput
-from rejoin.client.driver import SteadyClock
+from rejoin.client.driver import ClientClock
 from rejoin.client.transports.base import Transport, TransportError
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.records.produce import ProduceRequest
@@ -41,7 +41,7 @@ class ProducerDriver:
         self._transport = transport
         transport.on_disconnect = self._disconnected
         self._client_id = client_id
-        self._now = SteadyClock().now
+        self._now = ClientClock().now
         self._requests: dict[int, asyncio.Future[Response]] = {}
         self._last_to: dict[Endpoint | None, asyncio.Future[Response]] = {}
         """The last Produce to each node, where the transport does not keep their order."""

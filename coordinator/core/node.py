@@ -143,6 +143,13 @@ class Node:
             self._handle(what)
         return effects
 
+    def postpone_timers(self, by_ms: Millis) -> None:
+        """The driver's clock has stepped forward by so much: timers keep the time that they had left.
+
+        Call it between two steps. Kafka: SystemTimer runs on a clock that stands still while the machine sleeps.
+        """
+        self._ctx.deadlines.postpone(by_ms)
+
     def next_deadline(self) -> Millis | None:
         """When to come back with ``Elapsed`` at the latest, or none."""
         return self._ctx.deadlines.next()

@@ -15,6 +15,7 @@ import structlog
 
 from rejoin.coordinator.core.groups.loading import MOST_AHEAD_MS
 from rejoin.coordinator.core.inputs import Millis
+from rejoin.journal.wall_clock import LOOK_EVERY_NS, WallClock
 
 WRITTEN_EVERY_SECONDS: Final = 10.0
 """How often a node writes down how far its clock has come."""
@@ -38,14 +39,38 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clock, read once; from then on its monotonic one, which never goes back."""
+    """The machine's clock as :class:`~rejoin.journal.wall_clock.WallClock` follows it, once it is told to."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, wall: WallClock | None = None) -> None:
         self._loop = loop
-        self._offset_ns = time.time_ns() - time.monotonic_ns()
+        self._wall = wall or WallClock()
+        self._timer: asyncio.TimerHandle | None = None
 
     def now(self) -> Millis:
-        return (time.monotonic_ns() + self._offset_ns) // 1_000_000
+        return self._wall.now()
+
+    def follow(self, on_step: Callable[[Millis], None]) -> None:
+        """Follow the machine's clock from now on. ``on_step`` is called with each step forward, before the next input.
+
+        Timers do not step: an alarm that is set rings after the time that was left.
+        """
+        step = self._wall.follow()
+        if step is not None:
+            log: Any = structlog.get_logger("coordinator")
+            if step.by_ms > 0:
+                effect = "timestamps go on from there; timers have the time that they had left"
+                log.warning("clock_stepped", by_ms=step.by_ms, effect=effect)
+                on_step(step.by_ms)
+            else:
+                effect = "timestamps stay ahead, and advance 2 % slower until the machine's clock has caught up"
+                log.warning("clock_set_back", by_ms=-step.by_ms, effect=effect)
+        self._timer = self._loop.call_later(LOOK_EVERY_NS / 1e9, self.follow, on_step)
+
+    def stop(self) -> None:
+        """Follow the machine's clock no longer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def call_at(self, when: Millis, call: Callable[[], None]) -> Alarm:
         # Never less than one millisecond: event loops round, and an early wakeup would only be set again.

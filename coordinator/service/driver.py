@@ -44,7 +44,7 @@ from rejoin.coordinator.leadership.base import FOREVER, Leadership, steady_ms
 from rejoin.coordinator.leadership.sole_leader import SoleLeader
 from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.service.arrivals import Arrivals
-from rejoin.coordinator.service.clock import Alarm, Clock
+from rejoin.coordinator.service.clock import Alarm, Clock, SystemClock
 from rejoin.coordinator.service.publisher import Publisher
 from rejoin.coordinator.storage.base import DataLogs, OffsetsLog, StoreProblem
 from rejoin.coordinator.storage.topics_log.base import TopicsClient, TopicsLog, TopicsNotStored
@@ -148,6 +148,8 @@ class Runtime:
     async def start(self, host: str, port: int, endpoints: tuple[ListenerAddress, ...] = ()) -> None:
         """Join the cluster under this address, and those of other listeners. Raises :class:`StoreProblem`."""
         self.broker = Broker(self.node.settings.broker_id, host, port, endpoints=endpoints)
+        if isinstance(self.clock, SystemClock):
+            self.clock.follow(self.clock_stepped)
         await self._log.start(self._take_in_together)
         if self.topics is not None:
             try:
@@ -166,6 +168,8 @@ class Runtime:
         """Resign, and close the log."""
         await self.drain()
         self._is_stopped = True
+        if isinstance(self.clock, SystemClock):
+            self.clock.stop()
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
@@ -244,6 +248,15 @@ class Runtime:
         assert not self._driving, "a node is not replaced while it is driven"
         self.node = node
         self._leading = dict(leading)
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        self._set_alarm()
+
+    def clock_stepped(self, by_ms: Millis) -> None:
+        """The clock has stepped forward. No step is under way: the clock looks from the event loop."""
+        assert not self._driving, "the clock steps between two inputs"
+        self.node.postpone_timers(by_ms)
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None

@@ -62,6 +62,13 @@ class Deadlines:
         for key in [key for key in self._due if key.owner == owner and key.scope == scope]:
             del self._due[key]
 
+    def postpone(self, by_ms: Millis) -> None:
+        """Make everything due later: the clock has stepped, and no time has passed."""
+        self._due = {key: at + by_ms for key, at in self._due.items()}
+        self._queued = dict(self._due)
+        self._heap = [(at, key) for key, at in self._due.items()]
+        heapq.heapify(self._heap)
+
     def at(self, key: TimerKey) -> Millis | None:
         """When this key is due, or none."""
         return self._due.get(key)

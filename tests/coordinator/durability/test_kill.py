@@ -79,8 +79,11 @@ def test_nothing_acknowledged_is_lost(service: Service) -> None:
                 until(partial(has_ended, leaving), "a consumer does not stop")
             until(partial(moved_on, committers, before), "commits do not go on")
             time.sleep(dice.uniform(0, 0.25))
+            generation = stable_generation(service)
             service.kill()
             service.start()
+            found = shown_generation(service)
+            assert found >= generation, f"generation {generation} was complete and is gone: the newest is {found}"
             check(service, processes, committers)
         until(lambda: is_stable(service, 4), "the group did not become Stable by itself")
         # No kill comes after these commits, so the answer of each is seen.
@@ -97,6 +100,18 @@ def test_nothing_acknowledged_is_lost(service: Service) -> None:
             stop_all([service.process])
     assert all(committer.looked >= ROUNDS for committer in committers)
     check_journals(service.folder / "journal")
+
+
+def shown_generation(service: Service) -> int:
+    """The newest generation of the group."""
+    until(lambda: service.look(f"/groups/{GROUP}") is not None, "the group is not shown")
+    return int((service.look(f"/groups/{GROUP}") or {})["generation"])
+
+
+def stable_generation(service: Service) -> int:
+    """The newest generation that is known to be complete; 0 in the middle of a rebalance."""
+    view = service.look(f"/groups/{GROUP}")
+    return int(view["generation"]) if view is not None and view["state"] == "Stable" else 0
 
 
 def committed_offsets(service: Service) -> dict[int, int]:
@@ -128,37 +143,40 @@ def check(service: Service, processes: list[subprocess.Popen[bytes]], committers
 
 
 def check_journals(journal: Path) -> None:
-    """What the consumers and the coordinators say themselves."""
-    rows = list(read_journal(journal, events(client_events, ConsumerEvent), source="client"))
-    kinds = (GroupSynced, CommitSucceeded, PositionsFound)
-    kept = (row for row in rows if isinstance(row.event, kinds))
-    in_order = [(row.envelope.at_ms, row.event) for row in sorted(kept, key=lambda row: (row.envelope.at_ms, row.seq))]
+    """Compare what consumers and coordinators wrote down. Rows of several processes are in order by generation only."""
     loads = [
-        (row.envelope.at_ms, row.event.generation)
+        row.event.generation
         for row in read_journal(journal, events(coordinator_events, Event), source="coordinator")
         if isinstance(row.event, GroupLoaded) and row.event.group_id == GROUP
     ]
     # A coordinator that is killed takes along the events that it had not written yet; the last one was not killed.
     assert len(loads) >= max(1, ROUNDS // 3)
-    for loaded_at, generation in loads:
-        completed = [event.generation for at, event in in_order if isinstance(event, GroupSynced) and at < loaded_at]
-        assert max(completed, default=0) <= generation, "a generation that was complete is not there any more"
     owners: dict[tuple[int, int], str] = {}
-    for _, event in in_order:
+    newest: dict[str, int] = {}
+    committed: dict[Any, dict[int, int]] = {}
+    found: list[tuple[int, Any, int]] = []
+    for row in read_journal(journal, events(client_events, ConsumerEvent), source="client"):
+        event = row.event
         if isinstance(event, GroupSynced):
+            assert event.generation >= newest.get(event.member_id, 0), (
+                f"{event.member_id} is back in an older generation"
+            )
+            newest[event.member_id] = event.generation
             for partition in event.partitions.get(TOPIC, ()):
                 owner = owners.setdefault((event.generation, partition), event.member_id)
                 assert owner == event.member_id, (
                     f"partition {partition} has two owners in generation {event.generation}"
                 )
-    committed: dict[Any, int] = {}
-    for _, event in in_order:
-        if isinstance(event, CommitSucceeded):
-            for key, found in by_partition(event.positions):
-                committed[key] = max(found, committed.get(key, 0))
+        elif isinstance(event, CommitSucceeded):
+            for key, offset in by_partition(event.positions):
+                of_generations = committed.setdefault(key, {})
+                of_generations[event.generation] = max(offset, of_generations.get(event.generation, 0))
         elif isinstance(event, PositionsFound) and event.origin == "committed":
-            for key, found in by_partition(event.positions):
-                assert found >= committed.get(key, 0), f"{key}: {committed[key]} was committed, {found} was found"
+            found += [(event.generation, key, offset) for key, offset in by_partition(event.positions)]
+    for generation, key, offset in found:
+        # A commit of an older generation is acknowledged before a newer one is complete, or not at all.
+        before = max((most for of, most in committed.get(key, {}).items() if of < generation), default=0)
+        assert offset >= before, f"{key}: {before} was committed, {offset} was found"
     assert len(committed) == PARTITIONS
 
 

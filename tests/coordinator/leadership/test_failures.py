@@ -374,11 +374,12 @@ def test_a_metric_that_is_not_there_is_no_nought() -> None:
 
 
 async def test_groups_live_through_everything_that_happens_to_their_coordinators(failures: Failures) -> None:
-    spans: dict[str, tuple[int, int]] = {}
+    journal = failures.cluster.folder / "consumers"
+    spans: dict[str, tuple[dict[str, int], dict[str, int]]] = {}
     for failure, fail in FAILURES.items():
-        began_at = wall_ms()
+        before = commits_so_far(journal, *WORKING)
         await fail(failures, failure)
-        spans[failure] = (began_at, wall_ms())
+        spans[failure] = (before, commits_so_far(journal, *WORKING))
     await failures.cluster.end_consumers()
     print(f"\nlease: {LEASE_MS} ms")
     for failure, millis in failures.unled_ms.items():
@@ -388,9 +389,13 @@ async def test_groups_live_through_everything_that_happens_to_their_coordinators
         print(f"{failure}: {kept} groups kept their generation")
     for who, count in failures.refused.items():
         print(f"requests to a zombie refused {who}: {count}")
-    rows = check_journal(failures.cluster.folder / "consumers")
-    for failure, span in spans.items():
-        gaps = {client: longest_gap(instants, *span) for client, instants in committed(rows, *WORKING).items()}
+    instants = committed(check_journal(journal), *WORKING)
+    for failure, (first, last) in spans.items():
+        # From the last commit before the failure to the first one after it.
+        gaps = {
+            client: longest_gap(instants[client][max(0, first.get(client, 0) - 1) : count + 1])
+            for client, count in last.items()
+        }
         print(f"{failure}: consumers' longest times between two commits, in ms: {gaps}")
 
 
@@ -414,12 +419,11 @@ async def test_consumers_whose_first_server_is_stopped_go_on_with_the_others(tmp
         before = await cluster.generation(group)
         assert (await cluster.leaders([hung]))[partition_for(group, PARTITIONS)] == hung.node_id
         hung.send(signal.SIGSTOP)
-        stopped_at = wall_ms()
+        stopped_at = time.monotonic()
         cluster.consume("late", other, *impatient, session_ms=SHORT_SESSION_MS)
         await cluster.joined({other: 1}, others)
-        woken_at = stopped_at + LEASE_MS + SHORT_SESSION_MS + SLACK_MS
-        await asyncio.sleep(max(0, woken_at - wall_ms()) / 1_000)
-        woken_at = wall_ms()
+        woken_at = stopped_at + (LEASE_MS + SHORT_SESSION_MS + SLACK_MS) / 1_000
+        await asyncio.sleep(max(0.0, woken_at - time.monotonic()))
         assert await cluster.generation(group, others) == before
         hung.send(signal.SIGCONT)
         await cluster.led_by(nodes)
@@ -433,18 +437,13 @@ async def test_consumers_whose_first_server_is_stopped_go_on_with_the_others(tmp
     assert max(event.generation for event in synced if event.group_id == group) == before
     theirs = committed(rows, group)
     assert len(theirs) == 2
-    gaps = {client: longest_gap(instants, stopped_at, woken_at) for client, instants in theirs.items()}
+    gaps = {client: longest_gap(instants) for client, instants in theirs.items()}
     print(f"\nSIGSTOP of the first server: consumers' longest times between two commits, in ms: {gaps}")
     # A request is given up, and perhaps another, where the lease had not run out by then.
     assert max(gaps.values()) <= AIM_MS + 2 * REQUEST_TIMEOUT_MS + BUSY_MS
 
 
 # -- what consumers wrote down
-
-
-def wall_ms() -> int:
-    """Now, as journals have it."""
-    return round(time.time() * 1_000)
 
 
 def shown(millis: list[int]) -> str:
@@ -460,10 +459,15 @@ def committed(rows: Iterable[JournalRow], *groups: str) -> dict[str, list[int]]:
     return {client: sorted(found[client]) for client in sorted(found)}
 
 
-def longest_gap(instants: list[int], since: int, until: int) -> int:
-    """The longest part of a span without any of these instants."""
-    inside = [instant for instant in instants if since < instant < until]
-    return max(after - before for before, after in pairwise([since, *inside, until]))
+def commits_so_far(journal: Path, *groups: str) -> dict[str, int]:
+    """How many commits of each consumer of these groups are in the journal."""
+    rows = read_journal(journal, events(client_events, ConsumerEvent), source="client")
+    return {client: len(instants) for client, instants in committed(rows, *groups).items()}
+
+
+def longest_gap(instants: list[int]) -> int:
+    """The longest time between two of a consumer's instants, which are of one clock."""
+    return max((after - before for before, after in pairwise(instants)), default=0)
 
 
 def check_journal(journal: Path) -> list[JournalRow]:
