@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from rejoin.coordinator.consumer_settings import ConsumerGroupSettings
+from rejoin.coordinator.setting_types import Int32, Int64
+from rejoin.coordinator.topic_defaults import TopicDefaults
 from rejoin.protocol.brokers.listener_address import checked_advertised, checked_listeners
 from rejoin.protocol.brokers.releases import newest_versions
 from rejoin.protocol.brokers.security_protocol import protocols_from
@@ -52,53 +54,6 @@ Listeners = Annotated[str, AfterValidator(checked_listeners)]
 
 AdvertisedListeners = Annotated[str, AfterValidator(checked_advertised)]
 
-_POLICIES: Final = frozenset({"compact", "delete"})
-
-
-def _check_policy(text: str) -> str:
-    if not _POLICIES.issuperset(part.strip() for part in text.split(",") if text):
-        raise ValueError("expected delete, compact, or both with a comma")
-    return text
-
-
-CleanupPolicy = Annotated[str, AfterValidator(_check_policy)]
-
-
-class TopicDefaults(BaseModel):
-    """What the settings of a topic are where it has none of its own."""
-
-    log_cleanup_policy: CleanupPolicy = Field(default="delete", description="Default of cleanup.policy.")
-    compression_type: Literal["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"] = Field(
-        default="producer", description="Default of the topics' compression.type."
-    )
-    log_cleaner_delete_retention_ms: int = Field(
-        default=86_400_000, ge=0, le=2**63 - 1, description="Default of delete.retention.ms."
-    )
-    log_cleaner_min_compaction_lag_ms: int = Field(
-        default=0, ge=0, le=2**63 - 1, description="Default of min.compaction.lag.ms."
-    )
-    message_max_bytes: int = Field(default=1_048_588, ge=0, le=2**31 - 1, description="Default of max.message.bytes.")
-    log_message_timestamp_type: Literal["CreateTime", "LogAppendTime"] = Field(
-        default="CreateTime", description="Default of message.timestamp.type."
-    )
-    log_message_timestamp_after_max_ms: int = Field(
-        default=3_600_000, ge=0, le=2**63 - 1, description="Default of message.timestamp.after.max.ms."
-    )
-    log_message_timestamp_before_max_ms: int = Field(
-        default=2**63 - 1, ge=0, le=2**63 - 1, description="Default of message.timestamp.before.max.ms."
-    )
-    min_insync_replicas: int = Field(
-        default=1, ge=1, le=2**31 - 1, description="Default of the topics' min.insync.replicas."
-    )
-    log_retention_bytes: int = Field(default=-1, ge=-(2**63), le=2**63 - 1, description="Default of retention.bytes.")
-    log_retention_ms: int = Field(
-        default=604_800_000, ge=-1, le=2**63 - 1, description="Default of retention.ms; -1 keeps records for ever."
-    )
-    log_segment_bytes: int = Field(
-        default=1_073_741_824, ge=1_048_576, le=2**31 - 1, description="Default of segment.bytes."
-    )
-    log_roll_ms: int = Field(default=604_800_000, ge=1, le=2**63 - 1, description="Default of segment.ms.")
-
 
 class Settings(TopicDefaults, ConsumerGroupSettings):
     """Everything that can be set. Frozen; times are whole milliseconds unless the name says minutes."""
@@ -107,41 +62,41 @@ class Settings(TopicDefaults, ConsumerGroupSettings):
         frozen=True, extra="forbid", alias_generator=_dotted, validate_by_name=True, validate_by_alias=True
     )
 
-    group_min_session_timeout_ms: int = Field(default=6_000, ge=0, description="Shortest session timeout allowed.")
-    group_max_session_timeout_ms: int = Field(default=1_800_000, ge=0, description="Longest session timeout allowed.")
-    group_initial_rebalance_delay_ms: int = Field(
+    group_min_session_timeout_ms: Int32 = Field(default=6_000, ge=0, description="Shortest session timeout allowed.")
+    group_max_session_timeout_ms: Int32 = Field(default=1_800_000, ge=0, description="Longest session timeout allowed.")
+    group_initial_rebalance_delay_ms: Int32 = Field(
         default=3_000,
         ge=0,
         description="How long an Empty group waits for more members; each new member extends the wait by this much.",
     )
-    group_max_size: int = Field(default=2**31 - 1, ge=1, description="Largest number of members in a group.")
-    offsets_topic_num_partitions: int = Field(
+    group_max_size: Int32 = Field(default=2**31 - 1, ge=1, description="Largest number of members in a group.")
+    offsets_topic_num_partitions: Int32 = Field(
         default=50, ge=1, le=10_000, description="Number of offsets partitions; groups are spread over them by hash."
     )
-    offset_metadata_max_bytes: int = Field(
+    offset_metadata_max_bytes: Int32 = Field(
         default=4_096, ge=0, description="Longest metadata of a committed offset, in UTF-16 code units."
     )
-    offsets_commit_timeout_ms: int = Field(
+    offsets_commit_timeout_ms: Int32 = Field(
         default=5_000, ge=1, description="How long an append to the offsets log may take before it fails."
     )
-    offsets_retention_minutes: int = Field(
+    offsets_retention_minutes: Int32 = Field(
         default=10_080,
         ge=1,
         description="How long offsets are kept after the group is empty, or after the commit if it has no members.",
     )
-    offsets_retention_check_interval_ms: int = Field(
+    offsets_retention_check_interval_ms: Int32 = Field(
         default=600_000, ge=1, description="How often expired offsets and empty groups are removed."
     )
-    offsets_topic_replication_factor: int = Field(
+    offsets_topic_replication_factor: Int32 = Field(
         default=3,
         ge=1,
         description="With --brokers: replicas of __consumer_offsets, at most as many as there are brokers. Else "
         "replication is up to the store.",
     )
-    group_coordinator_threads: int = Field(
+    group_coordinator_threads: Int32 = Field(
         default=1, ge=1, description="Accepted for compatibility; has no effect. There is one event loop."
     )
-    group_coordinator_append_linger_ms: int = Field(
+    group_coordinator_append_linger_ms: Int32 = Field(
         default=10, ge=0, description="Accepted for compatibility; has no effect. Appends are not delayed."
     )
     group_coordinator_rebalance_protocols: str = Field(
@@ -149,64 +104,64 @@ class Settings(TopicDefaults, ConsumerGroupSettings):
         pattern="^classic(,consumer)?$",
         description="Group protocols that are served: classic alone, or classic,consumer.",
     )
-    fetch_max_bytes: int = Field(
+    fetch_max_bytes: Int32 = Field(
         default=57_671_680, ge=1_024, description="Most bytes in the response to a Fetch, whatever the request allows."
     )
-    max_incremental_fetch_session_cache_slots: int = Field(
+    max_incremental_fetch_session_cache_slots: Int32 = Field(
         default=1_000, ge=0, description="Number of fetch sessions that a node keeps."
     )
-    producer_id_expiration_ms: int = Field(
+    producer_id_expiration_ms: Int32 = Field(
         default=86_400_000, ge=1, description="How long a partition remembers an idempotent producer that is silent."
     )
-    producer_id_expiration_check_interval_ms: int = Field(
+    producer_id_expiration_check_interval_ms: Int32 = Field(
         default=600_000, ge=1, description="How often such producers are looked for."
     )
-    transaction_state_log_num_partitions: int = Field(
+    transaction_state_log_num_partitions: Int32 = Field(
         default=50,
         ge=1,
         le=10_000,
         description="Number of partitions of the transaction log; transactional ids are spread over them by hash.",
     )
-    transaction_state_log_replication_factor: int = Field(
+    transaction_state_log_replication_factor: Int32 = Field(
         default=3,
         ge=1,
         description="Accepted for compatibility; has no effect. Replication is up to the store.",
     )
-    transaction_state_log_min_isr: int = Field(
+    transaction_state_log_min_isr: Int32 = Field(
         default=2, ge=1, description="Accepted for compatibility; has no effect. Replication is up to the store."
     )
-    transaction_max_timeout_ms: int = Field(
+    transaction_max_timeout_ms: Int32 = Field(
         default=900_000, ge=1, description="Longest transaction timeout that a producer may ask for."
     )
-    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = Field(
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: Int32 = Field(
         default=10_000, ge=1, description="How often transactions are looked for that take longer than their timeout."
     )
-    transaction_remove_expired_transaction_cleanup_interval_ms: int = Field(
+    transaction_remove_expired_transaction_cleanup_interval_ms: Int32 = Field(
         default=3_600_000, ge=1, description="How often transactional ids are looked for that are not used any more."
     )
-    transactional_id_expiration_ms: int = Field(
+    transactional_id_expiration_ms: Int32 = Field(
         default=604_800_000, ge=1, description="How long a transactional id is kept after its last transaction."
     )
     transaction_partition_verification_enable: bool = Field(
         default=True,
         description="Ask the transaction coordinator before the first records of a transaction go to a partition.",
     )
-    add_partitions_to_txn_retry_backoff_ms: int = Field(
+    add_partitions_to_txn_retry_backoff_ms: Int32 = Field(
         default=20, ge=1, description="How long a Produce waits before it asks again while a transaction is ending."
     )
-    add_partitions_to_txn_retry_backoff_max_ms: int = Field(
+    add_partitions_to_txn_retry_backoff_max_ms: Int32 = Field(
         default=100, ge=0, description="How long a Produce waits for the end of a transaction altogether."
     )
-    log_retention_check_interval_ms: int = Field(
+    log_retention_check_interval_ms: Int64 = Field(
         default=300_000, ge=1, description="How often records are deleted that a topic keeps no longer, or compacted."
     )
-    num_partitions: int = Field(
+    num_partitions: Int32 = Field(
         default=1, ge=1, description="Partitions of a topic that is created without a partition count."
     )
     auto_create_topics_enable: bool = Field(
         default=True, description="Create a missing topic on a Metadata request that allows it."
     )
-    broker_id: int = Field(default=1, ge=0, description="Id of this node.")
+    broker_id: Int32 = Field(default=1, ge=0, description="Id of this node.")
     listeners: Listeners = Field(
         default="",
         description="Addresses for Kafka's protocol, as PLAINTEXT://127.0.0.1:9092,DOCKER://0.0.0.0:29092, each with a "
@@ -250,7 +205,7 @@ class Settings(TopicDefaults, ConsumerGroupSettings):
         description="SASL mechanisms of listeners with SASL, as PLAIN,SCRAM-SHA-512. The default is all that there "
         "are users or tokens for.",
     )
-    sasl_server_max_receive_size: int = Field(
+    sasl_server_max_receive_size: Int32 = Field(
         default=524_288, ge=1, description="Largest request of a client that is not logged in yet."
     )
     sasl_oauthbearer_jwks_endpoint_url: str = Field(
@@ -263,38 +218,40 @@ class Settings(TopicDefaults, ConsumerGroupSettings):
     sasl_oauthbearer_sub_claim_name: str = Field(
         default="sub", min_length=1, description="The claim of a token that is the name of the user."
     )
-    sasl_oauthbearer_clock_skew_seconds: int = Field(
+    sasl_oauthbearer_clock_skew_seconds: Int32 = Field(
         default=30, ge=0, description="How far the clock that tokens are made by may be off."
     )
-    connections_max_reauth_ms: int = Field(
+    connections_max_reauth_ms: Int64 = Field(
         default=0,
         ge=0,
         description="How long a login by SASL lasts, unless the client logs in again; with 0, as long as its token.",
     )
-    connection_failed_authentication_delay_ms: int = Field(
+    connection_failed_authentication_delay_ms: Int32 = Field(
         default=100, ge=0, description="How long the answer to a failed login is held back."
     )
-    socket_request_max_bytes: int = Field(
+    socket_request_max_bytes: Int32 = Field(
         default=104_857_600, ge=1, description="Largest request of Kafka's protocol; a larger one ends its connection."
     )
-    max_connections: int = Field(
+    max_connections: Int32 = Field(
         default=2**31 - 1, ge=0, description="Most connections of Kafka's protocol; one more is closed at once."
     )
-    connections_max_idle_ms: int = Field(
-        default=600_000, description="How long a connection of Kafka's protocol may be idle; below 0: for ever."
+    connections_max_idle_ms: Int64 = Field(
+        default=600_000,
+        ge=-(2**63),
+        description="How long a connection of Kafka's protocol may be idle; below 0: for ever.",
     )
-    broker_session_timeout_ms: int = Field(
+    broker_session_timeout_ms: Int32 = Field(
         default=9_000,
         ge=300,
         description="With several nodes: how long a node that is silent keeps the partitions that it leads.",
     )
-    default_replication_factor: int = Field(
+    default_replication_factor: Int32 = Field(
         default=3,
         ge=1,
         description="With --brokers: replicas of a topic that is created without a replication factor, at most as many "
         "as there are brokers. Kafka's own default is 1.",
     )
-    replica_lag_time_max_ms: int = Field(
+    replica_lag_time_max_ms: Int64 = Field(
         default=30_000, ge=1, description="With --brokers: how long a follower that is behind counts as in sync."
     )
     emulator_records_per_second: float | None = Field(
@@ -311,14 +268,14 @@ class Settings(TopicDefaults, ConsumerGroupSettings):
         default="rebalance-in-progress",
         description="Error of SyncGroup while loading: one that consumers survive (27), or that of Kafka 4 (14).",
     )
-    emulator_transaction_version: int = Field(
+    emulator_transaction_version: Int32 = Field(
         default=2,
         ge=0,
         le=2,
         description="First level of Kafka's feature transaction.version: 0, 1, or 2 (KIP-890: each end raises the "
         "epoch). UpdateFeatures changes it.",
     )
-    emulator_transaction_marker_delay_ms: int = Field(
+    emulator_transaction_marker_delay_ms: Int32 = Field(
         default=0,
         ge=0,
         description="How long the end of a transaction is decided before its markers are written.",
@@ -344,7 +301,7 @@ class Settings(TopicDefaults, ConsumerGroupSettings):
         default=False,
         description="Accept tokens without a signature, which anyone can make.",
     )
-    emulator_failed_logins_per_minute: int = Field(
+    emulator_failed_logins_per_minute: Int32 = Field(
         default=60, ge=1, description="Failed logins that one address may have; with more, all its logins are refused."
     )
     emulator_tls_self_signed: bool = Field(
@@ -384,41 +341,6 @@ _SECRET: Final = frozenset(
     info.alias or name for name, info in Settings.model_fields.items() if info.annotation is SecretStr
 )
 """Settings that are never on a command line, nor in an error, a log or a response."""
-
-DEFAULT_OF: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "cleanup.policy": "log.cleanup.policy",
-        "compression.type": "compression.type",
-        "delete.retention.ms": "log.cleaner.delete.retention.ms",
-        "max.message.bytes": "message.max.bytes",
-        "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
-        "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
-        "message.timestamp.type": "log.message.timestamp.type",
-        "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
-        "min.insync.replicas": "min.insync.replicas",
-        "retention.bytes": "log.retention.bytes",
-        "retention.ms": "log.retention.ms",
-        "segment.bytes": "log.segment.bytes",
-        "segment.ms": "log.roll.ms",
-    }
-)
-"""Kafka: ServerTopicConfigSynonyms. The node's setting for each setting of a topic that its logs obey."""
-
-
-ChangedDefaults: TypeAlias = tuple[tuple[str, str], ...]
-"""Settings of topics, each with the default that a node has in place of Kafka's, as text."""
-
-
-def changed_defaults(settings: TopicDefaults) -> ChangedDefaults:
-    """The settings of topics whose default this node changes."""
-    found = []
-    for name, broker_name in DEFAULT_OF.items():
-        field = broker_name.replace(".", "_")
-        value = getattr(settings, field)
-        if value != TopicDefaults.model_fields[field].default:
-            found.append((name, str(value)))
-    return tuple(found)
-
 
 VARIABLE_PREFIX: Final = "REJOIN_"
 _OTHER_VARIABLES: Final = frozenset(

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
+from rejoin.coordinator.setting_types import Int32
+
 
 def _lower(text: object) -> object:
     return text.lower() if isinstance(text, str) else text
@@ -23,34 +25,34 @@ MigrationPolicy = Annotated[Literal["bidirectional", "upgrade", "downgrade", "di
 class ConsumerGroupSettings(BaseModel):
     """What applies to consumer groups that have no setting of their own."""
 
-    group_consumer_session_timeout_ms: int = Field(
+    group_consumer_session_timeout_ms: Int32 = Field(
         default=45_000, ge=1, description="Session timeout of the members of consumer groups."
     )
-    group_consumer_min_session_timeout_ms: int = Field(
+    group_consumer_min_session_timeout_ms: Int32 = Field(
         default=45_000, ge=1, description="Shortest session timeout that a consumer group may have."
     )
-    group_consumer_max_session_timeout_ms: int = Field(
+    group_consumer_max_session_timeout_ms: Int32 = Field(
         default=60_000, ge=1, description="Longest session timeout that a consumer group may have."
     )
-    group_consumer_heartbeat_interval_ms: int = Field(
+    group_consumer_heartbeat_interval_ms: Int32 = Field(
         default=5_000, ge=1, description="How often the members of consumer groups are to send heartbeats."
     )
-    group_consumer_min_heartbeat_interval_ms: int = Field(
+    group_consumer_min_heartbeat_interval_ms: Int32 = Field(
         default=5_000, ge=1, description="Shortest heartbeat interval that a consumer group may have."
     )
-    group_consumer_max_heartbeat_interval_ms: int = Field(
+    group_consumer_max_heartbeat_interval_ms: Int32 = Field(
         default=15_000, ge=1, description="Longest heartbeat interval that a consumer group may have."
     )
-    group_consumer_assignment_interval_ms: int = Field(
+    group_consumer_assignment_interval_ms: Int32 = Field(
         default=1_000, ge=0, description="Shortest time between two target assignments of a consumer group."
     )
-    group_consumer_min_assignment_interval_ms: int = Field(
+    group_consumer_min_assignment_interval_ms: Int32 = Field(
         default=0, ge=0, description="Shortest assignment interval that a consumer group may have."
     )
-    group_consumer_max_assignment_interval_ms: int = Field(
+    group_consumer_max_assignment_interval_ms: Int32 = Field(
         default=15_000, ge=0, description="Longest assignment interval that a consumer group may have."
     )
-    group_consumer_max_size: int = Field(
+    group_consumer_max_size: Int32 = Field(
         default=2**31 - 1, ge=1, description="Largest number of members in a consumer group."
     )
     group_consumer_assignors: Annotated[str, AfterValidator(_check_assignors)] = Field(
@@ -62,7 +64,7 @@ class ConsumerGroupSettings(BaseModel):
         description="Whether classic groups with members become consumer groups, or consumer groups classic ones: "
         "bidirectional, upgrade, downgrade, or disabled.",
     )
-    group_consumer_regex_refresh_interval_ms: int = Field(
+    group_consumer_regex_refresh_interval_ms: Int32 = Field(
         default=600_000, ge=10_000, description="How often regular expressions are resolved again."
     )
     group_consumer_assignor_offload_enable: bool = Field(

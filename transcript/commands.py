@@ -10,6 +10,7 @@ from typing import Annotated, Final
 from cyclopts import App, Parameter
 
 _WIDTH: Final = 110
+MOST_BYTES: Final = 64 * 2**20
 
 app = App(name="transcript", help="Play transcripts: what was done to a coordinator, and what came of it.")
 
@@ -32,6 +33,7 @@ def play(
         Write the output into the file.
     """
     # Imported here, since help can do without.
+    from rejoin.files import read_text  # noqa: PLC0415
     from rejoin.transcript.interpreter import NodeFailed  # noqa: PLC0415
     from rejoin.transcript.player import TranscriptError, differences  # noqa: PLC0415
     from rejoin.transcript.player import play as play_text  # noqa: PLC0415
@@ -39,7 +41,7 @@ def play(
     is_stream = str(file) == "-"
     name = "standard input" if is_stream else str(file)
     try:
-        text = sys.stdin.read() if is_stream else file.read_text(encoding="utf-8")
+        text = sys.stdin.read() if is_stream else read_text(file, MOST_BYTES)
         played = play_text(text)
         if rewrite and not is_stream:
             file.write_text(played.text, encoding="utf-8")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from rejoin.client.commands.error_lines import print_error
 from rejoin.client.security_config import ClientSecurityConfig
+from rejoin.files import read_text
 from rejoin.protocol.validation import nearest, sentence
 
 
@@ -53,7 +53,7 @@ def security_from(file: str | None) -> ClientSecurityConfig:
     """
     names = {info.alias or name for name, info in ClientSecurityConfig.model_fields.items()}
     try:
-        lines = Path(file).read_text(encoding="utf-8").splitlines() if file is not None else []
+        lines = read_text(file).splitlines() if file is not None else []
     except (OSError, UnicodeDecodeError) as problem:
         raise WrongOption(f"--command-config {file}: {getattr(problem, 'strerror', None) or 'not text'}") from None
     pairs = (line.partition("=") for line in lines if not line.lstrip().startswith(("#", "!")))

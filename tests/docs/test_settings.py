@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticUndefined
 
 from rejoin.client.config import ConsumerConfig
@@ -46,3 +46,15 @@ def table(model: type[BaseModel]) -> str:
 )
 def test_the_table_is_that_of_the_model(heading: str, model: type[BaseModel], request: pytest.FixtureRequest) -> None:
     check_table(PAGE, heading, table(model), rewrite=request.config.getoption("--rewrite"))
+
+
+def test_a_number_beyond_kafkas_type_is_refused_by_its_setting() -> None:
+    """Kafka: ConfigDef.Type INT and LONG."""
+    numbers = [
+        info.alias or name for name, info in Settings.model_fields.items() if info.annotation is int and not info.frozen
+    ]
+    assert len(numbers) > 60
+    for name in numbers:
+        for beyond in (2**63, 10**20):
+            with pytest.raises(ValidationError, match=name):
+                Settings.model_validate({name: beyond})

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
+from typing import Final
 
 from rejoin.client.commands.arguments import UsageError
+from rejoin.files import read_text
 from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.units import iso_duration_ms
+
+MOST_PLAN_BYTES: Final = 64 * 2**20
 
 
 def topic_partitions(text: str) -> list[TopicPartition]:
@@ -47,9 +50,9 @@ def read_plan(path: str, groups: Sequence[str]) -> dict[str, dict[TopicPartition
     """A plan as ``--export`` writes it. Raises UsageError naming the line."""
     plans: dict[str, dict[TopicPartition, int]] = {}
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except OSError as problem:
-        raise UsageError(f"--from-file {path}: {problem.strerror}") from None
+        lines = read_text(path, MOST_PLAN_BYTES).splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise UsageError(f"--from-file {path}: {getattr(problem, 'strerror', None) or 'not text'}") from None
     for number, line in enumerate(lines, 1):
         cells = [cell.strip().strip('"') for cell in line.split(",")]
         if not line.strip():

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from rejoin.coordinator.config import DEFAULT_OF, ChangedDefaults
 from rejoin.coordinator.core.topics.configs import (
     RATE_CONFIG,
     TOPIC_CONFIGS,
@@ -18,6 +17,7 @@ from rejoin.coordinator.core.topics.configs import (
     ConfigType,
     shown,
 )
+from rejoin.coordinator.topic_defaults import DEFAULT_OF, ChangedDefaults
 from rejoin.protocol.messages.cluster.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
 from rejoin.protocol.messages.topics.create_topics import CreatableTopicConfigs
 from rejoin.protocol.unvalidated import unvalidated

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final
 
-from rejoin.coordinator.config import Settings, changed_defaults
+from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Millis, RecordsWritten, TopicsRecords
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.topics.config_entries import creatable_configs
@@ -24,6 +24,7 @@ from rejoin.coordinator.core.topics.names import TopicError, check_collision, ch
 from rejoin.coordinator.core.topics.placement import Placement, Replicas
 from rejoin.coordinator.core.topics.synthetic_log import SyntheticLog
 from rejoin.coordinator.core.views import TopicView
+from rejoin.coordinator.topic_defaults import changed_defaults
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import TopicCreated, TopicDeleted, TopicGrown
 from rejoin.protocol.errors import ErrorCode

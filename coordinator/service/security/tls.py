@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rejoin.coordinator.config import Settings
+from rejoin.files import check_size, read_bounded
 
 if TYPE_CHECKING:
     from rejoin.coordinator.service.security.self_signed import SelfSignedCertificate
@@ -72,6 +72,9 @@ def load_certificate(context: ssl.SSLContext, settings: Settings) -> None:
         )
     password = settings.ssl_key_password.get_secret_value()
     try:
+        for file in (location, settings.ssl_key_location):
+            if file:
+                check_size(file)
         # A function: with a text that is empty, OpenSSL would ask the terminal for the password.
         context.load_cert_chain(location, settings.ssl_key_location or None, password=lambda: password)
     except ssl.SSLError as problem:
@@ -84,7 +87,7 @@ def load_certificate(context: ssl.SSLContext, settings: Settings) -> None:
 def _reason(problem: ssl.SSLError, key_location: str) -> str:
     if problem.reason == "KEY_VALUES_MISMATCH":
         return "the private key is not that of the certificate"
-    if b"ENCRYPTED" in Path(key_location).read_bytes():
+    if b"ENCRYPTED" in read_bounded(key_location):
         return "the private key is encrypted: expected its password as REJOIN_SSL_KEY_PASSWORD in the environment"
     return "expected a PEM file with a certificate and its private key, which may be in ssl.key.location"
 
@@ -100,6 +103,7 @@ def load_authorities(context: ssl.SSLContext, settings: Settings) -> None:
             )
         return
     try:
+        check_size(location)
         context.load_verify_locations(location)
     except ssl.SSLError:
         raise ValueError(f"ssl.truststore.location {location}: expected a PEM file with certificates") from None

@@ -8,11 +8,11 @@ from __future__ import annotations
 import base64
 import json
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from rejoin.coordinator.config import Settings
+from rejoin.files import read_text
 from rejoin.protocol.sasl.oauthbearer import BearerToken
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _keys_from(url: str) -> PyJWKSet:
     except ImportError:
         raise ValueError(f"{_URL}: needs PyJWT and cryptography: pip install 'rejoin[security]'") from None
     try:
-        return jwt.PyJWKSet.from_json(Path(unquote(parts.path)).read_text(encoding="utf-8"))
+        return jwt.PyJWKSet.from_json(read_text(unquote(parts.path)))
     except OSError as problem:
         raise ValueError(f"{_URL}={url}: {problem.strerror}") from None
     except (jwt.PyJWTError, ValueError, AttributeError):

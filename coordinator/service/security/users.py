@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
 from rejoin.coordinator.config import Settings
+from rejoin.files import read_text
 from rejoin.protocol.sasl.scram import HASHES, ScramCredential
 
 _EXPECTED: Final = f"expected a password, or keys by mechanism ({', '.join(HASHES)}) as rejoin credentials makes them"
@@ -72,7 +72,7 @@ def users_from(settings: Settings) -> Users:
     origin = f"--users-file {file}" if file else "REJOIN_EMULATOR_USERS in the environment"
     if file:
         try:
-            text = Path(file).read_text(encoding="utf-8")
+            text = read_text(file)
         except (OSError, UnicodeDecodeError) as problem:
             raise ValueError(f"{origin}: {getattr(problem, 'strerror', None) or 'not text'}") from None
     try:
