@@ -11,6 +11,7 @@ from zlib import crc32
 import orjson
 import structlog
 
+from rejoin.coordinator.service.log_bounds import LineBudget, cut_fields
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import AppendFailed
 from rejoin.journal.events.transactions import TransactionPrepared
@@ -119,11 +120,12 @@ class _Unfailing:
 def configure(level: str = "info", stream: TextIO | None = None) -> None:
     """Configure structlog. Call once, before anything logs."""
     out = sys.stderr if stream is None else stream
-    processors: list[Any] = [structlog.processors.add_log_level]
+    processors: list[Any] = [LineBudget(), structlog.processors.add_log_level]
     if out.isatty():
         processors += [
             structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
             structlog.processors.format_exc_info,
+            cut_fields,
             printable_fields,
             structlog.dev.ConsoleRenderer(
                 sort_keys=False, pad_event_to=20, exception_formatter=structlog.dev.plain_traceback
@@ -133,6 +135,7 @@ def configure(level: str = "info", stream: TextIO | None = None) -> None:
         processors += [
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
+            cut_fields,
             structlog.processors.JSONRenderer(serializer=lambda line, **_: orjson.dumps(line, default=str).decode()),
         ]
     structlog.configure(
