@@ -18,12 +18,22 @@ from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, MemberIdentity
 from rejoin.protocol.messages.offsets.offset_fetch import OffsetFetchRequest
+from rejoin.protocol.messages.records.produce import ProduceRequest
 from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
+from rejoin.protocol.messages.transactions.add_offsets_to_txn import AddOffsetsToTxnRequest
+from rejoin.protocol.messages.transactions.add_partitions_to_txn import AddPartitionsToTxnRequest
+from rejoin.protocol.messages.transactions.end_txn import EndTxnRequest
+from rejoin.protocol.messages.transactions.init_producer_id import InitProducerIdRequest
+from rejoin.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
 from rejoin.transcript.grammar.base import OUTSIDE, RequestCommand, Scope
 from rejoin.transcript.grammar.offsets import FetchCommand
 from rejoin.transcript.grammar.table import BY_REQUEST, CREATE_TOPIC, LEAVE, RESERVED
 from rejoin.transcript.grammar.words import NotExpressible
 from rejoin.transcript.members import MemberContext
+
+OF_TRANSACTIONS: Final = (InitProducerIdRequest, AddPartitionsToTxnRequest, AddOffsetsToTxnRequest, EndTxnRequest)
+NO_COORDINATOR: Final = "transcripts have no transaction coordinator; what it writes to groups is played as txn and end"
+LAST_COMMIT_WITHOUT_COORDINATOR: Final = 4
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.\-]+")
 
@@ -69,9 +79,16 @@ class MemberNames:
         command = BY_REQUEST.get(type(request))
         if command is None:
             is_of_group = hasattr(request, "group_id")
+            if isinstance(request, ProduceRequest):
+                raise NotExpressible("transcripts have groups, not records")
+            if isinstance(request, OF_TRANSACTIONS):
+                raise NotExpressible(NO_COORDINATOR)
             changes = is_of_group and any(isinstance(effect, Append) for effect in effects)
             raise NotExpressible("transcripts have no command for it" if changes else "")
         version = context.api_version
+        if isinstance(request, TxnOffsetCommitRequest):
+            # Later versions ask the transaction coordinator first, which a transcript does not have.
+            version = min(version, LAST_COMMIT_WITHOUT_COORDINATOR)
         if isinstance(request, OffsetFetchRequest):
             group_id = FetchCommand.asked(request, version).group_id
         else:

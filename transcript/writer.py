@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from rejoin.coordinator.config import DEFAULTS, Settings
 from rejoin.coordinator.core.effects import Append, ReadLog, Reply, ResolveRegexes
@@ -28,7 +28,14 @@ from rejoin.coordinator.core.inputs import (
 )
 from rejoin.journal.events import coordinator as events
 from rejoin.journal.events.base import Event
+from rejoin.journal.events.transactions import (
+    ProducerEvent,
+    TransactionalLogEvent,
+    TransactionMarkerWritten,
+    TransactionsLoaded,
+)
 from rejoin.journal.formatting import format_event
+from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.java import random_uuid
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorResponse
 from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
@@ -36,14 +43,17 @@ from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
+from rejoin.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
 from rejoin.protocol.partitioner import partition_for
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
+from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC
 from rejoin.protocol.registry import BY_REQUEST
 from rejoin.protocol.traits import traits_of
 from rejoin.protocol.types import ZERO_UUID, LogPartition
 from rejoin.transcript.document import RULE
 from rejoin.transcript.grammar.base import OUTSIDE
 from rejoin.transcript.grammar.words import NotExpressible
-from rejoin.transcript.naming import MemberNames, WrittenCommand
+from rejoin.transcript.naming import LAST_COMMIT_WITHOUT_COORDINATOR, NO_COORDINATOR, MemberNames, WrittenCommand
 from rejoin.transcript.recording import Interception, Step
 from rejoin.transcript.responses import is_uneventful, show
 
@@ -84,6 +94,9 @@ class TranscriptWriter:
         self._done: set[int] = set()
         self._is_quiet = False
         self._seen_groups: dict[int, str] = {}
+        self._remarks: list[str] = []
+        """What transaction coordinators did, until the next command."""
+        self._answers: dict[int, Reply] = {}
         self._resolved: dict[tuple[LogPartition, str], list[Step]] = {}
         """By group: what came of its expressions."""
 
@@ -93,6 +106,8 @@ class TranscriptWriter:
         asked_without_id: set[int] = set()
         for step in steps:
             for effect in step.effects:
+                if isinstance(effect, Reply):
+                    self._answers[id(effect.token)] = effect
                 if isinstance(effect, Reply) and id(effect.token) in asked_without_id:
                     member_id = getattr(effect.response, "member_id", None) or ""
                     if len(member_id) == len(ZERO_UUID):
@@ -113,6 +128,7 @@ class TranscriptWriter:
             if step.number not in self._done:
                 self._is_quiet = step.number <= self._since
                 self._write_step(step)
+        self._flush_remarks()
         texts = ["\n".join(_written(block)) for block in self._blocks if block.commands]
         head = f"# {' '.join(claim.split()) or 'What happened, as it was recorded.'}"
         return "\n\n".join([head, *texts]) + "\n"
@@ -137,7 +153,12 @@ class TranscriptWriter:
                 name = self._names.name_for(what.request, what.context)
                 self._comment(f"{name} {BY_REQUEST[type(what.request)].name}: {what.text}")
             case Elapsed() | Stored() | LogRead() | RegexesResolved():
-                self._write_elapsed(step)
+                if marker := _marker(step):
+                    self._write_marker(step, marker)
+                elif any(is_of_coordinator(effect) for effect in step.effects) and not self._shows(step):
+                    self._skip_output(step, "")
+                else:
+                    self._write_elapsed(step)
             case Resigned() | Elected():
                 verb = "resign" if isinstance(what, Resigned) else "elect"
                 self._write_command(step, WrittenCommand(verb, self._group_in(what.partition.partition)))
@@ -153,6 +174,7 @@ class TranscriptWriter:
         if self._only_group is not None and groups and self._only_group not in groups:
             return
         try:
+            self._check_txn(what)
             command = self._names.command(what.request, what.context, step.effects)
         except NotExpressible as problem:
             self._lookup(step, what, str(problem))
@@ -160,10 +182,46 @@ class TranscriptWriter:
         self._asked[id(what.token)] = (command.name, what)
         self._write_command(step, command, what)
 
+    def _check_txn(self, what: Received) -> None:
+        """Refuse a commit that the transaction coordinator refused, before the group was asked."""
+        reply = self._answers.get(id(what.token))
+        if (
+            not isinstance(what.request, TxnOffsetCommitRequest)
+            or what.context.api_version <= LAST_COMMIT_WITHOUT_COORDINATOR
+        ):
+            return
+        response: Any = None if reply is None else reply.response
+        errors = {each.error_code for topic in response.topics for each in topic.partitions} if response else set()
+        if errors != {ErrorCode.NONE}:
+            raise NotExpressible(
+                f"answered {', '.join(each.name for each in sorted(errors)) or 'not at all'}; {NO_COORDINATOR}"
+            )
+
+    def _write_marker(self, step: Step, marker: TransactionMarkerWritten) -> None:
+        """What a transaction coordinator wrote to an offsets partition, as the command that does so."""
+        verb = "commit" if marker.committed else "abort"
+        epoch = f" epoch={marker.producer_epoch}" if marker.producer_epoch else ""
+        command = WrittenCommand(f"end {marker.producer_id} {verb}{epoch}", self._group_in(marker.partition))
+        self._write_command(step, command)
+        self._add_line(step.at, f"{OUTSIDE}  WriteTxnMarkers -> {ErrorCode.NONE.name}")
+
+    def _shows(self, step: Step) -> bool:
+        """Whether a step does something that a player does, too."""
+        return any(
+            (isinstance(effect, Event) and not is_of_coordinator(effect))
+            or (isinstance(effect, Reply) and id(effect.token) in self._asked)
+            for effect in step.effects
+        )
+
+    def _flush_remarks(self) -> None:
+        remarks, self._remarks = self._remarks, []
+        for each in remarks:
+            self._comment(each)
+
     def _lookup(self, step: Step, what: Received, why: str) -> None:
         """A request that a transcript has no command for: its topics are created, its errors are comments."""
         for event in step.effects:
-            if isinstance(event, events.TopicCreated):
+            if isinstance(event, events.TopicCreated) and event.topic != TRANSACTION_STATE_TOPIC:
                 self._command(step, self._names.topic_created(event))
         for effect in step.effects:
             if isinstance(effect, Reply) and isinstance(effect.response, FindCoordinatorResponse):
@@ -217,6 +275,7 @@ class TranscriptWriter:
         self._advanced_to = None
 
     def _begin_block(self, command: str) -> None:
+        self._flush_remarks()
         block = self._blocks[-1]
         beats = command.rsplit(maxsplit=1)[-1] in ("beat", "heartbeat") or command.startswith("advance ")
         if block.out and not (block.is_uneventful and beats and not self._is_quiet):
@@ -238,12 +297,15 @@ class TranscriptWriter:
                     self._answer(step, effect)
                 case Append():
                     ended = self._stored.get((effect.partition, effect.epoch, effect.append_id))
-                    if ended is not None and ended.at == step.at:
+                    if ended is not None and ended.at == step.at and not _marker(ended):
                         self._write_output(ended, name)
                 case ReadLog():
                     for piece in self._read.get((effect.partition, effect.epoch), ()):
                         if piece.number not in self._done and piece.at == step.at:
                             self._write_output(piece, name)
+                case Event() if is_of_coordinator(effect):
+                    if not self._is_quiet or step.number > self._since:
+                        self._remarks.append(format_event(effect))
                 case Event():
                     self._name_member(effect, name)
                     group_id = getattr(effect, "group_id", None)
@@ -325,6 +387,21 @@ class TranscriptWriter:
         if partition_for(self._group, count) == partition:
             return self._group
         return seen or next(name for n in range(10**6) if partition_for(name := f"g{n}", count) == partition)
+
+
+def is_of_coordinator(effect: object) -> bool:
+    """Whether this is an event of a transaction coordinator or of a topic's partition, which a player does not have."""
+    return isinstance(effect, (ProducerEvent, TransactionsLoaded, TransactionalLogEvent)) and (
+        getattr(effect, "topic", None) != OFFSETS_TOPIC
+    )
+
+
+def _marker(step: Step) -> TransactionMarkerWritten | None:
+    """The marker that was written to an offsets partition in a step by a transaction coordinator."""
+    if not isinstance(step.what, Stored):
+        return None
+    written = (each for each in step.effects if isinstance(each, TransactionMarkerWritten))
+    return next((each for each in written if each.topic == OFFSETS_TOPIC), None)
 
 
 def _makes_noise(command: str) -> bool:

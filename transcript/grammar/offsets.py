@@ -50,6 +50,9 @@ COMMIT_GENERATION = Option(
 )
 
 
+PRODUCER_EPOCH = number("epoch", "producer_epoch", "0")
+
+
 class CommitCommand(RequestCommand):
     """An OffsetCommit."""
 
@@ -102,11 +105,18 @@ class TxnCommand(RequestCommand):
     """A TxnOffsetCommit."""
 
     verb = "txn"
-    usage = "NAME txn t:0=5 ... [producer=7] [id=ID] [generation=N] [v=4] [instance=I]"
+    usage = "NAME txn t:0=5 ... [producer=7] [epoch=0] [id=ID] [generation=N] [v=4] [instance=I]"
     does = "commit within a transaction"
     messages = (TxnOffsetCommitRequest,)
     version = 4
-    options = (number("producer", "producer_id", "7"), ID, COMMIT_GENERATION, version_option(4), INSTANCE)
+    options = (
+        number("producer", "producer_id", "7"),
+        PRODUCER_EPOCH,
+        ID,
+        COMMIT_GENERATION,
+        version_option(4),
+        INSTANCE,
+    )
     options_last = True
 
     def build(self, values: dict[str, Any], rest: list[str], version: int, scope: Scope) -> Request:
@@ -122,9 +132,7 @@ class TxnCommand(RequestCommand):
             )
             for topic, entries in read_offsets(rest).items()
         )
-        return TxnOffsetCommitRequest(
-            transactional_id="transfer", group_id=scope.group_id, producer_epoch=0, **values, topics=topics
-        )
+        return TxnOffsetCommitRequest(transactional_id="transfer", group_id=scope.group_id, **values, topics=topics)
 
     def write_rest(self, request: TxnOffsetCommitRequest, version: int, scope: Scope) -> list[str]:
         return _written_offsets(request, scope)
@@ -154,11 +162,15 @@ class EndCommand(RequestCommand):
     """The markers of a transaction, for the group's offsets partition."""
 
     verb = "end"
-    usage = "end PRODUCER commit|abort"
+    usage = "end PRODUCER commit|abort [epoch=0]"
     does = "end a transaction"
     messages = (WriteTxnMarkersRequest,)
     version = 1
+    options = (PRODUCER_EPOCH,)
     by_member = False
+
+    def values(self, request: WriteTxnMarkersRequest, version: int) -> dict[str, Any]:
+        raise NotExpressible("markers are for offsets partitions, and a transcript's are for a group's own")
 
     def build(self, values: dict[str, Any], rest: list[str], version: int, scope: Scope) -> Request:
         if len(rest) != 2 or rest[1] not in ("commit", "abort"):
@@ -166,15 +178,12 @@ class EndCommand(RequestCommand):
         topic = WritableTxnMarkerTopic(name="__consumer_offsets", partition_indexes=(scope.offsets_partition,))
         marker = WritableTxnMarker(
             producer_id=read_number(rest[0]),
-            producer_epoch=0,
+            **values,
             transaction_result=rest[1] == "commit",
             topics=(topic,),
             coordinator_epoch=0,
         )
         return WriteTxnMarkersRequest(markers=(marker,))
-
-    def write_rest(self, request: WriteTxnMarkersRequest, version: int, scope: Scope) -> list[str]:
-        raise NotExpressible("markers are for offsets partitions, and a transcript's are for a group's own")
 
 
 class FetchCommand(RequestCommand):
