@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from rejoin.coordinator.core.inputs import AnyTopicsRecord, Context, Token, TopicsRecords
+from rejoin.coordinator.core.inputs import Context, Token, TopicsRecords
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
@@ -59,7 +59,7 @@ from rejoin.protocol.messages.cluster.describe_configs import (
     DescribeConfigsResult,
 )
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
-from rejoin.protocol.records.topics import GROUP_RESOURCE, TOPIC_RESOURCE, ConfigResource
+from rejoin.protocol.records.topics import GROUP_RESOURCE, TOPIC_RESOURCE, AnyTopicsRecord, ConfigResource
 
 Changes: TypeAlias = dict[str, str | None]
 """New values by name; none: the default again."""

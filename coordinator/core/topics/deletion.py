@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from rejoin.coordinator.core.inputs import AnyTopicsRecord, Context, TopicsRecords
+from rejoin.coordinator.core.inputs import Context, TopicsRecords
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.topics.names import TWICE
@@ -13,6 +13,7 @@ from rejoin.coordinator.core.topics.topics import Topic, Topics
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.topics.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicState
 from rejoin.protocol.messages.topics.describe_topic_partitions import DescribeTopicPartitionsRequest
+from rejoin.protocol.records.topics import AnyTopicsRecord
 from rejoin.protocol.types import ZERO_UUID
 
 

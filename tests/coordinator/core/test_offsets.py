@@ -140,6 +140,33 @@ def test_a_fetch_of_several_groups_answers_each() -> None:
     assert ours.topics[0].partitions[0].committed_offset == 5
 
 
+@pytest.mark.parametrize("version", [1, 5, 7, 8, 9])
+def test_a_topic_that_a_fetch_names_twice_is_answered_twice(version: int) -> None:
+    driven = DrivenNode()
+    commit(driven, version)
+    topics: Any
+    if version < 8:
+        topics = tuple(OffsetFetchRequestTopic(name=name, partition_indexes=(0, 0)) for name in (TOPIC, "u", TOPIC))
+        found = driven.ask(OffsetFetchRequest(group_id=GROUP, topics=topics), version).topics
+    else:
+        topics = tuple(OffsetFetchRequestTopics(name=name, partition_indexes=(0, 0)) for name in (TOPIC, "u", TOPIC))
+        group = OffsetFetchRequestGroup(group_id=GROUP, topics=topics)
+        found = driven.ask(OffsetFetchRequest(groups=(group,)), version).groups[0].topics
+    assert [topic.name for topic in found] == [TOPIC, "u", TOPIC]
+    assert [[each.committed_offset for each in topic.partitions] for topic in found] == [[5, 5], [-1, -1], [5, 5]]
+
+
+def test_topics_of_unknown_ids_are_answered_last() -> None:
+    driven = DrivenNode()
+    (known,), unknown = driven.node.topic_ids(), "B" * 22
+    topics = tuple(
+        OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=(0,)) for topic_id in (unknown, known, unknown)
+    )
+    group = OffsetFetchRequestGroup(group_id=GROUP, topics=topics)
+    (answer,) = driven.ask(OffsetFetchRequest(groups=(group,)), 10).groups
+    assert [topic.topic_id for topic in answer.topics] == [known, unknown, unknown]
+
+
 @pytest.mark.parametrize("version", [2, 7])
 def test_no_topics_means_all_of_them(version: int) -> None:
     driven = DrivenNode()
