@@ -13,7 +13,7 @@ from typing import Annotated, Final, NamedTuple, TypeAlias
 
 from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, StringConstraints, ValidationInfo
 
-from rejoin.protocol.batch_run import BatchRun, whole
+from rejoin.protocol.records.batch_run import BatchRun, whole
 
 
 class WireType(StrEnum):

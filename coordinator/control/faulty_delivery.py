@@ -11,12 +11,12 @@ from typing import Any, Final, cast
 from rejoin.coordinator.control.fault_rules import FaultRule, WrongValue
 from rejoin.coordinator.control.sent_requests import RequestsQuery, sent_requests
 from rejoin.coordinator.core.inputs import Millis
-from rejoin.protocol.batch_run import whole
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.metadata import MetadataResponse
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
 from rejoin.protocol.messages.records.fetch import FetchResponse
+from rejoin.protocol.records.batch_run import whole
 from rejoin.protocol.wire.record_batch import size_at
 from rejoin.transcript.recording import StepRecorder
 

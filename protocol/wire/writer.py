@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel
 
-from rejoin.protocol.batch_run import BatchRun, whole
 from rejoin.protocol.fields import FieldSpec, fields_of
+from rejoin.protocol.records.batch_run import BatchRun, whole
 from rejoin.protocol.types import WireType
 from rejoin.protocol.wire.errors import ResponseTooLarge, SchemaError
 from rejoin.protocol.wire.primitives import (

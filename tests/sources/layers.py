@@ -51,7 +51,7 @@ SERVICE = (
 MAY_IMPORT = {
     "protocol": ("protocol",),
     "protocol.errors": (),
-    "protocol.types": ("protocol.batch_run",),
+    "protocol.types": ("protocol.records.batch_run",),
     "protocol.fields": ("protocol.errors", "protocol.types"),
     "protocol.message": ("protocol.errors", "protocol.fields", "protocol.limits"),
     # A message knows no other; what is in common between them is in the base and the types.

@@ -32,7 +32,6 @@ from rejoin.client.core.reactions import Reaction, reaction
 from rejoin.client.core.state import BufferedFetch, ConsumerState, RequestInFlight
 from rejoin.client.core.step_context import StepContext
 from rejoin.client.core.subscription import PartitionState
-from rejoin.protocol.batch_run import whole
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.records.fetch import (
@@ -40,6 +39,7 @@ from rejoin.protocol.messages.records.fetch import (
     FetchablePartitionResponse,
     FetchResponse,
 )
+from rejoin.protocol.records.batch_run import whole
 from rejoin.protocol.registry import FETCH
 from rejoin.protocol.types import ZERO_UUID, TopicPartition
 

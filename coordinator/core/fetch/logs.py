@@ -12,8 +12,8 @@ from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import Topics
-from rejoin.protocol.batch_run import BatchRun
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.batch_run import BatchRun
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
 from rejoin.protocol.types import ZERO_UUID, BatchBytes, LogPartition, TopicIdPartition
 

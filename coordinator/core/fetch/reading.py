@@ -13,7 +13,6 @@ from rejoin.coordinator.core.fetch.sessions import Answered, FetchContext, Wante
 from rejoin.coordinator.core.inputs import Context, Millis, Token
 from rejoin.coordinator.core.partitions.log import READ_COMMITTED, UNKNOWN_EPOCH, UNKNOWN_OFFSET
 from rejoin.coordinator.core.partitions.partitions import leader_epoch_error
-from rejoin.protocol.batch_run import BatchRun
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.leader_hints import UNKNOWN_LEADER
 from rejoin.protocol.messages.records.fetch import (
@@ -25,6 +24,7 @@ from rejoin.protocol.messages.records.fetch import (
     FetchPartition,
     FetchRequest,
 )
+from rejoin.protocol.records.batch_run import BatchRun
 from rejoin.protocol.types import BatchBytes
 from rejoin.protocol.unvalidated import unvalidated
 

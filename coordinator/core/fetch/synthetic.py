@@ -12,7 +12,7 @@ from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.partitions.log import UNKNOWN_EPOCH, UNKNOWN_OFFSET, AbortedTxn, EpochEntry
 from rejoin.coordinator.core.topics.synthetic_log import SyntheticLog
 from rejoin.coordinator.core.topics.topics import Topic
-from rejoin.protocol.batch_run import BatchRun, run_of
+from rejoin.protocol.records.batch_run import BatchRun, run_of
 from rejoin.protocol.records.synthetic import synthetic_record
 from rejoin.protocol.types import BatchBytes
 from rejoin.protocol.wire.record_batch import (

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rejoin.coordinator.core.inputs import Millis
-from rejoin.protocol.batch_run import BatchRun, run_of
+from rejoin.protocol.records.batch_run import BatchRun, run_of
 from rejoin.protocol.records.batches import BatchEntry
 from rejoin.protocol.types import BatchBytes
 from rejoin.protocol.wire.record_batch import MAGIC_AT, BatchHeader, parse_header

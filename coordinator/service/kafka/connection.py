@@ -16,9 +16,9 @@ from rejoin.coordinator.core.inputs import ANONYMOUS
 from rejoin.coordinator.pending_reply import Delivery, NoReply, PendingReply
 from rejoin.coordinator.service.kafka.outgoing import AT_ONCE, Outgoing, flat
 from rejoin.coordinator.service.kafka.requests import KafkaRequest, NotServed, RepeatedRequest, RequestHead
-from rejoin.protocol.batch_run import BatchRun
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
+from rejoin.protocol.records.batch_run import BatchRun
 from rejoin.protocol.registry import FETCH
 from rejoin.protocol.wire.errors import SchemaError
 from rejoin.protocol.wire.writer import Part, joined

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Generic, TypeVar
 
-from rejoin.protocol.batch_run import BatchRun
+from rejoin.protocol.records.batch_run import BatchRun
 from rejoin.protocol.wire.writer import Part
 
 AT_ONCE: Final = 5 * 2**18

@@ -10,7 +10,7 @@ import pytest
 
 from rejoin.coordinator.core.partitions import log as log_module
 from rejoin.coordinator.core.partitions.log import PartitionLog
-from rejoin.protocol.batch_run import BatchRun
+from rejoin.protocol.records.batch_run import BatchRun
 from rejoin.protocol.wire.record_batch import BatchHeader, is_intact, parse_header, sealed
 from rejoin.protocol.wire.records import read_batch
 from tests.coordinator.core.partitions.real_topic import RealTopic, batch

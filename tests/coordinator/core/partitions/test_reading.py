@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rejoin.coordinator.core.partitions.log import PartitionLog
-from rejoin.protocol.batch_run import BatchRun, whole
+from rejoin.protocol.records.batch_run import BatchRun, whole
 from rejoin.protocol.wire.record_batch import BatchHeader, parse_header, sealed
 
 SIZES = st.lists(st.sampled_from((1, 100, 5_000, 20_000)), min_size=1, max_size=25)
