@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -215,3 +217,15 @@ async def test_the_recording_is_in_the_answers_head(node: ControlledNode) -> Non
 
 def test_settings_are_not_touched_by_the_control() -> None:
     assert "control" not in " ".join(Settings.model_fields)
+
+
+async def test_the_answer_of_a_wait_for_a_group_is_documented(node: ControlledNode) -> None:
+    await node.stable("orders-app", "one")
+    answer = await node.control("POST", "/groups/wait", group="orders-app")
+    (block,) = re.findall(r"^```json\n(\{\n  \"group\".*?)^```", TEXTS["docs/testing.md"], re.MULTILINE | re.DOTALL)
+    documented = json.loads(block)
+    assert documented.keys() == answer.keys()
+    assert documented["group"].keys() == answer["group"].keys()
+    (member,), (there,) = documented["group"]["members"], answer["group"]["members"]
+    assert member.keys() == there.keys()
+    assert documented["group"]["state"] == answer["group"]["state"]
