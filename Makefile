@@ -105,7 +105,7 @@ fuzz-frames: setup
 # Random requests of every version of every API, and what they cost in steps and memory; EXAMPLES=20.
 .PHONY: request-costs
 request-costs: setup
-	REJOIN_COST_EXAMPLES=$(EXAMPLES) $(RUN) -m pytest tests/coordinator/core/test_bounds_of_requests.py -q
+	REJOIN_COST_EXAMPLES=$(EXAMPLES) $(RUN) -m pytest tests/coordinator/core/costs/test_bounds_of_requests.py -q
 
 # How many frames a second the laboratory's page draws of large runs, in a headless Chromium.
 .PHONY: lab-frames

@@ -47,9 +47,9 @@ from rejoin.protocol.types import WireType
 from rejoin.protocol.wire.codec import Codec, codec_of
 from rejoin.protocol.wire.errors import ResponseTooLarge
 from tests.benchmarks.calls import steps_of
+from tests.coordinator.core.costs.test_cost_of_requests import CASES, PARTITIONS, entries_of, large_state
 from tests.coordinator.core.driver import TOPIC, topic
 from tests.coordinator.core.partitions.real_topic import RealTopic
-from tests.coordinator.core.test_cost_of_requests import CASES, PARTITIONS, entries_of, large_state
 
 EXAMPLES: Final = int(os.environ.get("REJOIN_COST_EXAMPLES", "0"))
 
