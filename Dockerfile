@@ -4,7 +4,7 @@ FROM python:3.11-slim
 WORKDIR /rejoin
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 
-COPY constraints.txt pyproject.toml README.md ./
+COPY constraints.txt pyproject.toml README.md LICENSE ./
 # src/rejoin has links to these folders.
 COPY src ./src
 COPY protocol ./protocol

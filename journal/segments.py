@@ -24,7 +24,7 @@ class JournalError(Exception):
     """A journal that cannot be read or written as it is; the text names file and line."""
 
     def __init__(self, path: Path, line: int | None, problem: str) -> None:
-        where = str(path) if line is None else f"{path}, line {line}"
+        where = str(path) if line is None else f"{path}:{line}"
         super().__init__(f"{where}: {problem}")
         self.path = path
         self.line = line

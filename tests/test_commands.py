@@ -69,7 +69,7 @@ def without(extra: str, *arguments: str, home: Path) -> subprocess.CompletedProc
 
 def test_help_imports_no_subcommand() -> None:
     own = {name for name in loaded("--help") if name.startswith("rejoin.")}
-    assert own == {"rejoin.__main__", "rejoin.commands", "rejoin.lazy_names"}
+    assert own == {f"rejoin.{each}" for each in ("__main__", "commands", "error_lines", "help_text", "lazy_names")}
 
 
 def test_asking_about_groups_loads_no_service_and_no_spark() -> None:
@@ -101,22 +101,41 @@ def test_help_of_a_command_loads_no_heavy_library(command: str) -> None:
 def test_a_value_of_a_hundred_thousand_digits_is_refused_in_a_few_lines(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, problem = ended(["simulate", "cold_start", "--seed", "9" * 100_000], capsys)
     assert code == 2
-    assert "Invalid value for --seed" in problem
+    assert problem.startswith("rejoin simulate: --seed 9999")
     assert len(problem) < 1_000
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("serve foo --port 1 bar", "Unexpected: foo bar. rejoin serve --help shows what it takes."),
-        ("transcript play a b", "Unexpected: b. rejoin transcript play --help shows what it takes."),
-        ("serve --port abc", 'Invalid value for --port: expected a whole number, not "abc".'),
+        ("serve foo --port 1 bar", "rejoin serve: unexpected foo bar; rejoin serve --help shows what can be given"),
+        (
+            "transcript play a b",
+            "rejoin transcript play: unexpected b; rejoin transcript play --help shows what can be given",
+        ),
+        ("serve --port abc", "rejoin serve: --port abc: expected a whole number"),
+        ("report a", "rejoin report: --out DIR is missing; rejoin report --help describes it"),
+        ("report a --out", "rejoin report: --out: the value is missing; rejoin report --help describes it"),
+        ("serve --ports 1", "rejoin serve: there is no option --ports; is it --port? rejoin serve --help lists all"),
+        ("--versoin", "rejoin: there is no option --versoin; is it --version? rejoin --help lists all"),
+        ("log dum", "rejoin log: there is no command dum; is it dump? expected one of dump, verify, export, import"),
+        ("serve --log-level no", "rejoin serve: --log-level no: expected debug, info, warning, error or critical"),
+        (
+            "topics --list --topicc t",
+            "rejoin topics: there is no option --topicc; is it --topic? rejoin topics --help lists all",
+        ),
+        ("groups --timeout 1s", "rejoin groups: --timeout 1s: expected a whole number"),
+        (
+            "groups --bootstrap",
+            "rejoin groups: --bootstrap-server: the value is missing; rejoin groups --help describes it",
+        ),
+        ("groups --list x", "rejoin groups: unexpected x; rejoin groups --help shows what can be given"),
     ],
 )
 def test_a_wrong_command_line_is_answered_in_words(given: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, problem = ended(given.split(), capsys)
     assert code == 2
-    assert said in " ".join(line.strip("│ ") for line in problem.splitlines())
+    assert problem == f"{said}\n"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -172,7 +191,7 @@ def test_a_missing_extra_is_named(command: str, tmp_path: Path) -> None:
     assert done.returncode == 2
     package = EXTRAS[extra][0]
     assert done.stderr.splitlines() == [
-        f"rejoin: {command} needs {package}, which is not installed: pip install 'rejoin[{extra}]'"
+        f"rejoin {command}: this command needs {package}, which is not installed: pip install 'rejoin[{extra}]'"
     ]
 
 

@@ -9,26 +9,27 @@ from typing import Annotated, Final
 
 from cyclopts import App, Parameter
 
+from rejoin.error_lines import print_error, refuse
+from rejoin.usage_errors import no_option
+
 _WIDTH: Final = 110
 MOST_BYTES: Final = 64 * 2**20
 
-app = App(name="transcript", help="Play transcripts: what was done to a coordinator, and what came of it.")
+app = App(name="transcript", help="Play transcripts: requests to a coordinator, with its answers and events.")
 
 
 @app.command
 def play(
-    file: Annotated[Path, Parameter(allow_leading_hyphen=True)],
+    file: Annotated[Path, Parameter(allow_leading_hyphen=True, validator=no_option)],
     *,
     rewrite: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
-    """Play a transcript against a fresh node on a virtual clock, and print it with its output.
-
-    Exits with 1 if the output differs from the file, and with 2 if the file cannot be read or played.
+    """Play a transcript against a fresh node on a virtual clock, and print it with the node's output.
 
     Parameters
     ----------
     file
-        The transcript; - is standard input.
+        Transcript to play; - is the standard input.
     rewrite
         Write the output into the file.
     """
@@ -46,23 +47,22 @@ def play(
         if rewrite and not is_stream:
             file.write_text(played.text, encoding="utf-8")
     except TranscriptError as problem:
-        print(f"{name}: {problem}", file=sys.stderr)
-        return 2
+        return refuse(f"{name}:{problem.line.number}: {problem.line.text}: {problem.problem}")
     except NodeFailed as problem:
-        print(f"{name}: {problem}", file=sys.stderr)
+        print_error(f"{name}: {problem}")
         return 1
     except UnicodeDecodeError:
-        print(f"{name}: expected a text in UTF-8", file=sys.stderr)
-        return 2
+        return refuse(f"{name}: not text; expected a transcript in UTF-8")
     except OSError as problem:
-        print(f"{name}: {problem.strerror}", file=sys.stderr)
-        return 2
+        return refuse(f"{name}: {problem.strerror}; expected a transcript, or - for standard input")
     print(played.text, end="")
     if rewrite and not is_stream:
         return 0
     if not played.differing:
         return 0
-    print(f"\n{name}: something else came out. - was expected, + came out.\n", file=sys.stderr)
+    print(file=sys.stderr)
+    print_error(f"{name}: the output differs (- expected, + printed by this run); --rewrite writes it into the file")
+    print(file=sys.stderr)
     print("\n".join(differences(played)), file=sys.stderr)
     return 1
 
@@ -71,7 +71,7 @@ def play(
 def language() -> None:
     """List the commands of the transcript language.
 
-    NAME is a member; its id, generation and protocol are known from its answers. Underscores in a reason are spaces.
+    NAME is a member, whose id, generation and protocol come from the answers to it. Underscores in a reason are spaces.
     """
     from rejoin.transcript.grammar.table import language as commands  # noqa: PLC0415
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from cyclopts import App, Parameter
 
-from rejoin.client.commands.error_lines import print_error
+from rejoin.error_lines import print_error, refuse
 from rejoin.protocol.printable import printable
 
 if TYPE_CHECKING:
     from rejoin.client.workload.accounting import Account
 
-app: Final = App(name="account", help="Count what was processed twice, or never, from the journals of consumers.")
+app: Final = App(name="account", help="Count records that were processed twice or never, from journals of consumers.")
 
 _COLUMNS: Final = ("GROUP", "TOPIC", "PARTITION", "PROCESSED", "TWICE", "LOST", "COMMITTED")
 
@@ -23,19 +23,19 @@ _COLUMNS: Final = ("GROUP", "TOPIC", "PARTITION", "PROCESSED", "TWICE", "LOST", 
 def show(
     directory: Path,
     *,
-    group: str | None = None,
+    group: Annotated[str | None, Parameter(metavar="GROUP")] = None,
     as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
 ) -> int:
-    """Count what was processed twice, or never, from the journals of consumers.
+    """Count records that were processed twice or never, from journals of consumers.
 
-    PROCESSED counts the different records that were processed. TWICE counts how often a record was processed again.
-    LOST counts the records that no consumer processed though the group went past them: a later one was processed, or a
-    later offset committed. COMMITTED is the offset where the group goes on.
+    PROCESSED counts distinct processed records. TWICE counts repeated processing. LOST counts records that no consumer
+    processed although the group passed them: it processed a later record, or committed a later offset. COMMITTED is the
+    committed offset.
 
     Parameters
     ----------
     directory
-        The directory that `--journal` named when the consumers ran.
+        Directory that was --journal of the consumers.
     group
         Count only this group.
     as_json
@@ -54,14 +54,12 @@ def show(
         events = [row.event for row in read_journal(directory, schema, source="client")]
         accounts = [found for found in account(events) if group in {None, found.group_id}]
     except JournalError as problem:
-        print_error(problem)
-        return 2
+        return refuse(problem)
     except OSError as problem:
-        print_error(f"{directory}: {problem.strerror}; expected the directory that --journal named")
-        return 2
+        return refuse(f"{directory}: {problem.strerror}; expected the directory that was --journal of the consumers")
     missing = sum(event.rows_lost for event in events if isinstance(event, JournalRowsLost))
     if missing:
-        print_error(f"{directory} lacks {missing} rows, which could not be written; counts may be off")
+        print_error(f"{directory}: {missing} rows are missing, as they could not be written; counts may be too low")
     if as_json:
         for found in accounts:
             print(json.dumps(_row(found)))
@@ -69,8 +67,9 @@ def show(
         print(table(accounts))
     else:
         whose = "" if group is None else f" of group {group}"
-        print_error(f"{directory} has no journal of consumers{whose}; expected what --journal named when they ran")
-        return 2
+        return refuse(
+            f"{directory}: no journal of consumers{whose}; expected the directory that was --journal of the consumers"
+        )
     return 0
 
 

@@ -1,24 +1,25 @@
-"""What the command lines of `rejoin groups` and `rejoin topics` share: options, their errors, and running an action."""
+"""What `rejoin groups` and `rejoin topics` share: common options, errors of the command line, running an action."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Final, NoReturn, TypeAlias
 
-from rejoin.client.commands.error_lines import print_error
+from rejoin.client.commands.server_option import DEFAULT_SERVER
 from rejoin.commands import COMMANDS
+from rejoin.error_lines import refuse
 
-DEFAULT_SERVER: Final = "http://127.0.0.1:9095"
-BOOTSTRAP_HELP: Final = "HOST:PORT speaks Kafka's protocol, http://HOST:PORT HTTP; several with commas."
+BOOTSTRAP_HELP: Final = (
+    "Where to connect: HOST:PORT for Kafka's protocol, http://HOST:PORT for HTTP. Separate several with commas."
+)
 
 RunAction: TypeAlias = Callable[[str, argparse.Namespace], Coroutine[None, None, int]]
 
 
 class UsageError(Exception):
-    """The command line makes no sense."""
+    """The command line is wrong; the text says what to do."""
 
 
 class ArgumentParser(argparse.ArgumentParser):
@@ -34,7 +35,9 @@ class ArgumentParser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message)
+        from rejoin.usage_errors import argparse_problem  # noqa: PLC0415 (only where something is wrong)
+
+        raise UsageError(argparse_problem(self, message))
 
     def add_server(self) -> None:
         """Which cluster."""
@@ -44,7 +47,7 @@ class ArgumentParser(argparse.ArgumentParser):
     def add_connection(self) -> None:
         """How to speak with it."""
         add = self.add_argument
-        add("--timeout", type=int, default=5_000, metavar="MS", help="How long to wait for an answer.")
+        add("--timeout", type=int, default=5_000, metavar="MS", help="How long to wait for an answer, in ms.")
         properties = "Properties file with security.protocol, sasl.mechanism and so on."
         add("--command-config", metavar="FILE", help=properties)
 
@@ -64,6 +67,4 @@ def run_tool(
             return 0
         return asyncio.run(load()(action, options))
     except UsageError as problem:
-        print_error(problem)
-        print("--help lists the options.", file=sys.stderr)
-        return 1
+        return refuse(problem)

@@ -6,32 +6,32 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-app = App(name="assign", help="Show what each member reads under an assignor, and what moves when the group changes.")
+app = App(name="assign", help="Show what an assignor assigns, and what moves when the group changes.")
 
 
 @app.default
 def assign(
     *,
-    topics: str,
-    members: str,
-    assignor: str = "range",
-    then: Annotated[list[str] | None, Parameter(negative=())] = None,
+    topics: Annotated[str, Parameter(metavar="TOPIC:PARTITIONS,...")],
+    members: Annotated[str, Parameter(metavar="MEMBER,...")],
+    assignor: Annotated[str, Parameter(metavar="ASSIGNOR")] = "range",
+    then: Annotated[list[str] | None, Parameter(negative=(), metavar="STEP")] = None,
     compare: Annotated[bool, Parameter(negative=())] = False,
     as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
 ) -> int:
-    """Show what each member reads under an assignor, and what moves when the group changes.
+    """Show what an assignor assigns, and what moves when the group changes.
 
     Parameters
     ----------
     topics
-        Topics with their partition counts: orders:12,clicks:6
+        Topics with their numbers of partitions, such as orders:12,clicks:6.
     members
-        Members in the order they join: a,b,c. A member of some topics only: a:orders+clicks
+        Members in the order in which they join, such as a,b,c. a:orders+clicks subscribes to two topics only.
     assignor
         range, roundrobin, sticky, cooperative-sticky, the name of an entry point, or module:Class.
     then
-        A later step; may be given several times: leave:b, join:d, join:d:orders+clicks,
-        subscribe:a:clicks, grow:orders:18.
+        A change of the group: leave:b, join:d, join:d:orders+clicks, subscribe:a:clicks or grow:orders:18. May be given
+        several times, in order.
     compare
         Show Kafka's four assignors side by side.
     as_json

@@ -16,7 +16,7 @@ from rich.text import Text
 from rejoin.client.assignors import BadAssignment, Partition
 from rejoin.client.assignors.registry import KAFKA_ASSIGNORS, UnknownAssignor
 from rejoin.client.assignors.whatif import MOST_PARTITIONS, Outcome, WhatIf, in_order, partitions_from
-from rejoin.client.commands.error_lines import print_error
+from rejoin.error_lines import refuse
 from rejoin.protocol.printable import printable
 
 _BAR = 20
@@ -31,8 +31,7 @@ def run(topics: str, members: str, assignor: str, steps: Sequence[str], *, compa
     try:
         runs = {name: _run(name, topics, members, steps) for name in names}
     except (ValueError, UnknownAssignor, BadAssignment) as error:
-        print_error(error)
-        return 2
+        return refuse(error)
     if as_json:
         shown = [_run_as_json(name, outcomes) for name, outcomes in runs.items()]
         print(json.dumps(shown if compare else shown[0], indent=2))

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 
 from rejoin.client.admin import Admin
 from rejoin.client.commands.arguments import UsageError
-from rejoin.client.commands.error_lines import print_error
 from rejoin.client.commands.setting_options import WrongOption, security_from
-from rejoin.client.core.errors import KafkaTimeoutError
+from rejoin.client.core.errors import KafkaError, KafkaTimeoutError
 from rejoin.client.transports.addresses import no_coordinator, open_transport, split_servers
+from rejoin.error_lines import print_error
 
 
 @asynccontextmanager
@@ -28,8 +28,10 @@ async def connected(options: argparse.Namespace) -> AsyncIterator[Admin]:
         await transport.close()
 
 
-def advise(problem: Exception, options: argparse.Namespace) -> None:
-    """Where the cluster did not answer: say what to do."""
+def failed(problem: KafkaError, options: argparse.Namespace) -> int:
+    """Print why the cluster did not do what was asked, with what to do where it did not answer; the exit code."""
+    text = str(problem)
     if isinstance(problem, KafkaTimeoutError):
-        advice = no_coordinator(options.bootstrap_server, "--bootstrap-server")
-        print_error(f"{advice}, --timeout gives it more time.")
+        text = f"{no_coordinator(options.bootstrap_server, text)}, --timeout gives it more time"
+    print_error(text)
+    return 1

@@ -8,9 +8,10 @@ from typing import Annotated, Final
 
 from cyclopts import App, Parameter
 
+from rejoin.client.commands.server_option import DEFAULT_SERVER
 from rejoin.client.workload.commit_mode import CommitMode
 
-app: Final = App(name="consume", help="Run a group's consumers as processes of their own.", version_flags=[])
+app: Final = App(name="consume", help="Run consumers of a group.", version_flags=[])
 
 
 @Parameter(name="*")
@@ -18,71 +19,75 @@ app: Final = App(name="consume", help="Run a group's consumers as processes of t
 class ConsumeOptions:
     """What can be given on the command line. The texts are those of ``--help``."""
 
-    group: Annotated[str, Parameter(name=["--group", "-g"])]
-    """The group to join."""
-    topic: Annotated[list[str] | None, Parameter(name=["--topic", "-t"], negative=())] = None
+    group: Annotated[str, Parameter(name=["--group", "-g"], metavar="GROUP")]
+    """Group to join."""
+    topic: Annotated[list[str] | None, Parameter(name=["--topic", "-t"], negative=(), metavar="TOPIC")] = None
     """A topic to read; may be given several times, or with commas."""
-    pattern: str | None = None
-    """Read every topic whose whole name matches this regular expression instead."""
-    bootstrap: Annotated[str, Parameter(name=["--bootstrap", "--bootstrap-server"])] = "http://127.0.0.1:9095"
-    """Where to connect: HOST:PORT speaks Kafka's protocol, http://HOST:PORT HTTP; several with commas."""
-    consumers: Annotated[int, Parameter(name=["--consumers", "-n"])] = 1
-    """Consumers in each process."""
-    processes: Annotated[int, Parameter(name=["--processes", "-p"])] = 1
-    """Number of processes. A single one is this process itself."""
-    assignor: Annotated[list[str] | None, Parameter(negative=())] = None
-    """An assignor the consumers offer: range, roundrobin, sticky, cooperative-sticky or module:Class; in order of
-    preference if there are several."""
-    group_protocol: str | None = None
-    """classic, where a member assigns, or consumer, where the coordinator does. The default is classic."""
+    pattern: Annotated[str | None, Parameter(metavar="REGEX")] = None
+    """Read every topic whose whole name matches this regular expression, instead of --topic."""
+    bootstrap: Annotated[str, Parameter(name=["--bootstrap-server", "--bootstrap"], metavar="SERVER")] = DEFAULT_SERVER
+    """Where to connect: HOST:PORT for Kafka's protocol, http://HOST:PORT for HTTP. Separate several with commas."""
+    consumers: Annotated[int, Parameter(name=["--consumers", "-n"], metavar="N")] = 1
+    """Number of consumers in each process."""
+    processes: Annotated[int, Parameter(name=["--processes", "-p"], metavar="N")] = 1
+    """Number of processes. One process is this process itself."""
+    assignor: Annotated[list[str] | None, Parameter(negative=(), metavar="ASSIGNOR")] = None
+    """Assignor that the consumers offer: range, roundrobin, sticky, cooperative-sticky or module:Class. May be given
+    several times, in order of preference."""
+    group_protocol: Annotated[str | None, Parameter(metavar="PROTOCOL")] = None
+    """classic, in which a member assigns, or consumer, in which the coordinator does. The default is classic."""
     static: Annotated[bool, Parameter(negative=())] = False
     """Make the members static: each has an instance id and keeps its membership over a restart."""
-    instance_id_prefix: str | None = None
-    """Prefix of the instance ids, before the consumer's number; implies --static."""
-    client_id: str | None = None
-    """Prefix of the client ids, before the consumer's number. The default is the group's name."""
-    rack: Annotated[list[str] | None, Parameter(negative=())] = None
+    instance_id_prefix: Annotated[str | None, Parameter(metavar="PREFIX")] = None
+    """Prefix of the instance ids, followed by the consumer's number. Implies --static."""
+    client_id: Annotated[str | None, Parameter(metavar="PREFIX")] = None
+    """Prefix of the client ids, followed by the consumer's number. The default is the group's name."""
+    rack: Annotated[list[str] | None, Parameter(negative=(), metavar="RACK")] = None
     """Racks of the consumers, in rotation."""
-    session_timeout_ms: int | None = None
-    """The coordinator removes a member after this long without a heartbeat."""
-    heartbeat_interval_ms: int | None = None
+    session_timeout_ms: Annotated[int | None, Parameter(metavar="MS")] = None
+    """Time without a heartbeat after which the coordinator removes a member."""
+    heartbeat_interval_ms: Annotated[int | None, Parameter(metavar="MS")] = None
     """Time between heartbeats."""
-    max_poll_interval_ms: int | None = None
-    """Longest time between two polls, and how long the group waits for a member to rejoin."""
-    max_poll_records: int | None = None
-    """Most records that one poll returns."""
-    auto_offset_reset: str = "earliest"
+    max_poll_interval_ms: Annotated[int | None, Parameter(metavar="MS")] = None
+    """Longest time between two polls. The group waits as long for a member to rejoin."""
+    max_poll_records: Annotated[int | None, Parameter(metavar="N")] = None
+    """Largest number of records that a poll returns."""
+    auto_offset_reset: Annotated[str, Parameter(metavar="WHERE")] = "earliest"
     """Where to start without a committed offset: earliest, latest or none."""
-    processing_time: str = "0"
-    """Time per record: 2ms, 250us, exp(5ms), uniform(1ms,9ms), normal(5ms,1ms) or pareto(2ms,3). With /poll appended,
-    time for all records of a poll together."""
-    revoke_time: str = "0"
-    """Time the listener takes for each partition that it gives up, as to flush what was read from it."""
-    assign_time: str = "0"
-    """Time the listener takes for each partition that it gets, as to load what processing needs."""
+    processing_time: Annotated[str, Parameter(metavar="TIME")] = "0"
+    """Time that each record takes: 2ms, 250us, exp(5ms), uniform(1ms,9ms), normal(5ms,1ms) or pareto(2ms,3). With /poll
+    appended, the time for all records of a poll together."""
+    revoke_time: Annotated[str, Parameter(metavar="TIME")] = "0"
+    """Time that the rebalance listener takes for each revoked partition, as if to flush results."""
+    assign_time: Annotated[str, Parameter(metavar="TIME")] = "0"
+    """Time that the rebalance listener takes for each assigned partition, as if to load state."""
     commit: CommitMode | None = None
-    """auto (by interval), sync or async (after each poll), or none. The default is auto."""
-    transform_to: str | None = None
-    """Write each record that was processed to this topic, before its offset is committed: at least once. Needs Kafka's
+    """auto commits at an interval, sync and async after each poll, none never. The default is auto."""
+    transform_to: Annotated[str | None, Parameter(metavar="TOPIC")] = None
+    """Write each processed record to this topic before its offset is committed: at least once. Needs Kafka's
     protocol."""
     exactly_once: Annotated[bool, Parameter(negative=())] = False
-    """With --transform-to: one transaction for the records of a poll and their offsets."""
-    commit_interval: str | None = None
-    """With --exactly-once: a transaction takes in what polls return within this time, as 500ms or 5s, and ends earlier
-    where partitions are revoked. The default is to end it with each poll."""
-    journal: Path | None = None
+    """With --transform-to: write the records of a poll and their offsets in one transaction."""
+    commit_interval: Annotated[str | None, Parameter(metavar="TIME")] = None
+    """With --exactly-once: let a transaction collect the records of this time, such as 500ms or 5s. It ends earlier
+    when partitions are revoked. The default is one transaction a poll."""
+    journal: Annotated[Path | None, Parameter(metavar="DIR")] = None
     """Directory for the journal: records processed, offsets committed, partitions assigned, and why."""
-    run_id: str | None = None
+    run_id: Annotated[str | None, Parameter(metavar="ID")] = None
     """Name of this run in the journal."""
-    seed: int = 0
+    seed: Annotated[int, Parameter(metavar="SEED")] = 0
     """Seed of processing times and backoffs."""
-    setting: Annotated[list[str] | None, Parameter(name=["-c", "--setting"], negative=())] = None
-    """Any other consumer setting, as NAME=VALUE with Kafka's name; with --transform-to also one of the producer."""
+    setting: Annotated[list[str] | None, Parameter(name=["-c", "--setting"], negative=(), metavar="NAME=VALUE")] = None
+    """Any other setting of a consumer, by Kafka's name; with --transform-to also of a producer. May be given several
+    times."""
     leave: Annotated[bool, Parameter(negative="--no-leave")] = True
     """Leave the group when stopping."""
-    duration: str | None = None
+    wait: Annotated[str, Parameter(metavar="TIME")] = "60s"
+    """How long to look for a coordinator at the start before giving up. A consumer that has found one outlives every
+    restart of the brokers."""
+    duration: Annotated[str | None, Parameter(metavar="TIME")] = None
     """Stop after this time: 90s, 5m, or a number of seconds."""
-    log_level: str = "info"
+    log_level: Annotated[str, Parameter(metavar="LEVEL")] = "info"
     """debug, info, warning or error."""
     first: Annotated[int, Parameter(show=False)] = 1
     child: Annotated[bool, Parameter(show=False, negative=())] = False
@@ -90,7 +95,7 @@ class ConsumeOptions:
 
 @app.default
 def run(options: ConsumeOptions) -> int:
-    """Run consumers until SIGTERM or Ctrl-C. Both leave the group cleanly; `kill -9` does not."""
+    """Run consumers until SIGTERM or Ctrl-C, which leave the group cleanly. `kill -9` does not."""
     from rejoin.client.commands import consumer_processes  # noqa: PLC0415 (the client, which --help can do without)
 
     return consumer_processes.run(options)

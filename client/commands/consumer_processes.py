@@ -18,13 +18,14 @@ from uuid import uuid4
 
 from rejoin.client.assignors import assignor_named
 from rejoin.client.commands.consume import ConsumeOptions
-from rejoin.client.commands.setting_options import WrongOption, refuse, with_settings
+from rejoin.client.commands.setting_options import WrongOption, with_settings
 from rejoin.client.commands.transform_options import check_transform, split_settings, transform_from
 from rejoin.client.config import ConsumerConfig, checked_config
 from rejoin.client.logs import LEVELS, configure
 from rejoin.client.transports.addresses import check_servers
 from rejoin.client.workload.processing_time import parse_processing_time
 from rejoin.client.workload.worker import Work, run_worker
+from rejoin.error_lines import refuse
 from rejoin.journal.segments import JournalError
 from rejoin.journal.writer import check_directory
 from rejoin.posix import stop_signals
@@ -39,7 +40,7 @@ def run(given: ConsumeOptions) -> int:
         return refuse(f"--log-level {given.log_level}: expected one of {', '.join(LEVELS)}")
     try:
         _check(given)
-        seconds = None if given.duration is None else _seconds(given.duration)
+        seconds = None if given.duration is None else _seconds("--duration", given.duration)
         work = work_from(given)
     except (WrongOption, JournalError, ValueError) as problem:
         return refuse(str(problem))
@@ -78,6 +79,7 @@ def work_from(given: ConsumeOptions) -> Work:
         journal=given.journal,
         leave=given.leave,
         racks=_split(given.rack),
+        wait_seconds=_seconds("--wait", given.wait),
         transform=transform_from(given, config, of_producer),
     )
 
@@ -116,11 +118,11 @@ def _check(given: ConsumeOptions) -> None:
         check_directory(given.journal)
 
 
-def _seconds(duration: str) -> float:
+def _seconds(option: str, duration: str) -> float:
     try:
         return duration_ms(duration, bare="s") / 1_000
     except ValueError as problem:
-        raise WrongOption(f"--duration {duration}: {problem}") from None
+        raise WrongOption(f"{option} {duration}: {problem}") from None
 
 
 def settings_from(pairs: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,16 +11,16 @@ from functools import partial
 from time import monotonic
 from typing import Any, Final
 
-from rejoin.client.commands.error_lines import print_error
 from rejoin.client.commands.input_lines import InputLines
 from rejoin.client.commands.produce import ProduceOptions
-from rejoin.client.commands.setting_options import WrongOption, refuse, with_settings
+from rejoin.client.commands.setting_options import WrongOption, with_settings
 from rejoin.client.commands.topic_lookup import TopicLookup
 from rejoin.client.core.errors import KafkaError, KafkaTimeoutError
 from rejoin.client.producer import Producer
 from rejoin.client.producer_config import ProducerConfig, checked_producer_config
 from rejoin.client.producer_driver import RecordMetadata
 from rejoin.client.transports.addresses import check_servers
+from rejoin.error_lines import print_error, refuse
 from rejoin.posix import stop_signals
 
 _PROGRESS_SECONDS: Final = 1.0
@@ -39,11 +39,13 @@ def run(given: ProduceOptions) -> int:
             raise WrongOption(f"--partition {given.partition}: expected 0 or more")
         form = LineForm.of(given)
         settings = _settings(given)
+        if given.file is not None and given.file.is_dir():
+            raise WrongOption(f"--file {given.file}: this is a directory; expected a file with lines")
         lines = InputLines(given.file)
     except (WrongOption, ValueError) as problem:
         return refuse(str(problem))
     except OSError as problem:
-        return refuse(f"{given.file}: {problem.strerror or problem}")
+        return refuse(f"--file {given.file}: {problem.strerror or problem}; expected a file with lines")
     return asyncio.run(_produce(given, form, settings, lines))
 
 

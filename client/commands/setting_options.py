@@ -8,7 +8,6 @@ from typing import Any
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from rejoin.client.commands.error_lines import print_error
 from rejoin.client.security_config import ClientSecurityConfig
 from rejoin.files import read_text
 from rejoin.protocol.validation import nearest, sentence
@@ -16,12 +15,6 @@ from rejoin.protocol.validation import nearest, sentence
 
 class WrongOption(Exception):
     """An option has a value that makes no sense; the text is for the user."""
-
-
-def refuse(problem: str) -> int:
-    """Say what is wrong with a command line; the exit code."""
-    print_error(problem)
-    return 2
 
 
 def with_settings(model: type[BaseModel], given: Mapping[str, Any], pairs: Sequence[str]) -> dict[str, Any]:
@@ -55,7 +48,8 @@ def security_from(file: str | None) -> ClientSecurityConfig:
     try:
         lines = read_text(file).splitlines() if file is not None else []
     except (OSError, UnicodeDecodeError) as problem:
-        raise WrongOption(f"--command-config {file}: {getattr(problem, 'strerror', None) or 'not text'}") from None
+        why = getattr(problem, "strerror", None) or "not text"
+        raise WrongOption(f"--command-config {file}: {why}; expected a properties file") from None
     pairs = (line.partition("=") for line in lines if not line.lstrip().startswith(("#", "!")))
     in_file = {name.strip(): value.strip() for name, _, value in pairs if name.strip() in names}
     try:

@@ -37,7 +37,7 @@ def check_transform(given: ConsumeOptions, topics: Sequence[str]) -> None:
     if "//" in given.bootstrap:
         raise WrongOption(
             f"--transform-to {to}: over HTTP records cannot be read; give the listener of Kafka's protocol, as in "
-            "--bootstrap 127.0.0.1:9092"
+            "--bootstrap-server 127.0.0.1:9092"
         )
     if to in topics or (given.pattern is not None and re.fullmatch(given.pattern, to)):
         raise WrongOption(f"--transform-to {to}: is read as well, which would never end; write to another topic")

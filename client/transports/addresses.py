@@ -41,6 +41,7 @@ def open_transport(
     return KafkaTransport(servers, **backoff, security=kafka_security(security))
 
 
-def no_coordinator(servers: str, option: str) -> str:
-    """Advice for when nothing answered. ``option`` is the one that names another address."""
-    return f"{servers} did not answer as a coordinator does. rejoin serve starts one; {option} names another address"
+def no_coordinator(servers: str, problem: str) -> str:
+    """A command's error where nothing answered as a coordinator does. ``problem`` is what came instead."""
+    advice = "rejoin serve starts one, --bootstrap-server names another address"
+    return f"no coordinator at {servers} ({problem}); {advice}"

@@ -7,6 +7,7 @@ processed but for the piece in hand.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -37,7 +38,7 @@ from rejoin.client.workload.commit_mode import CommitMode
 from rejoin.client.workload.processing_time import ProcessingTime
 from rejoin.client.workload.transforming import Transform, Transformer, is_over_after_abort
 from rejoin.journal.events.base import Event
-from rejoin.journal.events.client import CoordinatorFound, MembershipReset, RejoinRequested
+from rejoin.journal.events.client import CoordinatorFound, CoordinatorNotFound, MembershipReset, RejoinRequested
 from rejoin.journal.events.coordinator import JournalRowsLost
 from rejoin.journal.writer import JournalWriter
 from rejoin.posix import stop_signals
@@ -77,6 +78,8 @@ class Work:
     journal: Path | None = None
     leave: bool = True
     racks: tuple[str, ...] = ()
+    wait_seconds: float = math.inf
+    """How long the first coordinator may take. A consumer that has found one looks for it again without limit."""
     transform: Transform | None = None
 
 
@@ -93,6 +96,7 @@ class Events:
         self._newest_at: Millis = 0
         self._closing: set[str] = set()
         self.found_coordinator = False
+        self.why_not_found = "no answer yet"
         if work.journal is not None:
             self._writer = JournalWriter(work.journal, work.run_id, "client", work.node)
 
@@ -102,6 +106,8 @@ class Events:
             self._writer.append(event, at_ms)
         if isinstance(event, CoordinatorFound):
             self.found_coordinator = True
+        elif isinstance(event, CoordinatorNotFound):
+            self.why_not_found = event.problem
         if isinstance(event, RejoinRequested | MembershipReset) and event.client_id in self._closing:
             # Kafka: a member that leaves is reset, and a reset asks for a rejoin. A consumer that closes never rejoins.
             return
@@ -377,12 +383,14 @@ async def run_worker(work: Work, until: asyncio.Event | None = None) -> int:
     began = monotonic()
     running = [asyncio.create_task(member.run()) for member in members]
     helpers = [asyncio.create_task(_stop_when(stop, members)), asyncio.create_task(_keep_flushing(events))]
+    if work.wait_seconds < math.inf:
+        loop.call_later(work.wait_seconds, lambda: None if events.found_coordinator else stop.set())
     try:
         with stop_signals(loop, stop.set):
             results = await asyncio.gather(*running)
         if all(results) and not events.found_coordinator:
-            advice = no_coordinator(",".join(config.bootstrap_servers), "--bootstrap")
-            structlog.get_logger("client").error("no_coordinator", problem=advice)
+            problem = no_coordinator(",".join(config.bootstrap_servers), events.why_not_found)
+            structlog.get_logger("client").error("no_coordinator", problem=problem)
         _log_summary(members, monotonic() - began)
         return 0 if all(results) and events.found_coordinator else 1
     finally:

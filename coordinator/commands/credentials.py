@@ -9,35 +9,33 @@ from cyclopts import Parameter
 
 
 def run(
-    name: str, /, *, iterations: Annotated[int, Parameter(help="How often the password is hashed.")] = 4_096
+    name: str, /, *, iterations: Annotated[int, Parameter(help="Number of hash iterations.", metavar="N")] = 4_096
 ) -> int:
-    """Read a password from the terminal, or a line of standard input, and print what a users file keeps of it.
+    """Read a password from the terminal, or from a line of the standard input, and print the user's entry.
 
     Parameters
     ----------
     name
-        The user.
+        Name of the user.
     """
     import getpass  # noqa: PLC0415 (help can do without these)
     import secrets  # noqa: PLC0415
 
     import yaml  # noqa: PLC0415
 
+    from rejoin.error_lines import refuse  # noqa: PLC0415
     from rejoin.protocol.sasl.scram import HASHES, ITERATIONS, MOST_ITERATIONS, ScramCredential  # noqa: PLC0415
 
     if not name or not name.isprintable():
-        print("rejoin credentials: expected a name of printable characters", file=sys.stderr)
-        return 2
+        return refuse("NAME: expected a name of printable characters")
     if not ITERATIONS <= iterations <= MOST_ITERATIONS:
-        print(f"rejoin credentials: --iterations: expected {ITERATIONS} to {MOST_ITERATIONS}", file=sys.stderr)
-        return 2
+        return refuse(f"--iterations {iterations}: expected {ITERATIONS} to {MOST_ITERATIONS}")
     try:
         password = getpass.getpass() if sys.stdin.isatty() else sys.stdin.readline().rstrip("\r\n")
     except EOFError:
         password = ""
     if not password:
-        print("rejoin credentials: expected a password on standard input", file=sys.stderr)
-        return 2
+        return refuse("there is no password; expected one on standard input")
     keys = {
         mechanism: str(ScramCredential.of(mechanism, password, secrets.token_bytes(16), iterations))
         for mechanism in HASHES

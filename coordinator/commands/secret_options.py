@@ -8,10 +8,6 @@ from urllib.parse import parse_qsl, urlsplit
 STORE_VARIABLE: Final = "REJOIN_STORE"
 TOKEN_VARIABLE: Final = "REJOIN_CONTROL_TOKEN"
 
-TOKEN_REFUSED: Final = (
-    "--control-token: expected no token on the command line, where other users can read it: use "
-    f"--control-token-file FILE, or set {TOKEN_VARIABLE}"
-)
 STORE_REFUSED: Final = (
     "--store: expected an address without a password, as other users can read the command line: set "
     f"{STORE_VARIABLE} to the whole address, or PGPASSWORD to the password, or PGPASSFILE to a file with it"

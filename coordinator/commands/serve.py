@@ -6,7 +6,6 @@ import asyncio
 import gc
 import math
 import os
-import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +17,6 @@ from rejoin.coordinator.commands.atomic_file import FileNotWritten, atomic_file,
 from rejoin.coordinator.commands.secret_options import (
     STORE_REFUSED,
     STORE_VARIABLE,
-    TOKEN_REFUSED,
     TOKEN_VARIABLE,
     has_password,
 )
@@ -34,6 +32,7 @@ from rejoin.coordinator.service.app import (
 )
 from rejoin.coordinator.service.defaults import KAFKA_PORT
 from rejoin.coordinator.storage.base import StoreProblem
+from rejoin.error_lines import refuse
 from rejoin.journal.segments import JournalError
 from rejoin.posix import stop_signals
 from rejoin.protocol.brokers.listener_address import HIGHEST_PORT, check_advertised_host
@@ -136,8 +135,6 @@ def _control_from(given: ServeOptions, token: str | None) -> ControlOptions | No
 
 def _token_from(given: ServeOptions) -> str | None:
     """The token of the control API. The option wins over the environment."""
-    if given.control_token is not None:
-        raise WrongSetting(TOKEN_REFUSED)
     if given.control_token_file is None:
         return os.environ.get(TOKEN_VARIABLE)
     try:
@@ -158,8 +155,7 @@ def run(given: ServeOptions) -> int:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_serve(options, given))
     except (WrongSetting, StartFailed, StoreProblem, JournalError, FileNotWritten, OSError) as problem:
-        print(f"rejoin: {problem}", file=sys.stderr)
-        return 2
+        return refuse(problem)
     return 0
 
 

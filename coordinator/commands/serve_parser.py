@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any, Final
 
 from cyclopts import Parameter
 
 from rejoin.coordinator.commands.serve_options import ServeOptions
 
+_PLACEHOLDERS: Final[dict[str, tuple[Any, str]]] = {
+    "host": (str, "HOST"),
+    "port": (int, "PORT"),
+    "kafka_port": (str, "PORT"),
+    "as_kafka": (str | None, "RELEASE"),
+    "advertised_host": (str | None, "HOST"),
+    "journal": (str | None, "DIR"),
+    "data": (str | None, "DIR"),
+    "store": (str | None, "URL"),
+    "brokers": (int, "N"),
+    "port_file": (Path | None, "FILE"),
+    "kafka_port_file": (Path | None, "FILE"),
+    "max_body_bytes": (str, "SIZE"),
+    "control_token_file": (Path | None, "FILE"),
+    "tls_ca_file": (Path | None, "FILE"),
+    "users_file": (Path | None, "FILE"),
+    "clock": (str, "CLOCK"),
+}
+"""Options with their types and what help shows for their values."""
+
 ServeOptions.__annotations__ |= {
-    "config": Annotated[tuple[str, ...], Parameter(name=("--config", "-c"), negative=())],
-    "topic": Annotated[tuple[str, ...], Parameter(negative=())],
+    name: Annotated[kind, Parameter(metavar=placeholder)] for name, (kind, placeholder) in _PLACEHOLDERS.items()
+} | {
+    "config": Annotated[tuple[str, ...], Parameter(name=("--config", "-c"), negative=(), metavar="NAME=VALUE")],
+    "topic": Annotated[tuple[str, ...], Parameter(negative=(), metavar="TOPIC")],
     "control": Annotated[bool, Parameter(negative=())],
     "tls_self_signed": Annotated[bool, Parameter(negative=())],
     "insecure": Annotated[bool, Parameter(negative=())],

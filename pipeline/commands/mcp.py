@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -13,6 +12,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
+from rejoin.error_lines import refuse
 from rejoin.pipeline.why.answer import answer
 from rejoin.pipeline.why.instants import instant
 from rejoin.pipeline.why.sources import open_source
@@ -42,8 +42,7 @@ def run(*, folder: Path | None, bootstrap_server: str | None, command_config: Pa
     try:
         server = server_of(lambda: open_source(folder, bootstrap_server, config_of(command_config)))
     except SourceProblem as problem:
-        print(problem, file=sys.stderr)
-        return 2
+        return refuse(problem)
     try:
         server.run("stdio")
     except KeyboardInterrupt:

@@ -52,6 +52,13 @@ def check_master(master: str | None) -> None:
         )
 
 
+def stopped(out: Path | None) -> str:
+    """How a watch says that Ctrl-C has stopped it."""
+    if out is None:
+        return "stopped; with --out DIR it would continue from here"
+    return f"stopped; the same command continues from {out}"
+
+
 def check_least(option: str, value: int, least: int = 1) -> None:
     """That a number is no less than this."""
     if value < least:

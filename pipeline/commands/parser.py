@@ -1,4 +1,4 @@
-"""The command lines of ``rejoin report``, ``watch``, ``why`` and ``sweep``. Their help must not import Spark."""
+"""The command lines of ``rejoin report``, ``watch``, ``why``, ``mcp`` and ``sweep``. Help must not import Spark."""
 
 from __future__ import annotations
 
@@ -9,45 +9,54 @@ from cyclopts import Parameter
 
 from rejoin.pipeline.report.defaults import MOST_GROUPS, TITLE
 
+_Dir = Annotated[Path | None, Parameter(metavar="DIR")]
+_File = Annotated[Path | None, Parameter(metavar="FILE")]
+_Files = Annotated[tuple[Path, ...], Parameter(negative="", show_default=False, metavar="FILE")]
+_Groups = Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=True, show_default=False, metavar="GROUP")]
+_Master = Annotated[str | None, Parameter(metavar="MASTER")]
+_Server = Annotated[str | None, Parameter(name=("--bootstrap-server", "--bootstrap"), metavar="HOST:PORT")]
+
 
 def report(
     inputs: list[Path],
     /,
     *,
-    out: Path,
+    out: Annotated[Path, Parameter(metavar="DIR")],
     kind: Literal["journal", "parquet", "log"] | None = None,
-    group: Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=True, show_default=False)] = (),
+    group: _Groups = (),
     groups: int = MOST_GROUPS,
-    timezone: str = "UTC",
-    master: str | None = None,
+    timezone: Annotated[str, Parameter(metavar="ZONE")] = "UTC",
+    master: _Master = None,
     title: str = TITLE,
-    annotations: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
+    annotations: _Files = (),
 ) -> int:
-    """Explain every rebalance: tables in Parquet, findings in the terminal, and one HTML page.
+    """Explain every rebalance: findings in the terminal, one HTML page, and tables in Parquet.
 
     Parameters
     ----------
     inputs
-        Files and directories: journals (*.jsonl), Parquet of events, brokers' server.log and kafka-request.log, packed
-        with gzip or not. The kind of each file follows from its content.
+        Files and directories to read: logs of consumers (seven client libraries), brokers' server.log and
+        kafka-request.log, journals (*.jsonl), and Parquet of events. Files may be packed with gzip. The content of a
+        file decides how it is read.
     out
-        Folder for report.html and tables/, not one that is read. An earlier report there is replaced.
+        Directory for report.html and tables/. An earlier report there is replaced. It must not be an input.
     kind
-        Read all files as this kind, whatever their content.
+        Read every file as this kind, whatever its content.
     group
         Show this group on the page; may be given several times. The default is the worst groups.
     groups
         Number of groups with a chart on the page.
     timezone
-        Time zone of the brokers' logs, such as Europe/Berlin.
+        Time zone of the logs of consumers and brokers, such as Europe/Berlin.
     master
-        Spark master: local[N], local-cluster[EXECUTORS,CORES,MB] or spark://HOST:PORT; all cores of this machine
-        without it.
+        Spark master: local[N], local-cluster[EXECUTORS,CORES,MB] or spark://HOST:PORT. The default is all cores of this
+        machine.
     title
         Title of the page.
     annotations
-        What happened around the groups: the JSON of kubectl get events -o json, or lines with an instant and a text.
-        Drawn on the timeline and held against the rebalances. May be given several times.
+        File with events around the groups, such as deployments: the output of kubectl get events -o json, or lines with
+        an instant and a text. They are drawn on the timeline and compared with the rebalances. May be given several
+        times.
     """
     from rejoin.pipeline.commands.report import run  # noqa: PLC0415
 
@@ -66,51 +75,51 @@ def report(
 
 def watch(
     *,
-    from_: Annotated[tuple[str, ...], Parameter(name="--from", negative="", show_default=False)] = (),
-    journal: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
-    bootstrap_server: Annotated[str | None, Parameter(name=("--bootstrap-server", "--bootstrap"))] = None,
-    command_config: Path | None = None,
-    group: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
-    log: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
-    timezone: str | None = None,
-    out: Path | None = None,
+    from_: Annotated[tuple[str, ...], Parameter(name="--from", negative="", show_default=False, metavar="URL")] = (),
+    journal: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False, metavar="DIR")] = (),
+    bootstrap_server: _Server = None,
+    command_config: _File = None,
+    group: Annotated[tuple[str, ...], Parameter(negative="", show_default=False, metavar="GROUP")] = (),
+    log: _Files = (),
+    timezone: Annotated[str | None, Parameter(metavar="ZONE")] = None,
+    out: _Dir = None,
     once: Annotated[bool, Parameter(negative=())] = False,
-    every: float | None = None,
+    every: Annotated[float | None, Parameter(metavar="SECONDS")] = None,
     lost: Literal["skip", "fail"] | None = None,
-    master: str | None = None,
+    master: _Master = None,
 ) -> int:
-    """Follow running coordinators and show rebalances, their causes and findings as they come.
+    """Follow running coordinators, and show rebalances, their causes and findings as they come.
 
-    What was read is kept, each event once, also when this is killed: the same command goes on where it was.
+    With --out, the same command continues where it stopped, also after kill -9. No event is read twice.
 
     Parameters
     ----------
     from_
-        A coordinator to follow, http://HOST:PORT. May be given several times, for all nodes of a cluster.
+        Coordinator to follow, http://HOST:PORT; may be given several times, for the nodes of a cluster.
     journal
-        A folder of journals to follow instead. Segments are read once they are closed.
+        Directory of journals to follow instead. Segments are read once they are closed.
     bootstrap_server
-        Any Kafka cluster to follow instead, HOST:PORT; separate several with commas. Its groups are polled over Kafka's
-        protocol, which changes nothing there.
+        Kafka cluster to follow instead; separate several addresses with commas. Its groups are polled over Kafka's
+        protocol, which changes nothing in the cluster.
     command_config
         With --bootstrap-server: properties file with security.protocol, sasl.mechanism and so on.
     group
-        With --bootstrap-server: follow this group alone; may be given several times.
+        With --bootstrap-server: follow only this group; may be given several times.
     log
-        With --bootstrap-server: a broker's server.log, which is followed as it grows; may be given several times.
+        With --bootstrap-server: a broker's server.log, to be followed as it grows; may be given several times.
     timezone
-        With --log: time zone of the logs, such as Europe/Berlin; the default is UTC.
+        With --log: time zone of the logs, such as Europe/Berlin. The default is UTC.
     out
-        Folder for the tables and the progress. Without it nothing is kept.
+        Directory for the tables and the progress. Without it nothing is kept.
     once
-        Read what there is now, write the tables, and exit.
+        Read the events so far, write the tables, and exit.
     every
-        Seconds between polls; the default is 1, and 5 for --bootstrap-server.
+        Time between polls. The default is 1, and 5 with --bootstrap-server.
     lost
-        With --from: what to do when a service has lost events that were not read yet, as after a restart without a
-        journal: skip, the default, says so in the quarantine and goes on; fail ends with an error.
+        With --from: what to do when a coordinator has lost events before they were read, as after a restart without a
+        journal. skip, the default, adds a line to the quarantine and continues; fail ends with an error.
     master
-        With --from and --journal: Spark master, local[N] or spark://HOST:PORT; all cores of this machine without it.
+        With --from or --journal: Spark master, local[N] or spark://HOST:PORT. The default is all cores of this machine.
     """
     from rejoin.pipeline.commands.watch_options import WatchOptions, run  # noqa: PLC0415
 
@@ -123,11 +132,11 @@ def why(
     folder: Path | None = None,
     /,
     *,
-    bootstrap_server: Annotated[str | None, Parameter(name=("--bootstrap-server", "--bootstrap"))] = None,
-    at: str | None = None,
-    command_config: Path | None = None,
-    seconds: Annotated[float, Parameter(name="--for")] = 2.0,
-    annotations: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
+    bootstrap_server: _Server = None,
+    at: Annotated[str | None, Parameter(metavar="TIME")] = None,
+    command_config: _File = None,
+    seconds: Annotated[float, Parameter(name="--for", metavar="SECONDS")] = 2.0,
+    annotations: _Files = (),
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Say in ten lines why a group rebalances, and what to change.
@@ -137,19 +146,20 @@ def why(
     group
         The group's id.
     folder
-        The folder that was --out of rejoin report or rejoin watch, or a journal: a folder or a .jsonl file.
+        Directory that was --out of rejoin report or rejoin watch; or a journal, which is a directory or a .jsonl file.
     bootstrap_server
-        Instead of a folder: http://HOST:PORT is a running coordinator, whose events are read; HOST:PORT is any Kafka
-        cluster, which shows only the current state. Separate several with commas. The default is http://127.0.0.1:9095.
+        Address to ask instead of a folder. http://HOST:PORT is a running coordinator, which has all its events;
+        HOST:PORT is any Kafka cluster, which has only its current state. Separate several with commas. The default is
+        http://127.0.0.1:9095.
     at
-        Explain the rebalance at this instant, such as 2026-03-01T14:02:00Z, or 14:02 on the last day; without a zone,
-        UTC. In a simulation: 0:10:00 since its start.
+        Explain the rebalance at this time: 2026-03-01T14:02:00Z, or 14:02 for the last day. Without a zone, the time is
+        UTC. In a simulation, 0:10:00 is ten minutes after its start.
     command_config
-        Properties file with security.protocol, sasl.mechanism and so on, for HOST:PORT.
+        With HOST:PORT: properties file with security.protocol, sasl.mechanism and so on.
     seconds
-        How many seconds to poll a cluster for.
+        With HOST:PORT: how long to poll the cluster.
     annotations
-        File of events around the group, such as deployments, as for rejoin report.
+        File with events around the group, such as deployments, as for rejoin report.
     json
         Print the data behind the answer: status, rebalances, findings.
     """
@@ -171,19 +181,19 @@ def mcp(
     folder: Path | None = None,
     /,
     *,
-    bootstrap_server: Annotated[str | None, Parameter(name=("--bootstrap-server", "--bootstrap"))] = None,
-    command_config: Path | None = None,
+    bootstrap_server: _Server = None,
+    command_config: _File = None,
 ) -> int:
     """Serve the Model Context Protocol on standard input and output: groups, why, rebalances, findings. It only reads.
 
     Parameters
     ----------
     folder
-        The folder that was --out of rejoin report or rejoin watch, or a journal: a folder or a .jsonl file.
+        Directory that was --out of rejoin report or rejoin watch; or a journal, which is a directory or a .jsonl file.
     bootstrap_server
-        Instead of a folder: a running coordinator (http://HOST:PORT) or a Kafka cluster (HOST:PORT), as for rejoin why.
+        Address to ask instead of a folder: a running coordinator (http://HOST:PORT) or a Kafka cluster (HOST:PORT).
     command_config
-        Properties file with security.protocol, sasl.mechanism and so on, for HOST:PORT.
+        With HOST:PORT: properties file with security.protocol, sasl.mechanism and so on.
     """
     from rejoin.pipeline.commands.mcp import run  # noqa: PLC0415
 
@@ -193,35 +203,34 @@ def mcp(
 def sweep(
     grid: Path,
     *,
-    out: Path | None = None,
-    master: str | None = None,
-    seeds: str | None = None,
-    top: int = 12,
+    out: _Dir = None,
+    master: _Master = None,
+    seeds: Annotated[str | None, Parameter(metavar="SEEDS")] = None,
+    top: Annotated[int, Parameter(metavar="N")] = 12,
     by: Literal["rebalances", "stopped", "unowned", "late", "twice"] | None = None,
     again: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Play a scenario with every combination of values and every seed, on Spark, and rank the settings.
 
-    Finished runs are kept: the same command goes on where it was stopped, and a grid that has grown plays only what
-    is new.
+    Finished runs are kept: the same command continues where it stopped, and a larger grid plays only its new runs.
 
     Parameters
     ----------
     grid
-        The YAML file that names scenario, parameters and seeds; see examples/sweeps.
+        YAML file with the scenario, the parameters and the seeds. examples/sweeps has some.
     out
-        Folder for the results. The default is out/sweep-NAME.
+        Directory for the results. The default is out/sweep-NAME.
     master
-        Spark master: local[N], local-cluster[EXECUTORS,CORES,MB] or spark://HOST:PORT; all cores of this machine
-        without it.
+        Spark master: local[N], local-cluster[EXECUTORS,CORES,MB] or spark://HOST:PORT. The default is all cores of this
+        machine.
     seeds
-        Seeds to use instead of the grid's: a number of them, or A:B from A up to but excluding B.
+        Seeds to use instead of the grid's: how many, or A:B for A to B-1.
     top
         Number of settings to show.
     by
-        Rank the settings by this instead of the grid's rank_by.
+        Rank the settings by this, instead of by the grid's rank_by.
     again
-        Play runs again that failed before.
+        Play failed runs again.
     """
     from rejoin.pipeline.commands.sweep import run  # noqa: PLC0415
 

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.markup import escape
 
+from rejoin.error_lines import print_error, refuse
 from rejoin.pipeline.commands.interrupts import STOPPED, Interrupts, interrupts, quietly
 from rejoin.pipeline.commands.options import BadOption, check_least, check_master, check_out
 from rejoin.pipeline.findings.annotations import BadAnnotations, read_annotations
@@ -71,10 +72,9 @@ def run(
         except (BadOption, BadAnnotations, NoInput, NoJava, SparkTrouble, OSError, KeyboardInterrupt) as problem:
             if interrupted.came or isinstance(problem, KeyboardInterrupt):
                 interrupted.ignore()
-                print(f"stopped; what is in {out} is not complete", file=sys.stderr)
+                print_error(f"stopped; what is in {out} is not complete")
                 return STOPPED
-            print(problem, file=sys.stderr)
-            return 2
+            return refuse(problem)
     stepped = out / STEPPED
     show(
         made,
@@ -120,7 +120,7 @@ def _check_is_for_a_report(inputs: Sequence[Path], out: Path) -> None:
             f"--out {out}: {out / TABLES} holds {_some(below)}, which no report writes; give another folder, or move it"
         )
     if beside:
-        print(f"--out {out}: other files are there too and stay as they are: {_some(beside)}", file=sys.stderr)
+        print_error(f"--out {out}: other files are there too and stay as they are: {_some(beside)}")
 
 
 def _some(names: Sequence[str]) -> str:

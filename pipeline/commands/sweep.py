@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,6 +13,7 @@ from typing import Final, Literal
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from rejoin.error_lines import print_error, refuse
 from rejoin.pipeline.commands.options import BadOption, check_least, check_master, check_out
 from rejoin.pipeline.findings.formatting import span
 from rejoin.pipeline.spark.java import NoJava
@@ -67,17 +67,15 @@ def run(
         check_out(folder)
         store = SweepStore(folder, code_version(), journals=asked.events, again=again)
     except (BadOption, BadScenario, SweepInUse, OSError) as problem:
-        print(problem, file=sys.stderr)
-        return 2
+        return refuse(problem)
     try:
         if store.of_other_code:
             console.print(f"{store.of_other_code} finished runs are of other code and are played again")
         return _swept(asked, store, master, top, console)
     except (NoJava, SparkTrouble, OSError) as problem:
-        print(problem, file=sys.stderr)
-        return 2
+        return refuse(problem)
     except KeyboardInterrupt:
-        print(f"\nstopped; what is finished is in {folder}, and the same command goes on from there", file=sys.stderr)
+        print_error(f"stopped; finished runs are in {folder}, and the same command continues from there")
         return STOPPED
     finally:
         store.close()
@@ -120,7 +118,7 @@ def _swept(grid: Grid, store: SweepStore, master: str | None, top: int, console:
     failed = sum(setting.failed for setting in ranked)
     if failed:
         first = next(row for row in store.rows.values() if row["error"] is not None)
-        print(f"{failed} runs failed, the first with seed {first['seed']}: {first['error']}", file=sys.stderr)
+        print_error(f"{failed} runs failed, the first with seed {first['seed']}: {first['error']}")
     return 1 if failed else 0
 
 

@@ -16,8 +16,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 from rich.live import Live
 
+from rejoin.error_lines import print_error, refuse
 from rejoin.pipeline.commands.interrupts import Interrupts, interrupts, quietly
-from rejoin.pipeline.commands.options import BadOption, check_master, check_out
+from rejoin.pipeline.commands.options import BadOption, check_master, check_out, stopped
 from rejoin.pipeline.findings.formatting import count
 from rejoin.pipeline.live.dashboard import Dashboard, finding, line
 from rejoin.pipeline.live.event_stream import (
@@ -68,11 +69,10 @@ def run(
     try:
         urls = _checked(from_, journal, out, every, master)
     except (BadOption, ValueError) as problem:
-        errors.print(str(problem), style="red")
-        return 2
+        return refuse(problem)
     with quietly(), interrupts() as interrupted:
         try:
-            with ExitStack() as closing, _said(interrupted, errors, out):
+            with ExitStack() as closing, _said(interrupted, out):
                 folder = out or Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="rejoin-watch-")))
                 store = WatchStore(folder)
                 inputs = urls or sorted(str(each.resolve()) for each in journal)
@@ -87,15 +87,14 @@ def run(
         except KeyboardInterrupt:
             return 0
         except (StoreTrouble, NoJava, SparkTrouble, ServiceDown, NotAService, StreamFailure, OSError) as problem:
-            errors.print(str(problem), style="red")
-            return 2
+            return refuse(problem)
     if out is not None:
         console.print(f"\ntables  {store.tables}", soft_wrap=True)
     return 0 if made is not None else 1
 
 
 @contextmanager
-def _said(interrupted: Interrupts, errors: Console, out: Path | None) -> Iterator[None]:
+def _said(interrupted: Interrupts, out: Path | None) -> Iterator[None]:
     """Say that it was interrupted. What else failed after that failed because of it, and is KeyboardInterrupt too."""
     try:
         yield
@@ -103,8 +102,7 @@ def _said(interrupted: Interrupts, errors: Console, out: Path | None) -> Iterato
         if not (interrupted.came or isinstance(problem, KeyboardInterrupt)):
             raise
         interrupted.ignore()
-        kept = f"the same command goes on from here: {out}" if out else "with --out DIR it would go on from here"
-        errors.print(f"stopped; {kept}")
+        print_error(stopped(out))
         raise KeyboardInterrupt from None
 
 
@@ -198,7 +196,7 @@ class _Watch:
                 self._console.print(line(row), soft_wrap=True)
             for note in notes:
                 if note not in self._board.notes:
-                    self._errors.print(note)
+                    print_error(note)
             self._board.notes = notes
         else:
             self._board.notes = [*notes, *maker.notes()]

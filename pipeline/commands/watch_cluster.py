@@ -11,8 +11,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from rich.console import Console
 
+from rejoin.error_lines import print_error, refuse
 from rejoin.pipeline.commands.interrupts import interrupts
-from rejoin.pipeline.commands.options import BadOption, check_out
+from rejoin.pipeline.commands.options import BadOption, check_out, stopped
 from rejoin.pipeline.live_cluster.broker_logs import LogTails
 from rejoin.pipeline.live_cluster.polling import ClusterProblem, polling
 from rejoin.pipeline.live_cluster.screen import Screen
@@ -34,7 +35,7 @@ def run(
     every: float | None,
 ) -> int:
     """Follow until stopped, or poll once. Options as in ``parser``; returns the exit code."""
-    console, errors = Console(highlight=False), Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+    console = Console(highlight=False)
     try:
         seconds = EVERY_SECONDS if every is None else every
         tails = _checked(logs, timezone, out, seconds)
@@ -43,20 +44,17 @@ def run(
             if out is not None:
                 store = ClusterStore(out)
                 closing.enter_context(store.held(servers))
-            shown = Screen(console, errors, f"watching {servers}")
+            shown = Screen(console, f"watching {servers}")
             where = None if config is None else str(config)
             missing = asyncio.run(_follow(servers, where, groups, store, tails, shown, None if once else seconds))
     except KeyboardInterrupt:
-        kept = f"the same command goes on from here: {out}" if out else "with --out DIR it would go on from here"
-        errors.print(f"stopped; {kept}")
+        print_error(stopped(out))
         return 0
     except (BadOption, ClusterProblem, WatchFolderProblem, OSError, ValueError) as problem:
-        errors.print(str(problem), style="red")
-        return 2
+        return refuse(problem)
     if missing:
         names = ", ".join(map(repr, missing))
-        errors.print(f"{servers}: there is no group {names}; rejoin groups lists those that there are", style="red")
-        return 2
+        return refuse(f"{servers}: there is no group {names}; rejoin groups --list lists all")
     return 0
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Literal, NamedTuple
+
+from rejoin.error_lines import refuse
 
 
 class WatchOptions(NamedTuple):
@@ -28,8 +29,7 @@ def run(given: WatchOptions) -> int:
     """Run the watch that the options ask for; returns the exit code."""
     problem = _misplaced(given)
     if problem is not None:
-        print(problem, file=sys.stderr)
-        return 2
+        return refuse(problem)
     if given.bootstrap_server is not None:
         from rejoin.pipeline.commands.watch_cluster import run as run_on_cluster  # noqa: PLC0415
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from rejoin.error_lines import refuse
 from rejoin.pipeline.findings.annotations import BadAnnotations, read_annotations, rows_of_rollouts
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.why.answer import answer
@@ -42,8 +42,7 @@ def run(
             story = replace(story, findings=sorted(found, key=order))
         at_ms = None if at is None else instant(at, story.last_ms)
     except (SourceProblem, BadAnnotations, ValueError) as problem:
-        print(problem, file=sys.stderr)
-        return 2
+        return refuse(problem)
     except KeyboardInterrupt:
         return 130
     if as_json:

@@ -84,7 +84,7 @@ def _read(path: Path) -> Iterator[Annotation]:
         found = _LINE.fullmatch(line.strip())
         at_ms = None if found is None else _instant(found[1])
         if found is None or at_ms is None:
-            raise BadAnnotations(f"{path}, line {number}: {line.strip()[:80]!r} has no instant; {_EXPECTED}")
+            raise BadAnnotations(f"{path}:{number}: {line.strip()[:80]!r} has no instant; {_EXPECTED}")
         yield Annotation(at_ms, found[2].strip(), found[2].strip())
 
 

@@ -71,9 +71,7 @@ def _of_file(path: Path) -> Iterator[ClusterGroup]:
     timed = [part for part in parts if any(line.strip() for line in part[2])]
     for at_ms, number, lines in timed:
         if at_ms is None and len(timed) > 1:
-            raise BadOffsets(
-                f"{path}, line {number}: offsets without an instant before others that have one; {EXPECTED}"
-            )
+            raise BadOffsets(f"{path}:{number}: offsets without an instant before others that have one; {EXPECTED}")
         yield from _snapshots(path, number, changed_at_ms if at_ms is None else at_ms, lines)
 
 
@@ -110,7 +108,7 @@ def _of_table(path: Path, first: int, lines: list[str]) -> Partitions:
         partition = TopicPartition(row["TOPIC"], int(row["PARTITION"]))
         if partition in found.get(row["GROUP"], ()):
             name = f"{partition.topic}-{partition.partition} of {row['GROUP']}"
-            raise BadOffsets(f"{path}, line {number}: {name} a second time; {EXPECTED}")
+            raise BadOffsets(f"{path}:{number}: {name} a second time; {EXPECTED}")
         offsets = PartitionOffsets(_number(row["CURRENT-OFFSET"]), _number(row["LOG-END-OFFSET"]))
         member_id = row.get("CONSUMER-ID", _MISSING)
         member = None

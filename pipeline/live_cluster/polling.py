@@ -12,7 +12,7 @@ from rejoin.client.admin import MOVED, Admin, GroupDescription
 from rejoin.client.commands.setting_options import WrongOption, security_from
 from rejoin.client.core.errors import CodedError, KafkaError
 from rejoin.client.core.inputs import OffsetReset
-from rejoin.client.transports.addresses import open_transport, split_servers
+from rejoin.client.transports.addresses import check_servers, open_transport, split_servers
 from rejoin.pipeline.live_cluster.snapshots import ClusterGroup, ClusterMember, PartitionOffsets
 from rejoin.protocol.types import TopicPartition
 
@@ -102,6 +102,14 @@ class ClusterPoller:
             f"{self._servers}: {_text(problem)}; is a cluster there, and may this client describe its groups? "
             "--bootstrap-server names another address, --command-config its security"
         )
+
+
+def check_connection(servers: str, config: str | None) -> None:
+    """Raises ClusterProblem for addresses and a properties file that cannot be used. Nothing is asked yet."""
+    try:
+        check_servers(split_servers(servers), security_from(config))
+    except (ValueError, WrongOption) as problem:
+        raise ClusterProblem(str(problem)) from None
 
 
 @asynccontextmanager

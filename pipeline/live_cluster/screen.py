@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from rejoin.error_lines import print_error
 from rejoin.pipeline.findings.cause_texts import SHORT_CAUSES
 from rejoin.pipeline.findings.formatting import count, span
 from rejoin.pipeline.live.dashboard import MOST_FINDINGS, MOST_GROUPS, clock, finding, line, through
@@ -23,9 +24,8 @@ _LAST: Final = 12
 class Screen:
     """What is shown: a table that is drawn again on a terminal, lines elsewhere."""
 
-    def __init__(self, console: Console, errors: Console, title: str) -> None:
+    def __init__(self, console: Console, title: str) -> None:
         self._console = console
-        self._errors = errors
         self._title = title
         self._last: deque[dict[str, Any]] = deque(maxlen=_LAST)
         self._notes: list[str] = []
@@ -55,14 +55,14 @@ class Screen:
                 self._console.print(finding(row))
             for note in notes:
                 if note not in self._notes:
-                    self._errors.print(note)
+                    print_error(note)
         self._notes = notes
         self._draw(watch)
 
     def note(self, watch: ClusterWatch, problem: str) -> None:
         """Show a problem that may pass."""
         if self._live is None and problem not in self._notes:
-            self._errors.print(f"{problem}; it is asked again")
+            print_error(f"{problem}; it is asked again")
         self._notes = [problem]
         self._draw(watch)
 

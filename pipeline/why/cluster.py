@@ -9,7 +9,13 @@ from typing import Any, Final, TypeVar
 
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.live_cluster.observations import ObservedGroup
-from rejoin.pipeline.live_cluster.polling import ClusterPoller, ClusterProblem, ClusterSnapshot, polling
+from rejoin.pipeline.live_cluster.polling import (
+    ClusterPoller,
+    ClusterProblem,
+    ClusterSnapshot,
+    check_connection,
+    polling,
+)
 from rejoin.pipeline.live_cluster.snapshots import ClusterGroup
 from rejoin.pipeline.why.story import GroupStatus, GroupStory, Row, SourceProblem, unknown_group
 
@@ -27,6 +33,11 @@ class ClusterSource:
     """The cluster behind ``HOST:PORT,...``. A story snapshots of its group for some seconds."""
 
     def __init__(self, servers: str, config: str | None = None, seconds: float = 2.0) -> None:
+        """Raises SourceProblem."""
+        try:
+            check_connection(servers, config)
+        except ClusterProblem as problem:
+            raise SourceProblem(str(problem)) from None
         self._servers = servers
         self._config = config
         self._seconds = seconds

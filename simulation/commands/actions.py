@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from rejoin.error_lines import refuse
 from rejoin.journal.segments import JournalError
 from rejoin.protocol.printable import printable, printable_lines
 from rejoin.simulation.kernel import Millis, SelectiveListener
@@ -73,8 +73,7 @@ def run(
     except BrokenPipeError:
         raise  # no problem of a file
     except (BadScenario, JournalError, RefusedOption, OSError) as problem:
-        print(printable_lines(str(problem)), file=sys.stderr)
-        return 2
+        return refuse(problem)
 
 
 def _play(
@@ -129,9 +128,11 @@ def search(
     """Play random scenarios with random faults."""
     try:
         first, last = parse_seeds(seeds)
-    except BadRange as problem:
-        print(printable_lines(str(problem)), file=sys.stderr)
-        return 2
+        if into is not None:
+            with _writing("--into", into):
+                into.mkdir(parents=True, exist_ok=True)
+    except (BadRange, RefusedOption) as problem:
+        return refuse(problem)
     with _progress(last - first) as on_progress:
         report = search_seeds(first, last, schedule=schedule, minutes=minutes, shrink=shrink, on_progress=on_progress)
     return _report(report, into)
@@ -147,7 +148,6 @@ def _report(report: SearchReport, into: Path | None) -> int:
     failure = report.failure
     print(failure.report())
     if into is not None:
-        into.mkdir(parents=True, exist_ok=True)
         (into / f"seed_{failure.seed}.yaml").write_text(failure.scenario_text(), encoding="utf-8")
         (into / f"seed_{failure.seed}.txt").write_text(failure.transcript, encoding="utf-8")
         print(f"written to {into}")
@@ -165,8 +165,7 @@ def show_yaml(name: str) -> int:
     try:
         print(text_of(_found(Path(name))), end="")
     except BadScenario as problem:
-        print(printable_lines(str(problem)), file=sys.stderr)
-        return 2
+        return refuse(problem)
     return 0
 
 
@@ -175,8 +174,7 @@ def answer(name: str) -> int:
     try:
         scenario = read_scenario(_found(Path(name)))
     except BadScenario as problem:
-        print(printable_lines(str(problem)), file=sys.stderr)
-        return 2
+        return refuse(problem)
     print(f"{printable_lines(scenario.question)}\n\n{printable(' '.join(scenario.answer.split()))}")
     return 0
 
@@ -207,8 +205,7 @@ def lab(file: Path, seed: int | None, port: int, *, browser: bool) -> int:
     except KeyboardInterrupt:
         return 0
     except (BadScenario, JournalError, RefusedOption, OSError) as problem:
-        print(printable_lines(str(problem)), file=sys.stderr)
-        return 2
+        return refuse(problem)
     return 0
 
 
@@ -264,13 +261,15 @@ def _explain() -> Callable[[str, str], list[dict[str, str]]] | None:
 
 def _found(file: Path) -> Path:
     """The file, or the scenario of the gallery that is called so. Raises :class:`BadScenario` if there is neither."""
-    in_gallery = GALLERY / f"{file.name}.yaml"
-    if file.exists() or file.parent != Path():
+    if file.exists():
         return file
+    if file.suffix or file.parent != Path():
+        problem = "no such file; expected a scenario in YAML, or a name that rejoin gallery list shows"
+        raise BadScenario(str(file), None, problem)
+    in_gallery = GALLERY / f"{file.name}.yaml"
     if in_gallery.exists():
         return in_gallery
-    problem = f"cannot be read: there is no such file, and none in the gallery; {hint(file.stem)}"
-    raise BadScenario(str(file), None, problem)
+    raise BadScenario(str(file), None, f"no such scenario, in the gallery or as a file; {hint(file.name)}")
 
 
 @contextmanager

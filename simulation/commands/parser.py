@@ -8,8 +8,14 @@ from typing import Annotated, Final, Literal
 import cyclopts
 from cyclopts import Parameter
 
+_Seed = Annotated[int | None, Parameter(metavar="SEED")]
+_Compare = Annotated[
+    tuple[str, ...],
+    Parameter(negative=(), consume_multiple=True, show_default=False, metavar="KEY=VALUE,VALUE"),
+]
+
 gallery_app: Final = cyclopts.App(
-    name="gallery", help="Scenarios that come with rejoin, each named for the question that it answers."
+    name="gallery", help="Show the scenarios that come with Rejoin, each named for the question that it answers."
 )
 
 
@@ -17,10 +23,10 @@ def run(
     file: Path,
     /,
     *,
-    seed: int | None = None,
-    html: Path | None = None,
-    journal: Path | None = None,
-    compare: Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=True, show_default=False)] = (),
+    seed: _Seed = None,
+    html: Annotated[Path | None, Parameter(metavar="FILE")] = None,
+    journal: Annotated[Path | None, Parameter(metavar="PATH")] = None,
+    compare: _Compare = (),
     quiet: Annotated[bool, Parameter(negative=())] = False,
     plain: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
@@ -29,16 +35,16 @@ def run(
     Parameters
     ----------
     file
-        A scenario, or the name of one in the gallery.
+        Scenario in YAML, or the name of one in the gallery.
     seed
         Seed to use instead of the scenario's.
     html
-        Write a page with a chart of partition ownership.
+        Page to write, with a chart of partition ownership.
     journal
-        Write the journal that a service would write, to a .jsonl file or a directory.
+        Where to write the journal that a service would write: a .jsonl file, or a directory.
     compare
-        Play variants and show what differs: KEY=VALUE,VALUE of a group, as in assignor=range,cooperative-sticky. May be
-        given often; several assignors of one variant are joined with a plus.
+        Setting of the groups to vary, such as assignor=range,cooperative-sticky; the variants are played and compared.
+        May be given several times. A plus joins the assignors of one variant.
     quiet
         Print only the summary.
     plain
@@ -52,18 +58,18 @@ def run(
 def lab(
     file: Path = Path("stuck_handler_holds_up_a_rebalance"),
     *,
-    seed: int | None = None,
-    port: int = 0,
+    seed: _Seed = None,
+    port: Annotated[int, Parameter(metavar="PORT")] = 0,
     browser: bool = True,
 ) -> int:
     """Open the laboratory in the browser: play a scenario, step through it, and change it while it runs.
 
-    A journal, which is a directory or a .jsonl file, is shown likewise.
+    The laboratory also shows a journal, which is a directory or a .jsonl file.
 
     Parameters
     ----------
     file
-        A scenario, the name of one in the gallery, or a journal.
+        Scenario in YAML, the name of one in the gallery, or a journal.
     seed
         Seed to use instead of the scenario's.
     port
@@ -78,21 +84,22 @@ def lab(
 
 def search(
     *,
-    seeds: str = "0:200",
+    seeds: Annotated[str, Parameter(metavar="SEEDS")] = "0:200",
     schedule: Literal["faults", "failovers", "producers", "transactions", "consumer"] = "faults",
-    minutes: float | None = None,
+    minutes: Annotated[float | None, Parameter(metavar="MINUTES")] = None,
     shrink: bool = True,
-    into: Path | None = None,
+    into: Annotated[Path | None, Parameter(metavar="DIR")] = None,
 ) -> int:
-    """Play random scenarios with random faults, and check that nothing happens that never may.
+    """Play random scenarios with random faults, and check every invariant.
 
     Parameters
     ----------
     seeds
-        Seeds to play: A:B from A up to but excluding B, or one number.
+        Seeds to play: one number, or A:B for A to B-1.
     schedule
-        Kind of scenarios: faults of every kind, mostly failovers of nodes, idempotent producers, consumers that
-        transform in transactions, or groups of the consumer protocol and groups that move to it.
+        Kind of scenarios. faults: faults of every kind. failovers: mostly failovers of nodes. producers: idempotent
+        producers. transactions: consumers that transform records in transactions. consumer: groups of the consumer
+        protocol, and groups that migrate to it.
     minutes
         Stop after this many minutes.
     shrink
@@ -107,7 +114,7 @@ def search(
 
 @gallery_app.command(name="list")
 def list_gallery() -> None:
-    """List every scenario of the gallery with its question."""
+    """List all scenarios, each with its question."""
     from rejoin.simulation.commands import actions  # noqa: PLC0415
 
     actions.list_gallery()
@@ -115,7 +122,7 @@ def list_gallery() -> None:
 
 @gallery_app.command(name="show")
 def show_yaml(name: str, /) -> int:
-    """Print the YAML of one scenario, to start another from."""
+    """Print the YAML of a scenario, as a start for your own."""
     from rejoin.simulation.commands import actions  # noqa: PLC0415
 
     return actions.show_yaml(name)
@@ -123,7 +130,7 @@ def show_yaml(name: str, /) -> int:
 
 @gallery_app.command
 def answer(name: str, /) -> int:
-    """Show the question and the answer of one scenario."""
+    """Show the question and the answer of a scenario."""
     from rejoin.simulation.commands import actions  # noqa: PLC0415
 
     return actions.answer(name)

@@ -54,8 +54,8 @@ class BadScenario(Exception):
     """A scenario that cannot be read; the text names file, line and key."""
 
     def __init__(self, where: str, line: int | None, problem: str) -> None:
-        at = where if line is None else f"{where}, line {line}"
-        super().__init__(f"{at}: {problem}")
+        at = [where] if line is None else [f"{where}:{line}" if where else f"line {line}"]
+        super().__init__(": ".join([*filter(None, at), problem]))
         self.line = line
 
 
@@ -77,12 +77,12 @@ def text_of(path: Path) -> str:
             raise BadScenario(str(path), None, f"is too large; expected at most {_MOST_BYTES // 1_000_000} MB")
         return data.decode("utf-8")
     except OSError as problem:
-        raise BadScenario(str(path), None, f"cannot be read: {problem.strerror}") from None
+        raise BadScenario(str(path), None, f"cannot be read: {problem.strerror}; expected a file in YAML") from None
     except UnicodeDecodeError as problem:
         raise NotAScenario(str(path), None, f"is not UTF-8 text: {problem.reason}") from None
 
 
-def scenario_from(text: str, where: str = "scenario") -> Scenario:
+def scenario_from(text: str, where: str = "") -> Scenario:
     """Read a scenario from text. Raises :class:`BadScenario`."""
     data, lines = keys_of(text, where, "topics, groups and horizon")
     return checked(Scenario, data, lines, where)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from rejoin.commands import COMMANDS, EXTRAS, build
+from rejoin.error_lines import errors_of, print_error
 
 STOPPED = 130
 """Exit code after Ctrl-C, as shells have it."""
@@ -24,6 +25,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # As with python -m: an assignor may be a module of the directory in which the command is called.
         sys.path.append(str(Path.cwd()))
     _check_name(given)
+    with errors_of(" ".join(given[:1])):
+        _end(given)
+
+
+def _end(given: Sequence[str]) -> NoReturn:
     try:
         code = _serve(given[1:]) if given[:1] == ["serve"] else None
         if code is None:
@@ -33,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         extra = _needed_extra(problem)
         if extra is None:
             raise
-        _refuse(f"{given[0]} needs {EXTRAS[extra][0]}, which is not installed: pip install 'rejoin[{extra}]'")
+        _refuse(f"this command needs {EXTRAS[extra][0]}, which is not installed: pip install 'rejoin[{extra}]'")
     except BrokenPipeError:
         # The reader of the output has gone, as head has after its lines. Python would complain again at the end.
         sys.stdout = None
@@ -43,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         if not isinstance(problem, PosixNeeded):
             raise
-        _refuse(f"{given[0]}: {problem}")
+        _refuse(problem)
     except KeyboardInterrupt:
         # Commands that have something to end handle it themselves; this one came while modules were imported.
         sys.exit(STOPPED)
@@ -55,7 +61,15 @@ def _run(given: Sequence[str]) -> Any:
     logging.getLogger("rejoin.client").disabled = True
     with _loading():
         app = build(given[0] if given else "")
-    return app(given, result_action="return_value")
+        from cyclopts import CycloptsError  # noqa: PLC0415
+    chain, *_ = app.parse_commands(given)
+    with errors_of(" ".join(chain)):
+        try:
+            return app(given, exit_on_error=False, print_error=False, result_action="return_value")
+        except CycloptsError as problem:
+            from rejoin.usage_errors import usage_problem  # noqa: PLC0415
+
+            _refuse(usage_problem(problem))
 
 
 def _serve(given: Sequence[str]) -> int | None:
@@ -109,8 +123,8 @@ def _check_name(given: Sequence[str]) -> None:
         _refuse(f"there is no command {given[0]}; {hint}expected one of {', '.join(COMMANDS)}")
 
 
-def _refuse(problem: str) -> NoReturn:
-    print(f"rejoin: {problem}", file=sys.stderr)
+def _refuse(problem: object) -> NoReturn:
+    print_error(problem)
     sys.exit(2)
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from cyclopts import App, CycloptsError
-    from rich.panel import Panel
+    from cyclopts import App
 
 EXTRAS: Final = {
     "mcp": ("mcp",),
@@ -21,7 +20,6 @@ EXTRAS: Final = {
 
 _WRONG_INPUT: Final = "the options or the input are wrong"
 _STOPPED: Final = {130: "stopped by Ctrl-C"}
-_NUMBERS: Final = {"int": "a whole number", "float": "a number"}
 
 
 class Command(NamedTuple):
@@ -56,14 +54,14 @@ COMMANDS: Final = {
     ),
     "credentials": Command(
         "coordinator.commands.credentials:run",
-        "Make lines of a users file from a password.",
+        "Print the entry of a user for a users file, from a password.",
         "Run",
         ("rejoin credentials alice", "rejoin credentials alice --iterations 8192"),
-        {0: "printed", 2: "the name, the number or the password cannot be used"},
+        {0: "printed", 2: "the name, the iterations or the password cannot be used"},
     ),
     "consume": Command(
         "client.commands.consume:app",
-        "Run the consumers of a group.",
+        "Run consumers of a group.",
         "Run",
         (
             "rejoin consume --group orders-app --topic orders --consumers 3",
@@ -72,18 +70,18 @@ COMMANDS: Final = {
         ),
         {
             0: "stopped, and every consumer closed",
-            1: "a consumer failed, or no coordinator answered",
+            1: "a consumer failed, or no coordinator answered in time",
             2: "an option or a setting is wrong",
         },
     ),
     "produce": Command(
         "client.commands.produce:app",
-        "Write lines to a topic.",
+        "Write lines to a topic, one record for each.",
         "Run",
         (
             "rejoin produce --topic orders --rate 100",
             "rejoin produce --topic orders --file orders.txt --key-separator :",
-            "rejoin produce --topic orders --bootstrap localhost:9092 --acks 1",
+            "rejoin produce --topic orders --bootstrap-server localhost:9092 --acks 1",
         ),
         {
             0: "all records are stored",
@@ -101,8 +99,9 @@ COMMANDS: Final = {
             "rejoin groups --reset-offsets orders-app --all-topics --to-latest --dry-run",
         ),
         {
-            0: "done, or refused by the coordinator, which the output says",
-            1: "the options are wrong, or no coordinator answered",
+            0: "done; or refused by the coordinator, as the output says",
+            1: "no coordinator answered",
+            2: "the options are wrong",
         },
     ),
     "topics": Command(
@@ -114,7 +113,7 @@ COMMANDS: Final = {
             "rejoin topics --create --topic orders --partitions 12 --config retention.ms=60000",
             "rejoin topics --bootstrap-server localhost:9092 --describe --topic orders",
         ),
-        {0: "done", 1: "the options are wrong, the cluster refused, or no node answered"},
+        {0: "done", 1: "the cluster refused, or no node answered", 2: "the options are wrong"},
     ),
     "simulate": Command(
         "simulation.commands.parser:run",
@@ -161,9 +160,10 @@ COMMANDS: Final = {
     ),
     "report": Command(
         "pipeline.commands.parser:report",
-        "Explain rebalances, from journals and brokers' logs.",
+        "Explain rebalances from logs of consumers and brokers, and from journals.",
         "Explain",
         (
+            "rejoin report consumer-*.log --out out/why",
             "rejoin report /var/log/kafka --out out/why --timezone Europe/Berlin",
             "rejoin report out/journal --out out/why --group orders-app",
         ),
@@ -205,7 +205,7 @@ COMMANDS: Final = {
         "Serve groups and findings over the Model Context Protocol.",
         "Explain",
         ("rejoin mcp out/why", "rejoin mcp --bootstrap-server localhost:9092"),
-        {0: "the client has gone", 2: "an option is wrong, or the source cannot be read", **_STOPPED},
+        {0: "the client closed the connection", 2: "an option is wrong, or the source cannot be read", **_STOPPED},
         "mcp",
     ),
     "sweep": Command(
@@ -224,7 +224,7 @@ COMMANDS: Final = {
         "Count records processed twice or never, from journals.",
         "Explain",
         ("rejoin account out/journal", "rejoin account out/journal --group orders-app --json"),
-        {0: "counted", 2: "there is no journal of consumers, or it cannot be read"},
+        {0: "counted", 2: "no journal of consumers was found, or it cannot be read"},
     ),
     "log": Command(
         "coordinator.commands.log.command:app",
@@ -243,7 +243,7 @@ COMMANDS: Final = {
         "Play transcripts against a fresh node.",
         "Inspect",
         ("rejoin transcript play out/failed.txt", "rejoin transcript language"),
-        {0: "the output is the expected one", 1: "the output differs, or the node failed", 2: _WRONG_INPUT},
+        {0: "the output is as expected", 1: "the output differs, or the node failed", 2: _WRONG_INPUT},
     ),
     "journal-schema": Command(
         "coordinator.commands.journal_schema:print_journal_schema",
@@ -264,7 +264,9 @@ def build(called: str = "", *, importable_only: bool = False) -> App:
     from importlib.metadata import version  # noqa: PLC0415
     from importlib.util import find_spec  # noqa: PLC0415
 
-    from cyclopts import App, Group  # noqa: PLC0415
+    from cyclopts import App, Group, Parameter  # noqa: PLC0415
+
+    from rejoin.help_text import HelpText, stated_default  # noqa: PLC0415
 
     app = App(
         name="rejoin",
@@ -272,7 +274,8 @@ def build(called: str = "", *, importable_only: bool = False) -> App:
         version=lambda: version("rejoin"),
         help_format="plaintext",
         help_epilogue=COMMANDS[called].epilogue if called in COMMANDS else None,
-        error_formatter=_readable,
+        help_formatter=HelpText(),
+        default_parameter=Parameter(show_default=stated_default),
     )
     groups = {command.group: Group.create_ordered(command.group) for command in COMMANDS.values()}
     for order, (name, command) in enumerate(COMMANDS.items()):
@@ -289,24 +292,3 @@ def build(called: str = "", *, importable_only: bool = False) -> App:
         "rejoin.completion:install_completion", name="--install-completion", help="Install completion for your shell."
     )
     return app
-
-
-def _readable(problem: CycloptsError) -> Panel:
-    """The error in our words; of a value that is as long as a file, only the beginning."""
-    import re  # noqa: PLC0415
-
-    from cyclopts import UnusedCliTokensError  # noqa: PLC0415
-    from cyclopts.panel import CycloptsPanel  # noqa: PLC0415
-
-    text = str(problem)
-    if isinstance(problem, UnusedCliTokensError):
-        called = " ".join(("rejoin", *(problem.command_chain or ())))
-        text = f"Unexpected: {' '.join(problem.unused_tokens or ())}. {called} --help shows what it takes."
-    text = re.sub(
-        r'unable to convert "(.*)" into (int|float)\b',
-        lambda found: f'expected {_NUMBERS[found[2]]}, not "{found[1]}"',
-        text,
-        flags=re.DOTALL,
-    )
-    text = re.sub(r"[^\s\"]{200,}", lambda value: f"{value[0][:50]}… ({len(value[0]):,} characters)", text)
-    return CycloptsPanel(problem if text == str(problem) else text)

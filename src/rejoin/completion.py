@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -11,6 +10,7 @@ from cyclopts.completion.detect import ShellDetectionError, detect_shell
 from cyclopts.completion.install import powershell_profile
 
 from rejoin.commands import build
+from rejoin.error_lines import refuse
 
 Shell: TypeAlias = Literal["bash", "zsh", "fish", "powershell"]
 
@@ -18,7 +18,7 @@ Shell: TypeAlias = Literal["bash", "zsh", "fish", "powershell"]
 def install_completion(
     *,
     shell: Shell | None = None,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"], metavar="FILE")] = None,
     startup_file: Annotated[bool, Parameter(negative="--no-startup-file", show_default=False)] = True,
 ) -> int:
     """Install completion for your shell.
@@ -26,18 +26,16 @@ def install_completion(
     Parameters
     ----------
     shell
-        The shell. The default is the one that runs this command.
+        Shell to install for. The default is the shell that runs this command.
     output
-        File for the script. The default is where the shell looks for such scripts.
+        File for the script. The default is the directory where the shell looks for such scripts.
     startup_file
-        Add a line that loads the script to ~/.bashrc, ~/.zshrc or the profile of PowerShell, unless it is there. Fish
-        needs none.
+        Add a line that loads the script to ~/.bashrc, ~/.zshrc or the profile of PowerShell. Fish needs none.
     """
     try:
         wanted = shell or detect_shell()
     except ShellDetectionError:
-        print("rejoin: the shell is unknown; expected --shell bash, zsh, fish or powershell", file=sys.stderr)
-        return 2
+        return refuse("the shell is unknown; expected --shell bash, zsh, fish or powershell")
     startup = _startup_file(wanted) if startup_file else None
     before = _lines(startup)
     try:
@@ -46,8 +44,7 @@ def install_completion(
             shell=wanted, output=output, add_to_startup=startup is not None
         )
     except OSError as problem:
-        print(f"rejoin: {problem.filename}: {problem.strerror}; expected a file that can be written", file=sys.stderr)
-        return 2
+        return refuse(f"{problem.filename}: {problem.strerror}; expected a file that can be written")
     print(f"wrote {script}")
     if startup is not None:
         added = [line for line in _lines(startup) if line not in before]

@@ -103,5 +103,6 @@ def test_an_account_says_which_rows_its_journal_lacks(
         structlog.reset_defaults()
     assert show(tmp_path) == 0
     assert (
-        capsys.readouterr().err == f"rejoin: {tmp_path} lacks 2 rows, which could not be written; counts may be off\n"
+        capsys.readouterr().err
+        == f"rejoin: {tmp_path}: 2 rows are missing, as they could not be written; counts may be too low\n"
     )

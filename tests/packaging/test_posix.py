@@ -81,5 +81,5 @@ def test_what_locks_a_directory_says_that_it_needs_posix(tmp_path: Path) -> None
         code = f'from rejoin.__main__ import main\nmain(["serve", "--port", "0", "{option}", "out"])'
         done = without_posix(code, tmp_path)
         assert done.returncode == 2, done.stderr
-        assert done.stderr.splitlines()[-1] == "rejoin: serve: locking out needs POSIX: expected Linux, macOS or WSL"
+        assert done.stderr.splitlines()[-1] == "rejoin serve: locking out needs POSIX: expected Linux, macOS or WSL"
         assert "Traceback" not in done.stderr

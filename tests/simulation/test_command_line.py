@@ -124,17 +124,17 @@ def test_a_port_in_use_is_said_with_what_to_do(capsys: pytest.CaptureFixture[str
         port = taken.getsockname()[1]
         assert run("lab", NAME, "--no-browser", "--port", str(port)) == 2
     problem = capsys.readouterr().err
-    assert problem == f"--port {port}: is in use; choose another port, or leave it out to take a free one\n"
+    assert problem == f"rejoin: --port {port}: is in use; choose another port, or leave it out to take a free one\n"
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("app.log", b"hello\n", "app.log, line 1: expected keys such as topics, groups and horizon; rejoin lab shows"),
-        ("server.log", b"[2024-01-01 10:00:00] INFO x\n", "server.log, line 1: not YAML"),
+        ("app.log", b"hello\n", "app.log:1: expected keys such as topics, groups and horizon; rejoin lab shows"),
+        ("server.log", b"[2024-01-01 10:00:00] INFO x\n", "server.log:1: not YAML"),
         ("empty.yaml", b"", "empty.yaml: is empty"),
         ("binary", b"\xff\x00\xfe", "binary: is not UTF-8 text"),
-        ("rows.jsonl", b"hello\n", "rows.jsonl, line 1: expected a row of a journal"),
+        ("rows.jsonl", b"hello\n", "rows.jsonl:1: expected a row of a journal"),
     ],
 )
 def test_the_laboratory_says_what_else_a_file_may_be(
@@ -178,12 +178,12 @@ def test_names_are_shown_and_never_obeyed(capsys: pytest.CaptureFixture[str], tm
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("simulate", "nothing.yaml"), "nothing.yaml: cannot be read"),
-        (("simulate", "stuck_handlr"), "and none in the gallery; is it stuck_handler?"),
-        (("simulate", "stuck_handlr.yaml"), "is it stuck_handler?"),
-        (("simulate", "nothing"), "and none in the gallery; the nearest are "),
+        (("simulate", "nothing.yaml"), "nothing.yaml: no such file; expected a scenario in YAML"),
+        (("simulate", "stuck_handlr"), "no such scenario, in the gallery or as a file; is it stuck_handler?"),
+        (("simulate", "stuck_handlr.yaml"), "stuck_handlr.yaml: no such file; expected a scenario in YAML"),
+        (("simulate", "nothing"), "no such scenario, in the gallery or as a file; the nearest are "),
         (("lab", "nosuch"), ", and rejoin gallery list shows all\n"),
-        (("simulate", "nowhere/stuck_handler.yaml"), "nowhere/stuck_handler.yaml: cannot be read: No such file"),
+        (("simulate", "nowhere/stuck_handler.yaml"), "nowhere/stuck_handler.yaml: no such file; expected"),
         (("gallery", "answer", "stuck_handlr"), "is it stuck_handler?"),
         (("gallery", "show", "stuck_handlr"), "is it stuck_handler?"),
         (("simulate", NAME, "--compare", "assinor=range"), "a group has no key 'assinor'"),

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from rejoin.client.admin import Admin, GroupDescription
 from rejoin.client.commands.arguments import UsageError
-from rejoin.client.commands.connecting import advise, connected
+from rejoin.client.commands.connecting import connected, failed
 from rejoin.client.commands.groups import tables
 from rejoin.client.commands.groups.reset import reset_offsets
 from rejoin.client.commands.groups.selection import check_complete, partitions_of, selected_groups
@@ -35,11 +35,11 @@ async def run_action(action: str, options: argparse.Namespace) -> int:
     async with connected(options) as admin:
         try:
             await actions[action](admin, options)
+        except CodedError as problem:
+            # An answer of the cluster, in the form of Kafka's tool, which exits with 0.
+            print(tables.error(f"Executing consumer group command failed due to {tables.error_text(problem.error)}"))
         except KafkaError as problem:
-            text = tables.error_text(problem.error) if isinstance(problem, CodedError) else str(problem)
-            print(tables.error(f"Executing consumer group command failed due to {text}"))
-            advise(problem, options)
-            return 0 if isinstance(problem, CodedError) else 1
+            return failed(problem, options)
     return 0
 
 

@@ -1,9 +1,10 @@
 """`rejoin groups`: kafka-consumer-groups.sh, over Kafka's own requests.
 
     rejoin groups --bootstrap-server 127.0.0.1:9095 --describe --group orders
-    rejoin groups --describe orders          # the same: the group may follow, and the server has a default
+    rejoin groups --describe orders          # short form: --group is implied, the server is the default
 
-Options, columns and wording are those of the original. Exit code 1: the command line made no sense.
+Options, columns and wording are those of the original. Differs: errors of the command line and of the connection are
+one line on the standard error, and a wrong command line ends with exit code 2.
 
 Source: Kafka's ConsumerGroupCommand (tools).
 """

@@ -9,6 +9,7 @@ import argparse
 from typing import Final
 
 from rejoin.client.commands.arguments import ArgumentParser, UsageError
+from rejoin.client.commands.groups.parsing import read_plan
 
 DESCRIPTION: Final = "List, describe, delete and reset groups, as kafka-consumer-groups.sh does."
 ACTIONS: Final = ("--list", "--describe", "--delete", "--reset-offsets", "--delete-offsets")
@@ -26,10 +27,15 @@ def parser() -> argparse.ArgumentParser:
     add("--delete-offsets", nargs="*", metavar="GROUP", help="Delete a group's offsets of some topics.")
     add("--group", action="append", default=[], help="A group to act on; may be given several times.")
     add("--all-groups", action="store_true", help="Act on all groups.")
-    add("--topic", action="append", default=[], help="A topic, or topic:0,1,2; may be given several times.")
-    add("--all-topics", action="store_true", help="Reset every topic with a committed offset.")
+    add(
+        "--topic",
+        action="append",
+        default=[],
+        help="A topic, or TOPIC:0,1,2; may be given several times.",
+    )
+    add("--all-topics", action="store_true", help="Reset every topic that has a committed offset.")
     add("--members", action="store_true", help="With --describe: show the members.")
-    add("--offsets", action="store_true", help="With --describe: show partitions and lag. This is the default.")
+    add("--offsets", action="store_true", help="With --describe: show partitions and lag, as is the default.")
     add("--state", nargs="?", const="", metavar="STATES", help="With --describe or --list: show the state.")
     add("--type", nargs="?", const="", metavar="TYPES", help="With --list: show the type.")
     add("--verbose", action="store_true", help="With --describe: show more columns.")
@@ -42,8 +48,8 @@ def parser() -> argparse.ArgumentParser:
     add("--to-latest", action="store_true", help="Reset to the end.")
     add("--to-current", action="store_true", help="Reset to the committed offset.")
     add("--shift-by", type=int, metavar="N", help="Reset by this many records, forwards or backwards.")
-    add("--to-datetime", metavar="TIME", help="Reset to a time: YYYY-MM-DDTHH:mm:SS.sss")
-    add("--by-duration", metavar="DURATION", help="Reset to this long ago: PnDTnHnMnS")
+    add("--to-datetime", metavar="TIME", help="Reset to a time, as YYYY-MM-DDTHH:mm:SS.sss.")
+    add("--by-duration", metavar="DURATION", help="Reset to this long ago, as PnDTnHnMnS.")
     add("--from-file", metavar="FILE", help="Reset to the offsets in a CSV file.")
     return made
 
@@ -72,6 +78,8 @@ def checked(options: argparse.Namespace) -> str | None:
         raise UsageError("The consumer does not support topic-specific offset deletion from a consumer group.")
     if action == "--delete-offsets" and not (options.group and options.topic):
         raise UsageError("Option --delete-offsets takes the following options: --group, --topic")
+    if action == "--reset-offsets" and options.from_file is not None:
+        read_plan(options.from_file, options.group)  # what is wrong with it is found before anything is asked
     if action == "--reset-offsets" and options.dry_run and options.execute:
         raise UsageError("Option --reset-offsets only accepts one of --execute and --dry-run")
     return action

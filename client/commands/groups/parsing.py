@@ -52,7 +52,8 @@ def read_plan(path: str, groups: Sequence[str]) -> dict[str, dict[TopicPartition
     try:
         lines = read_text(path, MOST_PLAN_BYTES).splitlines()
     except (OSError, UnicodeDecodeError) as problem:
-        raise UsageError(f"--from-file {path}: {getattr(problem, 'strerror', None) or 'not text'}") from None
+        why = getattr(problem, "strerror", None) or "not text"
+        raise UsageError(f"--from-file {path}: {why}; expected lines of [GROUP,]TOPIC,PARTITION,OFFSET") from None
     for number, line in enumerate(lines, 1):
         cells = [cell.strip().strip('"') for cell in line.split(",")]
         if not line.strip():
@@ -60,6 +61,6 @@ def read_plan(path: str, groups: Sequence[str]) -> dict[str, dict[TopicPartition
         if len(cells) == 3 and len(groups) == 1:
             cells.insert(0, groups[0])
         if len(cells) != 4 or not cells[2].isdecimal() or not cells[3].isdecimal():
-            raise UsageError(f"--from-file {path}, line {number}: expected [GROUP,]TOPIC,PARTITION,OFFSET")
+            raise UsageError(f"--from-file {path}:{number}: expected [GROUP,]TOPIC,PARTITION,OFFSET")
         plans.setdefault(cells[0], {})[TopicPartition(cells[1], int(cells[2]))] = int(cells[3])
     return plans

@@ -28,7 +28,7 @@ def check_complete(listing: GroupListing) -> None:
     """Raise KafkaError with the nodes that did not answer, if there are any."""
     # Differs: Kafka's tool does nothing then, also for the groups of other nodes.
     if listing.unanswered:
-        raise KafkaError(f"{'; '.join(listing.unanswered)}. Groups of nodes that do not answer are left out.")
+        raise KafkaError(f"{', '.join(listing.unanswered)}; groups of nodes that do not answer are left out")
 
 
 async def partitions_of(admin: Admin, topics: Sequence[str]) -> tuple[list[TopicPartition], dict[str, ErrorCode]]:

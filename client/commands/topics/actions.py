@@ -9,8 +9,8 @@ from typing import Final
 
 from rejoin.client.admin import Admin
 from rejoin.client.commands.arguments import UsageError
-from rejoin.client.commands.connecting import advise, connected
-from rejoin.client.core.errors import KafkaError
+from rejoin.client.commands.connecting import connected, failed
+from rejoin.client.core.errors import CodedError, KafkaError
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.describe_configs import (
     DescribeConfigsRequest,
@@ -43,8 +43,8 @@ _NAMES_IN_METRICS: Final = (
 )
 
 
-class _Failed(Exception):
-    """What the tool prints before it ends with code 1."""
+class _Refused(Exception):
+    """The cluster refused; the text is what Kafka's tool prints of it."""
 
 
 async def run_action(action: str, options: argparse.Namespace) -> int:
@@ -59,10 +59,12 @@ async def run_action(action: str, options: argparse.Namespace) -> int:
     async with connected(options) as admin:
         try:
             await actions[action](admin, options)
-        except (KafkaError, _Failed) as problem:
+        except (CodedError, _Refused) as problem:
+            # An answer of the cluster, in the form of Kafka's tool.
             print(f"Error while executing topic command : {problem}")
-            advise(problem, options)
             return 1
+        except KafkaError as problem:
+            return failed(problem, options)
     return 0
 
 
@@ -163,7 +165,7 @@ async def _chosen(admin: Admin, options: argparse.Namespace) -> list[MetadataRes
 def _require(options: argparse.Namespace, topics: list[MetadataResponseTopic]) -> None:
     # Kafka: ensureTopicExists.
     if not topics and options.topic is not None and not options.if_exists:
-        raise _Failed(f"Topic '{options.topic}' does not exist as expected")
+        raise _Refused(f"Topic '{options.topic}' does not exist as expected")
 
 
 async def _configs(admin: Admin, topics: list[str]) -> dict[str, str]:
@@ -185,4 +187,4 @@ async def _configs(admin: Admin, topics: list[str]) -> dict[str, str]:
 
 def _raise(error: ErrorCode, message: str | None) -> None:
     if error is not ErrorCode.NONE:
-        raise _Failed(message or error.name)
+        raise _Refused(message or error.name)

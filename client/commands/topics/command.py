@@ -3,7 +3,8 @@
     rejoin topics --bootstrap-server 127.0.0.1:9092 --create --topic orders --partitions 3
     rejoin topics --describe
 
-Options, output and wording are those of the original. Exit code 1: the command line made no sense, or it failed.
+Options, output and wording are those of the original. Differs: errors of the command line and of the connection are
+one line on the standard error, and a wrong command line ends with exit code 2.
 
 Source: Kafka's TopicCommand (tools).
 """

@@ -24,13 +24,13 @@ def parser() -> argparse.ArgumentParser:
     add("--create", action="store_true", help="Create a topic.")
     add("--alter", action="store_true", help="Add partitions to topics.")
     add("--delete", action="store_true", help="Delete topics.")
-    add("--topic", help="The topic; but for --create, a regular expression, or several topics with commas.")
+    add("--topic", help="A topic. Except with --create, a regular expression, or several topics with commas.")
     add("--partitions", type=int, metavar="N", help="With --create or --alter: the number of partitions.")
-    add("--replication-factor", type=int, metavar="N", help="With --create: the replicas of each partition.")
+    add("--replication-factor", type=int, metavar="N", help="With --create: the number of replicas of each partition.")
     add("--config", action="append", default=[], metavar="NAME=VALUE", help="With --create: a setting of the topic.")
-    add("--if-exists", action="store_true", help="With --alter, --delete, --describe: a missing topic is no error.")
-    add("--if-not-exists", action="store_true", help="With --create: a topic that exists is no error.")
-    add("--exclude-internal", action="store_true", help="With --list or --describe: without internal topics.")
+    add("--if-exists", action="store_true", help="With --alter, --delete or --describe: ignore a missing topic.")
+    add("--if-not-exists", action="store_true", help="With --create: ignore a topic that exists.")
+    add("--exclude-internal", action="store_true", help="With --list or --describe: leave out internal topics.")
     made.add_connection()
     return made
 

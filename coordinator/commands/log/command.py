@@ -18,9 +18,15 @@ import cyclopts
 from cyclopts import Parameter
 
 from rejoin.coordinator.commands.secret_options import STORE_REFUSED, STORE_VARIABLE, has_password
+from rejoin.error_lines import print_error, refuse
+from rejoin.usage_errors import no_option
 
 _PARTITIONS: Final = 50
-_File = Annotated[str, Parameter(allow_leading_hyphen=True)]
+_File = Annotated[str, Parameter(allow_leading_hyphen=True, validator=no_option)]
+
+_Data = Annotated[Path | None, Parameter(metavar="DIR")]
+_Store = Annotated[str | None, Parameter(metavar="URL")]
+_Number = Annotated[int, Parameter(metavar="N")]
 
 app: Final = cyclopts.App(name="log", help="Read, check, copy and fill an offsets log, offline.", version_flags=[])
 
@@ -29,28 +35,28 @@ app: Final = cyclopts.App(name="log", help="Read, check, copy and fill an offset
 def dump(
     file: _File | None = None,
     *,
-    data: Path | None = None,
-    store: str | None = None,
-    partition: Annotated[tuple[int, ...], Parameter(negative=(), show_default=False)] = (),
+    data: _Data = None,
+    store: _Store = None,
+    partition: Annotated[tuple[int, ...], Parameter(negative=(), show_default=False, metavar="N")] = (),
     only: Literal["offsets", "group-metadata"] | None = None,
-    partitions: int = _PARTITIONS,
+    partitions: _Number = _PARTITIONS,
 ) -> int:
-    """Print the records, one per line, as Kafka's console consumer does with its formatters.
+    """Print the records, one on each line, as Kafka's console consumer formats them.
 
     Parameters
     ----------
     file
-        A log export or the output of a console consumer; - is standard input.
+        Log export, or output of Kafka's console consumer; - is the standard input.
     data
-        The --data directory of a coordinator.
+        Directory that was --data of a coordinator.
     store
-        The --store database of a cluster. The default is REJOIN_STORE from the environment.
+        Database that is --store of a cluster. The default is REJOIN_STORE from the environment.
     partition
-        Only this offsets partition; may be given several times.
+        Print only this offsets partition; may be given several times.
     only
-        Only the records of one formatter: OffsetsMessageFormatter or GroupMetadataMessageFormatter.
+        Print only the records of one of Kafka's formatters: OffsetsMessageFormatter or GroupMetadataMessageFormatter.
     partitions
-        Number of offsets partitions, for lines that name none.
+        Number of offsets partitions, by which lines without a partition are placed.
     """
 
     from rejoin.protocol.records.consumer_offsets import offsets_partition  # noqa: PLC0415
@@ -64,7 +70,7 @@ def dump(
                 if kept.entry.key is not None and kept.entry.key.startswith(marks[only]):
                     sys.stdout.write(kept.as_kafka_prints_it() + "\n")
             for each in missing:
-                print(f"rejoin: {source.name} has no records of {each}", file=sys.stderr)
+                print_error(f"{source.name} has no records of {each}")
         return 0
 
     return _reported(run)
@@ -72,23 +78,23 @@ def dump(
 
 @app.command
 def verify(
-    file: _File | None = None, *, data: Path | None = None, store: str | None = None, partitions: int = _PARTITIONS
+    file: _File | None = None, *, data: _Data = None, store: _Store = None, partitions: _Number = _PARTITIONS
 ) -> int:
-    """Read groups, offsets and the records of topics, and report damage. Exits with 1 if there is any.
+    """Read groups, offsets and the records of topics, and report damage.
 
     Parameters
     ----------
     file
-        A log export, which has no records of topics; - is standard input.
+        Log export, which has no records of topics; - is the standard input.
     data
-        The --data directory of a coordinator that is stopped.
+        Directory that was --data of a coordinator, which must be stopped.
     store
-        The --store database of a cluster. The default is REJOIN_STORE from the environment.
+        Database that is --store of a cluster. The default is REJOIN_STORE from the environment.
     partitions
-        Number of offsets partitions, for lines that name none.
+        Number of offsets partitions, by which lines without a partition are placed.
     """
 
-    from rejoin.coordinator.commands.log.contents import LogProblem  # noqa: PLC0415
+    from rejoin.coordinator.commands.log.contents import LogNotRead, LogProblem  # noqa: PLC0415
     from rejoin.coordinator.commands.log.files import TextLog  # noqa: PLC0415
     from rejoin.coordinator.storage.sqlite.check import DatabaseLost  # noqa: PLC0415
 
@@ -107,7 +113,7 @@ def verify(
             print(problem)
             return 1
         except LogProblem as problem:
-            if file is None:
+            if file is None or isinstance(problem, LogNotRead):
                 raise
             print(problem)
             return 1
@@ -120,23 +126,23 @@ def verify(
 @app.command
 def export(
     *,
-    data: Path | None = None,
-    store: str | None = None,
-    out: Path | None = None,
+    data: _Data = None,
+    store: _Store = None,
+    out: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     salvage: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
-    """Write the whole log as text, one JSON object per line.
+    """Write the whole log as text, one JSON object on each line.
 
     Parameters
     ----------
     data
-        The --data directory of a coordinator.
+        Directory that was --data of a coordinator.
     store
-        The --store database of a cluster. The default is REJOIN_STORE from the environment.
+        Database that is --store of a cluster. The default is REJOIN_STORE from the environment.
     out
-        The file to write. Standard output unless given.
+        File to write. The default is the standard output.
     salvage
-        Leave out what is damaged instead of stopping there, and say so.
+        Leave out damaged records, and name them, instead of stopping at the first.
     """
 
     from rejoin.coordinator.commands.atomic_file import atomic_file, check_writable  # noqa: PLC0415
@@ -154,7 +160,7 @@ def export(
                     count = files.write(handle, source.contents(), records)
                 print(f"{_counted(count, 'record')} to {out}", file=sys.stderr)
             for note in source.notes:
-                print(f"rejoin: {note}", file=sys.stderr)
+                print_error(note)
             return 1 if source.notes else 0
 
     return _reported(run)
@@ -164,9 +170,9 @@ def export(
 def import_(
     file: _File,
     *,
-    data: Path | None = None,
-    store: str | None = None,
-    partitions: int = _PARTITIONS,
+    data: _Data = None,
+    store: _Store = None,
+    partitions: _Number = _PARTITIONS,
     create_topics: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Fill an empty store from a log export or from the output of Kafka's console consumer.
@@ -174,15 +180,16 @@ def import_(
     Parameters
     ----------
     file
-        The file; - is standard input.
+        Log export, or output of Kafka's console consumer; - is the standard input.
     data
-        The --data directory of a coordinator; created if missing.
+        Directory to fill, for --data of a coordinator. It is created if missing.
     store
-        The --store database of a cluster. The default is REJOIN_STORE from the environment.
+        Database to fill, for --store of a cluster. The default is REJOIN_STORE from the environment.
     partitions
-        Number of offsets partitions, for lines that name none.
+        Number of offsets partitions, by which lines without a partition are placed.
     create_topics
-        Create the topics that committed offsets name and the file does not. Without them a start deletes the offsets.
+        Create the topics that have committed offsets and are not in the file. A coordinator that starts without them
+        deletes their offsets.
     """
 
     from rejoin.coordinator.commands.log import committed  # noqa: PLC0415
@@ -207,10 +214,10 @@ def import_(
         print(f"{_counted(count, 'record')} from {source.name}{said}")
         if missing:
             topics = ", ".join(sorted(missing))
-            print(
-                f"topics created: {topics}" if create_topics else f"rejoin: {committed.would_be_deleted(missing)}",
-                file=sys.stdout if create_topics else sys.stderr,
-            )
+            if create_topics:
+                print(f"topics created: {topics}")
+            else:
+                print_error(committed.would_be_deleted(missing))
         return 0
 
     return _reported(run)
@@ -282,13 +289,11 @@ def _reported(run: Any) -> int:
         code: int = run()
         sys.stdout.flush()
     except (LogProblem, StoreProblem, FileNotWritten) as problem:
-        print(f"rejoin: {problem}", file=sys.stderr)
-        return 2
+        return refuse(problem)
     except BrokenPipeError:
         sys.stdout = io.StringIO()
         return 0
     except OSError as problem:
         where = f"{problem.filename}: " if problem.filename is not None else ""
-        print(f"rejoin: {where}{problem.strerror}; expected a file or directory that can be used", file=sys.stderr)
-        return 2
+        return refuse(f"{where}{problem.strerror}; expected a file or directory that can be used")
     return code

@@ -19,6 +19,10 @@ class LogProblem(Exception):
     """A command cannot be carried out. The text is shown to the user."""
 
 
+class LogNotRead(LogProblem):
+    """The log is not there, or cannot be opened: nothing is known about damage."""
+
+
 class LogRecord(NamedTuple):
     """A record with its partition and epoch."""
 

@@ -84,7 +84,7 @@ class SqliteSource:
             self._open(self._stand_in(), problem)
             return self
         if not self.path.exists():
-            raise LogProblem(f"{self.folder} has no {DATABASE}: expected a directory that --data named")
+            raise LogProblem(f"{self.folder} has no {DATABASE}; expected a directory that was --data of a node")
         try:
             if self._verify:
                 self._lock = self._locked()

@@ -17,7 +17,14 @@ from typing import Any, Final, TextIO
 
 import orjson
 
-from rejoin.coordinator.commands.log.contents import LogProblem, LogRecord, LogSummary, StoredTopicChange, problem_of
+from rejoin.coordinator.commands.log.contents import (
+    LogNotRead,
+    LogProblem,
+    LogRecord,
+    LogSummary,
+    StoredTopicChange,
+    problem_of,
+)
 from rejoin.coordinator.storage.codec import PLAIN, Entry
 from rejoin.coordinator.storage.topics_log.base import changed
 from rejoin.protocol.partitioner import partition_for
@@ -61,6 +68,9 @@ def _line(kept: LogRecord) -> str:
     return f'{{{where},"epoch":{kept.epoch}{producer},"key":{key},"value":{value}}}'
 
 
+_EXPECTED: Final = "a JSON object on each line, as rejoin log export and Kafka's console consumer write them"
+
+
 class TextLog:
     """A file, or standard input for ``-``: an export, or the output of a console consumer."""
 
@@ -72,7 +82,7 @@ class TextLog:
             text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as problem:
             why = getattr(problem, "strerror", None) or problem
-            raise LogProblem(f"{self.name} cannot be read: {why}; expected a file of log export") from problem
+            raise LogNotRead(f"{self.name} cannot be read: {why}; expected a file of log export") from problem
         first = text.partition("\n")[0]
         is_export = f'"format":"{FORMAT}"' in first
         self._records = list(self._export(text) if is_export else self._printed(text, partitions))
@@ -163,8 +173,8 @@ class TextLog:
             number = text.count("\n", 0, at) + 1
             try:
                 fields, at = decoder.raw_decode(text, at)
-            except (ValueError, RecursionError) as problem:
-                raise self._wrong(number, f"this is not JSON: {problem}") from None
+            except (ValueError, RecursionError):
+                raise self._wrong(number, f"not JSON; expected {_EXPECTED}") from None
             if not isinstance(fields, dict) or "key" not in fields or "value" not in fields:
                 raise self._wrong(number, "expected an object with key and value, as Kafka's formatters print them")
             key = fields["key"]
@@ -188,14 +198,14 @@ class TextLog:
     def _parsed(self, line: str, number: int) -> dict[str, Any]:
         try:
             fields = orjson.loads(line)
-        except orjson.JSONDecodeError as problem:
-            raise self._wrong(number, f"this is not JSON: {problem}") from None
+        except orjson.JSONDecodeError:
+            raise self._wrong(number, f"not JSON; expected {_EXPECTED}") from None
         if not isinstance(fields, dict):
             raise self._wrong(number, "expected an object")
         return fields
 
     def _wrong(self, number: int, text: str) -> LogProblem:
-        return LogProblem(f"{self.name}, line {number}: {text}")
+        return LogProblem(f"{self.name}:{number}: {text}")
 
 
 def _next(text: str, at: int) -> int:

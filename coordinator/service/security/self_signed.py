@@ -55,7 +55,7 @@ class SelfSignedCertificate:
             Path(self.ca_location).write_bytes(ca.public_bytes(serialization.Encoding.PEM))
         except OSError as problem:
             self.remove()
-            raise ValueError(f"--tls-ca-file {ca_file}: {problem.strerror}") from None
+            raise ValueError(f"--tls-ca-file {ca_file}: {problem.strerror}; expected a file to write") from None
 
     def load_into(self, context: ssl.SSLContext) -> None:
         """Give a context the certificate and its key."""

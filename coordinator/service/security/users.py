@@ -74,13 +74,14 @@ def users_from(settings: Settings) -> Users:
         try:
             text = read_text(file)
         except (OSError, UnicodeDecodeError) as problem:
-            raise ValueError(f"{origin}: {getattr(problem, 'strerror', None) or 'not text'}") from None
+            why = getattr(problem, "strerror", None) or "not text"
+            raise ValueError(f"{origin}: {why}; expected a YAML file of users") from None
     try:
         found = yaml.safe_load(text)
     except yaml.YAMLError as problem:
         # Its own text would show a line of the file.
         line = getattr(getattr(problem, "problem_mark", None), "line", None)
-        where = "" if line is None else f", line {line + 1}"
+        where = "" if line is None else f":{line + 1}" if file else f", line {line + 1}"
         raise ValueError(f"{origin}{where}: not YAML; expected lines with NAME: and a password") from None
     if found is None:
         return Users({})

@@ -195,7 +195,7 @@ def test_times_durations_partitions_and_plans(tmp_path: Any) -> None:
     with pytest.raises(UsageError, match="Invalid partition"):
         topic_partitions("t:x")
     plan.write_text("t\n")
-    with pytest.raises(UsageError, match="line 1"):
+    with pytest.raises(UsageError, match=":1"):
         read_plan(str(plan), ["g"])
 
 
@@ -328,7 +328,8 @@ async def test_a_reset_says_so_when_it_does_nothing(serve: Serve, capsys: pytest
 async def test_a_node_that_is_not_there_is_reported(unused_tcp_port: int, capsys: pytest.CaptureFixture[str]) -> None:
     options = parser().parse_args(["--list", "--bootstrap-server", f"127.0.0.1:{unused_tcp_port}", "--timeout", "300"])
     assert await run_action("--list", options) == 1
-    assert "Executing consumer group command failed due to" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
 
 
 class FirstHangs(SharedTransport):
@@ -398,11 +399,11 @@ async def test_groups_are_listed_though_a_node_of_the_cluster_hangs(
         with pytest.raises(KafkaTimeoutError, match="no answer within 30000 ms"):
             await Admin(transport, 60_000).list_groups()
         options = parser().parse_args(["--list", "--timeout", "60000"])
-        with pytest.raises(KafkaError, match="Groups of nodes that do not answer are left out"):
+        with pytest.raises(KafkaError, match="groups of nodes that do not answer are left out"):
             await actions.list_groups(Admin(transport, 60_000), options)
         assert capsys.readouterr().out == "g\n"
         options = parser().parse_args(["--describe", "--all-groups", "--state"])
-        with pytest.raises(KafkaError, match=r"127\.0\.0\.1:9: no answer within 30000 ms\. Groups of nodes"):
+        with pytest.raises(KafkaError, match=r"127\.0\.0\.1:9: no answer within 30000 ms; groups of nodes"):
             await actions.describe(Admin(transport, 60_000), options)
         assert re.search(r"^g .* Empty +0$", capsys.readouterr().out, re.MULTILINE)
         options = parser().parse_args(["--delete", "--all-groups"])

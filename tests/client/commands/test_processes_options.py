@@ -28,7 +28,7 @@ def _logs_as_they_were() -> Iterator[None]:
     ("options", "said"),
     [
         (["--assignor", "stiky"], "unknown assignor 'stiky'; is it sticky? known are range, roundrobin"),
-        (["--assignor", "coop"], "rejoin: unknown assignor 'coop'; is it cooperative-sticky?"),
+        (["--assignor", "coop"], "rejoin consume: unknown assignor 'coop'; is it cooperative-sticky?"),
         (["--pattern", "("], "--pattern (: not a regular expression"),
         (["--bootstrap-server", "localhost:abc"], "not a server: 'localhost:abc'; expected HOST:PORT"),
         (["--bootstrap-server", "localhost:99999"], "not a server: 'localhost:99999'"),

@@ -44,7 +44,7 @@ def test_lines_with_headers_and_keys(
     )
     assert code == 1
     shown = capsys.readouterr()
-    assert shown.err == "rejoin: line 3: 'no separator': expected headers, then '\\t' (1 record)\n"
+    assert shown.err == "rejoin produce: line 3: 'no separator': expected headers, then '\\t' (1 record)\n"
     assert shown.out.startswith("3 of 4 records stored in orders, 43 bytes in ")
     assert "partitions 1: 3\n" in shown.out
     source = ("source", b"test")
@@ -122,7 +122,7 @@ def test_a_partition_that_the_topic_does_not_have_is_refused(
 ) -> None:
     settings = ["max.block.ms=3600000"]
     servers = coordinator.bootstrap_servers
-    refused = "rejoin: --partition 9: topic clicks has 1 partition; expected 0\n"
+    refused = "rejoin produce: --partition 9: topic clicks has 1 partition; expected 0\n"
     assert produced(capsys, servers, tmp_path / "lines", partition=9, setting=settings) == (2, "", refused)
 
 
@@ -132,7 +132,7 @@ def test_lines_do_not_wait_one_after_the_other_where_nothing_answers(
     server = f"127.0.0.1:{unused_tcp_port}"
     code, out, err = produced(capsys, server, tmp_path / "lines", setting=["max.block.ms=300"])
     assert code == 1
-    assert err.startswith("rejoin: topic clicks not present in metadata after 300 ms (max.block.ms): ")
+    assert err.startswith("rejoin produce: topic clicks not present in metadata after 300 ms (max.block.ms): ")
     assert "Connect call failed" in err
     assert out.startswith("0 of 1 records stored in clicks, ")
 
@@ -153,10 +153,10 @@ def test_a_signal_ends_waiting_for_a_node_that_does_not_answer(unused_tcp_port: 
         process.stdin.write("a\nb\nc\n")
         process.stdin.flush()
         notice = process.stderr.readline()
-        assert notice.startswith(f"rejoin: topic clicks not found yet: {server}: ")
+        assert notice.startswith(f"rejoin produce: topic clicks not found yet: {server}: ")
         assert notice.endswith("waiting for up to 3600 s (max.block.ms)\n")
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert err == "rejoin: stopped before the answer came (1 record)\n"
+    assert err == "rejoin produce: stopped before the answer came (1 record)\n"
     assert out.startswith("0 of 1 records stored in clicks, ")

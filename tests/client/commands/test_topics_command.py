@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
@@ -70,7 +71,7 @@ async def test_an_address_of_the_other_protocol_is_named(
         for timeout_ms in (300, 3_000, 30_000):
             asked = ["--bootstrap-server", server, "--list", "--timeout", str(timeout_ms)]
             assert await asyncio.to_thread(tool, asked) == 1
-            out = capsys.readouterr().out
+            out = capsys.readouterr().err
             if expected in out:
                 break
         return out
@@ -107,7 +108,10 @@ def test_where_nothing_answers_it_says_what_to_do(
 ) -> None:
     server = f"127.0.0.1:{free_port()}"
     assert command(["--bootstrap-server", server, "--list", "--timeout", "200"]) == 1
-    assert capsys.readouterr().err == (
-        f"rejoin: {server} did not answer as a coordinator does. rejoin serve starts one; "
-        "--bootstrap-server names another address, --timeout gives it more time.\n"
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert re.fullmatch(
+        rf"rejoin: no coordinator at {server} \(.*\); rejoin serve starts one, --bootstrap-server names another "
+        r"address, --timeout gives it more time\n",
+        printed.err,
     )

@@ -26,7 +26,7 @@ PLAIN = [
     "--topic t:3 --topic u:1:5",
     "--log-level debug",
     "--port-file /tmp/port --max-body-bytes 12",
-    "--control --control-token secret --clock fast:60",
+    "--control --clock fast:60",
     "--control --control-token-file secret",
 ]
 OTHERS = [

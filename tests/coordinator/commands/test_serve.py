@@ -160,7 +160,7 @@ def test_a_port_in_use_is_named(capfd: pytest.CaptureFixture[str], monkeypatch: 
         port = taken.getsockname()[1]
         said = refused(capfd, monkeypatch, "--port", str(port))
     assert said == (
-        f"rejoin: cannot listen on 127.0.0.1:{port}: Address already in use; expected an address of this machine "
+        f"rejoin serve: cannot listen on 127.0.0.1:{port}: Address already in use; expected an address of this machine "
         "and a free port, or port 0, which takes any\n"
     )
 
@@ -194,10 +194,10 @@ def test_a_store_is_not_confused_with_one_that_the_environment_names(
 ) -> None:
     url = "postgresql://nobody@127.0.0.1:1/none"
     given = refused(capfd, monkeypatch, "--data", str(tmp_path), "--store", url)
-    assert given == f"rejoin: --data {tmp_path}: expected that or --store, not both\n"
+    assert given == f"rejoin serve: --data {tmp_path}: expected that or --store, not both\n"
     monkeypatch.setenv("REJOIN_STORE", url)
     found = refused(capfd, monkeypatch, "--data", str(tmp_path))
-    assert found == f"rejoin: --data {tmp_path}: expected that or REJOIN_STORE in the environment, not both\n"
+    assert found == f"rejoin serve: --data {tmp_path}: expected that or REJOIN_STORE in the environment, not both\n"
 
 
 @pytest.mark.parametrize("url", ["postgresql://me:geheim@db/x", "postgresql://db/x?user=me&password=geheim"])

@@ -157,7 +157,7 @@ def test_a_start_without_room_says_so_and_the_next_one_has_everything(tmp_path: 
     )
     assert refused.returncode == 2
     assert refused.stderr.count("\n") == 1
-    assert f"rejoin: {data / DATABASE} cannot be opened: " in refused.stderr
+    assert f"rejoin serve: {data / DATABASE} cannot be opened: " in refused.stderr
     assert "expected a disk that works and has room, and the right to write" in refused.stderr
 
     async def stored() -> int:

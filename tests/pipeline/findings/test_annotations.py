@@ -79,8 +79,8 @@ def test_lines_of_text(line: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("2026-03-01T00:10:00Z ok\nsometime deploy", "line 2: 'sometime deploy' has no instant; expected the JSON"),
-        ("2026-13-01T00:10:00Z deploy", "line 1"),
+        ("2026-03-01T00:10:00Z ok\nsometime deploy", ":2: 'sometime deploy' has no instant; expected the JSON"),
+        ("2026-13-01T00:10:00Z deploy", ":1"),
         ("{", "is no list of events"),
         ('{"items": 7}', "is no list of events"),
         ('{"items": [{"reason": "x"}]}', "event 1: has no timestamp"),

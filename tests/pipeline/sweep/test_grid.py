@@ -99,63 +99,63 @@ def test_a_value_with_which_an_event_comes_to_nothing_is_tried_all_the_same() ->
 
 BAD = {
     "": "grid.yaml: is empty; expected scenario, parameters and seeds",
-    "- 1": "grid.yaml, line 1: expected keys such as scenario, parameters and seeds",
-    "scenario: [": "grid.yaml, line 1: not YAML",
-    "seeds: 3": "grid.yaml, line 1: scenario: is missing",
-    "scenario: [1]": "grid.yaml, line 1: scenario: expected a scenario's file, its name in the gallery, or its keys",
-    "scenario: topic_growht": "line 1: scenario: neither topic_growht nor the gallery has it; is it topic_growth?",
+    "- 1": "grid.yaml:1: expected keys such as scenario, parameters and seeds",
+    "scenario: [": "grid.yaml:1: not YAML",
+    "seeds: 3": "grid.yaml:1: scenario: is missing",
+    "scenario: [1]": "grid.yaml:1: scenario: expected a scenario's file, its name in the gallery, or its keys",
+    "scenario: topic_growht": ":1: scenario: neither topic_growht nor the gallery has it; is it topic_growth?",
     "scenario:\n  horizon: 1m\n  topics: {t: {partitons: 3}}\n  groups: {}": (
-        "grid.yaml, line 3: scenario.topics.t.partitons: there is no such key; is it partitions?"
+        "grid.yaml:3: scenario.topics.t.partitons: there is no such key; is it partitions?"
     ),
     "scenario:\n  horizon: 1m\n  topics: {}\n  groups:\n    g:\n      topics: t\n      consumers: 1": (
-        "grid.yaml, line 6: scenario: group g reads topic 't', which is not under topics"
+        "grid.yaml:6: scenario: group g reads topic 't', which is not under topics"
     ),
-    "scenario: topic_growth\nparams: {}": "grid.yaml, line 2: params: there is no such key; is it parameters?",
-    "scenario: topic_growth\nseeds: 0": "grid.yaml, line 2: seeds: expected between 1 and 1,000,000 seeds, not 0",
-    "scenario: topic_growth\nseeds: 3:x": "line 2: seeds: expected a number of seeds, a range A:B or a list of numbers",
-    "scenario: topic_growth\nseeds: [1, x]": "grid.yaml, line 2: seeds.1: expected a whole number, not 'x'",
-    "scenario: topic_growth\ncount_from: 1h": "line 2: count_from: expected less than the scenario's horizon",
-    "scenario: topic_growth\ncount_from: 10": "line 2: count_from: expected a length of time with its unit",
+    "scenario: topic_growth\nparams: {}": "grid.yaml:2: params: there is no such key; is it parameters?",
+    "scenario: topic_growth\nseeds: 0": "grid.yaml:2: seeds: expected between 1 and 1,000,000 seeds, not 0",
+    "scenario: topic_growth\nseeds: 3:x": ":2: seeds: expected a number of seeds, a range A:B or a list of numbers",
+    "scenario: topic_growth\nseeds: [1, x]": "grid.yaml:2: seeds.1: expected a whole number, not 'x'",
+    "scenario: topic_growth\ncount_from: 1h": ":2: count_from: expected less than the scenario's horizon",
+    "scenario: topic_growth\ncount_from: 10": ":2: count_from: expected a length of time with its unit",
     "scenario: topic_growth\nrank_by: [rebalance]": "2: rank_by: there is no measure 'rebalance'; is it rebalances?",
     "scenario: topic_growth\nparameters:\n  static: true": "3: parameters.static: expected a list of values to try",
     "scenario: topic_growth\nparameters:\n  static: []": "3: parameters.static: expected at least one value",
     "scenario: topic_growth\nparameters:\n  statc: [true]": "3: parameters.statc: there is no key 'statc'; is it sta",
-    "scenario: topic_growth\nparameters:\n  static: [true]\n  static: [false]": "line 4: static is there twice",
-    "scenario: topic_growth\nparameters:\n  seed: [1]": "line 3: parameters.seed: seeds have a key of their own",
+    "scenario: topic_growth\nparameters:\n  static: [true]\n  static: [false]": ":4: static is there twice",
+    "scenario: topic_growth\nparameters:\n  seed: [1]": ":3: parameters.seed: seeds have a key of their own",
     "scenario: topic_growth\nparameters:\n  static:\n    - true\n    - 3": (
-        "line 5: parameters.static: expected true or false, not 3"
+        ":5: parameters.static: expected true or false, not 3"
     ),
     "scenario: topic_growth\nparameters:\n  session_timeout: [10s,\n    10]": (
-        "line 4: parameters.session_timeout: expected a length of time with its unit"
+        ":4: parameters.session_timeout: expected a length of time with its unit"
     ),
     "scenario: topic_growth\nparameters:\n  orders-app.heartbeat: [1s]": (
-        "line 3: parameters.orders-app.heartbeat: there is no key 'heartbeat'; is it"
+        ":3: parameters.orders-app.heartbeat: there is no key 'heartbeat'; is it"
     ),
     "scenario: topic_growth\nparameters:\n  events.7.at: [1s]": (
-        "line 3: parameters.events.7.at: the scenario has 1 events, counted from 0"
+        ":3: parameters.events.7.at: the scenario has 1 events, counted from 0"
     ),
     "scenario: topic_growth\nparameters:\n  deploy.down: [1s]": (
-        "line 3: parameters.deploy.down: there is no kind of event with a key 'deploy'; known are grow"
+        ":3: parameters.deploy.down: there is no kind of event with a key 'deploy'; known are grow"
     ),
     "scenario: topic_growth\nparameters:\n  grow.too: [9]": "3: parameters.grow.too: there is no key 'too'; is it to?",
     "scenario: topic_growth\nparameters:\n  topics.orders.partitions.x: [1]": (
-        "line 3: parameters.topics.orders.partitions.x: topics.orders.partitions has no keys"
+        ":3: parameters.topics.orders.partitions.x: topics.orders.partitions has no keys"
     ),
     "scenario: topic_growth\nparameters:\n  coordinator.settings.group.max.size: [x]": (
-        "line 3: parameters.coordinator.settings.group.max.size: expected a whole number, not 'x'"
+        ":3: parameters.coordinator.settings.group.max.size: expected a whole number, not 'x'"
     ),
     "scenario: static_id_used_twice\nparameters:\n  static: [true, false]": (
-        "line 2: parameters: with static=false: events[0]: orders-app-2 has no group.instance.id"
+        ":2: parameters: with static=false: events[0]: orders-app-2 has no group.instance.id"
     ),
-    "scenario: topic_growth\nparameters:\n  consumers: [1, 2]\nseeds: 900000": "line 2: these are 1,800,000 runs",
+    "scenario: topic_growth\nparameters:\n  consumers: [1, 2]\nseeds: 900000": ":2: these are 1,800,000 runs",
     "scenario: topic_growth\nparameters:\n  consumers: [3, 4]\n  static: [false, false]": (
-        "line 4: parameters.static: false is there twice"
+        ":4: parameters.static: false is there twice"
     ),
     "scenario: topic_growth\nparameters:\n  assignor:\n    - [range, sticky]\n    - range\n    - [range, sticky]": (
-        "line 6: parameters.assignor: range+sticky is there twice"
+        ":6: parameters.assignor: range+sticky is there twice"
     ),
     "scenario: topic_growth\nparameters:\n  horizon: [9999999999h]": (
-        "line 3: parameters.horizon: expected a length of time of at most ten years, not '9999999999h'"
+        ":3: parameters.horizon: expected a length of time of at most ten years, not '9999999999h'"
     ),
 }
 
@@ -182,7 +182,7 @@ def test_errors_are_reported_with_line_and_key(text: str) -> None:
 def test_errors_name_the_value_once(parameter: str) -> None:
     with pytest.raises(BadScenario) as problem:
         grid_from(f"scenario: topic_growth\nparameters:\n  {parameter}", "grid.yaml")
-    assert str(problem.value) == f"grid.yaml, line 3: parameters.{SAID_ONCE[parameter]}"
+    assert str(problem.value) == f"grid.yaml:3: parameters.{SAID_ONCE[parameter]}"
 
 
 def test_a_file_that_is_not_there_and_one_that_is_no_text(tmp_path: Path) -> None:

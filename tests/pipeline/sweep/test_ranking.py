@@ -246,7 +246,7 @@ class TestCommand:
     ) -> None:
         (tmp_path / "grid.yaml").write_text("scenario: topic_growth\nseeds: none\n")
         assert sweep(tmp_path / "grid.yaml", out=tmp_path / "out") == 2
-        assert "grid.yaml, line 2: seeds: expected a number of seeds" in capsys.readouterr().err
+        assert "grid.yaml:2: seeds: expected a number of seeds" in capsys.readouterr().err
         assert not (tmp_path / "out").exists()
 
     def test_a_folder_in_use_is_refused(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -79,9 +79,9 @@ def test_partitions_are_counted_once_their_topic_has_them(opened: Opened, tmp_pa
     ("text", "problem"),
     [
         ("", "no event of a group is in it"),
-        ("hello\n", "line 1: expected a row of a journal"),
+        ("hello\n", ":1: expected a row of a journal"),
         ('{"event":"group_created","at_ms":1}\n', "no event of a group is in it"),
-        ('{"event":"group_emptied","at_ms":1}\n', r"line 1: group_emptied\.schema_version: missing"),
+        ('{"event":"group_emptied","at_ms":1}\n', r":1: group_emptied\.schema_version: missing"),
     ],
 )
 def test_what_is_no_journal_is_said_with_its_line(tmp_path: Path, text: str, problem: str) -> None:

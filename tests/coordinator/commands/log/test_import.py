@@ -107,14 +107,14 @@ def test_an_import_that_is_refused_leaves_an_empty_store(data: Path, tmp_path: P
         ("".join([*lines[:-2], lines[-1]]), "the checksum does not fit the lines before"),
         ("".join(lines).replace('"offset":100', '"offset":"x"'), "it is no record"),
         ("".join(lines).replace('"version":2}', '"version":3}', 1), "expected version 2 or older, found 3"),
-        ("nonsense", "line 1: this is not JSON"),
-        ("[" * 100_000, "line 1: this is not JSON"),
-        (lines[0] + '{"topic":"orders","partition":0,"newestEpoch":1}', "line 2: expected topic __consumer_offsets"),
-        (lines[0] + '{"partition":0,"newestEpoch":"1"}', "line 2: expected a whole number up to 2147483647 as newest"),
-        (lines[0] + '{"topicsVersion":1,"topics":[7]}', "line 2: these are no topics"),
+        ("nonsense", ":1: not JSON; expected a JSON object on each line"),
+        ("[" * 100_000, ":1: not JSON; expected a JSON object on each line"),
+        (lines[0] + '{"topic":"orders","partition":0,"newestEpoch":1}', ":2: expected topic __consumer_offsets"),
+        (lines[0] + '{"partition":0,"newestEpoch":"1"}', ":2: expected a whole number up to 2147483647 as newest"),
+        (lines[0] + '{"topicsVersion":1,"topics":[7]}', ":2: these are no topics"),
         ("".join(lines).replace('"epoch":', '"epoch":1e9,"was":'), "as epoch, found 1000000000.0"),
         (json.dumps({"key": {"version": 1, "data": {"group": 1}}, "value": None}), "expected the name of a group"),
-        (json.dumps({"key": {"version": 1, "data": {"group": "\ud800"}}, "value": None}), "line 1: it is no record"),
+        (json.dumps({"key": {"version": 1, "data": {"group": "\ud800"}}, "value": None}), ":1: it is no record"),
     ):
         path.write_text(text)
         code, _, err = run(import_, str(path), data=tmp_path / "new")
@@ -306,11 +306,13 @@ def test_the_command_line_reads_standard_input_and_says_what_is_wrong_with_it(da
     assert dumped.stdout == ask("dump", "--data", data).stdout
     wrong = ask("dump")
     assert wrong.returncode == 2
-    assert wrong.stderr == "rejoin: expected one of FILE, --data DIR and --store postgresql://..., and no more\n"
+    assert (
+        wrong.stderr == "rejoin log dump: expected one of FILE, --data DIR and --store postgresql://..., and no more\n"
+    )
     wrong = ask("export")
-    assert wrong.stderr == "rejoin: expected either --data DIR or --store postgresql://..., and not both\n"
+    assert wrong.stderr == "rejoin log export: expected either --data DIR or --store postgresql://..., and not both\n"
     wrong = ask("export", "--store", "postgresql://me:geheim@127.0.0.1:1/x")
-    assert wrong.stderr.startswith("rejoin: --store: expected an address without a password")
+    assert wrong.stderr.startswith("rejoin log export: --store: expected an address without a password")
     assert ask("dump", "/nowhere").stderr == (
-        "rejoin: /nowhere cannot be read: No such file or directory; expected a file of log export\n"
+        "rejoin log dump: /nowhere cannot be read: No such file or directory; expected a file of log export\n"
     )
