@@ -70,7 +70,8 @@ def test_what_differs_is_shown_with_its_line(tmp_path: Path, capsys: pytest.Capt
     printed = capsys.readouterr()
     assert printed.out == CLEAN
     assert printed.err == (
-        f"\n{file}: something else came out. - was expected, + came out.\n\n"
+        f"\nrejoin: {file}: the output differs (- expected, + printed by this run); "
+        "--rewrite writes it into the file\n\n"
         "line 17, after `a beat`:\n"
         "  - a  Heartbeat -> REBALANCE_IN_PROGRESS\n"
         "  + a  Heartbeat -> ILLEGAL_GENERATION\n"
@@ -94,8 +95,8 @@ def test_a_mistake_names_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[
     file = tmp_path / "mistake.txt"
     file.write_text("# A claim.\n\ntopic t 1\na jions\n----\n")
     assert run("play", str(file)) == 2
-    problem = "line 4: a jions: there is no command 'jions'; is it joins: NAME joins [OPTION=VALUE ...]?"
-    assert capsys.readouterr().err == f"{file}: {problem}\n"
+    problem = "a jions: there is no command 'jions'; is it joins: NAME joins [OPTION=VALUE ...]?"
+    assert capsys.readouterr().err == f"rejoin: {file}:4: {problem}\n"
 
 
 @pytest.mark.parametrize(
@@ -155,7 +156,9 @@ def test_settings_come_first() -> None:
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("play", str(tmp_path / "none.txt")) == 2
-    assert capsys.readouterr().err == f"{tmp_path / 'none.txt'}: No such file or directory\n"
+    assert capsys.readouterr().err == (
+        f"rejoin: {tmp_path / 'none.txt'}: No such file or directory; expected a transcript, or - for standard input\n"
+    )
 
 
 def test_every_command_of_the_language_is_listed_and_can_be_run(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,6 @@ import argparse
 from typing import Final
 
 from rejoin.client.commands.arguments import ArgumentParser, UsageError
-from rejoin.client.commands.groups.parsing import read_plan
 
 DESCRIPTION: Final = "List, describe, delete and reset groups, as kafka-consumer-groups.sh does."
 ACTIONS: Final = ("--list", "--describe", "--delete", "--reset-offsets", "--delete-offsets")
@@ -79,6 +78,8 @@ def checked(options: argparse.Namespace) -> str | None:
     if action == "--delete-offsets" and not (options.group and options.topic):
         raise UsageError("Option --delete-offsets takes the following options: --group, --topic")
     if action == "--reset-offsets" and options.from_file is not None:
+        from rejoin.client.commands.groups.parsing import read_plan  # noqa: PLC0415 (help can do without)
+
         read_plan(options.from_file, options.group)  # what is wrong with it is found before anything is asked
     if action == "--reset-offsets" and options.dry_run and options.execute:
         raise UsageError("Option --reset-offsets only accepts one of --execute and --dry-run")

@@ -59,7 +59,7 @@ def test_the_input_is_no_place_for_a_report(journal: Path, capsys: pytest.Captur
     with pytest.raises(SystemExit):
         main(["report", "--help"])
     shown = " ".join(capsys.readouterr().out.replace("│", "").split())
-    assert "Folder for report.html and tables/, not one that is read." in shown
+    assert "Directory for report.html and tables/. An earlier report there is replaced. It must not be" in shown
 
 
 def test_tables_that_no_report_writes_are_not_left_beside_new_ones(
@@ -145,16 +145,16 @@ def test_a_failure_while_writing_is_one_line(
     file = journal.parent.parent / "file"
     file.write_text("")
     assert report([journal], out=file) == 2
-    assert one_line(capsys.readouterr().err).startswith(f"--out {file}: the report could not be written: ")
+    assert one_line(capsys.readouterr().err).startswith(f"rejoin: --out {file}: the report could not be written: ")
 
 
 def test_numbers_that_mean_nothing_are_refused(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = journal.parent.parent / "out"
     for number in (-1, 0):
         assert report([journal], out=out, groups=number) == 2
-        assert one_line(capsys.readouterr().err) == f"--groups {number}: expected 1 or more\n"
+        assert one_line(capsys.readouterr().err) == f"rejoin: --groups {number}: expected 1 or more\n"
         assert sweep(journal.parent / "grid.yaml", out=out, top=number) == 2
-        assert one_line(capsys.readouterr().err) == f"--top {number}: expected 1 or more\n"
+        assert one_line(capsys.readouterr().err) == f"rejoin: --top {number}: expected 1 or more\n"
     assert not out.exists()
 
 
@@ -164,7 +164,7 @@ def test_wrong_seeds_are_the_option_s_fault(journal: Path, seeds: str, capsys: p
     grid.write_text(GRID)
     assert sweep(grid, out=journal.parent.parent / "out", seeds=seeds) == 2
     printed = one_line(capsys.readouterr().err)
-    assert printed.startswith(f"--seeds {seeds}: ")
+    assert printed.startswith(f"rejoin: --seeds {seeds}: ")
     assert "grid.yaml" not in printed
 
 
@@ -181,7 +181,7 @@ def test_a_master_that_there_is_not(journal: Path, master: str, capsys: pytest.C
     for command in commands:
         assert command(out=out, master=master) == 2
         printed = one_line(capsys.readouterr().err)
-        assert printed.startswith(f"--master {master}: no such master; expected local[N]")
+        assert printed.startswith(f"rejoin: --master {master}: no such master; expected local[N]")
     assert not out.exists()
 
 
