@@ -174,7 +174,7 @@ def test_what_is_said_about_a_state(state: str, out: str | None, warning: str | 
         ("--reset-offsets", "takes one of these options"),
         ("--reset-offsets --group g --dry-run --execute", "only accepts one of --execute and --dry-run"),
         ("--list --members", "for --describe"),
-        ("--nothing", "unrecognized arguments: --nothing"),
+        ("--nothing", "there is no option --nothing"),
     ],
 )
 def test_a_command_line_that_makes_no_sense_is_refused(arguments: str, words: str) -> None:

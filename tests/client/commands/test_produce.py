@@ -44,7 +44,7 @@ def test_lines_with_headers_and_keys(
     )
     assert code == 1
     shown = capsys.readouterr()
-    assert shown.err == "rejoin produce: line 3: 'no separator': expected headers, then '\\t' (1 record)\n"
+    assert shown.err == "rejoin: line 3: 'no separator': expected headers, then '\\t' (1 record)\n"
     assert shown.out.startswith("3 of 4 records stored in orders, 43 bytes in ")
     assert "partitions 1: 3\n" in shown.out
     source = ("source", b"test")
@@ -132,7 +132,7 @@ def test_lines_do_not_wait_one_after_the_other_where_nothing_answers(
     server = f"127.0.0.1:{unused_tcp_port}"
     code, out, err = produced(capsys, server, tmp_path / "lines", setting=["max.block.ms=300"])
     assert code == 1
-    assert err.startswith("rejoin produce: topic clicks not present in metadata after 300 ms (max.block.ms): ")
+    assert err.startswith("rejoin: topic clicks not present in metadata after 300 ms (max.block.ms): ")
     assert "Connect call failed" in err
     assert out.startswith("0 of 1 records stored in clicks, ")
 
