@@ -86,7 +86,17 @@ def _order(event: EventOfGroup) -> tuple[int, int, int]:
 
 def _without_rejoins(changes: list[Change]) -> list[Change]:
     """A consumer that has revoked everything also joins without partitions."""
-    befores = [None, *(change.how for change in changes)]
-    return [
-        change for change, before in zip(changes, befores, strict=False) if change.how != "gone" or before == "assigned"
-    ]
+    owned: set[tuple[str, int]] = set()
+    found = []
+    for change in changes:
+        if change.how == "gone" and not owned:
+            continue
+        partitions = change.event.partitions or ()
+        if change.how == "assigned":
+            owned.update(partitions)
+        elif change.how in RELEASES.values():
+            owned.difference_update(partitions)
+        elif change.ends_all:
+            owned.clear()
+        found.append(change)
+    return found

@@ -10,6 +10,7 @@ from typing import Any, Final
 from rejoin.pipeline.reading.broker_logs.membership import UUID
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 from rejoin.pipeline.reading.client_logs.families import JAVA, KAFKAJS, SARAMA, STARTED, ClientMessage
+from rejoin.pipeline.reading.client_logs.leaving import Leaving
 
 _PARTITION: Final = re.compile(r"topic='(?P<topic>[^']*)', partition=(?P<partition>\d+)")
 _MEMBERS_GIVEN: Final = re.compile(
@@ -62,10 +63,16 @@ class LoggedConsumer:
     """Whether it has joined a generation, and has no line yet about the answer to SyncGroup."""
     settings: dict[str, Any] = field(default_factory=dict)
     held: list[Statement] = field(default_factory=list)
+    leaving: Leaving = field(default_factory=Leaving)
 
 
 def said_by(consumer: LoggedConsumer, message: ClientMessage, statement: Statement) -> Iterator[Statement]:
-    """The statements of a line, and what the consumer is after it."""
+    """The statements of a line, with what they show of earlier ones, and what the consumer is after it."""
+    for each in _of_line(consumer, message, statement):
+        yield from consumer.leaving.completed(consumer.family, each)
+
+
+def _of_line(consumer: LoggedConsumer, message: ClientMessage, statement: Statement) -> Iterator[Statement]:
     kind, values = message.kind, message.values
     if consumer.family == SARAMA:
         yield from _of_sarama(consumer, kind, statement)
@@ -260,7 +267,8 @@ def _session_ended(consumer: LoggedConsumer, values: dict[str, Any], statement: 
 
 
 def ended(consumer: LoggedConsumer) -> Iterator[Statement]:
-    """A session of sarama, from its beginning; that no line ended has no known generation."""
+    """What a log that ends here shows: a leave was a stop, and a session of sarama has no known generation."""
+    yield from consumer.leaving.ended()
     began, consumer.session = consumer.session, None
     if began is not None:
         consumer.member = consumer.member or _unnamed(consumer)

@@ -1,0 +1,57 @@
+"""When a consumer that leaves its group gives up its partitions, where its library has no line about that.
+
+kafka-python before 2.1, aiokafka and franz-go log that they leave and, as they stop, no revocation. aiokafka after a
+late poll leaves as well, and has no line that says why; it goes on processing, and revokes when it polls again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from rejoin.pipeline.reading.broker_logs.statements import Statement
+from rejoin.pipeline.reading.client_logs.families import AIOKAFKA, FRANZ_GO, KAFKA_PYTHON, STARTED
+
+_SILENT: Final = (AIOKAFKA, FRANZ_GO, KAFKA_PYTHON)
+"""Families that revoke nothing as they stop."""
+_OF_NEW_PROCESSES: Final = (STARTED, "coordinator_found", "subscribing")
+"""Statements between a leave and the next revocation that show a process to have begun."""
+
+
+@dataclass(slots=True)
+class Leaving:
+    """Follows one consumer: what it owns, and its last leave while it is not known what came of it."""
+
+    owned: tuple[tuple[str, int], ...] = ()
+    left: Statement | None = None
+
+    def completed(self, family: str, statement: Statement) -> Iterator[Statement]:
+        """A statement of the consumer, behind what it shows of the leave before it."""
+        if family not in _SILENT:
+            yield statement
+            return
+        kind, partitions = statement.kind, [tuple(each) for each in statement.values.get("partitions", ())]
+        if self.left is not None:
+            if kind == "partitions_revoked" and partitions and family == AIOKAFKA:
+                yield replace(self.left, kind="poll_timeout_exceeded")
+            if kind in ("partitions_revoked", "partitions_lost"):
+                self.left = None
+            elif kind in _OF_NEW_PROCESSES:
+                yield from self.ended()
+        if kind == "partitions_assigned":
+            kept = self.owned if family == FRANZ_GO else ()
+            self.owned = tuple(dict.fromkeys((*kept, *partitions)))
+        elif kind in ("partitions_revoked", "partitions_lost"):
+            self.owned = tuple(each for each in self.owned if each not in partitions)
+        elif kind == STARTED:
+            self.owned = ()
+        elif kind == "group_left" and self.owned:
+            self.left = statement
+        yield statement
+
+    def ended(self) -> Iterator[Statement]:
+        """The revocation of a consumer that stopped when it left."""
+        left, owned, self.left, self.owned = self.left, self.owned, None, ()
+        if left is not None:
+            yield replace(left, kind="partitions_revoked", values={**left.values, "partitions": list(owned)})
