@@ -258,7 +258,8 @@ def _is_static(absence: Absence) -> bool:
 
 def _missed_its_session(absence: Absence) -> bool:
     """Whether a member was removed for silence and was back soon, and can be the same process (or is a static one)."""
-    if absence.before.end != "session-expiry" or not absence.exact:
+    is_known = absence.exact or absence.same_process is True
+    if absence.before.end != "session-expiry" or not is_known:
         return False
     soon = 0 <= absence.away_ms <= max(SOON_MS, absence.before.session_timeout_ms or 0)
     return soon and (_is_static(absence) or absence.same_process is not False)

@@ -92,7 +92,8 @@ class _LatePolls:
         who = [event.group_instance_id or event.client_id or history.who(event.member_id) for event in timed_out]
         self.clients = list(dict.fromkeys([*who, *(history.name_of(session) for session in ended)]))
         gone = {session.member_id for session in ended} | {event.member_id for event in timed_out}
-        self.away = [each.away_ms for each in causes.late_polls if each.exact and each.away_ms > 0]
+        back = [each for each in causes.late_polls if each.exact or each.same_process is True]
+        self.away = [each.away_ms for each in back if each.away_ms > 0]
         limits = [event.timeout_ms for event in timed_out if event.timeout_ms]
         limits += [session.rebalance_timeout_ms for session in ended if session.rebalance_timeout_ms]
         self.limit = max(limits, default=0)

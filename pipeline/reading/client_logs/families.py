@@ -17,6 +17,7 @@ from rejoin.journal.kafka_logs.clients.javascript_and_go import (
 from rejoin.journal.kafka_logs.clients.python import AIOKAFKA_LINES, KAFKA_PYTHON_LINES
 from rejoin.journal.kafka_logs.clients.rdkafka import RDKAFKA_LINES
 from rejoin.journal.kafka_logs.template import Template, values_of
+from rejoin.pipeline.reading.broker_logs.reasons import instance
 from rejoin.pipeline.reading.client_logs.layouts import ClientRecord
 
 JAVA: Final = "java"
@@ -111,7 +112,8 @@ def _matched(family: str, text: str, **about: Any) -> ClientMessage:
         match = pattern.fullmatch(text)
         if match is not None:
             values: dict[str, Any] = dict(values_of(match))
-            known = {name: about.get(name) or values.pop(name, None) for name in ("client_id", "group_id", "instance")}
+            known = {name: about.get(name) or values.pop(name, None) for name in ("client_id", "group_id")}
+            known["instance"] = about.get("instance") or instance(values.pop("instance", None))
             return ClientMessage(family, template.kind, text, values=values, **known)
     return ClientMessage(family, "", text, about.get("client_id"), about.get("group_id"), about.get("instance"))
 
