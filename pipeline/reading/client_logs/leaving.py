@@ -2,6 +2,7 @@
 
 kafka-python before 2.1, aiokafka and franz-go log that they leave and, as they stop, no revocation. aiokafka after a
 late poll leaves as well, and has no line that says why; it goes on processing, and revokes when it polls again.
+franz-go that learns from a heartbeat that it is no member any more logs no loss of its partitions.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ _SILENT: Final = (AIOKAFKA, FRANZ_GO, KAFKA_PYTHON)
 """Families that revoke nothing as they stop."""
 _OF_NEW_PROCESSES: Final = (STARTED, "coordinator_found", "subscribing")
 """Statements between a leave and the next revocation that show a process to have begun."""
+_OUT: Final = ("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "FENCED_INSTANCE_ID")
 
 
 @dataclass(slots=True)
@@ -49,9 +51,17 @@ class Leaving:
         elif kind == "group_left" and self.owned:
             self.left = statement
         yield statement
+        if kind == "heartbeat_failed" and family == FRANZ_GO and self.owned and _is_out(statement):
+            lost, self.owned = list(self.owned), ()
+            yield replace(statement, kind="partitions_lost", values={**statement.values, "partitions": lost})
 
     def ended(self) -> Iterator[Statement]:
         """The revocation of a consumer that stopped when it left."""
         left, owned, self.left, self.owned = self.left, self.owned, None, ()
         if left is not None:
             yield replace(left, kind="partitions_revoked", values={**left.values, "partitions": list(owned)})
+
+
+def _is_out(statement: Statement) -> bool:
+    """Whether the answer to a heartbeat says that the consumer is no member any more."""
+    return any(error in str(statement.values.get("problem")) for error in _OUT)
