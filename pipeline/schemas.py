@@ -31,7 +31,8 @@ UNKNOWN: Final = "unknown"
 
 BROKER_LOG: Final = "broker-log"
 REQUEST_LOG: Final = "request-log"
-LOGS: Final = (BROKER_LOG, REQUEST_LOG, "client-log")
+CLIENT_LOG: Final = "client-log"
+LOGS: Final = (BROKER_LOG, REQUEST_LOG, CLIENT_LOG)
 SOURCES: Final = (*JOURNAL_SOURCES, *LOGS)
 """Who says so: a service, a process of consumers, a simulation of both, or one of :data:`LOGS`."""
 

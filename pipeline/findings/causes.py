@@ -186,7 +186,13 @@ def separate(history: GroupHistory) -> Causes:
     causes.late_polls, rest = _split(rest, late)
     causes._outage_ids = _of_outages(history, rest)
     _, rest = _split(rest, causes._outage_ids)
-    flaps = flapping(history, [each for each in rest if each.same_process is not True])
+    planned = {id(each) for wave in deploys(history, _restarts(rest)) for each in wave}
+    flaps = [
+        run
+        for run in flapping(history, [each for each in rest if each.same_process is not True])
+        # A member that went in three deploys went as often as it was told to.
+        if not planned.issuperset(map(id, run))
+    ]
     odd = [each for run in flaps for each in _odd_ones(run)]
     _, rest = _split(rest, {id(each) for run in flaps for each in run})
     causes.deploys = deploys(history, _restarts([*rest, *odd]))

@@ -20,13 +20,16 @@ LEAST_CUT_MS: Final = 30_000
 """No wave is cut at a gap shorter than this."""
 FLAPS: Final = 3
 """Absences of one client within :data:`WAVE_MS` of each other that make it a flapping one."""
+LEAST_KILLED: Final = 3
+"""Fewer members that died one after the other are single kills."""
 ALIKE_MS: Final = 5_000
 """Members that a deploy kills are away for equally long, within this."""
 
 
 def deploys(history: GroupHistory, restarts: Sequence[Absence]) -> list[list[Absence]]:
-    """Rolling restarts. Within one, members go alike: all leave, or all are killed; but one that was killed at its
-    turn, in the midst of others that left, is part of it."""
+    """Rolling restarts. In one deploy, all members leave cleanly or all are killed. Exception: a single kill in the gap
+    where a clean leave was due. Kills alone are a deploy only where most members die in turn, each back before the next
+    one dies: a kill and a pause of two members are two incidents."""
     clean = waves(each for each in restarts if not each.is_silent)
     killed = [each for each in restarts if each.is_silent]
     for wave in clean:
@@ -34,7 +37,7 @@ def deploys(history: GroupHistory, restarts: Sequence[Absence]) -> list[list[Abs
         if len(fitting) <= len(wave) / 2:
             wave.extend(fitting)
             killed = [each for each in killed if each not in fitting]
-    alike = [wave for wave in waves(killed) if _away_alike(wave)]
+    alike = [wave for wave in waves(killed) if _away_alike(wave) and _dies_in_turn(history, wave)]
     found = [sorted(wave, key=lambda one: (one.went_at_ms, one.who)) for wave in [*clean, *alike]]
     return sorted((wave for wave in found if is_deploy(history, wave)), key=lambda wave: wave[0].went_at_ms)
 
@@ -52,6 +55,13 @@ def _has_its_turn(wave: Sequence[Absence], absence: Absence) -> bool:
         return after[0] - before[-1] >= 1.6 * usual
     distance = absence.went_at_ms - before[-1] if before else after[0] - absence.went_at_ms
     return 0.6 * usual <= distance <= 1.4 * usual
+
+
+def _dies_in_turn(history: GroupHistory, wave: Sequence[Absence]) -> bool:
+    """Whether most members died, and each was back before the next one went."""
+    size = max((history.size_at(each.went_at_ms) for each in wave), default=0)
+    in_turn = all(before.back_at_ms <= after.went_at_ms for before, after in pairwise(wave))
+    return len(wave) >= LEAST_KILLED and 2 * len(wave) > size and in_turn
 
 
 def _away_alike(wave: Sequence[Absence]) -> bool:

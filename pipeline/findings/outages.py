@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rejoin.pipeline.findings.observed_rows import ObservedEvent
-from rejoin.pipeline.schemas import EXACT, REQUEST_LOG
+from rejoin.pipeline.schemas import CLIENT_LOG, EXACT, REQUEST_LOG
 
 if TYPE_CHECKING:
     from rejoin.pipeline.findings.history import GroupHistory
@@ -52,9 +52,9 @@ def outages_of(history: GroupHistory) -> list[Outage]:
         if found and load.at_ms - found[-1].to_ms <= AT_ONCE_MS:
             continue
         stop = _stop_before(history, load, found[-1].to_ms if found else 0)
-        found.append(
-            Outage(load.node, load.at_ms if stop is None else stop.at_ms, _serves_at(history, load), stop, load)
-        )
+        # Consumers' logs do not say which broker it was.
+        node = None if load.source == CLIENT_LOG else load.node
+        found.append(Outage(node, load.at_ms if stop is None else stop.at_ms, _serves_at(history, load), stop, load))
     return found
 
 

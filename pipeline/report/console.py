@@ -12,7 +12,17 @@ from rich.text import Text
 
 from rejoin.pipeline.findings.formatting import count, seconds
 from rejoin.pipeline.findings.rules import order
-from rejoin.pipeline.report.data import GroupReport, Report, Row, about, count_after_removal, naming, unread_files
+from rejoin.pipeline.report.data import (
+    GroupReport,
+    Report,
+    Row,
+    about,
+    count_after_removal,
+    naming,
+    silent_files,
+    unread_files,
+)
+from rejoin.protocol.printable import printable
 
 STYLES: Final = {"high": "bold red", "medium": "yellow", "low": "dim"}
 MOST: Final = 10
@@ -64,8 +74,8 @@ def _read(report: Report) -> Text:
         f"{count(report.rows_read, 'row')} from {count(report.files, 'file')}, {count(groups, 'group')}, "
         f"{count(report.rebalances, 'rebalance')}" + ("; times are in UTC" if report.has_times_of_the_world else "")
     )
-    if unread := unread_files(report):
-        text.append(f"\n{unread}", "yellow")
+    for missing_files in filter(None, (unread_files(report), silent_files(report))):
+        text.append(f"\n{printable(missing_files)}", "yellow")
     if report.quarantined:
         kinds = ", ".join(f"{kind} {number:,}" for kind, number in report.quarantine_kinds)
         text.append(f"\n{count(report.quarantined, 'line')} in quarantine: {kinds}", "yellow")
@@ -77,14 +87,14 @@ def _read(report: Report) -> Text:
 
 def _finding(group: GroupReport, row: Row, several: Callable[[GroupReport], str] | None) -> RenderableType:
     style = STYLES.get(row["severity"], "")
-    head = Text.assemble((f"{row['severity']:<7}", style), (row["title"], "bold"))
-    where: list[str] = [about(group, row, several)] if several else []
+    head = Text.assemble((f"{row['severity']:<7}", style), (printable(row["title"]), "bold"))
+    where: list[str] = [printable(about(group, row, several))] if several else []
     if row.get("score"):
         where.append(f"{seconds(row['score'] * 1_000)} consumer-seconds")
     if where:
         head.append(f"  {', '.join(where)}", "dim")
     head.overflow = "fold"
-    parts: list[RenderableType] = [head, Padding(Text(row["text"]), (0, 0, 0, 7))]
+    parts: list[RenderableType] = [head, Padding(Text(printable(row["text"])), (0, 0, 0, 7))]
     if row.get("advice"):
         parts.append(_advice(row))
     return Group(*parts)
@@ -92,7 +102,7 @@ def _finding(group: GroupReport, row: Row, several: Callable[[GroupReport], str]
 
 def _advice(row: Row) -> RenderableType:
     setting = [(f"{row['setting']}  ", "cyan")] if row.get("setting") else []
-    return Padding(Text.assemble(("→ ", "cyan"), *setting, row["advice"]), (0, 0, 0, 7))
+    return Padding(Text.assemble(("→ ", "cyan"), *setting, printable(row["advice"])), (0, 0, 0, 7))
 
 
 def brief(report: Report, console: Console, most: int) -> None:
@@ -102,9 +112,11 @@ def brief(report: Report, console: Console, most: int) -> None:
         console.print(Text("No findings: no rule found a cause that a setting would change.", "green"))
     several = naming(report)
     for group, row in found[:most]:
-        where = f"{several(group)}: " if several else ""
+        where = printable(f"{several(group)}: ") if several else ""
         console.print(
-            Text.assemble((f"{row['severity']:<7}", STYLES.get(row["severity"], "")), f"{where}{row['title']}")
+            Text.assemble(
+                (f"{row['severity']:<7}", STYLES.get(row["severity"], "")), f"{where}{printable(row['title'])}"
+            )
         )
         if row.get("advice"):
             console.print(_advice(row))

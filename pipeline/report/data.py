@@ -198,6 +198,8 @@ class Report:
     files: int = 0
     """Those that were read."""
     unread: Sequence[InputFile] = ()
+    silent: Sequence[str] = ()
+    """Files that could be read and have nothing about a group."""
     """Those that could not be."""
     made: str = ""
     """How it was made, for the foot of the page."""
@@ -235,6 +237,18 @@ def unread_files(report: Report) -> str | None:
     names = ", ".join(f"{Path(each.path).name} ({each.reason})" for each in report.unread[:3])
     return of_all + names + (f" and {len(report.unread) - 3:,} more" if report.unread[3:] else "")
 
+
+def silent_files(report: Report) -> str | None:
+    """Which files say nothing about a group; none where all do."""
+    if not report.silent:
+        return None
+    of_all = f"{len(report.silent):,} of {count(report.files, 'file')} contain nothing about a group: "
+    names = ", ".join(Path(each).name for each in report.silent[:MOST_SILENT])
+    return of_all + names + (f" and {len(report.silent) - MOST_SILENT:,} more" if report.silent[MOST_SILENT:] else "")
+
+
+MOST_SILENT: Final = 10
+"""Files without a group that are named; the page has all."""
 
 # --- overlaps that Kafka allows: members that were removed went on beside their successors until they noticed
 

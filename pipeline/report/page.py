@@ -345,6 +345,9 @@ def _read(report: Report) -> Iterable[str]:
     if report.unread:
         yield f'<h4 class="medium">{count(len(report.unread), "file")} could not be read</h4>'
         yield _table(("file", ":why"), [[_text(each.path), _text(each.reason)] for each in report.unread])
+    if report.silent:
+        yield f'<h4 class="medium">{count(len(report.silent), "file")} with nothing about a group</h4>'
+        yield _table(("file",), [[_text(each)] for each in report.silent])
     if report.quarantine_kinds:
         kinds = ", ".join(f"{_text(kind)} {number:,}" for kind, number in report.quarantine_kinds)
         yield f'<h4 class="medium">{count(report.quarantined, "line")} in quarantine: {kinds}</h4>'
@@ -354,7 +357,7 @@ def _read(report: Report) -> Iterable[str]:
         yield _table(("where", ":why", "!the line"), body)
         if report.quarantined > len(report.quarantine):
             yield f'<p class="soft">The first {len(report.quarantine)} lines; the table quarantine has all.</p>'
-    elif report.unread:
+    elif report.unread or report.silent:
         yield '<p class="soft">Every line of the other files could be read.</p>'
     else:
         yield '<p class="soft">Every line could be read; the quarantine is empty.</p>'

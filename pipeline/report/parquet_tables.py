@@ -33,6 +33,8 @@ _KNOWN: Final = ("event", "at_ms", "run_id", "group_id")
 
 _ROW_METADATA: Final = b"org.apache.spark.sql.parquet.row.metadata"
 """Where Spark keeps a table's schema in Parquet, with the comments of its columns."""
+LONGEST_FOLDER: Final = 200
+"""Bytes of a value in the name of a folder: file systems allow 255, with the name of its column."""
 _NONE: Final = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED: Final = {*map(chr, range(0x20)), *"\"#%'*/:=?\\{[]^\x7f"}
 """Characters that Spark does not write into the name of a folder."""
@@ -97,6 +99,11 @@ def _write(rows: pa.Table, schema: StructType, folder: Path, by: Sequence[str]) 
             places[place].append(number)
     else:
         places[()] = list(range(rows.num_rows))
+    if any(len(_folder(value).encode()) > LONGEST_FOLDER for place in places for value in place):
+        # Without folders by this column its values stay within the files.
+        return _write(
+            rows, schema, folder, [name for name in by if not pa.types.is_string(rows.schema.field(name).type)]
+        )
     for place, numbers in places.items():
         below = folder.joinpath(*(f"{name}={_folder(value)}" for name, value in zip(by, place, strict=True)))
         below.mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 from pyarrow.parquet import read_metadata
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
@@ -109,7 +110,7 @@ def make_report(
         raise NoInput(_nothing(found, quarantine))
     tables = make_tables(events, folder, rows=rows, on_step=on_step)
     report = collect(tables, quarantine, title=title, groups=groups, most_groups=most_groups, on_step=on_step)
-    _count_files(report, found)
+    _count_files(report, found, events if rows is None else rows)
     report.made = f"Made by rejoin report; the tables are in {folder}."
     if groups and not report.groups:
         known = sorted({row["group_id"] for row in report.others})
@@ -124,14 +125,24 @@ def make_report(
     return report
 
 
-def _count_files(report: Report, found: Sequence[InputFile]) -> None:
+def _count_files(report: Report, found: Sequence[InputFile], events: DataFrame | pa.Table) -> None:
     """Say which files were read. One that could not be is no line of the quarantine, though it has a row there."""
     report.unread = [each for each in found if each.problem is not None]
     report.files = len(found) - len(report.unread)
+    report.silent = _without_events([each for each in found if each.problem is None], events)
     numbers = Counter(dict(report.quarantine_kinds)) - Counter(each.kind_of_problem for each in report.unread)
     report.quarantine_kinds = numbers.most_common()
     whole = {each.path for each in report.unread}
     report.quarantine = [row for row in report.quarantine if row["line"] is not None or row["file"] not in whole]
+
+
+def _without_events(found: Sequence[InputFile], events: DataFrame | pa.Table) -> list[str]:
+    """Files of which no line became an event. A Parquet file has the names of the files that it was made of."""
+    if isinstance(events, DataFrame):
+        named = {row.file for row in events.select("file").distinct().collect()}
+    else:
+        named = set(events["file"].unique().to_pylist())
+    return [each.path for each in found if each.kind != "parquet" and each.path not in named]
 
 
 def is_small(found: Iterable[InputFile]) -> bool:

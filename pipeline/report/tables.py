@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline import schemas
@@ -17,7 +18,7 @@ from rejoin.pipeline.audit_candidates import audits_to_run
 from rejoin.pipeline.audits import violations
 from rejoin.pipeline.findings import findings
 from rejoin.pipeline.findings.in_process import findings_in_process
-from rejoin.pipeline.report.parquet_tables import OnStep, as_read, on_disk, rows_in_process
+from rejoin.pipeline.report.parquet_tables import LONGEST_FOLDER, OnStep, as_read, on_disk, rows_in_process
 from rejoin.pipeline.tables.balance import balance, balance_in_process
 from rejoin.pipeline.tables.commits import commits, commits_in_process
 from rejoin.pipeline.tables.member_sessions import member_sessions, member_sessions_in_process
@@ -96,9 +97,13 @@ def make_tables(
     pool = ThreadPoolExecutor(AT_ONCE, "tables")
     tables = Tables()
 
+    # Tables of Spark's tasks get no folders by group where an id is too long for the name of one.
+    without = ("group_id",) if rows is None and _longest_group(events) > LONGEST_FOLDER else ()
+
     def made(name: str, make: MakeTable) -> KeptTable:
         on_step(f"making {name.replace('_', ' ')}")
-        return keep_table(name, make(events, tables), folder, events.sparkSession, here=rows is not None)
+        by = [each for each in folders_of(name) if each not in without]
+        return keep_table(name, make(events, tables), folder, events.sparkSession, here=rows is not None, by=by)
 
     try:
         for name, make in all_tables(rows):
@@ -114,9 +119,23 @@ def make_tables(
         pool.shutdown()
 
 
-def keep_table(name: str, table: DataFrame | pa.Table, folder: Path, spark: SparkSession, *, here: bool) -> KeptTable:
+def _longest_group(events: DataFrame) -> int:
+    """The length of the longest group id as the name of a folder."""
+    longest = fn.max(fn.octet_length(fn.url_encode("group_id")))
+    return int(events.select(longest).collect()[0][0] or 0)
+
+
+def keep_table(
+    name: str,
+    table: DataFrame | pa.Table,
+    folder: Path,
+    spark: SparkSession,
+    *,
+    here: bool,
+    by: Sequence[str] | None = None,
+) -> KeptTable:
     """Write one table below a folder. ``here``: its rows stay in this process as well."""
-    schema, by = schemas.TABLES[name], folders_of(name)
+    schema, by = schemas.TABLES[name], folders_of(name) if by is None else by
     if isinstance(table, DataFrame) and not here:
         return KeptTable(on_disk(table, schema, folder / name, by), None)
     rows = as_read(table.toArrow() if isinstance(table, DataFrame) else table, by)

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from rejoin.protocol.printable import printable
+
 Row = dict[str, Any]
 
 
@@ -77,5 +79,5 @@ def unknown_group(group_id: str, known: Sequence[str], where: str) -> SourceProb
     from difflib import get_close_matches  # noqa: PLC0415
 
     near = get_close_matches(group_id, known[:1_000], n=1)
-    has = f"is it {near[0]!r}?" if near else f"it has {', '.join(known[:8]) or 'none'}"
+    has = f"is it {near[0]!r}?" if near else f"it has {', '.join(map(printable, known[:8])) or 'none'}"
     return SourceProblem(f"{where}: there is no group {group_id!r}; {has}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -102,7 +103,7 @@ class TablesSource:
         return any(row["confidence"] == EXACT for row in self._read("pauses", wanted, ["confidence"]))
 
     def _names(self, group_id: str) -> dict[str, str]:
-        columns = ["member_id", "group_instance_id", "client_id"]
+        columns = ["member_id", "group_instance_id", "client_id", "joined_at_ms", "ended_at_ms"]
         rows = self._read("member_sessions", pc.field("group_id") == group_id, columns)
         return names_of(rows)
 
@@ -123,17 +124,36 @@ class TablesSource:
 
 
 def names_of(sessions: Iterable[Row]) -> dict[str, str]:
-    """Member id to its instance id or client id; those that share a client id get the beginning of their UUID."""
+    """Member id to its instance id or client id; those that share a client id at one time get the beginning of their
+    UUID."""
     rows = list(sessions)
-    shared = Counter(row["client_id"] for row in {row["member_id"]: row for row in rows}.values())
+    shared = _sharing(rows)
     found = {}
     for row in rows:
         member, client = row["member_id"], row["client_id"]
         name = short(member)
-        if shared[client] > 1 and name != member:
+        if client in shared and name != member:
             client = member[: len(name) + 5]
         found[member] = row["group_instance_id"] or client or name
     return found
+
+
+def _sharing(sessions: Iterable[Row]) -> set[str]:
+    """Client ids that several members have at one time; one after the other they are one client that restarts."""
+    by_client: dict[str, list[Row]] = {}
+    for row in sessions:
+        if row["client_id"]:
+            by_client.setdefault(row["client_id"], []).append(row)
+    shared = set()
+    for client, rows in by_client.items():
+        in_order = sorted(rows, key=lambda row: (row.get("joined_at_ms") or 0, row["member_id"]))
+        for before, after in pairwise(in_order):
+            ended = before.get("ended_at_ms")
+            if before["member_id"] != after["member_id"] and (
+                ended is None or ended > (after.get("joined_at_ms") or 0)
+            ):
+                shared.add(client)
+    return shared
 
 
 def status_after(group_id: str, row: Row, rebalances: int) -> GroupStatus:

@@ -60,10 +60,12 @@ def _failover(
     away = members * (lasted or 0) / 1_000 if history.run.brokers == 1 else 0.0
     cost = history.cost_s(caused) + away
     again = f" Generation {names(map(str, twice))} came twice." if twice else ""
+    # Without a broker's log it is not known how many there are.
+    brokers = history.run.brokers if outage.node is not None else 0
     return Finding(
         NAME,
-        f"{_title(outage, history.run.brokers)}{_cut(aborted, after)}",
-        f"{_text(outage, history.run.brokers)} {_outcome(aborted, after)}{again}{stood_still(history, cost)}",
+        f"{_title(outage, brokers)}{_cut(aborted, after)}",
+        f"{_text(outage, brokers)} {_outcome(aborted, after)}{again}{stood_still(history, cost)}",
         cost,
         outage.from_ms,
         max([outage.to_ms, *(each.until_ms for each in caused)]),

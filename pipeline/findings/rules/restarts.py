@@ -190,9 +190,12 @@ def duplicate_instance_id(causes: Causes) -> Iterator[Finding]:
     for a consumer; no rebalance shows it."""
     events = causes.history.events
     by_instance: dict[str, list[ObservedEvent]] = defaultdict(list)
-    for event in [each for each in events if each.event == "member_fenced"] or [
-        each for each in events if each.event == "fenced"
-    ]:
+    refused = [each for each in events if each.event == "commit_refused" and each.error == "FENCED_INSTANCE_ID"]
+    for event in (
+        [each for each in events if each.event == "member_fenced"]
+        or [each for each in events if each.event == "fenced"]
+        or refused
+    ):
         if event.group_instance_id:
             by_instance[event.group_instance_id].append(event)
     for instance in sorted(by_instance):

@@ -9,8 +9,8 @@ from typing import Any, Final
 from rejoin.pipeline.reading.broker_logs.membership import INFERRED, EventRow
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 from rejoin.pipeline.reading.client_logs.families import STARTED
+from rejoin.pipeline.schemas import CLIENT_LOG
 
-CLIENT_LOG: Final = "client-log"
 CONSUMERS: Final = "consumers"
 """Stands for the coordinator, of which there is no log."""
 TOGETHER_MS: Final = 10_000

@@ -328,7 +328,8 @@ def partitions_of(text: str) -> list[tuple[str, int]]:
 
 
 def _grown(values: dict[str, Any]) -> dict[str, Any]:
-    """Topics whose number of partitions changed, from a line that has both."""
+    """Topics whose number of partitions changed, from a line that has both. No partitions at all are those of a topic
+    whose brokers are away."""
     if "unknown_partitions" in values:
         unknown = values["unknown_partitions"]
         if not isinstance(unknown, list) or not all(isinstance(each, int) for each in unknown) or not unknown:
@@ -343,7 +344,7 @@ def _grown(values: dict[str, Any]) -> dict[str, Any]:
     else:
         return {}
     old, new = _sizes(before), _sizes(after)
-    grown = [[topic, old[topic], size] for topic, size in new.items() if old.get(topic, size) < size]
+    grown = [[topic, old[topic], size] for topic, size in new.items() if 0 < old.get(topic, size) < size]
     return {"grown": grown} if grown else {}
 
 
