@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
-from rejoin.pipeline.tables.whole_groups import EventOfGroup
+from rejoin.pipeline.schemas import CLIENT_LOG
+from rejoin.pipeline.tables.whole_groups import EventOfGroup, TopicPartition
 
 GONE: Final = {
     "consumer_crashed": "crashed",
@@ -85,18 +86,22 @@ def _order(event: EventOfGroup) -> tuple[int, int, int]:
 
 
 def _without_rejoins(changes: list[Change]) -> list[Change]:
-    """A consumer that has revoked everything also joins without partitions."""
-    owned: set[tuple[str, int]] = set()
-    found = []
+    """A consumer that has revoked everything also joins without partitions.
+
+    A consumer's log has an assignment for each rebalance, with what is new in it: what it owns is the sum.
+    """
+    owned: set[TopicPartition] = set()
+    found: list[Change] = []
+    before: str | None = None
     for change in changes:
-        if change.how == "gone" and not owned:
-            continue
-        partitions = change.event.partitions or ()
+        owns = bool(owned) if change.event.source == CLIENT_LOG else before == "assigned"
         if change.how == "assigned":
-            owned.update(partitions)
+            owned.update(change.event.partitions or ())
         elif change.how in RELEASES.values():
-            owned.difference_update(partitions)
+            owned.difference_update(change.event.partitions or ())
         elif change.ends_all:
             owned.clear()
-        found.append(change)
+        if change.how != "gone" or owns:
+            found.append(change)
+        before = change.how
     return found
