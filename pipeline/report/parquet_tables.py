@@ -101,9 +101,9 @@ def _write(rows: pa.Table, schema: StructType, folder: Path, by: Sequence[str]) 
         places[()] = list(range(rows.num_rows))
     if any(len(_folder(value).encode()) > LONGEST_FOLDER for place in places for value in place):
         # Without folders by this column its values stay within the files.
-        return _write(
-            rows, schema, folder, [name for name in by if not pa.types.is_string(rows.schema.field(name).type)]
-        )
+        texts = {name for name in by if pa.types.is_string(rows.schema.field(name).type)}
+        _write(rows, schema, folder, [name for name in by if name not in texts])
+        return
     for place, numbers in places.items():
         below = folder.joinpath(*(f"{name}={_folder(value)}" for name, value in zip(by, place, strict=True)))
         below.mkdir(parents=True, exist_ok=True)
