@@ -21,7 +21,9 @@ LEAST_CUT_MS: Final = 30_000
 FLAPS: Final = 3
 """Absences of one client within :data:`WAVE_MS` of each other that make it a flapping one."""
 LEAST_KILLED: Final = 3
-"""Fewer members that died one after the other are single kills."""
+"""Fewer members that died one after the other are single kills, where they were not away for the same time."""
+SAME_MS: Final = 1_000
+"""Two members that one deploy kills are away for equally long, within this."""
 ALIKE_MS: Final = 5_000
 """Members that a deploy kills are away for equally long, within this."""
 
@@ -58,15 +60,16 @@ def _has_its_turn(wave: Sequence[Absence], absence: Absence) -> bool:
 
 
 def _dies_in_turn(history: GroupHistory, wave: Sequence[Absence]) -> bool:
-    """Whether most members died, and each was back before the next one went."""
-    size = max((history.size_at(each.went_at_ms) for each in wave), default=0)
+    """Whether most members died, and each was back before the next one went; two of them, after the same time."""
+    size = max((history.size_at(each.went_at_ms - 1) for each in wave), default=0)
     in_turn = all(before.back_at_ms <= after.went_at_ms for before, after in pairwise(wave))
-    return len(wave) >= LEAST_KILLED and 2 * len(wave) > size and in_turn
+    enough = len(wave) >= LEAST_KILLED or (len(wave) > 1 and _away_alike(wave, SAME_MS))
+    return enough and 2 * len(wave) > size and in_turn
 
 
-def _away_alike(wave: Sequence[Absence]) -> bool:
+def _away_alike(wave: Sequence[Absence], within_ms: int = ALIKE_MS) -> bool:
     away = [each.away_ms for each in wave]
-    return max(away) - min(away) <= ALIKE_MS
+    return max(away) - min(away) <= within_ms
 
 
 def waves(restarts: Iterable[Absence]) -> list[list[Absence]]:

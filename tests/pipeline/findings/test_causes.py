@@ -382,3 +382,30 @@ def test_a_group_whose_topics_are_not_known_noticed_the_growth_nearest_before() 
         group.events.append(event("topic_grown", at, topic=topic, partition_count=16, previous_partition_count=12))
     group.began(MARCH_3 + 163 * SECOND, "rejoin-leader", "orders-1-1")
     assert ["orders grew" in row["title"] for row in group.found()["topic-growth"]] == [True]
+
+
+def test_a_kill_and_a_pause_of_two_members_are_no_deploy() -> None:
+    group = Group(SIX[:4])
+    group.is_silent("orders-2", 100, 11, same_process_as="")
+    group.is_silent("orders-3", 130, 7)
+    found = group.found()
+    assert "rolling-restart" not in found
+    named = {row["finding"]: row["members"] for rows in found.values() for row in rows}
+    assert named["died-without-leaving"] == ["orders-2"]
+    assert named["session-too-short"] == ["orders-3"]
+
+
+def test_two_kills_in_a_group_of_four_are_no_deploy_however_alike_they_are() -> None:
+    group = Group(SIX[:4])
+    group.is_silent("orders-2", 100, 5)
+    group.is_silent("orders-3", 130, 5)
+    assert "rolling-restart" not in group.found()
+
+
+def test_a_member_that_is_in_each_of_three_deploys_does_not_flap() -> None:
+    group = Group(SIX)
+    for deploy in range(3):
+        of_this = ["orders-1", *SIX[1 + deploy :: 2]]
+        for nth, client in enumerate(of_this):
+            group.restarts(client, 60 + deploy * 400 + nth * 20)
+    assert "flapping-member" not in group.found()
