@@ -186,7 +186,8 @@ def separate(history: GroupHistory) -> Causes:
     causes.late_polls, rest = _split(rest, late)
     causes._outage_ids = _of_outages(history, rest)
     _, rest = _split(rest, causes._outage_ids)
-    planned = {id(each) for wave in deploys(history, _restarts(rest)) for each in wave}
+    clean = [each for each in _restarts(rest) if not each.is_silent]
+    planned = {id(each) for wave in deploys(history, clean) for each in wave}
     flaps = [
         run
         for run in flapping(history, [each for each in rest if each.same_process is not True])
