@@ -48,7 +48,7 @@ from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC
 from rejoin.protocol.registry import BY_REQUEST
-from rejoin.protocol.traits import traits_of
+from rejoin.protocol.request_contents.traits import traits_of
 from rejoin.protocol.types import ZERO_UUID, LogPartition
 from rejoin.transcript.document import RULE
 from rejoin.transcript.grammar.base import OUTSIDE

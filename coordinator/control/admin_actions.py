@@ -9,11 +9,11 @@ from typing import Any, Final, Self, cast
 
 from pydantic import Field, model_validator
 
-from rejoin.coordinator.control.bodies import Body
 from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.control.errors import NotFound, NotPossible, RequestFailed, unknown
-from rejoin.coordinator.control.fault_injector import FaultInjector
-from rejoin.coordinator.control.faults import Faults
+from rejoin.coordinator.control.fault_injection.bodies import Body
+from rejoin.coordinator.control.fault_injection.fault_injector import FaultInjector
+from rejoin.coordinator.control.fault_injection.faults import Faults
 from rejoin.coordinator.control.node_interface import ControlledRuntime
 from rejoin.coordinator.core.inputs import Context, Millis, Received, SessionLost, Token
 from rejoin.coordinator.core.node import Node

@@ -6,8 +6,8 @@ from typing import Any, Literal, Protocol, Self
 
 from pydantic import Field, model_validator
 
-from rejoin.coordinator.control.bodies import Body, Numbers, Texts
 from rejoin.coordinator.control.errors import NotFound, NotPossible, unknown
+from rejoin.coordinator.control.fault_injection.bodies import Body, Numbers, Texts
 from rejoin.coordinator.core.inputs import NO_LEADER, PartitionRegistration
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import offsets_partition

@@ -7,9 +7,9 @@ from typing import Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from rejoin.coordinator.control.bodies import Body
 from rejoin.coordinator.control.clocks import VirtualClock
-from rejoin.coordinator.control.fault_injector import FaultInjector
+from rejoin.coordinator.control.fault_injection.bodies import Body
+from rejoin.coordinator.control.fault_injection.fault_injector import FaultInjector
 from rejoin.coordinator.control.node_interface import ControlledRuntime
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.views import TimerView

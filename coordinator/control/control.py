@@ -12,9 +12,9 @@ from rejoin.coordinator.control.clock_driver import ClockDriver
 from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.control.errors import ConditionNotReached, InvalidArgument, NotFound, NotPossible
 from rejoin.coordinator.control.evidence import Evidence
-from rejoin.coordinator.control.fault_injector import FaultInjector
-from rejoin.coordinator.control.fault_rules import FaultRule
-from rejoin.coordinator.control.faults import Fault, Faults
+from rejoin.coordinator.control.fault_injection.fault_injector import FaultInjector
+from rejoin.coordinator.control.fault_injection.fault_rules import FaultRule
+from rejoin.coordinator.control.fault_injection.faults import Fault, Faults
 from rejoin.coordinator.control.node_interface import ControlledRuntime, ControlledService, EventFeed
 from rejoin.coordinator.control.topic_records import NewRecords, TopicRecords
 from rejoin.coordinator.control.waiting import GroupWaiter

@@ -11,8 +11,8 @@ from typing import Final
 from pydantic import Field
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.control.bodies import Body
 from rejoin.coordinator.control.errors import InvalidArgument, NotPossible, StepsNotKept, unknown
+from rejoin.coordinator.control.fault_injection.bodies import Body
 from rejoin.coordinator.control.node_interface import ControlledRuntime
 from rejoin.coordinator.control.sent_requests import RecordedRequest, RequestsQuery, groups_in, sent_requests
 from rejoin.journal.events.base import Event

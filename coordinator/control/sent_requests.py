@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 import orjson
 from pydantic import Field
 
-from rejoin.coordinator.control.bodies import Body
-from rejoin.coordinator.control.fault_rules import ApiName
+from rejoin.coordinator.control.fault_injection.bodies import Body
+from rejoin.coordinator.control.fault_injection.fault_rules import ApiName
 from rejoin.coordinator.core.effects import Reply
 from rejoin.coordinator.core.inputs import Context, Millis, Received
 from rejoin.coordinator.pending_reply import PendingReply
@@ -19,7 +19,7 @@ from rejoin.protocol.brokers.listener_address import HTTP
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.registry import BY_REQUEST, PRODUCE
-from rejoin.protocol.traits import traits_of
+from rejoin.protocol.request_contents.traits import traits_of
 from rejoin.protocol.wire.codec import codec_of
 from rejoin.transcript.recording import Interception, Step
 

@@ -19,9 +19,9 @@ from pydantic import (
     model_validator,
 )
 
-from rejoin.coordinator.control.bodies import Body, as_tuple, one_level_up
 from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.control.errors import InvalidArgument, NotFound, NotPossible, RequestFailed, unknown
+from rejoin.coordinator.control.fault_injection.bodies import Body, as_tuple, one_level_up
 from rejoin.coordinator.control.node_interface import ControlledRuntime
 from rejoin.coordinator.core.inputs import Context, Millis, RecordsWritten
 from rejoin.coordinator.core.views import LogSlice, TopicView

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from rejoin.coordinator.control.bodies import Body, as_tuple
 from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.control.errors import ConditionNotReached, unknown
+from rejoin.coordinator.control.fault_injection.bodies import Body, as_tuple
 from rejoin.coordinator.control.node_interface import ControlledRuntime, EventFeed
 from rejoin.coordinator.core.groups.classic.state import GroupState
 from rejoin.coordinator.core.groups.consumer.model.state import ConsumerGroupState

@@ -62,7 +62,7 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, OffsetRecord
 from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC_ID
 from rejoin.protocol.registry import BY_REQUEST, PRODUCE
-from rejoin.protocol.traits import traits_of
+from rejoin.protocol.request_contents.traits import traits_of
 from rejoin.protocol.types import LogPartition, TopicIdPartition, TopicPartition
 
 if TYPE_CHECKING:

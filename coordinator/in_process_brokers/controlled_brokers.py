@@ -19,7 +19,7 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import offsets_partition
-from rejoin.protocol.traits import traits_of
+from rejoin.protocol.request_contents.traits import traits_of
 from rejoin.protocol.types import LogPartition, TopicPartition
 
 SESSION: str = "broker_session"

@@ -494,8 +494,5 @@ def _kafka_listener(options: Options, app: App, arrivals: Arrivals | None) -> Ka
         if app.control is None:
             app.runtime.hand_in(FetchWaited(pending))
 
-    submit = app.runtime.submit if app.control is None else app.submit
-    is_recorded = bool(app.control)
-    return KafkaListener(
-        options.settings, app.metrics, arrivals, submit, app.security, end_wait=end_wait, is_recorded=is_recorded
-    )
+    given = (options.settings, app.metrics, arrivals, app.runtime.submit if app.control is None else app.submit)
+    return KafkaListener(*given, app.security, end_wait=end_wait, is_recorded=bool(app.control))

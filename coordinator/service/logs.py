@@ -11,7 +11,7 @@ from zlib import crc32
 import orjson
 import structlog
 
-from rejoin.coordinator.service.log_bounds import LineBudget, cut_fields
+from rejoin.coordinator.service.log_lines.log_bounds import LineBudget, cut_fields
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import AppendFailed
 from rejoin.journal.events.transactions import TransactionPrepared

@@ -11,7 +11,7 @@ import structlog
 
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.service.feed import Feed
-from rejoin.coordinator.service.load_summaries import LOADING_EVENTS, Loads
+from rejoin.coordinator.service.log_lines.load_summaries import LOADING_EVENTS, Loads
 from rejoin.coordinator.service.logs import LEVELS, is_level_fixed, level_of, shortened
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.storage.log_throttle import LogThrottle, counted

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.control.fault_rules import When, WrongValue
+from rejoin.coordinator.control.fault_injection.fault_rules import When, WrongValue
 from rejoin.coordinator.control.sent_requests import RecordedRequest
 from rejoin.coordinator.control.topic_records import StoredRecord
 from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS

@@ -18,8 +18,8 @@ from rejoin.coordinator.control.clock_driver import Advance
 from rejoin.coordinator.control.control import Control
 from rejoin.coordinator.control.errors import ControlError
 from rejoin.coordinator.control.evidence import LogQuery, TranscriptQuery
-from rejoin.coordinator.control.fault_rules import FaultRule, When, WrongValue
-from rejoin.coordinator.control.faults import Fault
+from rejoin.coordinator.control.fault_injection.fault_rules import FaultRule, When, WrongValue
+from rejoin.coordinator.control.fault_injection.faults import Fault
 from rejoin.coordinator.control.sent_requests import RecordedRequest, RequestsQuery
 from rejoin.coordinator.control.topic_records import NewRecords, RecordsQuery, StoredRecord
 from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupCondition, HitCount, OffsetsCondition

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rejoin.protocol.registry import APIS, BY_NAME
-from rejoin.protocol.traits import Traits, entities_of, traits_of
+from rejoin.protocol.request_contents.traits import Traits, entities_of, traits_of
 from rejoin.protocol.types import Entity, TopicPartition
 
 ID = "A" * 22

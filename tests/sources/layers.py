@@ -50,6 +50,7 @@ SERVICE = (
 
 MAY_IMPORT = {
     "protocol": ("protocol",),
+    "protocol.request_contents": ("protocol",),
     "protocol.errors": (),
     "protocol.types": ("protocol.records.batch_run",),
     "protocol.fields": ("protocol.errors", "protocol.types"),

@@ -19,7 +19,7 @@ from rejoin.journal.kafka_logs.template import Version
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.registry import BY_REQUEST
-from rejoin.protocol.traits import traits_of
+from rejoin.protocol.request_contents.traits import traits_of
 from rejoin.transcript.recording import Interception, Step
 
 SINCE: Final[Version] = (2, 8)

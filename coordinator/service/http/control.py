@@ -11,7 +11,6 @@ import orjson
 from aiohttp import web
 from pydantic import ValidationError
 
-from rejoin.coordinator.control.bodies import Body
 from rejoin.coordinator.control.control import Control
 from rejoin.coordinator.control.errors import (
     ConditionNotReached,
@@ -22,6 +21,7 @@ from rejoin.coordinator.control.errors import (
     RequestFailed,
     StepsNotKept,
 )
+from rejoin.coordinator.control.fault_injection.bodies import Body
 from rejoin.coordinator.service.driver import Submit
 from rejoin.coordinator.service.http.access import Access, check_content_type
 from rejoin.coordinator.service.http.control_operations import OPERATIONS, ControlOperation, TextAnswer

@@ -9,12 +9,12 @@ from typing import Any, Final, NamedTuple
 from pydantic import BaseModel
 
 from rejoin.coordinator.control.admin_actions import MemberKey, PartitionKey, SnapshotKey, TopicTarget
-from rejoin.coordinator.control.bodies import Body
 from rejoin.coordinator.control.broker_actions import LinkEnds, NewLeader, PartitionsQuery
 from rejoin.coordinator.control.clock_driver import Advance
 from rejoin.coordinator.control.control import Control
 from rejoin.coordinator.control.evidence import LogQuery, TranscriptQuery
-from rejoin.coordinator.control.fault_rules import FaultRule
+from rejoin.coordinator.control.fault_injection.bodies import Body
+from rejoin.coordinator.control.fault_injection.fault_rules import FaultRule
 from rejoin.coordinator.control.sent_requests import RequestsQuery
 from rejoin.coordinator.control.topic_records import NewRecords, RecordsQuery
 from rejoin.coordinator.control.waiting import GroupCondition, HitCount, OffsetsCondition

@@ -20,7 +20,7 @@ from rejoin.coordinator.service.driver import Runtime
 from rejoin.coordinator.service.feed import EventRange, FeedRow, RowsNotRetained
 from rejoin.coordinator.service.http.cluster_views import cluster, readiness
 from rejoin.coordinator.service.http.problems import Problem, one_error
-from rejoin.coordinator.service.http.streams import EventRenderer, gather_seconds, open_stream
+from rejoin.coordinator.service.http.streaming.streams import EventRenderer, gather_seconds, open_stream
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.publisher import Publisher
 from rejoin.coordinator.service.writability import disk_problem
@@ -28,7 +28,7 @@ from rejoin.journal.envelope import JournalLine
 from rejoin.journal.segments import segments
 
 if TYPE_CHECKING:
-    from rejoin.coordinator.service.http.recording import RecordingViews
+    from rejoin.coordinator.service.http.streaming.recording import RecordingViews
 
 ROUTES: Final = (
     "/",
@@ -132,7 +132,7 @@ class Views:
     @cached_property
     def _recording(self) -> RecordingViews:
         # Most services never show the page that draws their groups.
-        from rejoin.coordinator.service.http.recording import RecordingViews  # noqa: PLC0415
+        from rejoin.coordinator.service.http.streaming.recording import RecordingViews  # noqa: PLC0415
 
         return RecordingViews(self._runtime, self._publisher, self._began, has_control=self.has_control)
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import structlog
 
-from rejoin.coordinator.service import log_bounds, logs
+from rejoin.coordinator.service import logs
+from rejoin.coordinator.service.log_lines import log_bounds
 from rejoin.coordinator.service.logs import LoggedReasons
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.publisher import Publisher

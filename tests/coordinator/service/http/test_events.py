@@ -13,7 +13,7 @@ import pytest
 
 from rejoin.coordinator.commands.journal_schema import journal_schema
 from rejoin.coordinator.service.feed import Feed, FeedRow, RowsNotRetained
-from rejoin.coordinator.service.http import streams
+from rejoin.coordinator.service.http.streaming import streams
 from rejoin.journal.envelope import RowEncoder
 from rejoin.journal.events.coordinator import GroupCreated
 from rejoin.journal.reader import read_journal

@@ -12,7 +12,7 @@ from aiohttp import web
 from rejoin.coordinator.service.driver import Runtime
 from rejoin.coordinator.service.feed import RowsNotRetained
 from rejoin.coordinator.service.http.problems import Problem
-from rejoin.coordinator.service.http.streams import open_stream
+from rejoin.coordinator.service.http.streaming.streams import open_stream
 from rejoin.coordinator.service.publisher import Publisher
 
 ASSETS: Final = "rejoin.pages.laboratory"

@@ -20,14 +20,14 @@ from pydantic import (
     model_validator,
 )
 
-from rejoin.coordinator.control.bodies import Body, Numbers, Several, Texts, one_level_up
+from rejoin.coordinator.control.fault_injection.bodies import Body, Numbers, Several, Texts, one_level_up
 from rejoin.coordinator.core.inputs import Context
-from rejoin.protocol.entries import Wanted
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.fields import fields_of
 from rejoin.protocol.message import Request
 from rejoin.protocol.registry import APIS, BY_KEY, BY_NAME, BY_REQUEST, Api, api_named
-from rejoin.protocol.traits import Traits, entities_of
+from rejoin.protocol.request_contents.entries import Wanted
+from rejoin.protocol.request_contents.traits import Traits, entities_of
 from rejoin.protocol.types import Entity
 from rejoin.protocol.validation import nearest, shown
 

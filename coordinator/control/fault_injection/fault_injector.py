@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from rejoin.coordinator.control.clocks import VirtualClock
-from rejoin.coordinator.control.faults import Fault, Faults, SomeEntries
-from rejoin.coordinator.control.faulty_delivery import FaultyDelivery, with_wrong_value
+from rejoin.coordinator.control.fault_injection.faults import Fault, Faults, SomeEntries
+from rejoin.coordinator.control.fault_injection.faulty_delivery import FaultyDelivery, with_wrong_value
 from rejoin.coordinator.control.node_interface import RequestTarget
 from rejoin.coordinator.core.inputs import Context, FetchWaited, Millis
 from rejoin.coordinator.pending_reply import Delivery, NoReply, PendingReply, Settled

@@ -6,11 +6,11 @@ import asyncio
 from random import Random
 from typing import Any, NamedTuple
 
-from rejoin.coordinator.control.fault_rules import Distribution, FaultRule
+from rejoin.coordinator.control.fault_injection.fault_rules import Distribution, FaultRule
 from rejoin.coordinator.core.inputs import Context, Millis
-from rejoin.protocol.entries import EntrySelection, SplitRequest
 from rejoin.protocol.message import Request
-from rejoin.protocol.traits import Named, traits_of
+from rejoin.protocol.request_contents.entries import EntrySelection, SplitRequest
+from rejoin.protocol.request_contents.traits import Named, traits_of
 
 
 def _plain(value: Any) -> Any:

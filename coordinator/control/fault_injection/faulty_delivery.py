@@ -8,7 +8,7 @@ import struct
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final, cast
 
-from rejoin.coordinator.control.fault_rules import FaultRule, WrongValue
+from rejoin.coordinator.control.fault_injection.fault_rules import FaultRule, WrongValue
 from rejoin.coordinator.control.sent_requests import RequestsQuery, sent_requests
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.protocol.errors import ErrorCode

@@ -18,7 +18,7 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.fields import FieldSpec, fields_of
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.registry import BY_REQUEST
-from rejoin.protocol.traits import RESOURCES, Named
+from rejoin.protocol.request_contents.traits import RESOURCES, Named
 from rejoin.protocol.types import ZERO_UUID, Entity
 
 Wanted: TypeAlias = Mapping[Entity, tuple[Any, ...]]

@@ -10,13 +10,13 @@ from typing import Any, Final
 import pytest
 from pydantic import BaseModel
 
-from rejoin.coordinator.control.fault_rules import FaultRule, is_throttled
+from rejoin.coordinator.control.fault_injection.fault_rules import FaultRule, is_throttled
 from rejoin.coordinator.testing import GroupCoordinator, running
-from rejoin.protocol.entries import EntryList, EntrySelection, entry_lists
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.fields import FieldSpec, fields_of
 from rejoin.protocol.message import Request
 from rejoin.protocol.registry import APIS, BY_NAME, Api
+from rejoin.protocol.request_contents.entries import EntryList, EntrySelection, entry_lists
 from rejoin.protocol.types import Entity, WireType
 from rejoin.protocol.wire.codec import codec_of
 from tests.coordinator.control.samples import joined, parse, stable

@@ -1,0 +1,1 @@
+"""Answers of HTTP that go on for as long as the client reads."""

@@ -1,0 +1,1 @@
+"""Lines of the log that stand for many."""

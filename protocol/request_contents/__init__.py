@@ -1,0 +1,1 @@
+"""What requests are about: the groups, topics and ids that one names, and the entries of its lists."""
