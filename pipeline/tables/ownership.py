@@ -18,7 +18,7 @@ subscribed to its topic, or since the partition was made.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
@@ -26,7 +26,7 @@ from typing import Final, NamedTuple, TypeAlias
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from rejoin.pipeline.schemas import EXACT, INFERRED, OWNERSHIP_TABLE
+from rejoin.pipeline.schemas import CLIENT_LOG, EXACT, INFERRED, OWNERSHIP_TABLE
 from rejoin.pipeline.tables import incarnations as consumers
 from rejoin.pipeline.tables import whole_groups
 from rejoin.pipeline.tables.common import COOPERATIVE, date_of
@@ -128,8 +128,11 @@ def _removals(events: Iterable[EventOfGroup]) -> Removals:
 
 def _by_consumers(owners: Mapping[Owner, list[Change]], removals: Removals) -> Intervals:
     """What consumers said that they got, up to what they, or the coordinator, said of its end."""
+    clients = Counter(client_id for _, client_id in owners)
     for (place, client_id), changes in owners.items():
-        owner = "/".join(part for part in (place, client_id) if part)
+        # A process that is known by its log alone is called by its client id: the file may have any name.
+        is_named = client_id and clients[client_id] == 1 and changes and changes[0].event.source == CLIENT_LOG
+        owner = client_id if is_named and client_id else "/".join(part for part in (place, client_id) if part)
         following: dict[TopicPartition, tuple[int, Change]] = {}
         gone: tuple[int, Change] | None = None
         # From the end: what comes next for a partition, and for all of them, is then known.

@@ -158,7 +158,10 @@ def rebalance_still_open(causes: Causes) -> Iterator[Finding]:
     rebalance = history.rebalances[-1] if history.rebalances else None
     if rebalance is None or rebalance.outcome != "open" or rebalance.group_type == "consumer":
         return
-    open_ms = history.end_ms - rebalance.prepared_at_ms
+    # A coordinator that stopped says nothing more, however long other sources go on.
+    stops = (event.at_ms for event in history.events if event.event == "broker_stopped")
+    end_ms = min((at_ms for at_ms in stops if at_ms >= rebalance.prepared_at_ms), default=history.end_ms)
+    open_ms = end_ms - rebalance.prepared_at_ms
     if open_ms < OPEN_MS:
         return
     members = rebalance.members_before or []
@@ -181,7 +184,7 @@ def rebalance_still_open(causes: Causes) -> Iterator[Finding]:
         "partitions (cooperative-sticky).",
         len(members) * open_ms / 1_000 if not history.is_incremental(rebalance) else 0.0,
         rebalance.prepared_at_ms,
-        history.end_ms,
+        end_ms,
         setting=None if syncs else "max.poll.interval.ms",
         advice="See whether it still goes on (kafka-consumer-groups.sh --describe --state --group "
         f"{history.group_id}). If it does, "

@@ -243,10 +243,33 @@ class ClientHistory:
             yield from self._rebalance(before, generation, following)
             before = generation
         if before is not None:
-            for member in before.members_at_the_end:
-                left = self._left_between(member, before.began_at, None)
-                if left is not None:
-                    yield self._removed(member, left.at_ms, left, STABLE)
+            yield from self._end(before)
+
+    def _end(self, last: _Generation) -> Iterator[EventRow]:
+        """Who left after the last generation, and that the group is empty where all of its members did."""
+        members = last.members_at_the_end
+        leaves = [(each, self._left_between(each, last.began_at, None)) for each in members]
+        left = sorted(((said.at_ms, each, said) for each, said in leaves if said is not None), key=lambda one: one[:2])
+        is_empty = bool(left) and len(left) == len(members) and bool(last.synced)
+        for nth, (at_ms, member, said) in enumerate(left):
+            yield self._removed(member, at_ms, said, "PreparingRebalance" if nth and is_empty else STABLE)
+            if not nth and is_empty:
+                why = said.values.get("reason") or self._poll_timeout(member, at_ms)
+                yield self._event(
+                    "rebalance_started",
+                    at_ms,
+                    said,
+                    generation=last.number,
+                    previous_state=STABLE,
+                    initial=False,
+                    members=members,
+                    group_type="consumer" if last.modern else "classic",
+                    **self._by(member, "leave", why),
+                )
+        if is_empty:
+            began, _, _ = left[0]
+            at_ms, _, said = left[-1]
+            yield self._event("group_emptied", at_ms, said, generation=last.number + 1, rebalance_ms=at_ms - began)
 
     def _left_between(self, member: str, since: int, until: int | None) -> Statement | None:
         """What a member said when it left behind one instant and up to another."""

@@ -106,3 +106,11 @@ def test_a_rebalance_that_goes_on_where_the_source_ends_may_be_stuck() -> None:
 def test_one_that_has_just_begun_is_none(more: Row) -> None:
     late = rebalance(1, MARCH_3 + 50 * MINUTE, "join-new", "m4", outcome="open", ended_at_ms=None)
     assert "rebalance-still-open" not in found(rebalance=[late | more])
+
+
+def test_a_rebalance_whose_coordinator_stopped_did_not_go_on_however_long_other_sources_are() -> None:
+    late = rebalance(1, MARCH_3, "join-new", "m1", outcome="open", joined_at_ms=None, ended_at_ms=None)
+    stop = {"event": "broker_stopped", "at_ms": MARCH_3 + 1_000, "source": "broker-log", "confidence": "exact"}
+    sessions = [session("m1", MARCH_3, None, "open", "one")]
+    assert "rebalance-still-open" in found(rebalance=[late], session=sessions)
+    assert "rebalance-still-open" not in found(rebalance=[late], session=sessions, event=[stop])
