@@ -86,22 +86,27 @@ def _order(event: EventOfGroup) -> tuple[int, int, int]:
 
 
 def _without_rejoins(changes: list[Change]) -> list[Change]:
-    """A consumer that has revoked everything also joins without partitions.
+    """A consumer that has revoked everything also joins without partitions."""
+    if changes and changes[0].event.source == CLIENT_LOG:
+        return _without_rejoins_of_logs(changes)
+    befores = [None, *(change.how for change in changes)]
+    return [
+        change for change, before in zip(changes, befores, strict=False) if change.how != "gone" or before == "assigned"
+    ]
 
-    A consumer's log has an assignment for each rebalance, with what is new in it: what it owns is the sum.
-    """
+
+def _without_rejoins_of_logs(changes: Iterable[Change]) -> list[Change]:
+    """A consumer's log has an assignment for each rebalance, with what is new in it: what it owns is the sum."""
     owned: set[TopicPartition] = set()
     found: list[Change] = []
-    before: str | None = None
     for change in changes:
-        owns = bool(owned) if change.event.source == CLIENT_LOG else before == "assigned"
+        if change.how == "gone" and not owned:
+            continue
         if change.how == "assigned":
             owned.update(change.event.partitions or ())
         elif change.how in RELEASES.values():
             owned.difference_update(change.event.partitions or ())
         elif change.ends_all:
             owned.clear()
-        if change.how != "gone" or owns:
-            found.append(change)
-        before = change.how
+        found.append(change)
     return found
