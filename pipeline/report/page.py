@@ -15,8 +15,9 @@ from rejoin.pages import Markup
 from rejoin.pipeline.findings.cause_texts import CAUSES, DEFAULT_REASONS, SHORT_CAUSES
 from rejoin.pipeline.findings.formatting import clock, count, is_simulated, period, seconds, span
 from rejoin.pipeline.findings.rules import order
+from rejoin.pipeline.reading.client_logs.statements import NO_GROUP
 from rejoin.pipeline.report import readers
-from rejoin.pipeline.report.data import GroupReport, Report, Row, naming, unread_files, why_after_removal
+from rejoin.pipeline.report.data import GroupReport, Report, Row, naming, silent_files, unread_files, why_after_removal
 from rejoin.pipeline.report.transactions import section
 from rejoin.pipeline.schemas import AFTER_REMOVAL
 
@@ -68,7 +69,7 @@ def _head(report: Report) -> str:
     read = f"{count(report.rows_read, 'row')} from {count(report.files, 'file')}"
     bad = report.quarantined
     read += f", {count(bad, 'line')} in quarantine" if bad else ""
-    read += f"; {unread}" if (unread := unread_files(report)) else ""
+    read += "".join(f"; {text}" for text in (unread_files(report), silent_files(report)) if text)
     return read + ("; all times are in UTC" if report.has_times_of_the_world else "")
 
 
@@ -207,23 +208,29 @@ def _worst(findings: Sequence[Row]) -> str:
     return f'<span class="{row["severity"]}">{_text(row["severity"])}</span> {_text(row["title"])}'
 
 
+_NAMELESS: Final = "Consumers whose logs name no group"
+
+
 def _group(index: int, group: GroupReport, several: Naming) -> Iterable[str]:
     yield f'<section class="card group" id="group-{index}" data-group="{index}">'
     run = f'<span class="soft">{_text(group.run_id)}</span>' if several else ""
     when = period(group.from_ms, group.to_ms)
-    yield f'<div class="top"><h3>{_text(group.group_id)}</h3>{run}<span class="soft">{_text(when)}</span></div>'
+    name = _NAMELESS if group.group_id == NO_GROUP else group.group_id
+    yield f'<div class="top"><h3>{_text(name)}</h3>{run}<span class="soft">{_text(when)}</span></div>'
     yield _tiles(_numbers(group))
+    # Nothing to draw of a consumer of which only a late poll is known.
+    hidden = "" if group.rebalances or group.partitions or group.sessions else " hidden"
     yield (
-        '<div class="tools"><span class="soft">Drag to zoom in; point at the chart for details.</span>'
+        f'<div class="tools"{hidden}><span class="soft">Drag to zoom in; point at the chart for details.</span>'
         f"<button data-all>Show all</button>{_step(group, group.from_ms, 'step through it')}</div>"
     )
-    yield '<div class="chart"></div><div data-legend></div>'
+    yield f'<div class="chart"{hidden}></div><div data-legend{hidden}></div>'
     if group.closed_ms:
         yield (
             f'<p class="soft">Gaps of up to {span(group.closed_ms)} with the same owner on both sides are not drawn. '
             "The table ownership has them.</p>"
         )
-    if not group.partitions:
+    if not group.partitions and not hidden:
         lanes = "the lanes are members" if group.sessions else "there is no chart of owners"
         yield f'<p class="soft">The input does not say who owned which partition: {lanes}.</p>'
     yield from _findings(group.findings, index, group)

@@ -31,6 +31,7 @@ from rejoin.pipeline.reading.broker_logs.transactions import OF_TRANSACTIONS, tr
 from rejoin.pipeline.reading.client_logs.consumers import consumer_events
 from rejoin.pipeline.reading.client_logs.families import MARKS as MARKS_OF_CLIENTS
 from rejoin.pipeline.reading.client_logs.groups import ClientHistory, complete_from_clients
+from rejoin.pipeline.reading.client_logs.late_polls import with_members
 from rejoin.pipeline.reading.client_logs.layouts import ClientLines, first_unplaced
 from rejoin.pipeline.reading.client_logs.owners import with_groups
 from rejoin.pipeline.reading.client_logs.statements import ClientLogFile
@@ -371,10 +372,11 @@ def _events(rows: pa.Table) -> Iterator[EventRow]:
     if not of_clients:
         yield from complete(events, asked)
     elif events or asked:
-        yield from complete_from_clients(complete(events, asked), of_clients)
+        events = list(complete_from_clients(complete(events, asked), of_clients))
+        yield from events
     else:
         yield from ClientHistory(about[2:]).events(of_clients)
-    yield from consumer_events(of_clients, with_requests=bool(asked))
+    yield from with_members(consumer_events(of_clients, with_requests=bool(asked)), events)
     yield from map(request_event, asked)
 
 
