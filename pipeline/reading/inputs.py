@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import gzip
 import os
+import re
 import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import BinaryIO, Final, Literal, NamedTuple, cast
 
 from pyarrow import ArrowException, Schema, types
 from pyarrow.parquet import ParquetFile, read_metadata
@@ -31,8 +32,10 @@ _NO_PARQUET: Final = (ArrowException, OSError, ValueError, MemoryError)
 """What reading Parquet raises where bytes are wrong; names that are not UTF-8 are a ValueError."""
 _PEEK_BYTES: Final = 4096
 _LOOK_BYTES: Final = 2**20
-_SUBJECTS: Final = (b"group", b"transactional_id", b"coordinator.transaction")
-_LONGEST_SUBJECT: Final = max(map(len, _SUBJECTS))
+_OF_SUBJECTS: Final = re.compile(rb"(?i:group|transactional_id|coordinator\.transaction)")
+_OF_RECORDS: Final = re.compile(rb"\d\d:\d\d:\d\d|%[0-7]\|\d{9}|\{\s*\"")
+"""What is in every file with a line of a known layout: a time of day, librdkafka's seconds, or JSON."""
+_LONGEST_SUBJECT: Final = 64
 _EVENTS: Final = "events"
 _OF_A_REPORT: Final = {_EVENTS, "quarantine", "rebalances", "member_sessions", "findings"}
 """Folders of tables; where two of them lie side by side, a report or a watch has written them."""
@@ -175,6 +178,13 @@ def must_name_groups(found: Iterable[InputFile]) -> None:
     if not any(_names_groups(each) for each in found):
         problem = next((f" ({each.problem})" for each in found if each.problem), "")
         raise NoInput(f"{named(found)}: nothing about consumer groups in there{problem}. {EXPECTED}")
+    if all(each.kind == "log" and each.problem is None and not _holds(each, _OF_RECORDS) for each in found):
+        from rejoin.pipeline.reading.client_logs.layouts import first_unplaced  # noqa: PLC0415 (only for this error)
+
+        with _opened(found[0]) as file:
+            raise NoInput(
+                f"{named(found)}: nothing about consumer groups in there: {first_unplaced(file).reason}. {EXPECTED}"
+            )
 
 
 def _whose(found: Sequence[InputFile]) -> str:
@@ -192,13 +202,21 @@ def named(found: Sequence[InputFile]) -> str:
 def _names_groups(each: InputFile) -> bool:
     if each.kind == "parquet":
         return each.problem is None
-    opened = gzip.open if each.path.endswith(".gz") else open
+    return _holds(each, _OF_SUBJECTS)
+
+
+def _opened(each: InputFile) -> BinaryIO:
+    return cast("BinaryIO", (gzip.open if each.path.endswith(".gz") else open)(each.path, "rb"))
+
+
+def _holds(each: InputFile, pattern: re.Pattern[bytes]) -> bool:
+    """Whether a pattern is found in a file, as far as it can be read."""
     try:
-        with opened(each.path, "rb") as file:
+        with _opened(each) as file:
             before = b""
             while chunk := file.read(_LOOK_BYTES):
-                text = before + chunk.lower()
-                if any(each in text for each in _SUBJECTS):
+                text = before + chunk
+                if pattern.search(text) is not None:
                     return True
                 before = text[-_LONGEST_SUBJECT:]
     except (OSError, EOFError):

@@ -23,6 +23,7 @@ from rejoin.pipeline.report.parquet_tables import in_process, on_disk
 from rejoin.pipeline.report.run import is_small, make_report
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
+from tests import paths
 from tests.pipeline.transactions import lives
 from tests.pipeline.transactions.lives import lines_of
 
@@ -139,6 +140,18 @@ def test_where_nothing_names_a_group_that_is_said_without_spark(
     (tmp_path / name).write_text(text)
     assert report([tmp_path], out=tmp_path / "out") == 2
     assert f"{name}: nothing about consumer groups in there. Expected journals" in capsys.readouterr().err
+
+
+def test_a_text_about_groups_that_is_no_log_is_refused_without_spark(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(*_: Any, **__: Any) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("rejoin.pipeline.commands.report.session", start)
+    for page in (paths.ROOT / "docs" / "groups.md", paths.ROOT / "docs" / "transcripts.md"):
+        assert report([page], out=tmp_path / "out") == 2
+        assert "its layout is not known" in capsys.readouterr().err
 
 
 def test_ctrl_c_ends_it_in_one_line(tmp_path: Path) -> None:
