@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
 import pytest
+from pydantic import BaseModel
 
+from rejoin.coordinator.service.http.control_answers import answer_schemas
 from rejoin.coordinator.service.http.control_operations import OPERATIONS, TextAnswer
 from rejoin.coordinator.testing import GroupCoordinator, running
 from tests.coordinator.control.samples import GROUP, OF_CONSUMER_GROUPS, beat, parse, sample, stable
+from tests.docs.texts import TEXTS
 
 NOT_TEXT = {"key": "//8=", "value": "//8=", "headers": {"h": "//8="}}
 ONE_BROKER: list[tuple[str, dict[str, Any]]] = [
@@ -132,3 +136,24 @@ async def test_every_reference_leads_to_a_schema(session: aiohttp.ClientSession)
     assert answers["GET /control/transcript"] == {"type": "string", "contentMediaType": "text/plain"}
     assert "groupInstanceId" in described["schemas"]["MemberView"]["properties"]
     assert "next_in_ms" in described["schemas"]["ClockAnswer"]["properties"]
+
+
+def test_the_fields_of_views_are_in_camel_case_and_all_others_in_snake_case() -> None:
+    schemas = answer_schemas([each.answer for each in OPERATIONS if issubclass(each.answer, BaseModel)])
+    of_views = {name for name in schemas if name.endswith("View")} | {"ConsumerGroupAnswer"}
+    for name, schema in schemas.items():
+        for field in schema["properties"]:
+            spelling = r"[a-z]+([A-Z][a-z]+)*" if name in of_views else r"[a-z]+(_[a-z0-9]+)*"
+            assert re.fullmatch(spelling, field), (name, field)
+
+
+async def test_the_documented_group_has_the_fields_of_a_real_one(session: aiohttp.ClientSession) -> None:
+    [shown] = re.findall(r"```json\n(\{\n  \"group\": .*?)```", TEXTS["docs/testing.md"], re.DOTALL)
+    documented = json.loads(shown)["group"]
+    async with running(clock="virtual", topics={"orders": 3}) as coordinator:
+        await stable(coordinator)
+        url = f"{coordinator.url}/control/groups/wait"
+        async with session.post(url, json={"group": GROUP}) as answered:
+            real = (await answered.json())["group"]
+    assert documented.keys() == real.keys()
+    assert documented["members"][0].keys() == real["members"][0].keys()
