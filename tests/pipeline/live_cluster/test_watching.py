@@ -275,4 +275,4 @@ async def test_a_named_group_that_there_is_not(capsys: pytest.CaptureFixture[str
         servers = kafka.bootstrap_servers
         done = await asyncio.to_thread(watch, bootstrap_server=servers, group=("nosuch",), once=True)
     assert done == 2
-    assert f"{servers}: there is no group 'nosuch'; rejoin groups lists" in capsys.readouterr().err
+    assert f"{servers}: there is no group 'nosuch'; rejoin groups --list lists" in capsys.readouterr().err
