@@ -59,7 +59,8 @@ def _read(part: BaseModel, version: int, traits: Traits, topic: str, named: Name
             topic = named(value) or topic
             _add(traits, Entity.TOPIC_NAME, topic, topic)
         elif spec.entity is Entity.RESOURCE_NAME:
-            _add(traits, RESOURCES.get(getattr(part, "resource_type", None)), value, value)
+            kind: Any = getattr(part, "resource_type", None)
+            _add(traits, RESOURCES.get(kind), value, value)
         for each in value if spec.is_array else (value,):
             if spec.struct is not None:
                 _read(each, version, traits, topic, named)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from contextlib import suppress
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -189,7 +189,7 @@ def test_record_batches_are_not_copied() -> None:
     topic = FetchableTopicResponse(topic="t", partitions=(FetchablePartitionResponse(records=batches),))
     parts = codec(FETCH, 12).response_parts(1, FetchResponse(responses=(topic,)))
     assert [part for part in parts if isinstance(part, memoryview)] == [batches]
-    assert b"".join(parts) == codec(FETCH, 12).response_frame(1, FetchResponse(responses=(topic,)))
+    assert b"".join(cast(list[bytes], parts)) == codec(FETCH, 12).response_frame(1, FetchResponse(responses=(topic,)))
 
     data = (TopicProduceData(name="t", partition_data=(PartitionProduceData(index=0, records=log),)),)
     frame = codec(PRODUCE, 9).write_request(ProduceRequest(acks=1, timeout_ms=1, topic_data=data))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from random import Random
-from typing import Final
+from typing import Final, cast
 
 import pytest
 from kio.index import load_request_schema
@@ -63,5 +63,5 @@ def test_messages_are_written_as_kio_writes_them(api: Api) -> None:
             )
             theirs = encode_body(api.key, version, json.loads(response.to_json(version)), False)
             assert ours.write_response(response) == theirs
-            assert b"".join(ours.write_response_parts(response)) == theirs
+            assert b"".join(cast(list[bytes], ours.write_response_parts(response))) == theirs
             assert ours.read_response(theirs, 0) == response
