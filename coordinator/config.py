@@ -84,7 +84,7 @@ class Settings(TopicDefaults, ConsumerGroupSettings):
         ge=1,
         description="How long offsets are kept after the group is empty, or after the commit if it has no members.",
     )
-    offsets_retention_check_interval_ms: Int32 = Field(
+    offsets_retention_check_interval_ms: Int64 = Field(
         default=600_000, ge=1, description="How often expired offsets and empty groups are removed."
     )
     offsets_topic_replication_factor: Int32 = Field(

@@ -11,10 +11,8 @@ from typing import Final
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.state import DEAD, STABLE
 from rejoin.coordinator.core.groups.group_shards import GroupShards
-from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.runtime.appends import AppendCompletion
 from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.repeated import computed_once
 from rejoin.coordinator.core.step_context import StepContext
@@ -74,27 +72,6 @@ class GroupAdminRequests:
         self._ctx.reply(token, response)
 
     def describe_groups(self, token: Token, request: DescribeGroupsRequest, context: Context) -> None:
-        shard = self._writing_a_new_group(request, context)
-        if shard is None:
-            self.reply_described(token, request, context)
-            return
-        # Differs: Kafka does not wait. A broker alone has a group in its log when its first JoinGroup is answered; here
-        # that takes as long as the store needs.
-        shard.log.append((), DescriptionCompletion(self, token, request, context))
-
-    def _writing_a_new_group(self, request: DescribeGroupsRequest, context: Context) -> GroupsShard | None:
-        """A shard with a group of the request whose first record is being written."""
-        for group_id in dict.fromkeys(request.groups):
-            shard = self._admission.admit(self._shards, request, context, group_id)
-            if isinstance(shard, ErrorCode) or not shard.log.is_writing:
-                continue
-            group = shard.classic_group(group_id)
-            if group is not None and not group.persisted:
-                return shard
-        return None
-
-    def reply_described(self, token: Token, request: DescribeGroupsRequest, context: Context) -> None:
-        """Describe the groups as the log knows them."""
         described = computed_once(request.groups, lambda group_id: self._describe(group_id, request, context))
         self._ctx.reply(token, DescribeGroupsResponse(groups=described))
 
@@ -152,19 +129,6 @@ def describe_members(group: ClassicGroup) -> tuple[DescribedGroupMember, ...]:
         )
         for member in group.ordered_members()
     )
-
-
-@dataclass(slots=True)
-class DescriptionCompletion(AppendCompletion):
-    """A DescribeGroups request that waits for the first record of a group."""
-
-    requests: GroupAdminRequests
-    token: Token
-    request: DescribeGroupsRequest
-    context: Context
-
-    def ended(self, error: ErrorCode) -> None:
-        self.requests.reply_described(self.token, self.request, self.context)
 
 
 @dataclass(slots=True)
