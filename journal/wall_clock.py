@@ -32,13 +32,11 @@ class ClockStep(NamedTuple):
 class WallClock:
     """Milliseconds since 1970. The clocks are those of the ``time`` module, unless a test gives others."""
 
-    def __init__(
-        self, wall_ns: Callable[[], int] = time.time_ns, steady_ns: Callable[[], int] = time.monotonic_ns
-    ) -> None:
-        self._wall_ns = wall_ns
-        self._steady_ns = steady_ns
-        self._base_ns = wall_ns()
-        self._counted_from = steady_ns()
+    def __init__(self, wall_ns: Callable[[], int] | None = None, steady_ns: Callable[[], int] | None = None) -> None:
+        self._wall_ns = wall_ns or time.time_ns
+        self._steady_ns = steady_ns or time.monotonic_ns
+        self._base_ns = self._wall_ns()
+        self._counted_from = self._steady_ns()
         self._per_mille = 1_000
         self._is_ahead = False
         """Whether the machine's clock was set back and has not caught up."""

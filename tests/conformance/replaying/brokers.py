@@ -10,7 +10,6 @@ from typing import Any
 import conformance.members.playing
 import conformance.members.proxy
 from conformance.members.proxy import Exchange, LostAnswer, Proxy
-from rejoin.client import driver
 from rejoin.client.transports import nodes
 from rejoin.client.transports.kafka import broker
 from rejoin.coordinator.config import Settings
@@ -19,10 +18,11 @@ from rejoin.coordinator.in_process_brokers.cluster import BrokerCluster
 from rejoin.coordinator.service import clock, logs
 from rejoin.coordinator.service.app import ControlOptions, InitialTopic, Options
 from rejoin.coordinator.testing import GroupCoordinator
+from rejoin.journal import wall_clock
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.conformance.replaying.virtual_time import VirtualLoop
 
-CLOCKS = (driver, nodes, broker, clocks, clock, conformance.members.playing, conformance.members.proxy)
+CLOCKS = (wall_clock, nodes, broker, clocks, clock, conformance.members.playing, conformance.members.proxy)
 """The modules that read the time by themselves."""
 
 logs.configure("critical")
