@@ -49,7 +49,7 @@ def read_journal(
         except ValidationError as problem:
             first = problem.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"])
-            raise JournalError(path, number, f"{where}: {reason(first)}") from None
+            raise JournalError(path, number, f"{where}: {reason(first)}" if where else reason(first)) from None
 
 
 class _NumberedLine(NamedTuple):

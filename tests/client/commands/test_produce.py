@@ -49,9 +49,9 @@ def test_lines_with_headers_and_keys(
     assert "partitions 1: 3\n" in shown.out
     source = ("source", b"test")
     assert [(record.key, record.value, record.headers) for record in coordinator.records("orders")] == [
-        (b"k", b"first", (source, ("h", b"1"), ("i", b""))),
-        (b"k", None, (source,)),
-        (None, b"last", (source,)),
+        (b"k", b"first", [source, ("h", b"1"), ("i", b"")]),
+        (b"k", None, [source]),
+        (None, b"last", [source]),
     ]
 
 
@@ -122,7 +122,7 @@ def test_a_partition_that_the_topic_does_not_have_is_refused(
 ) -> None:
     settings = ["max.block.ms=3600000"]
     servers = coordinator.bootstrap_servers
-    refused = "rejoin produce: --partition 9: topic clicks has 1 partition; expected 0\n"
+    refused = "rejoin: --partition 9: topic clicks has 1 partition; expected 0\n"
     assert produced(capsys, servers, tmp_path / "lines", partition=9, setting=settings) == (2, "", refused)
 
 

@@ -48,10 +48,10 @@ def test_one_value_is_changed_and_all_else_stays(path: str, value: str, line: in
 @pytest.mark.parametrize(
     ("path", "value", "problem"),
     [
-        ("groups app session_timeout", "soon", "line 6: groups.app.session_timeout"),
+        ("groups app session_timeout", "soon", "scenario:6: groups.app.session_timeout"),
         ("groups app sesion_timeout", "20s", "sesion_timeout"),
-        ("horizon seconds", "20", "line 2: horizon.seconds: there are no keys in 60s"),
-        ("groups app poll", "1s}\nevents: [", "line "),
+        ("horizon seconds", "20", "scenario:2: horizon.seconds: there are no keys in 60s"),
+        ("groups app poll", "1s}\nevents: [", "scenario:7: not YAML"),
     ],
 )
 def test_what_would_be_no_scenario_is_refused_with_its_line(path: str, value: str, problem: str) -> None:

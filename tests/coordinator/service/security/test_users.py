@@ -70,7 +70,7 @@ def test_keys_serve_their_own_mechanism_and_passwords(
     ("text", "problem"),
     [
         (f"- {SECRET}", "expected lines with NAME: and a password"),
-        (f"alice: [{SECRET}", ":1: not YAML"),
+        (f"alice: [{SECRET}", ", line 1: not YAML"),
         (f"1: {SECRET}", "user 1: expected a name"),
         ("alice: 12345", "user alice: expected a password, or keys"),
         ("alice:", "user alice: expected a password, or keys"),
