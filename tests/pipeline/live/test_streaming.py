@@ -214,7 +214,7 @@ def test_a_service_is_watched_over_its_restart_and_nothing_ugly_is_printed(spark
     assert "Traceback" not in watching.printed
     assert "WARN" not in watching.printed
     assert watching.printed.count("completed, took") == len(finished)
-    assert "the same command goes on from here" in watching.printed
+    assert "the same command continues from" in watching.printed
 
 
 def test_watching_once_makes_the_tables_of_a_batch(
