@@ -8,9 +8,9 @@ from rejoin.protocol.types import TopicIdPartition, TopicPartition
 from rejoin.protocol.wire.record_batch import MAGIC, BatchHeader, is_intact, parse_header
 
 
-def read_batch(partition: TopicIdPartition, base_offset: int, data: bytes) -> BatchEntry:
+def read_batch(partition: TopicIdPartition, base_offset: int, data: bytes | None) -> BatchEntry:
     """A stored batch. Raises :class:`Unreadable` where it is damaged."""
-    if not is_intact(data) or not _fits(parse_header(data), base_offset):
+    if data is None or not is_intact(data) or not _fits(parse_header(data), base_offset):
         raise Unreadable(f"{named(partition)}: the batch at offset {base_offset} is not the one that was written")
     return BatchEntry(base_offset, data)
 

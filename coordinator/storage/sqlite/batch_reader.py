@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from rejoin.coordinator.storage.codec import Unreadable
-from rejoin.coordinator.storage.data_batches import check_count, read_batch
-from rejoin.coordinator.storage.sqlite.check import LogDefect
+from rejoin.coordinator.storage.data_batches import check_count, named, read_batch
+from rejoin.coordinator.storage.sqlite.check import LogDefect, damage_of, is_damage
 from rejoin.protocol.records.batches import DataEntry, LogStartEntry
 from rejoin.protocol.types import TopicIdPartition, TopicPartition
 
@@ -51,6 +51,10 @@ class SqliteBatchReader:
 
     def next_piece(self, connection: sqlite3.Connection) -> tuple[tuple[DataEntry, ...], bool]:
         """Entries, and whether they are the last. Raises :class:`Unreadable` where batches are damaged or missing."""
+        with damage_of(named(self.partition)):
+            return self._next_piece(connection)
+
+    def _next_piece(self, connection: sqlite3.Connection) -> tuple[tuple[DataEntry, ...], bool]:
         partition = self.partition
         row = connection.execute(ID, (partition.topic_id, partition.partition)).fetchone()
         if row is None:
@@ -63,7 +67,10 @@ class SqliteBatchReader:
         self._batches += len(entries)
         end = len(entries) < PIECE_BATCHES
         if end:
-            log_start, batches = connection.execute(_STATE, (number,)).fetchone()
+            state = connection.execute(_STATE, (number,)).fetchone() or (None, None)
+            if not all(isinstance(each, int) for each in state):
+                raise Unreadable(f"{named(partition)}: its row of data_partitions is not the one that was written")
+            log_start, batches = state
             check_count(partition, self._batches, batches)
             entries += [LogStartEntry(log_start)] if log_start else []
         return tuple(entries), end
@@ -90,7 +97,8 @@ def batch_findings(connection: sqlite3.Connection, topics: Mapping[str, str]) ->
     """
     if not has_data(connection):
         return
-    for topic_id, index in connection.execute(_PARTITIONS):
+    partitions, unknown = _rows(connection, _PARTITIONS), _rows(connection, _UNKNOWN)
+    for topic_id, index in partitions.found:
         # The topic id names a topic that is gone. Its logs go with the next start.
         reader = SqliteBatchReader(TopicIdPartition(topic_id, index, topics.get(topic_id, topic_id)))
         try:
@@ -99,5 +107,27 @@ def batch_findings(connection: sqlite3.Connection, topics: Mapping[str, str]) ->
                 _, end = reader.next_piece(connection)
         except Unreadable as damage:
             yield LogDefect(TopicPartition(reader.partition.topic, index), str(damage))
-    for number, count in connection.execute(_UNKNOWN):
+    if partitions.damage:
+        yield LogDefect(None, f"the table data_partitions: SQLite cannot read its pages: {partitions.damage}")
+    if unknown.damage:
+        yield LogDefect(None, f"the table batches: SQLite cannot read its pages: {unknown.damage}")
+    for number, count in unknown.found:
         yield LogDefect(None, f"the table batches: expected ids of data_partitions, found id {number} ({count} times)")
+
+
+class _Rows(NamedTuple):
+    """The rows of a query up to the first that cannot be read, and why that one cannot."""
+
+    found: list[tuple[Any, ...]]
+    damage: str = ""
+
+
+def _rows(connection: sqlite3.Connection, query: str) -> _Rows:
+    found: list[tuple[Any, ...]] = []
+    try:
+        found.extend(connection.execute(query))
+    except sqlite3.Error as problem:
+        if not is_damage(problem):
+            raise
+        return _Rows(found, str(problem))
+    return _Rows(found)

@@ -15,11 +15,12 @@ import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from rejoin.coordinator.storage.base import StoreProblem
-from rejoin.coordinator.storage.codec import Row, checksum, is_entry
+from rejoin.coordinator.storage.codec import Row, Unreadable, checksum, is_entry
 from rejoin.coordinator.storage.sqlite.progress_file import Progress, advice
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
 from rejoin.protocol.types import TopicPartition
@@ -42,6 +43,9 @@ _NO_DATABASE: Final = 1
 """Up to so many bytes SQLite takes a file for one that is still to be filled."""
 
 
+_DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+
 class DatabaseLost(StoreProblem):
     """There is no database any more, and something beside it says that there was one."""
 
@@ -51,6 +55,24 @@ class LogDefect(NamedTuple):
 
     partition: TopicPartition | None
     text: str
+
+
+def is_damage(problem: Exception) -> bool:
+    """Whether SQLite found pages damaged. Reading them again would not help."""
+    # The sqlite3 module itself finds that a text is not UTF-8, and gives no code.
+    is_text = "Could not decode to UTF-8" in str(problem)
+    return is_text or getattr(problem, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
+
+
+@contextmanager
+def damage_of(partition: TopicPartition) -> Iterator[None]:
+    """While a partition is read: raise :class:`Unreadable` where its pages are damaged."""
+    try:
+        yield
+    except sqlite3.Error as problem:
+        if is_damage(problem):
+            raise Unreadable(f"{partition}: SQLite cannot read its pages: {problem}") from problem
+        raise
 
 
 def check_there(path: Path, progress: Progress | None) -> None:

@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 import structlog
 
 from rejoin.coordinator.storage.base import StoreProblem
-from rejoin.coordinator.storage.sqlite.check import check_progress, check_records, check_there, lost
+from rejoin.coordinator.storage.sqlite.check import check_progress, check_records, check_there, is_damage, lost
 from rejoin.coordinator.storage.sqlite.progress_file import DATABASE, ProgressFile, advice, lock_directory
 from rejoin.coordinator.storage.sqlite.schema import STEPS, set_columns
 from rejoin.journal.file_lock import FileLock
@@ -51,7 +51,6 @@ BROKEN: Final = frozenset(
 )
 """Errors of the store itself, which everything else in the transaction would meet as well."""
 
-_DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _HELD: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _A_USABLE_DISK: Final = "a disk that works and has room, and the right to write to the directory and the files in it"
 _WAL_PAGES: Final = 2_000
@@ -403,15 +402,16 @@ def opened(path: Path, *, read_only: bool = False) -> Iterator[sqlite3.Connectio
     except BaseException as problem:
         if connection is not None:
             connection.close()
-        if isinstance(problem, sqlite3.Error):
+        # In a damaged file an error may quote bytes that are no text.
+        if isinstance(problem, sqlite3.Error | UnicodeDecodeError):
             raise _not_opened(path, problem) from problem
         raise
 
 
-def _not_opened(path: Path, problem: sqlite3.Error) -> StoreProblem:
+def _not_opened(path: Path, problem: sqlite3.Error | UnicodeDecodeError) -> StoreProblem:
     """A file that is whole and cannot be used now needs no copy, and a damaged one no room."""
     code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
-    if code in _DAMAGED or code not in BROKEN:
+    if is_damage(problem) or code not in BROKEN:
         text = f"{path} cannot be read: {problem}. It is damaged, or not made by this program"
         return StoreProblem(text + advice(path.parent))
     expected = "no other process to have it locked" if code in _HELD else _A_USABLE_DISK

@@ -22,7 +22,7 @@ from rejoin.coordinator.storage.base import Observer, Piece, Stored, Together, o
 from rejoin.coordinator.storage.codec import Entry, Unreadable, check, decode, encode
 from rejoin.coordinator.storage.log_throttle import LogThrottle
 from rejoin.coordinator.storage.remedy import of_directory
-from rejoin.coordinator.storage.sqlite.check import rows
+from rejoin.coordinator.storage.sqlite.check import damage_of, rows
 from rejoin.coordinator.storage.sqlite.compaction import Compactor
 from rejoin.coordinator.storage.sqlite.database import Bulk, SqliteDatabase
 from rejoin.coordinator.storage.sqlite.partition_index import PartitionIndex
@@ -266,7 +266,8 @@ def _read_piece(
     partition: TopicPartition, number: int, after: int, until: int, connection: sqlite3.Connection
 ) -> tuple[tuple[Record, ...], int, bool]:
     """Records, the position of the last one, and whether it is the last of all."""
-    found = rows(connection, number, after, until, PIECE_RECORDS)
+    with damage_of(partition):
+        found = rows(connection, number, after, until, PIECE_RECORDS)
     try:
         check(partition, found)
         records = decode(partition.topic, ((producer_id, key, value) for _, producer_id, _, key, value in found))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import MutableMapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from tests.coordinator.commands.log.logs import asked
 from tests.coordinator.service.helpers import ManualClock
 from tests.coordinator.storage.helpers import PATIENCE, Postgres, Sqlite, Store, offset
 
+PAGE = 4_096
 NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 BATCH = sealed(
     BatchHeader(0, 0, -1, 2, 0, 0, 0, 0, 0, -1, -1, -1, 1), write_records([DefaultRecord(0, 0, None, bytes(50))])
@@ -77,6 +79,32 @@ async def test_its_partition_is_left_out_until_the_topic_is_created_again(
         again = CreatableTopic(name="orders", num_partitions=2, replication_factor=1, assignments=(), configs=())
         await ask(app, CreateTopicsRequest(topics=(again,)), 4)
         await produced(app, 0, 1)
+
+
+async def test_a_damaged_page_takes_only_the_groups_away_whose_records_are_in_it(
+    tmp_path: Path, log_lines: list[MutableMapping[str, Any]]
+) -> None:
+    store = Sqlite(tmp_path)
+    await store.start()
+    try:
+        await store.append(1, await store.elect(1), offset(1))
+        await store.append(0, await store.elect(0), *[offset(number) for number in range(500)])
+        await store.restart()
+        with closing(sqlite3.connect(tmp_path / "coordinator.db")) as connection:
+            assert connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
+        content = (tmp_path / "coordinator.db").read_bytes()
+        page = content.index(b'"offset":250') // PAGE * PAGE
+        with (tmp_path / "coordinator.db").open("r+b") as file:
+            file.seek(page)
+            file.write(bytes(PAGE))
+        epoch = await store.elect(0)
+        store.log.read(offsets_partition(0), epoch, lambda records, end: pytest.fail(f"{records} were read"))
+        await store.settled(lambda: bool(store.watching.damages))
+        assert await store.read(1) == [offset(1)]
+    finally:
+        await store.close()
+    (line,) = [each for each in log_lines if each["event"] == "partition_damaged"]
+    assert line["problem"] == "__consumer_offsets-0: SQLite cannot read its pages: database disk image is malformed"
 
 
 async def test_a_damaged_record_takes_only_the_groups_of_its_partition_away(

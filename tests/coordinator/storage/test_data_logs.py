@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import shutil
 import sqlite3
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,11 +15,14 @@ from typing import Any
 import pytest
 
 from rejoin.coordinator.storage.base import StoreProblem
+from rejoin.coordinator.storage.codec import Unreadable
 from rejoin.coordinator.storage.sqlite import batch_tail
+from rejoin.coordinator.storage.sqlite.batch_reader import SqliteBatchReader, batch_findings
+from rejoin.coordinator.storage.sqlite.database import connect
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.batches import CompactionEntry, LogStartEntry
 from rejoin.protocol.records.consumer_offsets import offsets_partition
-from rejoin.protocol.types import TopicIdPartition
+from rejoin.protocol.types import TopicIdPartition, TopicPartition
 from tests.coordinator.storage.helpers import PATIENCE, Sqlite, Store, batch, offset
 
 ORDERS = TopicIdPartition("o" * 22, 0, "orders")
@@ -175,6 +180,72 @@ async def test_what_is_damaged_or_lost_is_not_served(
         "or delete the topic orders and create it again; "
         f"rejoin log verify --data {store.folder} lists everything that is damaged"
     )
+
+
+def overwritten(path: Path) -> Iterator[tuple[int, str]]:
+    """The file with each page overwritten in turn, but those that say which tables there are: a start refuses it then."""
+    whole = path.read_bytes()
+    size = int.from_bytes(whole[16:18], "big")
+    draw = random.Random(1)
+    with closing(connect(path, read_only=True)) as connection:
+        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    for at in range(0, len(whole), size):
+        few = bytearray(whole[at : at + size])
+        for _ in range(100):
+            few[draw.randrange(size)] = draw.randrange(256)
+        for kind, page in (("zeros", bytes(size)), ("noise", draw.randbytes(size)), ("flips", bytes(few))):
+            path.write_bytes(whole[:at] + page + whole[at + size :])
+            try:
+                with closing(connect(path, read_only=True)) as connection:
+                    has_tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone() == tables
+            except (sqlite3.Error, UnicodeDecodeError):
+                has_tables = False
+            if has_tables:
+                yield at // size, kind
+
+
+def read_all(connection: sqlite3.Connection, partition: TopicIdPartition) -> list[object] | Unreadable:
+    """The entries of a partition, or its damage. Anything else is raised."""
+    reader = SqliteBatchReader(partition)
+    entries: list[object] = []
+    end = False
+    try:
+        while not end:
+            found, end = reader.next_piece(connection)
+            entries += found
+    except Unreadable as damage:
+        return damage
+    return entries
+
+
+async def test_whatever_page_is_damaged_a_partition_is_read_whole_or_known_as_damaged(tmp_path: Path) -> None:
+    store = Sqlite(tmp_path / "data")
+    await store.start()
+    epoch = await store.elect(0)
+    written = {
+        partition: [batch(offset, size=9_000 if offset % 8 == number else 300) for offset in range(12)]
+        for number, partition in enumerate((ORDERS, OTHER))
+    }
+    for pair in zip(*written.values(), strict=True):
+        for partition, each in zip(written, pair, strict=True):
+            assert await store.append_data(partition, epoch, each) is NONE
+    await store.close()
+    path = store.folder / "coordinator.db"
+    damaged: set[tuple[str, TopicIdPartition]] = set()
+    for page, kind in overwritten(path):
+        with closing(connect(path, read_only=True)) as connection:
+            found = {partition: read_all(connection, partition) for partition in written}
+            defects = list(batch_findings(connection, {ORDERS.topic_id: "orders"}))
+        for partition, entries in found.items():
+            # A bit more or less in the index by topic id, and a partition looks like one that nothing was written to.
+            expected = [written[partition], []] if kind == "flips" else [written[partition]]
+            assert isinstance(entries, Unreadable) or entries in expected, (page, kind)
+        lost = {each for each, entries in found.items() if isinstance(entries, Unreadable)}
+        damaged |= {(kind, each) for each in lost}
+        # Unless the list of partitions is what cannot be read, each of them is in it.
+        named = {each.partition for each in defects}
+        assert None in named or {TopicPartition("orders", each.partition) for each in lost} <= named, (page, kind)
+    assert damaged == {(kind, each) for kind in ("zeros", "noise", "flips") for each in written}
 
 
 def killed(store: Sqlite, folder: Path) -> Sqlite:

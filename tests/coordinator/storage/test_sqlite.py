@@ -349,6 +349,17 @@ async def test_a_damaged_database_loses_nothing_quietly(
     await recovers_or_refuses(copy)
 
 
+async def test_a_database_whose_tables_have_names_that_are_no_text_is_refused(store: Sqlite) -> None:
+    """SQLite quotes such a name in its error, so that the error is no text either."""
+    await fill(store)
+    await store.close()
+    path = store.folder / DATABASE
+    path.write_bytes(
+        path.read_bytes().replace(b"tablelog", b"tablel\xe3g").replace(b"CREATE TABLE log", b"CREATE T\xe3BLE log")
+    )
+    assert f"{path} cannot be read" in await refused(store)
+
+
 @pytest.mark.parametrize("damage", [EMPTIED, *DAMAGES])
 @pytest.mark.parametrize("names", [(PROGRESS,), (PROGRESS, f"{DATABASE}-wal"), (f"{DATABASE}-wal",)], ids="+".join)
 async def test_a_damaged_database_beside_its_other_files_loses_nothing_quietly(
