@@ -95,6 +95,14 @@ class LogRead:
     end: bool
 
 
+@dataclass(slots=True)
+class LogDamaged:
+    """The log of a data partition, asked for by ``ReadLog``, cannot be read: no more pieces of it will come."""
+
+    partition: TopicIdPartition
+    epoch: int
+
+
 @dataclass(slots=True, frozen=True)
 class Broker:
     """A node as clients reach it."""
@@ -244,6 +252,7 @@ Input: TypeAlias = (
     | Elected
     | Resigned
     | LogRead
+    | LogDamaged
     | ClusterSeen
     | FollowersFetched
     | TopicsStored

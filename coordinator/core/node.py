@@ -29,6 +29,7 @@ from rejoin.coordinator.core.inputs import (
     FetchWaited,
     FollowersFetched,
     Input,
+    LogDamaged,
     LogRead,
     Millis,
     NodeAnswered,
@@ -235,6 +236,8 @@ class Node:
                     if what.end:
                         self._topics.saw(shard.machine.newest_at)
                         self._changes.delete_orphaned_offsets(partition)
+            case LogDamaged():
+                self._partitions.log_damaged(what.partition, what.epoch)
             case Elected(partition=TopicIdPartition() as data_partition):
                 self._partitions.elect(data_partition, what.epoch)
             case Elected(partition=TopicPartition() as partition):
@@ -336,6 +339,10 @@ class Node:
     def topic_ids(self) -> list[str]:
         """The id of every topic, by name."""
         return [topic.topic_id for _, topic in sorted(self._topics.by_name.items())]
+
+    def damaged_partitions(self) -> list[TopicPartition]:
+        """The data partitions of this node whose logs cannot be read, in order."""
+        return self._partitions.damaged()
 
     def topic_named(self, topic_id: str) -> str | None:
         """The name of the topic with this id, or none where there is no such topic."""

@@ -32,6 +32,7 @@ from rejoin.coordinator.core.inputs import (
     Elapsed,
     Elected,
     Input,
+    LogDamaged,
     LogRead,
     Millis,
     NodeAnswered,
@@ -385,7 +386,7 @@ class Runtime:
             self._take_in(LogRead(partition, epoch, records, end))
 
         if isinstance(partition, TopicIdPartition):
-            self._data_logs.read_data(partition, epoch, piece)
+            self._data_logs.read_data(partition, epoch, piece, lambda: self._take_in(LogDamaged(partition, epoch)))
         else:
             self._log.read(partition, epoch, piece)
 

@@ -90,6 +90,10 @@ DataPiece: TypeAlias = Callable[[tuple[DataEntry, ...], bool], None]
 """A piece of a data partition in log order, and whether it is the last."""
 
 
+Damaged: TypeAlias = Callable[[], None]
+"""Called instead of a next piece: the partition cannot be read."""
+
+
 class DataLogs(Protocol):
     """The logs of data partitions. The epoch of one is that of the offsets partition by which it is leased."""
 
@@ -106,8 +110,11 @@ class DataLogs(Protocol):
         An older epoch than the newest elected is refused with ``NOT_LEADER_OR_FOLLOWER``.
         """
 
-    def read_data(self, partition: TopicIdPartition, epoch: int, piece: DataPiece) -> None:
-        """Read a partition from its start. A reader of an older epoch may be left without an end."""
+    def read_data(self, partition: TopicIdPartition, epoch: int, piece: DataPiece, damaged: Damaged) -> None:
+        """Read a partition from its start, up to its end or to what is damaged.
+
+        A reader of an older epoch may be left without an end.
+        """
 
     def delete_data(self, partition: TopicIdPartition, epoch: int, leased_by: TopicPartition) -> None:
         """Delete a partition with all that it has. Its topic is gone, so the epoch may be an older one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
-from rejoin.coordinator.storage.base import DataPiece, Piece, Stored, Together, one_by_one
+from rejoin.coordinator.storage.base import Damaged, DataPiece, Piece, Stored, Together, one_by_one
 from rejoin.coordinator.storage.compaction import compacted as compacted
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.batches import BatchEntry, CompactionEntry, DataEntry, LogStartEntry
@@ -76,7 +76,7 @@ class MemoryLog:
                 break
         stored(ErrorCode.NONE)
 
-    def read_data(self, partition: TopicIdPartition, epoch: int, piece: DataPiece) -> None:
+    def read_data(self, partition: TopicIdPartition, epoch: int, piece: DataPiece, damaged: Damaged) -> None:
         piece(tuple(self._data.get(partition, ())), True)
 
     def delete_data(self, partition: TopicIdPartition, epoch: int, leased_by: TopicPartition) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from rejoin.coordinator.core.inputs import FollowersFetched
-from rejoin.coordinator.storage.base import DataPiece, Piece, Stored, Together, one_by_one
+from rejoin.coordinator.storage.base import Damaged, DataPiece, Piece, Stored, Together, one_by_one
 from rejoin.coordinator.storage.memory import MemoryLog, trimmed
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.batches import BatchEntry, DataEntry, LogStartEntry
@@ -141,7 +141,7 @@ class ReplicatedLogs:
         self._fetch(partition)
         stored(ErrorCode.NONE)
 
-    def read_data(self, partition: TopicIdPartition, epoch: int, piece: DataPiece) -> None:
+    def read_data(self, partition: TopicIdPartition, epoch: int, piece: DataPiece, damaged: Damaged) -> None:
         found = self._data.get(partition)
         if found is not None and epoch >= found.epoch:
             piece(tuple(found.entries), True)

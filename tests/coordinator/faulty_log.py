@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from rejoin.coordinator.storage.base import DataPiece, Piece, SoleLogs, Stored, Together, one_by_one
+from rejoin.coordinator.storage.base import Damaged, DataPiece, Piece, SoleLogs, Stored, Together, one_by_one
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.batches import DataEntry
 from rejoin.protocol.records.keyed import Record
@@ -61,8 +61,8 @@ class FaultyLog:
     def read(self, partition: TopicPartition, epoch: int, piece: Piece) -> None:
         self._read(lambda: self._log.read(partition, epoch, piece))
 
-    def read_data(self, partition: TopicIdPartition, epoch: int, piece: DataPiece) -> None:
-        self._read(lambda: self._log.read_data(partition, epoch, piece))
+    def read_data(self, partition: TopicIdPartition, epoch: int, piece: DataPiece, damaged: Damaged) -> None:
+        self._read(lambda: self._log.read_data(partition, epoch, piece, damaged))
 
     def delete_data(self, partition: TopicIdPartition, epoch: int, leased_by: TopicPartition) -> None:
         self._log.delete_data(partition, epoch, leased_by)

@@ -79,6 +79,7 @@ class Partition:
         "epoch",
         "events",
         "followers",
+        "is_damaged",
         "is_loading",
         "leased_by",
         "log",
@@ -104,6 +105,8 @@ class Partition:
         self.epoch = epoch
         self.config = config
         self.is_loading = True
+        self.is_damaged = False
+        """Whether the log cannot be read. The partition is then loading for ever."""
         self.log = PartitionLog()
         self.producers = ProducerStateManager()
         self.events = TransactionEvents(ctx, partition, self.log, self.producers)
@@ -120,10 +123,8 @@ class Partition:
     def elected(self) -> None:
         """Read the log; until that is done, this node does not serve the partition."""
         self.is_loading = True
-        self.log = PartitionLog()
-        self.stored_end = 0
-        self.producers = ProducerStateManager()
-        self.events = TransactionEvents(self._ctx, self.partition, self.log, self.producers)
+        self.is_damaged = False
+        self._empty()
         self._ctx.effects.append(ReadLog(self.partition, self.epoch))
 
     def log_read(self, entries: tuple[DataEntry, ...], end: bool, *, is_restart: bool) -> None:
@@ -141,6 +142,17 @@ class Partition:
             self.log.first_unstable_offset = self.producers.first_unstable_offset
             self.is_loading = False
             self._observer.on_progress(self.partition)
+
+    def log_damaged(self) -> None:
+        """Forget what was read of the log: this node cannot serve the partition."""
+        self.is_damaged = True
+        self._empty()
+
+    def _empty(self) -> None:
+        self.log = PartitionLog()
+        self.stored_end = 0
+        self.producers = ProducerStateManager()
+        self.events = TransactionEvents(self._ctx, self.partition, self.log, self.producers)
 
     def _replay(self, entry: DataEntry) -> None:
         match entry:

@@ -79,6 +79,15 @@ class Partitions:
         error = leader_epoch_error(leader_epoch, found.epoch)
         return found if error is ErrorCode.NONE else error
 
+    def is_damaged(self, partition: TopicIdPartition) -> bool:
+        """Whether this node leads a partition and cannot read its log."""
+        led = self.led.get(partition)
+        return led is not None and led.is_damaged
+
+    def damaged(self) -> list[TopicPartition]:
+        """The partitions of this node whose logs cannot be read, in order."""
+        return sorted(TopicPartition(each.topic, each.partition) for each, led in self.led.items() if led.is_damaged)
+
     def end_offset(self, topic: str, partition: int) -> int | None:
         """The high watermark of a partition, or none where this node does not know it."""
         identity = self.identify(topic, partition)
@@ -224,6 +233,12 @@ class Partitions:
         if led is not None and led.epoch == epoch:
             # Kafka: a follower that takes over remembers what it replicated; a broker that restarts has its snapshots.
             led.log_read(entries, end, is_restart=len(self._cluster.brokers) <= 1)
+
+    def log_damaged(self, partition: TopicIdPartition, epoch: int) -> None:
+        """The log of a data partition cannot be read."""
+        led = self.led.get(partition)
+        if led is not None and led.epoch == epoch:
+            led.log_damaged()
 
     def reload(self, partition: TopicIdPartition) -> None:
         """Drop a partition's memory, which cannot be trusted any more, and read its log again."""

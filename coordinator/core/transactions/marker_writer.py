@@ -23,6 +23,9 @@ from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.unvalidated import unvalidated
 from rejoin.protocol.wire.records import ControlRecordType, EndTransactionMarker
 
+NO_LOG: Final = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
+"""The error of a partition that can take no marker, now or later. A coordinator sends no other to it."""
+
 OnMarker: TypeAlias = Callable[[ErrorCode], None]
 """Called when the marker is written to one partition, or why it is not."""
 
@@ -60,6 +63,10 @@ class MarkerWriter:
             # A synthetic log has no transactions, and its topic just agrees.
             known = self._topics.has_partition(*partition)
             on_end(ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return
+        if self._partitions.is_damaged(identity):
+            # Differs: Kafka elects no leader for such a partition; its coordinator then counts the marker as written.
+            on_end(NO_LOG)
             return
         led = self._partitions.get(identity)
         if led is None:

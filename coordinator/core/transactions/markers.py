@@ -17,7 +17,7 @@ from rejoin.coordinator.core.peers import PeerRequests
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
-from rejoin.coordinator.core.transactions.marker_writer import MarkerWriter, TxnMarker
+from rejoin.coordinator.core.transactions.marker_writer import NO_LOG, MarkerWriter, TxnMarker
 from rejoin.coordinator.core.transactions.metadata import TransactionMetadata, TransactionState
 from rejoin.coordinator.core.transactions.shard import TransactionsShard
 from rejoin.coordinator.core.transactions.timers import TransactionTimer
@@ -38,7 +38,7 @@ from rejoin.protocol.unvalidated import unvalidated
 RETRY_MS: Final = 100
 MARKERS_VERSION: Final = 2
 
-WRITTEN: Final = frozenset({ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION})
+WRITTEN: Final = frozenset({ErrorCode.NONE, NO_LOG, ErrorCode.UNSUPPORTED_VERSION})
 """With these a partition needs no other marker."""
 
 FENCED: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})

@@ -72,7 +72,10 @@ def cluster(runtime: Runtime, store: str) -> dict[str, Any]:
 
 
 def readiness(runtime: Runtime, *, is_starting: bool = False, disk_problem: str = "") -> tuple[bool, dict[str, Any]]:
-    """Whether this node is ready for requests, and the reason if not."""
+    """Whether this node is ready for requests, and the reason if not.
+
+    A partition whose log is damaged is named. It does not make the node unready: all others are served.
+    """
     node = runtime.node.describe()
     states = [partition.state.lower() for partition in node.partitions]
     counts = {state: states.count(state) for state in sorted(set(states))}
@@ -85,7 +88,12 @@ def readiness(runtime: Runtime, *, is_starting: bool = False, disk_problem: str 
         problem = "loading"
     if not problem:
         problem = disk_problem
-    body = {"status": "ready" if not problem else "not-ready", "nodeId": node.node_id, "partitions": counts}
+    body = {
+        "status": "ready" if not problem else "not-ready",
+        "nodeId": node.node_id,
+        "partitions": counts,
+        "damagedPartitions": [str(partition) for partition in runtime.node.damaged_partitions()],
+    }
     return not problem, {**body, "problem": problem} if problem else body
 
 

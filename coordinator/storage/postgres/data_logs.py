@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import structlog
 
-from rejoin.coordinator.storage.base import DataPiece, Stored
+from rejoin.coordinator.storage.base import Damaged, DataPiece, Stored
 from rejoin.coordinator.storage.codec import Unreadable
 from rejoin.coordinator.storage.data_batches import named
 from rejoin.coordinator.storage.log_throttle import LogThrottle
@@ -71,15 +71,15 @@ class PostgresDataLogs:
 
     # --- reading
 
-    def read_data(self, partition: TopicIdPartition, epoch: int, piece: DataPiece) -> None:
+    def read_data(self, partition: TopicIdPartition, epoch: int, piece: DataPiece, damaged: Damaged) -> None:
         began = time.perf_counter()
         newest = self._newest.get(partition)
         if newest is not None and newest[0] < epoch:
             # Appends of an older epoch are there or refused since the lease has moved on.
             del self._newest[partition]
-        self._after_appends(partition, lambda _: self._log.spawn(self._read(partition, piece, began)))
+        self._after_appends(partition, lambda _: self._log.spawn(self._read(partition, piece, damaged, began)))
 
-    async def _read(self, partition: TopicIdPartition, piece: DataPiece, began: float) -> None:
+    async def _read(self, partition: TopicIdPartition, piece: DataPiece, damaged: Damaged, began: float) -> None:
         try:
             async with self._reading:
                 records = await self._read_pieces(partition, piece)
@@ -91,6 +91,7 @@ class PostgresDataLogs:
                 advice=of_database(self._database.shown).for_data_partition(partition.topic),
             )
             self._observer.damaged(named(partition), str(problem))
+            damaged()
         else:
             if records is not None:
                 self._observer.read(named(partition), records, (time.perf_counter() - began) * 1_000)

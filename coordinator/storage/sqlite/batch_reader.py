@@ -67,10 +67,9 @@ class SqliteBatchReader:
         self._batches += len(entries)
         end = len(entries) < PIECE_BATCHES
         if end:
-            state = connection.execute(_STATE, (number,)).fetchone() or (None, None)
-            if not all(isinstance(each, int) for each in state):
+            log_start, batches = connection.execute(_STATE, (number,)).fetchone() or (None, None)
+            if not isinstance(log_start, int) or not isinstance(batches, int):
                 raise Unreadable(f"{named(partition)}: its row of data_partitions is not the one that was written")
-            log_start, batches = state
             check_count(partition, self._batches, batches)
             entries += [LogStartEntry(log_start)] if log_start else []
         return tuple(entries), end

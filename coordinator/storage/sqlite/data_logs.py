@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 import structlog
 
-from rejoin.coordinator.storage.base import DataPiece, Observer, Stored
+from rejoin.coordinator.storage.base import Damaged, DataPiece, Observer, Stored
 from rejoin.coordinator.storage.codec import Unreadable
 from rejoin.coordinator.storage.data_batches import named
 from rejoin.coordinator.storage.log_throttle import LogThrottle
@@ -187,8 +187,8 @@ class SqliteDataLogs:
 
     # --- reading
 
-    def read_data(self, partition: TopicIdPartition, epoch: int, piece: DataPiece) -> None:
-        reading = _Reading(SqliteBatchReader(partition), piece, time.perf_counter())
+    def read_data(self, partition: TopicIdPartition, epoch: int, piece: DataPiece, damaged: Damaged) -> None:
+        reading = _Reading(SqliteBatchReader(partition), piece, damaged, time.perf_counter())
         # Behind all that was appended before, so that it is either read or refused.
         self._database.submit(None, lambda _: self._read_on(reading))
 
@@ -204,6 +204,7 @@ class SqliteDataLogs:
                 advice=of_directory(self._database.folder).for_data_partition(reading.partition.topic),
             )
             self._observer.damaged(named(reading.partition), str(outcome))
+            reading.damaged()
             return
         if isinstance(outcome, BaseException):
             self._throttle.failed("read_failed", outcome, partition=str(reading.partition))
@@ -227,6 +228,7 @@ class _Reading:
 
     batches: SqliteBatchReader
     piece: DataPiece
+    damaged: Damaged
     began: float
     records: int = 0
 

@@ -212,7 +212,10 @@ class Store:
             if is_last:
                 end.set_result(None)
 
-        self.data_logs.read_data(partition, epoch, piece)
+        def damaged() -> None:
+            end.set_exception(AssertionError(f"{partition} is damaged"))
+
+        self.data_logs.read_data(partition, epoch, piece, damaged)
         await asyncio.wait_for(end, PATIENCE)
         return found
 

@@ -167,9 +167,9 @@ async def test_what_is_damaged_or_lost_is_not_served(
     connection.close()
     await store.start()
     try:
-        epoch = await store.elect(0)
-        store.data_logs.read_data(ORDERS, epoch, lambda entries, end: pytest.fail(f"{entries} were read"))
-        await store.settled(lambda: bool(store.watching.damages))
+        epoch, damaged = await store.elect(0), asyncio.Event()
+        store.data_logs.read_data(ORDERS, epoch, lambda entries, end: pytest.fail(f"{entries} were read"), damaged.set)
+        await asyncio.wait_for(damaged.wait(), PATIENCE)
         assert said in store.watching.damages[0]
     finally:
         await store.close()
@@ -183,7 +183,7 @@ async def test_what_is_damaged_or_lost_is_not_served(
 
 
 def overwritten(path: Path) -> Iterator[tuple[int, str]]:
-    """The file with each page overwritten in turn, but those that say which tables there are: a start refuses it then."""
+    """Overwrite each page of the file in turn, except those that list its tables: a start refuses such a file."""
     whole = path.read_bytes()
     size = int.from_bytes(whole[16:18], "big")
     draw = random.Random(1)

@@ -106,8 +106,9 @@ async def test_what_is_damaged_or_lost_is_not_served(
     await one.append_data(ORDERS, epoch, batch(0, 3), batch(3), batch(4))
     async with one.database.acquire() as connection:
         await connection.execute(damage)
-    one.data_logs.read_data(ORDERS, epoch, lambda entries, end: pytest.fail(f"{entries} were read"))
-    await one.settled(lambda: bool(one.watching.damages))
+    damaged = asyncio.Event()
+    one.data_logs.read_data(ORDERS, epoch, lambda entries, end: pytest.fail(f"{entries} were read"), damaged.set)
+    await asyncio.wait_for(damaged.wait(), PATIENCE)
     assert said in one.watching.damages[0]
     (line,) = [each for each in log_lines if each["event"] == "partition_damaged"]
     assert line["advice"] == (

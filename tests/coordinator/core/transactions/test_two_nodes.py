@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rejoin.coordinator.core.inputs import Broker, ClusterSeen, Context, Token
+from rejoin.coordinator.core.inputs import Broker, ClusterSeen, Context, LogDamaged, Token
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest
@@ -19,7 +19,7 @@ from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.types import TopicIdPartition, TopicPartition
 from rejoin.transcript.driver import HeldLogs
 from tests.coordinator.core.driver import TOPIC, DrivenNode
-from tests.coordinator.core.transactions.producer import TXN, Producer, fetch, markers
+from tests.coordinator.core.transactions.producer import TXN, Producer, fetch, markers, node
 
 PARTITIONS = 8
 
@@ -93,6 +93,52 @@ def test_markers_are_sent_again_until_their_leader_is_back(pair: Pair) -> None:
     pair.coordinator.elapse(1_000)
     assert there.described().transaction_state == "CompleteCommit"
     assert fetch(pair.records).last_stable_offset == 2
+
+
+def damage(leader: DrivenNode, lease: TopicPartition) -> None:
+    """Let a node take its partitions anew, and find the log of the topic damaged."""
+    leader.logs.holds_reads = True
+    leader.resign(lease)
+    leader.elect(lease)
+    for partition, done in leader.logs.held_reads:
+        if isinstance(partition, TopicIdPartition) and partition.topic == TOPIC:
+            leader.step(LogDamaged(partition, leader.logs.of(lease).epoch))
+        else:
+            done(tuple(leader.logs.of(partition).records))
+    leader.logs.held_reads.clear()
+    leader.logs.holds_reads = False
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_transaction_ends_although_the_log_of_its_records_is_damaged(nodes: int, pair: Pair) -> None:
+    leader, coordinator, lease = pair.records, pair.coordinator, pair.lease_of(TOPIC)
+    if nodes == 1:
+        leader = coordinator = node()
+        lease = offsets_partition(0)
+    there, here = Producer(coordinator), Producer(leader)
+    there.init()
+    here.use(there.producer_id, there.epoch)
+    here.produce()
+    damage(leader, lease)
+    assert leader.node.damaged_partitions() == [TopicPartition(TOPIC, 0)]
+    assert fetch(leader).error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert there.init() is ErrorCode.CONCURRENT_TRANSACTIONS, "the open transaction is aborted"
+    coordinator.elapse(1_000)
+    assert there.described().transaction_state == "CompleteAbort"
+    assert there.init() is ErrorCode.NONE
+
+
+def test_a_damaged_log_is_no_damage_of_the_next_epoch() -> None:
+    driven = node()
+    damage(driven, offsets_partition(0))
+    identity = driven.node._partitions.identify(TOPIC, 0)
+    assert identity is not None
+    late = LogDamaged(identity, driven.logs.of(offsets_partition(0)).epoch)
+    driven.resign()
+    driven.elect()
+    driven.step(late)
+    assert driven.node.damaged_partitions() == []
+    assert Producer(driven).init() is ErrorCode.NONE
 
 
 def test_markers_are_asked_for_in_a_version_that_the_release_has(monkeypatch: pytest.MonkeyPatch) -> None:
