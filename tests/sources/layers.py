@@ -369,6 +369,7 @@ MAY_IMPORT = {
         "pipeline.schemas",
         "pipeline.tables",
         "pipeline.transactions",
+        "protocol.printable",
     ),
     "pipeline.transactions": (
         "journal.events.fields",
