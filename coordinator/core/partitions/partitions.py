@@ -232,7 +232,7 @@ class Partitions:
         led = self.led.get(partition)
         if led is not None and led.epoch == epoch:
             # Kafka: a follower that takes over remembers what it replicated; a broker that restarts has its snapshots.
-            led.log_read(entries, end, is_restart=len(self._cluster.brokers) <= 1)
+            led.log_read(entries, end, is_restart=self._cluster.is_one_broker)
 
     def log_damaged(self, partition: TopicIdPartition, epoch: int) -> None:
         """The log of a data partition cannot be read."""

@@ -30,6 +30,11 @@ class ClusterMetadata:
         """Whether the coordinator has started: it knows the cluster that it is a part of."""
         return bool(self.brokers)
 
+    @property
+    def is_one_broker(self) -> bool:
+        """Whether no other node can have a copy of a log: an append that has ended is committed."""
+        return len(self.brokers) <= 1
+
     def registration(self, partition: LogPartition) -> PartitionRegistration | None:
         """What the controller knows of a partition; none where there is no controller, or it does not know it."""
         return None if self.registrations is None else self.registrations.get(partition)
