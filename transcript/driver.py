@@ -155,11 +155,11 @@ class NodeDriver:
         """The other nodes, by their ids."""
         self._listener = listener
 
-    def see_cluster(self) -> None:
-        """Learn of the cluster: this node alone, which leads every offsets partition."""
+    def see_cluster(self, brokers: int = 1) -> None:
+        """Learn of the cluster: this node, which leads every offsets partition, and others that follow."""
         count = self.node.settings.offsets_topic_num_partitions
-        broker = Broker(1, "node-1", 9_095)
-        self.step(ClusterSeen((broker,), {offsets_partition(index): broker.node_id for index in range(count)}))
+        seen = tuple(Broker(number, f"node-{number}", 9_094 + number) for number in range(1, brokers + 1))
+        self.step(ClusterSeen(seen, {offsets_partition(index): 1 for index in range(count)}))
 
     def request(self, token: Token, request: Request, context: Context) -> None:
         """Hand in a request."""

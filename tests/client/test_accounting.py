@@ -80,7 +80,10 @@ def test_journals_are_read_back_and_counted(tmp_path: Path, capsys: pytest.Captu
 
 def test_a_directory_without_journals_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert show(tmp_path) == 2
-    assert ": no journal of consumers; expected the directory that was --journal of the consumers" in capsys.readouterr().err
+    assert (
+        ": no journal of consumers; expected the directory that was --journal of the consumers"
+        in capsys.readouterr().err
+    )
 
 
 def test_every_event_can_be_written_and_read() -> None:

@@ -200,7 +200,7 @@ class GroupsShard(StateMachine):
     def _undo_creation(self, group: ClassicGroup, error: ErrorCode) -> None:
         """Remove a group whose first record could not be written, unless something later is in the log."""
         offsets = self.offsets.get(group.group_id)
-        if group.generation or not group.members:
+        if group.generation or (group.pending_join and not group.members):
             # Kafka: an id that was handed out may still be used. A group without members ends with the next expiry run.
             return
         if self.groups.get(group.group_id) is not group or not (offsets is None or offsets.is_empty):

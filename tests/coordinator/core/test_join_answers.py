@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.groups.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
 from tests.coordinator.core.driver import GROUP, DrivenNode, join
 from tests.coordinator.core.group_states import (
@@ -134,3 +135,36 @@ def test_a_static_replacement_that_cannot_be_stored(version: int) -> None:
     assert (answer.protocol_type, answer.protocol_name) == ("consumer", "range")
     assert scene.driven.group is not None
     assert scene.static in scene.driven.group.members
+
+
+@pytest.mark.parametrize("brokers", [1, 2])
+def test_a_new_group_is_described_once_its_first_join_is_answered(brokers: int) -> None:
+    """On a broker alone; Kafka with followers answers MEMBER_ID_REQUIRED before the group is committed, too."""
+    driven = DrivenNode()
+    driven.see_cluster(brokers)
+    driven.logs.holds_appends = True
+    number = driven.send(join(9), 9)
+    assert (number in driven.replies) == (brokers > 1)
+    assert described(driven) == "Dead"
+    driven.logs.end_append()
+    assert driven.replies[number].error_code is ErrorCode.MEMBER_ID_REQUIRED
+    assert described(driven) == "Empty"
+
+
+def test_a_new_group_that_cannot_be_stored_keeps_the_id_it_handed_out() -> None:
+    """Only where the id was handed out before the record was committed: with followers."""
+    driven = DrivenNode()
+    driven.see_cluster(brokers=2)
+    driven.logs.holds_appends = True
+    refused = driven.ask(join(9), 9)
+    driven.logs.end_append(ErrorCode.NOT_ENOUGH_REPLICAS)
+    driven.logs.holds_appends = False
+    number = driven.send(join(9, member_id=refused.member_id), 9)
+    driven.elapse(3_000)
+    assert driven.replies[number].member_id == refused.member_id
+
+
+def described(driven: DrivenNode) -> str:
+    answer = driven.ask(DescribeGroupsRequest(groups=("g",), include_authorized_operations=False), 5)
+    assert isinstance(answer, DescribeGroupsResponse)
+    return answer.groups[0].group_state
