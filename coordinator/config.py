@@ -153,7 +153,10 @@ class Settings(TopicDefaults, ConsumerGroupSettings):
         default=100, ge=0, description="How long a Produce waits for the end of a transaction altogether."
     )
     log_retention_check_interval_ms: Int64 = Field(
-        default=300_000, ge=1, description="How often records are deleted that a topic keeps no longer, or compacted."
+        default=300_000, ge=1, description="How often records are deleted that a topic keeps no longer."
+    )
+    log_cleaner_backoff_ms: Int64 = Field(
+        default=15_000, ge=0, description="How long the log of a compacted topic waits to be cleaned once it has grown."
     )
     num_partitions: Int32 = Field(
         default=1, ge=1, description="Partitions of a topic that is created without a partition count."

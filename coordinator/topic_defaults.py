@@ -32,6 +32,12 @@ class TopicDefaults(BaseModel):
     log_cleaner_delete_retention_ms: Int64 = Field(
         default=86_400_000, ge=0, description="Default of delete.retention.ms."
     )
+    log_cleaner_max_compaction_lag_ms: Int64 = Field(
+        default=2**63 - 1, ge=1, description="Default of max.compaction.lag.ms."
+    )
+    log_cleaner_min_cleanable_ratio: float = Field(
+        default=0.5, ge=0.0, le=1.0, description="Default of min.cleanable.dirty.ratio."
+    )
     log_cleaner_min_compaction_lag_ms: Int64 = Field(default=0, ge=0, description="Default of min.compaction.lag.ms.")
     message_max_bytes: Int32 = Field(default=1_048_588, ge=0, description="Default of max.message.bytes.")
     log_message_timestamp_type: Literal["CreateTime", "LogAppendTime"] = Field(
@@ -57,10 +63,12 @@ DEFAULT_OF: Final[Mapping[str, str]] = MappingProxyType(
         "cleanup.policy": "log.cleanup.policy",
         "compression.type": "compression.type",
         "delete.retention.ms": "log.cleaner.delete.retention.ms",
+        "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
         "max.message.bytes": "message.max.bytes",
         "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
         "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
         "message.timestamp.type": "log.message.timestamp.type",
+        "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
         "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
         "min.insync.replicas": "min.insync.replicas",
         "retention.bytes": "log.retention.bytes",

@@ -19,7 +19,7 @@ from rejoin.coordinator.control.waiting import GroupCondition, HitCount, Offsets
 from rejoin.coordinator.core.transactions.shard import FENCE_MARKER_DELAY_MS
 from rejoin.coordinator.core.views import ConsumerGroupView, ConsumerMemberView, GroupView, MemberView
 from rejoin.coordinator.in_process_brokers.controlled_brokers import SESSION
-from rejoin.coordinator.testing import EmittedEvent, FaultHandle, FiredTimer, GroupCoordinator
+from rejoin.coordinator.testing import EmittedEvent, FaultHandle, FiredTimer, GroupCoordinator, running
 from tests.docs.texts import TEXTS, python_blocks
 from tests.paths import ROOT
 
@@ -102,12 +102,14 @@ def test_every_timer_is_named() -> None:
     assert sorted(shown) == sorted({*timers, SESSION, "latency"})
 
 
-async def test_timers_that_always_come_back_are_not_waited_for(group_coordinator: GroupCoordinator) -> None:
+@pytest.mark.parametrize("policy", ["delete", "compact"])
+async def test_timers_that_always_come_back_are_not_waited_for(policy: str) -> None:
     [shown] = [names_in(cell) for cell, words in rows("### Timers") if "always come back" in words]
-    await group_coordinator.set_topic("orders", 1)
-    await group_coordinator.produce("orders", 0, ["a record"])
-    assert (await group_coordinator.advance_to_next()).fired[0].timer in shown
-    assert (await group_coordinator.advance_until_idle()).advanced_ms == 0
+    async with running(clock="virtual", settings={"log.cleanup.policy": policy}, topics={"orders": 1}) as coordinator:
+        for _ in range(2):
+            await coordinator.produce("orders", 0, [("key", "value")])
+            assert (await coordinator.advance_until_idle()).advanced_ms == 0
+            assert (await coordinator.advance_to_next()).fired[0].timer in shown
     assert "always come back" in str(Advance.model_fields["until"].description)
 
 

@@ -5,22 +5,22 @@ first cleaning after ``delete.retention.ms``, counted from the first one that co
 producer the last batch stays, if need be without records, so that its sequence is known.
 
 Differs: Kafka deletes and compacts whole segments, and leaves the newest alone. Here each batch but the last counts as
-one.
+one. How far a log was compacted is not stored: after an election all of it is dirty.
 
-Kafka: UnifiedLog.deleteOldSegments, Cleaner.cleanInto, CleanedTransactionMetadata, MemoryRecords.filterTo.
+Kafka: UnifiedLog.deleteOldSegments, LogCleanerManager, Cleaner.cleanInto, CleanedTransactionMetadata,
+MemoryRecords.filterTo.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import NamedTuple
 
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.partitions.log import AbortedTxn, LogBatch, PartitionLog
 from rejoin.coordinator.core.partitions.producer_state import ProducerStateEntry
-from rejoin.coordinator.core.partitions.topic_config import UNLIMITED, TopicConfig
+from rejoin.coordinator.core.partitions.topic_config import NEVER, UNLIMITED, TopicConfig
 from rejoin.protocol.records.batches import BatchEntry, CompactionEntry
 from rejoin.protocol.types import BatchBytes
 from rejoin.protocol.wire.compression import compress
@@ -40,6 +40,8 @@ from rejoin.protocol.wire.records import (
     write_records,
 )
 
+# --- deletion
+
 
 def retained_from(log: PartitionLog, config: TopicConfig, now: Millis) -> int:
     """Where a log begins when all is deleted that its topic keeps no longer."""
@@ -58,6 +60,59 @@ def retained_from(log: PartitionLog, config: TopicConfig, now: Millis) -> int:
     return start
 
 
+# --- when to compact
+
+
+def _cleanable(log: PartitionLog, config: TopicConfig, now: Millis) -> range:
+    """The numbers of the dirty batches before the first that is too young."""
+    dirty, lag_ms = log.dirty, config.min_compaction_lag_ms
+    if lag_ms <= 0:
+        return dirty
+    end = next((each for each in dirty if log.batches[each].max_timestamp > now - lag_ms), dirty.stop)
+    return range(dirty.start, end)
+
+
+def is_worth_compacting(log: PartitionLog, config: TopicConfig, now: Millis) -> bool:
+    """Whether enough of a log is dirty, or some of it has been so for too long."""
+    # Kafka: LogCleanerManager.grabFilthiestCompactedLog.
+    cleanable = _cleanable(log, config, now)
+    if not cleanable:
+        return False
+    begin, first, end = (log.batches[each].position for each in (0, cleanable.start, cleanable.stop))
+    if end - first > config.min_cleanable_dirty_ratio * (end - begin):
+        return True
+    oldest = _oldest_dirty(log, config)
+    return oldest is not None and oldest < now - config.max_compaction_lag_ms
+
+
+def _oldest_dirty(log: PartitionLog, config: TopicConfig) -> Millis | None:
+    """The timestamp that ``max.compaction.lag.ms`` counts from, if the topic has that."""
+    # Kafka: LogCleanerManager.maxCompactionDelay.
+    if config.max_compaction_lag_ms == NEVER:
+        return None
+    times = (log.batches[each].max_timestamp for each in range(log.dirty.start, len(log.batches) - 1))
+    return min((at for at in times if at > 0), default=None)
+
+
+def next_look(log: PartitionLog, config: TopicConfig, now: Millis) -> Millis | None:
+    """When a compacted log that was just looked at may lose something though nothing is appended, or none."""
+    found: list[Millis] = []
+    cleanable = _cleanable(log, config, now)
+    if cleanable.stop < log.dirty.stop:
+        found.append(log.batches[cleanable.stop].max_timestamp + config.min_compaction_lag_ms)
+    oldest = _oldest_dirty(log, config) if cleanable else None
+    if oldest is not None:
+        found.append(oldest + config.max_compaction_lag_ms + 1)
+    if config.deletes and config.retention_ms != UNLIMITED and log.batches:
+        first = log.batches[0]
+        if first.max_timestamp >= 0 and first.last_offset < log.high_watermark:
+            found.append(first.max_timestamp + config.retention_ms + 1)
+    return min(found, default=None)
+
+
+# --- compaction
+
+
 class Compaction(NamedTuple):
     """The batches that stand for all below an offset, and the aborted transactions that are left there."""
 
@@ -70,11 +125,10 @@ def compaction(
     log: PartitionLog, producers: Mapping[int, ProducerStateEntry], config: TopicConfig, now: Millis
 ) -> Compaction | None:
     """The log without what does not count any more, or none where nothing has come since it was compacted."""
-    # Kafka: LogCleanerManager.cleanableOffsets. What an open transaction has may be dropped, and replaces nothing yet.
-    end, latest = log.last_stable_offset, now - config.min_compaction_lag_ms
-    cleaned = list(takewhile(lambda b: b.last_offset < end and b.max_timestamp <= latest, log.batches[:-1]))
-    if not cleaned or cleaned[-1].last_offset < log.compacted_up_to:
+    cleanable = _cleanable(log, config, now)
+    if not cleanable:
         return None
+    cleaned = log.batches[: cleanable.stop]
     transactions = _Transactions(log)
     found = [_Cleaned(batch, batch.header, transactions.may_discard(batch)) for batch in cleaned]
     newest = _newest_by_key(found)

@@ -327,6 +327,13 @@ class PartitionLog:
         if below:
             self.epochs[:below] = [EpochEntry(self.epochs[below - 1].epoch, offset)]
 
+    @property
+    def dirty(self) -> range:
+        """The numbers of the batches that were not compacted yet, up to open transactions and without the newest."""
+        # Kafka: LogCleanerManager.cleanableOffsets. Records of an open transaction replace none: it may be aborted.
+        first, newest = self._index_at(self.compacted_up_to), max(len(self.batches) - 1, 0)
+        return range(first, max(first, bisect_left(self.batches, self.last_stable_offset, hi=newest, key=_last_offset)))
+
     def compacted(self, end_offset: int, aborted: list[AbortedTxn]) -> None:
         """All below an offset was compacted, and these aborted transactions are left."""
         self.compacted_up_to = end_offset

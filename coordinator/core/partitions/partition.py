@@ -14,7 +14,7 @@ from typing import Protocol
 
 from rejoin.coordinator.core.effects import AlterPartition, Append, ReadLog
 from rejoin.coordinator.core.inputs import Millis, PartitionRegistration
-from rejoin.coordinator.core.partitions.cleaning import compaction, retained_from
+from rejoin.coordinator.core.partitions.cleaning import compaction, is_worth_compacting, next_look, retained_from
 from rejoin.coordinator.core.partitions.log import AbortedTxn, PartitionLog
 from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager
 from rejoin.coordinator.core.partitions.topic_config import TopicConfig
@@ -39,6 +39,7 @@ class PartitionTimer(IntEnum):
     CLEANING = 2_000
     PRODUCER_EXPIRY = 2_001
     ISR_EXPIRY = 2_002
+    COMPACTION = 2_003
 
 
 class PartitionObserver(Protocol):
@@ -177,14 +178,27 @@ class Partition:
 
     # --- cleaning
 
-    def clean(self) -> None:
-        """Delete and compact what the topic keeps no longer."""
-        now, log = self._ctx.now, self.log
-        start = retained_from(log, self.config, now)
-        if start > log.log_start_offset:
+    def delete_old(self) -> None:
+        """Delete the records that the topic keeps no longer."""
+        start = retained_from(self.log, self.config, self._ctx.now)
+        if start > self.log.log_start_offset:
             self.start_at(start)
-            log.newest_deleted = None
-        compacted = compaction(log, self.producers.entries, self.config, now) if self.config.is_compacted else None
+            self.log.newest_deleted = None
+
+    def clean(self, *, always: bool = False) -> Millis | None:
+        """Delete old records of a compacted log, and compact it; ``always``: however little of it is dirty.
+
+        Returns when to look at it again though nothing is appended.
+        """
+        # Kafka: LogCleaner.CleanerThread does both. LogManager.cleanupLogs leaves compacted logs out.
+        self.delete_old()
+        if always or is_worth_compacting(self.log, self.config, self._ctx.now):
+            self._compact()
+        return next_look(self.log, self.config, self._ctx.now)
+
+    def _compact(self) -> None:
+        log = self.log
+        compacted = compaction(log, self.producers.entries, self.config, self._ctx.now)
         if compacted is not None:
             log.compacted(compacted.entry.end_offset, compacted.aborted)
             if compacted.has_changed:

@@ -27,6 +27,8 @@ UNKNOWN_LEADER_EPOCH = -1
 _CLEANING = TimerKey(PartitionTimer.CLEANING, TopicPartition("", -1))
 _PRODUCER_EXPIRY = TimerKey(PartitionTimer.PRODUCER_EXPIRY, TopicPartition("", -1))
 _ISR_EXPIRY = TimerKey(PartitionTimer.ISR_EXPIRY, TopicPartition("", -1))
+_COMPACTION = TimerKey(PartitionTimer.COMPACTION, TopicPartition("", -1))
+_AT_ONCE = -1
 
 
 class Partitions:
@@ -44,6 +46,8 @@ class Partitions:
         self.default_config = DEFAULT
         self._observers: list[PartitionObserver] = []
         self.led: dict[TopicIdPartition, Partition] = {}
+        self._dirty: dict[TopicIdPartition, Millis] = {}
+        """The logs of compacted topics that the next look may find something in, each from an instant on."""
 
     def observe(self, observer: PartitionObserver) -> None:
         """Have an observer called when a partition changes for its readers."""
@@ -54,6 +58,7 @@ class Partitions:
         led = self.led.get(partition)
         if led is not None:
             self._watch(led)
+            self._look_soon(led)
         for observer in self._observers:
             observer.on_progress(partition)
 
@@ -143,6 +148,8 @@ class Partitions:
             led = self.led.get(partition)
             if led is not None:
                 led.config = config
+                self._watch(led)
+                self._look_soon(led)
 
     def config_of(self, topic_id: str) -> TopicConfig:
         """The settings of a topic."""
@@ -196,6 +203,7 @@ class Partitions:
         led.elected()
 
     def _resign(self, partition: TopicIdPartition) -> None:
+        self._dirty.pop(partition, None)
         led = self.led.pop(partition, None)
         if led is not None:
             led.resigned()
@@ -249,12 +257,55 @@ class Partitions:
     # --- timers
 
     def _watch(self, led: Partition) -> None:
-        """See to it that a log is cleaned, and its producers are forgotten, while there are any."""
+        """See to it that old records are deleted, and producers are forgotten, while there are any."""
         ctx = self._ctx
-        if led.log.batches and ctx.deadlines.at(_CLEANING) is None:
+        if led.log.batches and not led.config.is_compacted and ctx.deadlines.at(_CLEANING) is None:
             ctx.deadlines.set(_CLEANING, ctx.now + ctx.settings.log_retention_check_interval_ms)
         if led.producers.entries and ctx.deadlines.at(_PRODUCER_EXPIRY) is None:
             ctx.deadlines.set(_PRODUCER_EXPIRY, ctx.now + ctx.settings.producer_id_expiration_check_interval_ms)
+
+    def _look_soon(self, led: Partition) -> None:
+        """See to it that a log that has changed is looked at, if its topic is compacted."""
+        if led.config.is_compacted and led.log.batches:
+            self._dirty[led.partition] = _AT_ONCE
+            self._look_at(_AT_ONCE)
+
+    def _look_at(self, instant: Millis) -> None:
+        """Look at dirty logs at an instant or earlier, but never twice within the backoff."""
+        at = max(instant, self._ctx.now + self._ctx.settings.log_cleaner_backoff_ms)
+        due = self._ctx.deadlines.at(_COMPACTION)
+        if due is None or due > at:
+            self._ctx.deadlines.set(_COMPACTION, at)
+
+    def compact(self, topic: str | None) -> None:
+        """Compact the logs of a topic, or of all, now. Those of topics that are not compacted stay as they are."""
+        for partition, led in list(self.led.items()):
+            if topic in (None, partition.topic):
+                self._clean(led, always=True)
+        self._look_later()
+
+    def _clean(self, led: Partition, *, always: bool = False) -> None:
+        if led.is_loading or not led.config.is_compacted:
+            return
+        again = led.clean(always=always)
+        if again is None:
+            self._dirty.pop(led.partition, None)
+        else:
+            self._dirty[led.partition] = again
+
+    def _look(self) -> None:
+        """Clean the logs of compacted topics that have changed since, or that have waited for this instant."""
+        for partition in [each for each, at in self._dirty.items() if at <= self._ctx.now]:
+            del self._dirty[partition]
+            self._clean(self.led[partition])
+        self._look_later()
+
+    def _look_later(self) -> None:
+        # Kafka's cleaner looks at every log each time. Here a log is left out until there may be something to find.
+        if self._dirty:
+            self._look_at(min(self._dirty.values()))
+        else:
+            self._ctx.deadlines.cancel(_COMPACTION)
 
     def _watch_followers(self) -> None:
         """Look at followers that are behind when the first of them has been so for too long."""
@@ -272,12 +323,15 @@ class Partitions:
                 led.expire_followers(self._ctx.settings.replica_lag_time_max_ms)
             self._watch_followers()
             return
+        if key == _COMPACTION:
+            self._look()
+            return
         loaded = [led for led in self.led.values() if not led.is_loading]
         for led in loaded:
-            if key == _CLEANING:
-                led.clean()
-            else:
+            if key == _PRODUCER_EXPIRY:
                 led.expire_producers()
+            elif not led.config.is_compacted:
+                led.delete_old()
         for led in loaded:
             self._watch(led)
 

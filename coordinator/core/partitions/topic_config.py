@@ -8,6 +8,8 @@ from typing import Final, Literal
 from rejoin.coordinator.core.inputs import Millis
 
 UNLIMITED: Final = -1
+NEVER: Final = 2**63 - 1
+"""The longest time that a setting can have."""
 
 TimestampType = Literal["CreateTime", "LogAppendTime"]
 CompressionName = Literal["producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"]
@@ -21,7 +23,7 @@ class TopicConfig:
     compression_type: CompressionName = "producer"
     max_message_bytes: int = 1_048_588
     message_timestamp_type: TimestampType = "CreateTime"
-    message_timestamp_before_max_ms: Millis = 2**63 - 1
+    message_timestamp_before_max_ms: Millis = NEVER
     message_timestamp_after_max_ms: Millis = 3_600_000
     min_insync_replicas: int = 1
     retention_ms: Millis = 604_800_000
@@ -29,7 +31,9 @@ class TopicConfig:
     segment_bytes: int = 1_073_741_824
     segment_ms: Millis = 604_800_000
     delete_retention_ms: Millis = 86_400_000
+    min_cleanable_dirty_ratio: float = 0.5
     min_compaction_lag_ms: Millis = 0
+    max_compaction_lag_ms: Millis = NEVER
 
     @property
     def is_compacted(self) -> bool:

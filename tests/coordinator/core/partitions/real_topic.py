@@ -58,11 +58,13 @@ class RealTopic(DrivenNode):
         topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=())
         self.ask(CreateTopicsRequest(topics=(topic,)), 7)
 
-    def send_batch(self, data: bytes | None, *, acks: int = -1, timeout_ms: int = 1_000, index: int = 0) -> int:
-        """Send a Produce with one batch for the topic; returns the number under which it is answered."""
+    def send_batch(
+        self, data: bytes | None, *, acks: int = -1, timeout_ms: int = 1_000, index: int = 0, topic: str = TOPIC
+    ) -> int:
+        """Send a Produce with one batch for a topic; returns the number under which it is answered."""
         partition = PartitionProduceData(index=index, records=data)
-        topic = TopicProduceData(name=TOPIC, partition_data=(partition,))
-        return self.send(ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=(topic,)), PRODUCE_VERSION)
+        of_topic = TopicProduceData(name=topic, partition_data=(partition,))
+        return self.send(ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=(of_topic,)), PRODUCE_VERSION)
 
     def answer_to(self, number: int) -> PartitionProduceResponse:
         """What became of the one batch of a request."""

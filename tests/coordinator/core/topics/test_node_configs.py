@@ -38,6 +38,8 @@ BOUND = (ListenerAddress("PLAINTEXT", "127.0.0.1", 9092),)
         ("log.roll.hours", 3, [("168", 5)]),
         ("log.roll.ms", 5, []),
         ("log.cleaner.enable", 1, [("true", 5)]),
+        ("log.cleaner.backoff.ms", 5, [("15000", 5)]),
+        ("log.cleaner.min.cleanable.ratio", 6, [("0.5", 5)]),
         ("delete.topic.enable", 1, [("true", 5)]),
         ("auto.leader.rebalance.enable", 1, [("false", 4), ("true", 5)]),
         ("max.request.partition.size.limit", 3, [("2000", 5)]),

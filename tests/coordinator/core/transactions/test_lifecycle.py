@@ -142,7 +142,7 @@ def test_a_node_that_takes_over_knows_which_transactions_have_ended() -> None:
 
 
 def test_compaction_keeps_what_was_committed() -> None:
-    driven = node(log_retention_check_interval_ms=1_000)
+    driven = node(log_cleaner_backoff_ms=1_000)
     topic_id = driven.node._topics.by_name[TOPIC].topic_id
     driven.node._partitions.configure(topic_id, TopicConfig(cleanup_policy=("compact",)))
     producer = Producer(driven)
@@ -162,9 +162,10 @@ def test_compaction_keeps_what_was_committed() -> None:
 
 
 def test_a_marker_of_which_compaction_left_nothing_is_read_again() -> None:
-    driven = node(log_retention_check_interval_ms=1_000)
+    driven = node(log_cleaner_backoff_ms=1_000)
     topic_id = driven.node._topics.by_name[TOPIC].topic_id
-    driven.node._partitions.configure(topic_id, TopicConfig(cleanup_policy=("compact",), delete_retention_ms=2_000))
+    config = TopicConfig(cleanup_policy=("compact",), delete_retention_ms=2_000, min_cleanable_dirty_ratio=0.0)
+    driven.node._partitions.configure(topic_id, config)
     aborting, other = Producer(driven), Producer(driven, "other")
     for producer in (aborting, other):
         producer.init()
