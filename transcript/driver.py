@@ -17,6 +17,7 @@ from rejoin.coordinator.core.groups.consumer.regex_resolution import resolve_reg
 from rejoin.coordinator.core.inputs import (
     Broker,
     ClusterSeen,
+    CompactionWanted,
     Context,
     Elapsed,
     Elected,
@@ -176,6 +177,10 @@ class NodeDriver:
     def lose_session(self, group_id: str, member_id: str) -> None:
         """End a member's session now."""
         self.step(SessionLost(group_id, member_id))
+
+    def compact(self, topic: str | None) -> None:
+        """Clean the logs of a compacted topic now, or of all."""
+        self.step(CompactionWanted(topic))
 
     def next_deadline(self) -> Millis | None:
         """When to call :meth:`fire`, or none while there is nothing to wait for."""

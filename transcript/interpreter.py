@@ -423,6 +423,15 @@ class TranscriptPlayer:
         member_id = who.removeprefix("id:") if who.startswith("id:") else self.named(who).member_id
         self.driver.lose_session(self.group, member_id)
 
+    def do_compact(self, words: list[str]) -> None:
+        if len(words) > 1:
+            raise BadWord(f"expected {DIRECTIVES['compact'].usage}")
+        topic = words[0] if words else None
+        if topic is not None and topic not in self.topic_ids:
+            known = ", ".join(self.topic_ids) or "one that was created"
+            raise BadWord(f"there is no topic {topic!r}; expected {known}")
+        self.driver.compact(topic)
+
     # --- members
 
     def member_is(self, member: PlayedMember, words: list[str]) -> None:

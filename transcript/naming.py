@@ -152,6 +152,10 @@ class MemberNames:
         words = [CREATE_TOPIC.verb, event.topic, str(event.partition_count)]
         return " ".join([*words, event.topic_id] if self.writes_topic_ids else words)
 
+    def knows_topic(self, name: str) -> bool:
+        """Whether a topic of this name was created in the transcript."""
+        return name in self._topic_ids
+
     def topic_name(self, topic_id: str) -> str:
         """The name of a topic, or its id where no such topic was created."""
         return next((name for name, known in self._topic_ids.items() if known == topic_id), topic_id)

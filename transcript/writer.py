@@ -15,6 +15,7 @@ from typing import Any, Final
 from rejoin.coordinator.config import DEFAULTS, Settings
 from rejoin.coordinator.core.effects import Append, ReadLog, Reply, ResolveRegexes
 from rejoin.coordinator.core.inputs import (
+    CompactionWanted,
     Elapsed,
     Elected,
     LogRead,
@@ -52,7 +53,7 @@ from rejoin.protocol.request_contents.traits import traits_of
 from rejoin.protocol.types import ZERO_UUID, LogPartition
 from rejoin.transcript.document import RULE
 from rejoin.transcript.grammar.base import OUTSIDE
-from rejoin.transcript.grammar.words import NotExpressible
+from rejoin.transcript.grammar.words import NotExpressible, write_word
 from rejoin.transcript.naming import LAST_COMMIT_WITHOUT_COORDINATOR, NO_COORDINATOR, MemberNames, WrittenCommand
 from rejoin.transcript.recording import Interception, Step
 from rejoin.transcript.responses import is_uneventful, show
@@ -164,6 +165,13 @@ class TranscriptWriter:
                 self._write_command(step, WrittenCommand(verb, self._group_in(what.partition.partition)))
             case SessionLost():
                 self._write_command(step, WrittenCommand(f"expire {self._member(what.member_id)}", what.group_id))
+            case CompactionWanted(topic=None):
+                self._write_command(step, WrittenCommand("compact"))
+            case CompactionWanted(topic=str(topic)):
+                if self._names.knows_topic(topic):
+                    self._write_command(step, WrittenCommand(f"compact {write_word(topic)}"))
+                else:
+                    self._comment(f"{topic} was compacted")
             case RecordsWritten():
                 self._comment(f"{what.records} records written to {what.topic}:{what.partition}")
 

@@ -15,7 +15,7 @@ from rejoin.coordinator.control.fault_injection.bodies import Body
 from rejoin.coordinator.control.fault_injection.fault_injector import FaultInjector
 from rejoin.coordinator.control.fault_injection.faults import Faults
 from rejoin.coordinator.control.node_interface import ControlledRuntime
-from rejoin.coordinator.core.inputs import Context, Millis, Received, SessionLost, Token
+from rejoin.coordinator.core.inputs import CompactionWanted, Context, Millis, Received, SessionLost, Token
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.views import GroupView, MemberView, TopicView
 from rejoin.coordinator.pending_reply import PendingReply
@@ -36,7 +36,7 @@ from rejoin.protocol.messages.topics.create_topics import (
     CreateTopicsResponse,
 )
 from rejoin.protocol.partitioner import partition_for
-from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
 from rejoin.protocol.registry import CREATE_PARTITIONS, CREATE_TOPICS, LEAVE_GROUP
 from rejoin.protocol.types import TopicPartition
 from rejoin.transcript.recording import RecordingSnapshot, StepRecorder
@@ -84,6 +84,12 @@ class TopicTarget(Body):
     topic: str = Field(description="the topic's name")
     partitions: int = Field(ge=1, le=100_000, description="how many it shall have")
     records_per_second: float | None = Field(default=None, ge=0, le=1e9, description="of each partition of a new topic")
+
+
+class CompactionScope(Body):
+    """The topics whose logs are compacted."""
+
+    topic: str | None = Field(default=None, description="one topic's name; without it, all that are compacted")
 
 
 class SnapshotKey(Body):
@@ -248,6 +254,28 @@ class AdminActions:
                 "topic-refused", f"topic {wanted.topic!r}: {result.error_code.name}: {result.error_message}"
             )
         return self._topics()[wanted.topic].model_dump(mode="json")
+
+    def compact(self, scope: CompactionScope) -> dict[str, Any]:
+        """Clean compacted logs now, whatever the share of them that is dirty. Their newest batch stays as it is."""
+        self._clock.catch_up()
+        compacted = self._runtime.node.compacted_topics()
+        if scope.topic is not None and scope.topic not in compacted:
+            raise self._not_compacted(scope.topic)
+        self._runtime.hand_in(CompactionWanted(scope.topic))
+        return {"topics": compacted if scope.topic is None else [scope.topic]}
+
+    def _not_compacted(self, name: str) -> NotFound | NotPossible:
+        if name == OFFSETS_TOPIC:
+            detail = f"{name!r} is compacted by the store as it grows, never on command; expected another topic"
+            return NotPossible("not-compacted", detail)
+        topics = self._topics()
+        if name not in topics:
+            return unknown("topic", name, list(topics))
+        if topics[name].records_per_second is not None:
+            detail = f"the logs of {name!r} are synthetic and never compacted; expected a topic with real logs"
+            return NotPossible("synthetic-topic", detail)
+        detail = f"topic {name!r} is not compacted; set its cleanup.policy to compact first"
+        return NotPossible("not-compacted", detail)
 
     def _topics(self) -> dict[str, TopicView]:
         return {topic.topic: topic for topic in self._runtime.node.describe_topics(self._clock.now())}

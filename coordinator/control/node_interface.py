@@ -43,6 +43,9 @@ class ControlledNode(Protocol):
     def describe_topics(self, now: Millis) -> list[TopicView]:
         """Every topic, by name."""
 
+    def compacted_topics(self) -> list[str]:
+        """The topics whose logs are compacted, by name."""
+
     def read_log(self, topic: str, partition: int, offset: int, max_bytes: int, now: Millis) -> LogSlice | ErrorCode:
         """The batches of a partition from an offset on, or why they cannot be read."""
 

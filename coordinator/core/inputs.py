@@ -238,6 +238,13 @@ class RecordsWritten(ControlInput):
     records: int
 
 
+@dataclass(slots=True)
+class CompactionWanted(ControlInput):
+    """Compacted logs that are led here are cleaned now, however little of them is dirty: of one topic, or of all."""
+
+    topic: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class FetchWaited(ControlInput):
     """A Fetch waits no longer: its client is gone, or its time is over by the machine's clock."""

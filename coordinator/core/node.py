@@ -24,6 +24,7 @@ from rejoin.coordinator.core.groups.quiet_session import QuietSession
 from rejoin.coordinator.core.groups.requests import GroupRequests
 from rejoin.coordinator.core.inputs import (
     ClusterSeen,
+    CompactionWanted,
     Elapsed,
     Elected,
     FetchWaited,
@@ -265,6 +266,8 @@ class Node:
                     shard.machine.consumer.regexes_resolved(what)
             case FetchWaited():
                 self._fetches.end_wait(what.token)
+            case CompactionWanted():
+                self._partitions.compact(what.topic)
             case RecordsWritten():
                 self._requests.topics.write(what)
             case TopicsStored():
@@ -316,6 +319,10 @@ class Node:
     def describe_topics(self, now: Millis) -> list[TopicView]:
         """Every topic, by name."""
         return self._topics.describe(now)
+
+    def compacted_topics(self) -> list[str]:
+        """The names of the topics whose logs are compacted."""
+        return self._partitions.compacted_topics()
 
     def read_log(self, topic: str, partition: int, offset: int, max_bytes: int, now: Millis) -> LogSlice | ErrorCode:
         """The batches of a partition from an offset on, or why they cannot be read here."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.errors import NotPossible
-from rejoin.coordinator.core.inputs import Context, Input, Millis, SessionLost, Token
+from rejoin.coordinator.core.inputs import CompactionWanted, Context, Input, Millis, SessionLost, Token
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.views import GroupView, LogSlice, OffsetView, TimerView, TopicView
 from rejoin.coordinator.in_process_brokers.broker import BrokerApp
@@ -56,17 +56,18 @@ class ControlledNodes:
     # --- as one node
 
     def next_deadline(self) -> Millis | None:
-        deadlines = [runtime.node.next_deadline() for runtime in self._awake()]
+        deadlines = [runtime.node.next_deadline() for runtime in self.awake()]
         return min((each for each in (*deadlines, self._driver.next_deadline()) if each is not None), default=None)
 
     def due(self, now: Millis) -> list[TimerView]:
-        found = [timer for runtime in self._awake() for timer in runtime.node.due(now)]
+        found = [timer for runtime in self.awake() for timer in runtime.node.due(now)]
         session = self._driver.next_deadline()
         if session is not None and session <= now:
             found.append(TimerView(SESSION, -1, "", "", session))
         return sorted(found, key=lambda timer: timer.at)
 
-    def _awake(self) -> list[BrokerRuntime]:
+    def awake(self) -> list[BrokerRuntime]:
+        """The runtimes of brokers that run and are not paused."""
         return [runtime for runtime in self.running() if not runtime.is_paused]
 
     def topic_named(self, topic_id: str) -> str | None:
@@ -94,6 +95,9 @@ class ControlledNodes:
                 ]
                 found[topic.topic] = known.model_copy(update={"end_offsets": ends})
         return [topic for _, topic in sorted(found.items())]
+
+    def compacted_topics(self) -> list[str]:
+        return sorted({topic for runtime in self.running() for topic in runtime.node.compacted_topics()})
 
     def read_log(self, topic: str, partition: int, offset: int, max_bytes: int, now: Millis) -> LogSlice | ErrorCode:
         leader = self.leader_of(self.find(topic, partition))
@@ -153,6 +157,10 @@ class ControlledBrokers:
 
     def hand_in(self, what: Input) -> None:
         """Hand in what a test asks for."""
+        if isinstance(what, CompactionWanted):
+            for runtime in self.node.awake():
+                runtime.hand_in(what)
+            return
         target = self.node.coordinator_of(what.group_id) if isinstance(what, SessionLost) else self._any()
         if target is not None:
             target.hand_in(what)

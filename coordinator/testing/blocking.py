@@ -255,6 +255,10 @@ class BlockingGroupCoordinator(BlockingBrokerMethods):
         """
         return self._wait(self.behind.produce(topic, partition, records, keys=keys))
 
+    def compact(self, topic: str | None = None) -> list[str]:
+        """Clean the logs of a compacted topic now, or those of all; returns the names of the topics."""
+        return self._wait(self.behind.compact(topic))
+
     def records(
         self, topic: str, partition: int | None = None, offset: int = 0, limit: int | None = None
     ) -> list[StoredRecord]:

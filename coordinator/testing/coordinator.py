@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.control.admin_actions import MemberKey, PartitionKey, SnapshotKey, TopicTarget
+from rejoin.coordinator.control.admin_actions import CompactionScope, MemberKey, PartitionKey, SnapshotKey, TopicTarget
 from rejoin.coordinator.control.broker_actions import LedPartition, LinkEnds, NewLeader
 from rejoin.coordinator.control.clock_driver import Advance
 from rejoin.coordinator.control.control import Control
@@ -50,6 +50,7 @@ _ARGUMENTS: Final[dict[str, type[BaseModel]]] = {
     model.__name__: model
     for model in (
         Advance,
+        CompactionScope,
         FaultRule,
         GroupCondition,
         HitCount,
@@ -379,6 +380,14 @@ class GroupCoordinator(BrokerMethods):
             return TopicView.model_validate(await control.produce(produced))
 
         return await self.do(produce)
+
+    async def compact(self, topic: str | None = None) -> list[str]:
+        """Clean the logs of a compacted topic now, or those of all; returns the names of the topics."""
+
+        async def compact(control: Control) -> list[str]:
+            return list(control.actions.compact(CompactionScope(topic=topic))["topics"])
+
+        return await self.do(compact)
 
     async def records(
         self, topic: str, partition: int | None = None, offset: int = 0, limit: int | None = None

@@ -128,7 +128,7 @@ def test_a_transaction_is_aborted_after_its_timeout_and_a_look() -> None:
     assert f"is seen as decided for {FENCE_MARKER_DELAY_MS} ms" in TESTING
 
 
-@pytest.mark.parametrize("story", python_blocks("docs/testing.md")[2:])
+@pytest.mark.parametrize("story", python_blocks("docs/testing.md")[3:])
 def test_the_stories_with_a_real_client_are_parts_of_examples(story: str) -> None:
     """But for their types."""
     examples = "\n".join(path.read_text() for path in sorted((ROOT / "examples" / "testing").glob("test_*.py")))

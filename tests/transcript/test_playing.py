@@ -198,9 +198,12 @@ def test_no_text_is_a_traceback() -> None:
     [
         ("advance 99999999999999999999", "expected 0 to 315360000000 ms (ten years), not 99999999999999999999"),
         ("advance -1", "expected 0 to 315360000000 ms (ten years), not -1"),
+        ("compact t", "there is no topic 't'; expected one that was created"),
+        ("topic t 1\ncompact u", "there is no topic 'u'; expected t"),
+        ("compact t u", "expected compact [TOPIC]"),
     ],
 )
-def test_time_that_cannot_be_played_is_refused(command: str, problem: str) -> None:
+def test_commands_that_cannot_be_played_are_refused(command: str, problem: str) -> None:
     with pytest.raises(TranscriptError, match=re.escape(problem)):
         play(f"# A claim.\n\n{command}\n----\n")
 

@@ -81,6 +81,7 @@ DIRECTIVES: Final = {
     "load": Directive("load", "read the log that is held"),
     "restart": Directive("restart [KEY=VALUE ...]", "another node, perhaps with other settings, takes over the log"),
     "expire": Directive("expire NAME | id:ID", "end a member's session now"),
+    "compact": Directive("compact [TOPIC]", "clean the logs of a compacted topic now, or of all such topics"),
     "look": Directive("look", "show the group"),
     "timers": Directive("timers", "show the group's timers"),
     "written": Directive("written", "show what came into the log since the last time"),

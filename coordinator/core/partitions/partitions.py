@@ -121,6 +121,11 @@ class Partitions:
         """The offsets partition whose leader leads a data partition."""
         return _leased_by(partition.topic_id, partition.partition, self._ctx.settings.offsets_topic_num_partitions)
 
+    def compacted_topics(self) -> list[str]:
+        """The names of the topics whose logs are compacted, sorted."""
+        found = {name: known[0].topic_id for name, known in self._by_name.items() if known}
+        return sorted(name for name, topic_id in found.items() if self.config_of(topic_id).is_compacted)
+
     @property
     def is_writing(self) -> bool:
         """Whether any append is in flight."""

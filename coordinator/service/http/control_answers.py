@@ -178,6 +178,12 @@ class MovesAnswer(ControlAnswer):
     moved: list[LeaderAnswer]
 
 
+class CompactionAnswer(ControlAnswer):
+    """The names of the topics whose logs were compacted."""
+
+    topics: list[str]
+
+
 class RecordAnswer(ControlAnswer):
     """A record. What is not UTF-8 has the name with ``_base64``, unless all is asked for in base64."""
 

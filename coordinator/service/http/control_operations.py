@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel
 
-from rejoin.coordinator.control.admin_actions import MemberKey, PartitionKey, SnapshotKey, TopicTarget
+from rejoin.coordinator.control.admin_actions import CompactionScope, MemberKey, PartitionKey, SnapshotKey, TopicTarget
 from rejoin.coordinator.control.broker_actions import LinkEnds, NewLeader, PartitionsQuery
 from rejoin.coordinator.control.clock_driver import Advance
 from rejoin.coordinator.control.control import Control
@@ -24,6 +24,7 @@ from rejoin.coordinator.service.http.control_answers import (
     BrokerAnswer,
     BrokersAnswer,
     ClockAnswer,
+    CompactionAnswer,
     DescriptionAnswer,
     FaultAnswer,
     FaultsAnswer,
@@ -365,6 +366,14 @@ OPERATIONS: Final = (
         NewRecords,
         TopicView,
         lambda control, records, _: control.produce(records),
+    ),
+    ControlOperation(
+        "POST",
+        CONTROL + "/topics/compact",
+        "clean compacted logs now, however little of them is dirty",
+        CompactionScope,
+        CompactionAnswer,
+        lambda control, scope, _: control.actions.compact(scope),
     ),
     ControlOperation(
         "GET",

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rejoin.coordinator.core.inputs import CompactionWanted, ControlInput, FetchWaited, RecordsWritten, SessionLost
 from rejoin.coordinator.testing import GroupCoordinator, running
 from rejoin.protocol.message import Response
 from rejoin.protocol.registry import APIS, Api
@@ -40,6 +41,31 @@ async def test_a_transcript_with_a_request_of_each_api_plays(coordinator: GroupC
     await coordinator.advance(50_000)
     await played(coordinator)
     asked.cancel()
+
+
+WRITTEN: dict[type[ControlInput], str] = {
+    SessionLost: "expire app",
+    RecordsWritten: "",
+    CompactionWanted: "compact prices",
+    FetchWaited: "",
+}
+"""What a transcript says of the inputs that only tests make; nothing where nothing came of one, as no Fetch waits."""
+
+
+async def test_a_transcript_with_each_input_of_a_test_plays(coordinator: GroupCoordinator) -> None:
+    # A dataclass with slots is made twice.
+    assert {each.__name__ for each in WRITTEN} == {each.__name__ for each in ControlInput.__subclasses__()}
+    policy = ({"name": "cleanup.policy", "value": "compact"},)
+    prices = {"name": "prices", "numPartitions": 1, "replicationFactor": 1, "assignments": (), "configs": policy}
+    await coordinator.call(parse("CreateTopics", {"topics": [prices], "timeoutMs": 1_000, "validateOnly": False}))
+    await coordinator.set_topic("clicks", 1, records_per_second=1.0)
+    await coordinator.expire("g", await stable(coordinator))
+    await coordinator.produce("clicks", 0, 5)
+    for _ in range(3):
+        await coordinator.produce("prices", 0, [("key", "value")])
+    await coordinator.compact("prices")
+    transcript = await played(coordinator)
+    assert [text for text in WRITTEN.values() if text not in transcript] == []
 
 
 async def call(coordinator: GroupCoordinator, api: str, version: int, body: dict[str, Any]) -> Response:

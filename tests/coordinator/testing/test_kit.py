@@ -138,6 +138,7 @@ async def test_every_operation_of_the_control_api_has_a_method() -> None:
         "/control/partitions/elect-preferred": "elect_preferred",
         "/control/topics": "set_topic",
         "/control/topics/produce": "produce",
+        "/control/topics/compact": "compact",
         "/control/topics/records": "records",
         "/control/offsets/wait": "wait_for_committed",
         "/control/requests": "requests",

@@ -35,6 +35,7 @@ ONE_BROKER: list[tuple[str, dict[str, Any]]] = [
     ("POST /control/topics", {"topic": "clicks", "partitions": 1}),
     ("POST /control/topics/produce", {"topic": "clicks", "records": ["a", ["k", None]]}),
     ("POST /control/topics/produce", {"topic": "clicks", "records": [NOT_TEXT], "encoding": "base64"}),
+    ("POST /control/topics/compact", {}),
     ("GET /control/topics/records?topic=clicks", {}),
     ("GET /control/topics/records?topic=__consumer_offsets", {}),
     ("POST /control/offsets/wait", {"group": GROUP, "offsets": [{"topic": "orders", "partition": 0, "offset": 5}]}),
