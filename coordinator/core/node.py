@@ -54,7 +54,7 @@ from rejoin.coordinator.core.runtime.authorizer import Authorizer
 from rejoin.coordinator.core.runtime.delayed import DelayedTimer
 from rejoin.coordinator.core.runtime.shard import Shard, ShardState
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata, Shards
-from rejoin.coordinator.core.step_context import StepContext
+from rejoin.coordinator.core.step_context import NEXT_PART, PartTimer, StepContext
 from rejoin.coordinator.core.topics.changes import TopicChanges
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.coordinator.core.transactions.timers import TransactionTimer
@@ -157,8 +157,12 @@ class Node:
         return self._ctx.deadlines.next()
 
     def _fire_until(self, last: Millis) -> None:
+        has_part = False
         while (key := self._ctx.deadlines.pop_due(last)) is not None:
             owner = key.owner
+            if key.kind is PartTimer.NEXT_PART:
+                has_part = True
+                continue
             try:
                 if isinstance(key.kind, FetchTimer):
                     self._fetches.fire(key)
@@ -173,6 +177,19 @@ class Node:
             except Exception as problem:
                 is_of_shard = owner.topic in self._shards
                 self._reload(owner if is_of_shard else None, f"timer {key.kind.name.lower()}", problem)
+
+        if has_part:
+            self._handle_part()
+
+    def _handle_part(self) -> None:
+        """Go on with one request that is handled in parts."""
+        part = self._ctx.parts.popleft()
+        if self._ctx.parts:
+            self._ctx.deadlines.set(NEXT_PART, self._ctx.now)
+        try:
+            part.handle()
+        except Exception as problem:
+            self._recover(part.of, problem)
 
     def _recover(self, what: Received, problem: Exception) -> None:
         """A request whose handler failed is answered all the same."""

@@ -1,16 +1,39 @@
-"""What one call of ``Node.step`` carries through the core: the time, the settings, and the effects so far."""
+"""What one call of ``Node.step`` carries through the core: the time, the settings, and the effects so far.
+
+A request that takes long is handled in parts, each in its own step, so that others have their turn between them.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from enum import IntEnum
+from typing import Final, NamedTuple
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.cluster.features import ClusterFeatures
 from rejoin.coordinator.core.effects import Effect, Reply
-from rejoin.coordinator.core.inputs import Millis, Token
-from rejoin.coordinator.core.runtime.timers import Deadlines
+from rejoin.coordinator.core.inputs import Millis, Received, Token
+from rejoin.coordinator.core.runtime.timers import Deadlines, TimerKey
 from rejoin.journal.events.base import Event
 from rejoin.protocol.message import Response
+from rejoin.protocol.types import TopicPartition
+
+
+class PartTimer(IntEnum):
+    """Due at once, and not in the step that sets it. At one instant it comes after all others."""
+
+    NEXT_PART = 9_000
+
+
+NEXT_PART: Final = TimerKey(PartTimer.NEXT_PART, TopicPartition("", -1))
+
+
+class RequestPart(NamedTuple):
+    """The next part of a request."""
+
+    of: Received
+    handle: Callable[[], None]
 
 
 class OwnToken:
@@ -25,7 +48,7 @@ class OwnToken:
 class StepContext:
     """The node's hands: everything that decides takes the time from here and leaves its effects here."""
 
-    __slots__ = ("deadlines", "effects", "features", "new_id", "now", "settings")
+    __slots__ = ("deadlines", "effects", "features", "new_id", "now", "parts", "settings")
 
     def __init__(self, settings: Settings, new_id: Callable[[], str]) -> None:
         self.settings = settings
@@ -34,6 +57,8 @@ class StepContext:
         self.deadlines = Deadlines()
         self.now: Millis = 0
         self.effects: list[Effect] = []
+        self.parts: deque[RequestPart] = deque()
+        """What is left of requests that take long; each step that fires timers handles one of them."""
 
     def reply(self, token: Token, response: Response) -> None:
         if type(token) is OwnToken:
@@ -43,3 +68,8 @@ class StepContext:
 
     def emit(self, event: Event) -> None:
         self.effects.append(event)
+
+    def go_on_later(self, part: RequestPart) -> None:
+        """Handle the next part of a request when others have had their turn."""
+        self.parts.append(part)
+        self.deadlines.set(NEXT_PART, self.now)

@@ -5,17 +5,20 @@ Kafka: KafkaApis, GroupCoordinatorService.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.state import DEAD, STABLE
 from rejoin.coordinator.core.groups.group_shards import GroupShards
-from rejoin.coordinator.core.inputs import Context, Token
+from rejoin.coordinator.core.groups.shard import OnDeleted
+from rejoin.coordinator.core.inputs import Context, Received, Token
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.repeated import computed_once
-from rejoin.coordinator.core.step_context import StepContext
+from rejoin.coordinator.core.step_context import RequestPart, StepContext
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.delete_groups import (
     DeletableGroupResult,
@@ -29,8 +32,13 @@ from rejoin.protocol.messages.groups.describe_groups import (
     DescribeGroupsResponse,
 )
 from rejoin.protocol.messages.groups.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from rejoin.protocol.unvalidated import unvalidated
 
 FIRST_DESCRIBE_WITH_NOT_FOUND: Final = 6
+PART: Final = 500
+"""How many groups a DeleteGroups looks at before others have their turn."""
+COST_OF_DELETION: Final = 10
+"""How many of them one counts for that is there to be deleted."""
 
 
 class GroupAdminRequests:
@@ -105,15 +113,14 @@ class GroupAdminRequests:
         )
 
     def delete_groups(self, token: Token, request: DeleteGroupsRequest, context: Context) -> None:
-        names = list(dict.fromkeys(request.groups_names))
-        deletion = PendingDeletion(self._ctx, token, dict.fromkeys(names))
-        for group_id in names:
+        results: dict[str, DeletableGroupResult | None] = dict.fromkeys(request.groups_names)
+        asked = Received(token, request, context)
+
+        def delete(group_id: str, done: OnDeleted) -> ErrorCode | None:
             shard = self._admission.admit(self._shards, request, context, group_id)
-            error = shard if isinstance(shard, ErrorCode) else shard.delete_group(group_id, deletion.done)
-            if error is not None:
-                deletion.done(group_id, error)
-        if not names:
-            self._ctx.reply(token, DeleteGroupsResponse())
+            return shard if isinstance(shard, ErrorCode) else shard.delete_group(group_id, done)
+
+        PendingDeletion(self._ctx, asked, delete, results, deque(results)).handle_part()
 
 
 def describe_members(group: ClassicGroup) -> tuple[DescribedGroupMember, ...]:
@@ -133,27 +140,45 @@ def describe_members(group: ClassicGroup) -> tuple[DescribedGroupMember, ...]:
 
 @dataclass(slots=True)
 class PendingDeletion:
-    """A DeleteGroups request, until the last of its groups is gone or refused."""
+    """A DeleteGroups request, until the last of its groups is gone or refused.
+
+    A group that is deleted costs events, log lines and tombstones; so not all of them are deleted in one step.
+    """
 
     ctx: StepContext
-    token: Token
-    results: dict[str, ErrorCode | None]
-    left: int = field(init=False)
+    asked: Received
+    delete: Callable[[str, OnDeleted], ErrorCode | None]
+    results: dict[str, DeletableGroupResult | None]
+    left: deque[str]
+    """The groups of later parts."""
+    in_flight: int = 0
+    """The groups of this part that are not gone yet, and the part itself while it is handled."""
 
-    def __post_init__(self) -> None:
-        self.left = len(self.results)
+    def handle_part(self) -> None:
+        self.in_flight = 1
+        room = PART
+        while self.left and room > 0:
+            group_id = self.left.popleft()
+            self.in_flight += 1
+            error = self.delete(group_id, self.done)
+            room -= 1 if error is not None else COST_OF_DELETION
+            if error is not None:
+                self.done(group_id, error)
+        self._ended()
 
     def done(self, group_id: str, error: ErrorCode) -> None:
-        self.results[group_id] = error
-        self.left -= 1
-        if self.left:
-            return
-        self.ctx.reply(
-            self.token,
-            DeleteGroupsResponse(
-                results=tuple(
-                    DeletableGroupResult(group_id=name, error_code=result or ErrorCode.NONE)
-                    for name, result in self.results.items()
-                )
-            ),
+        self.results[group_id] = unvalidated(
+            DeletableGroupResult, group_id=group_id, error_code=error, error_message=None
         )
+        self._ended()
+
+    def _ended(self) -> None:
+        """One more has ended. After the last one of this part, go on with the next part, or answer."""
+        self.in_flight -= 1
+        if self.in_flight:
+            return
+        if self.left:
+            self.ctx.go_on_later(RequestPart(self.asked, self.handle_part))
+            return
+        results = tuple([result for result in self.results.values() if result is not None])
+        self.ctx.reply(self.asked.token, DeleteGroupsResponse(results=results))
