@@ -243,7 +243,7 @@ class AdminActions:
             created = await self._ask(CreateTopicsRequest(topics=(creatable,)), CREATE_TOPICS.max_version)
             result = cast(CreateTopicsResponse, created).topics[0]
         elif before.partitions == wanted.partitions:
-            return before.model_dump(mode="json")
+            return before.model_dump(mode="json", by_alias=False)
         else:
             grown = CreatePartitionsTopic(name=wanted.topic, count=wanted.partitions, assignments=None)
             request = CreatePartitionsRequest(topics=(grown,), timeout_ms=1_000, validate_only=False)
@@ -253,7 +253,7 @@ class AdminActions:
             raise NotPossible(
                 "topic-refused", f"topic {wanted.topic!r}: {result.error_code.name}: {result.error_message}"
             )
-        return self._topics()[wanted.topic].model_dump(mode="json")
+        return self._topics()[wanted.topic].model_dump(mode="json", by_alias=False)
 
     def compact(self, scope: CompactionScope) -> dict[str, Any]:
         """Clean compacted logs now, whatever the share of them that is dirty. Their newest batch stays as it is."""

@@ -199,7 +199,7 @@ class TopicRecords:
             for partition in partitions:
                 self._runtime.hand_in(RecordsWritten(topic.topic, partition, produced.records))
             await self._runtime.topics_settled()
-        return self._topic(produced.topic, None).model_dump(mode="json")
+        return self._topic(produced.topic, None).model_dump(mode="json", by_alias=False)
 
     async def _append_numbered(self, topic: TopicView, partitions: tuple[int, ...], number: int, *, keys: bool) -> None:
         """Write so many records to each partition; a value names its record, as ``orders-0@17`` (synthetic logs' form).

@@ -173,7 +173,9 @@ class GroupWaiter:
             seen = ", ".join(f"{each.topic}-{each.partition}={each.offset}" for each in committed[:_MOST_SHOWN])
             detail = f"group {wanted.group!r} has not committed {missing} {ended}; committed: {seen or 'nothing'}"
             detail += self._unknown(self._missing(wanted))
-            raise ConditionNotReached(detail, {"offsets": [each.model_dump(mode="json") for each in committed]})
+            raise ConditionNotReached(
+                detail, {"offsets": [each.model_dump(mode="json", by_alias=False) for each in committed]}
+            )
         return self._committed(wanted.group)
 
     def _missing(self, wanted: OffsetsCondition) -> list[WantedOffset]:
@@ -213,7 +215,7 @@ class GroupWaiter:
     def _not_reached(self, wanted: GroupCondition, when: str) -> ConditionNotReached:
         view = self._view(wanted.group)
         seen = looks(wanted.group, view, self._clock.now(), self._runtime.node.group_ids()[:_MOST_SHOWN])
-        shown: dict[str, Any] | None = None if view is None else view.model_dump(mode="json")
+        shown: dict[str, Any] | None = None if view is None else view.model_dump(mode="json", by_alias=False)
         detail = f"group {wanted.group!r} {wanted.unmet()} {when}; {seen}"
         return ConditionNotReached(detail, {"group": shown})
 

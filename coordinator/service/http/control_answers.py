@@ -1,7 +1,6 @@
 """The answers of the control API, as ``GET /control`` describes them.
 
-Names are snake_case, but for those of Kafka's requests and of the views of groups, topics and offsets: camelCase, as
-below ``/groups`` and ``/topics``.
+Names are snake_case, but for those within Kafka's requests and responses.
 """
 
 from __future__ import annotations
@@ -250,6 +249,8 @@ class SnapshotAnswer(ResetAnswer):
 
 def answer_schemas(answers: Sequence[type[BaseModel]]) -> dict[str, Any]:
     """The schemas of these answers and of their parts, by name."""
-    _, found = models_json_schema([(each, "serialization") for each in answers], ref_template="#/schemas/{model}")
+    _, found = models_json_schema(
+        [(each, "serialization") for each in answers], by_alias=False, ref_template="#/schemas/{model}"
+    )
     schemas: dict[str, Any] = found["$defs"]
     return schemas

@@ -123,12 +123,12 @@ async def _wait_for_fault(control: Control, wanted: HitCount, fault_id: str) -> 
 
 async def _wait_for_group(control: Control, wanted: GroupCondition, _: str) -> dict[str, Any]:
     view = await control.groups.wait(wanted)
-    return {"group": None if view is None else view.model_dump(mode="json")}
+    return {"group": None if view is None else view.model_dump(mode="json", by_alias=False)}
 
 
 async def _wait_for_committed(control: Control, wanted: OffsetsCondition, _: str) -> dict[str, Any]:
     committed = await control.groups.wait_for_committed(wanted)
-    return {"offsets": [each.model_dump(mode="json") for each in committed]}
+    return {"offsets": [each.model_dump(mode="json", by_alias=False) for each in committed]}
 
 
 def _records(control: Control, wanted: RecordsQuery, _: str) -> dict[str, Any]:

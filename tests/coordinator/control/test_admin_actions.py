@@ -161,9 +161,9 @@ async def test_topics_may_be_larger_than_those_of_clients(node: ControlledNode) 
 
 
 async def test_end_offsets_move_on(node: ControlledNode) -> None:
-    assert (await node.control("POST", "/topics/produce", topic="orders", records=10))["endOffsets"] == [10, 10, 10]
+    assert (await node.control("POST", "/topics/produce", topic="orders", records=10))["end_offsets"] == [10, 10, 10]
     answer = await node.control("POST", "/topics/produce", topic="orders", partition=1, records=5)
-    assert answer["endOffsets"] == [10, 15, 10]
+    assert answer["end_offsets"] == [10, 15, 10]
     wanted = {"partitionIndex": 1, "currentLeaderEpoch": -1, "timestamp": -1}
     body = {"replicaId": -1, "isolationLevel": 0, "topics": [{"name": "orders", "partitions": [wanted]}]}
     found = await node.call("ListOffsets", body, 9)

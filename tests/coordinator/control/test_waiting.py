@@ -16,7 +16,7 @@ async def test_what_is_so_already_is_answered_at_once(node: ControlledNode) -> N
     answer = await node.control(
         "POST", "/groups/wait", group="g", state="Stable", members=1, assigned=3, generation=1, timeout_ms=0
     )
-    assert [member["memberId"] for member in answer["group"]["members"]] == [member_id]
+    assert [member["member_id"] for member in answer["group"]["members"]] == [member_id]
 
 
 @pytest.mark.parametrize(

@@ -74,8 +74,7 @@ class Replay(Driver):
         self.append_error = ErrorCode.NONE
         self.out: list[dict[str, Any]] = []
         self.group_records = 0
-        # With a follower: records wait for it, and JoinGroups do not.
-        self.step(ClusterSeen((Broker(1, "localhost", 9095), Broker(2, "localhost", 9096)), {PARTITION: 1}))
+        self.step(ClusterSeen((Broker(1, "localhost", 9095),), {PARTITION: 1}))
         self.step(Elected(PARTITION, 0))
         topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1, assignments=(), configs=())
         self.new_ids.append("00000000-0000-0000-0000-000000000000")

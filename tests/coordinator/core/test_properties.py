@@ -116,12 +116,11 @@ def watched(driven: DrivenNode, inputs: list[tuple[Millis, Input]], effects: lis
 class World:
     """Some clients that are not quite right in the head, and a node that must be."""
 
-    def __init__(self, brokers: int = 1, **given: Any) -> None:
+    def __init__(self, **given: Any) -> None:
         self.inputs: list[tuple[Millis, Input]] = []
         self.effects: list[str] = []
         self.generations: dict[int, tuple[ClassicGroup, int]] = {}
         self.driven = watched(driven(**given), self.inputs, self.effects)
-        self.driven.see_cluster(brokers)
         self.group_id = "g"
         self.members: dict[tuple[str, int], JoinGroupResponse] = {}
         self.asked: dict[int, tuple[str, int]] = {}
@@ -380,16 +379,11 @@ def usual(test: Callable[..., None]) -> Callable[..., None]:
 
 
 @usual
-@given(
-    drawn=steps(TROUBLE),
-    delay_ms=st.sampled_from((0, 3_000)),
-    limit=st.sampled_from((1, 2, 100)),
-    brokers=st.sampled_from((1, 2)),
-)
+@given(drawn=steps(TROUBLE), delay_ms=st.sampled_from((0, 3_000)), limit=st.sampled_from((1, 2, 100)))
 def test_every_request_is_answered_once_and_the_group_stays_whole(
-    drawn: list[tuple[Any, ...]], delay_ms: int, limit: int, brokers: int
+    drawn: list[tuple[Any, ...]], delay_ms: int, limit: int
 ) -> None:
-    world = World(brokers, group_initial_rebalance_delay_ms=delay_ms, group_max_size=limit)
+    world = World(group_initial_rebalance_delay_ms=delay_ms, group_max_size=limit)
     play(world, drawn)
     world.driven.resign()
     assert set(world.driven.replies) == set(range(1, world.driven.requests + 1))

@@ -135,17 +135,30 @@ async def test_every_reference_leads_to_a_schema(session: aiohttp.ClientSession)
     answers = {f"{each['method']} {each['path']}": each["answer"] for each in described["operations"]}
     assert answers["POST /control/groups/wait"] == {"$ref": "#/schemas/GroupAnswer"}
     assert answers["GET /control/transcript"] == {"type": "string", "contentMediaType": "text/plain"}
-    assert "groupInstanceId" in described["schemas"]["MemberView"]["properties"]
+    assert "group_instance_id" in described["schemas"]["MemberView"]["properties"]
     assert "next_in_ms" in described["schemas"]["ClockAnswer"]["properties"]
 
 
-def test_the_fields_of_views_are_in_camel_case_and_all_others_in_snake_case() -> None:
+def test_all_fields_are_in_snake_case() -> None:
     schemas = answer_schemas([each.answer for each in OPERATIONS if issubclass(each.answer, BaseModel)])
-    of_views = {name for name in schemas if name.endswith("View")} | {"ConsumerGroupAnswer"}
-    for name, schema in schemas.items():
-        for field in schema["properties"]:
-            spelling = r"[a-z]+([A-Z][a-z]+)*" if name in of_views else r"[a-z]+(_[a-z0-9]+)*"
-            assert re.fullmatch(spelling, field), (name, field)
+    names = {field for schema in schemas.values() for field in schema["properties"]}
+    assert [name for name in names if not re.fullmatch(r"[a-z]+(_[a-z0-9]+)*", name)] == []
+
+
+def test_every_answer_has_an_example() -> None:
+    rows = re.findall(r"^\| (`(?:GET|POST|DELETE) .*) \| `(\{.*\})` \|$", TEXTS["docs/testing.md"], re.MULTILINE)
+    examples = {
+        f"{method} /control/{path.replace('ID', '{id}')}": example
+        for operations, example in rows
+        for method, path in re.findall(r"`([A-Z]+) ([^`]+)`", operations)
+    }
+    shown_elsewhere = {"GET /control", "POST /control/groups/wait"}
+    in_json = {name: answer for name, answer in ANSWERS.items() if answer is not TextAnswer}
+    assert examples.keys() == in_json.keys() - shown_elsewhere
+    for name, example in examples.items():
+        # A view has Kafka's names as well; an example has Python's.
+        read = in_json[name].model_validate_json(example)  # type: ignore[union-attr]
+        assert read.model_dump(mode="json", by_alias=False, exclude_unset=True) == json.loads(example), name
 
 
 async def test_the_documented_group_has_the_fields_of_a_real_one(session: aiohttp.ClientSession) -> None:
