@@ -88,7 +88,8 @@ class Node:
         self._cluster = ClusterMetadata()
         self._partitions = Partitions(self._ctx, self._cluster)
         self._topics = Topics(settings, new_id, self._ctx.emit, self._partitions)
-        self._groups = GroupShards(self._ctx, self._topics, self._cluster)
+        # A store of which nothing is said, as in transcripts and simulations, is like a log with followers.
+        self._groups = GroupShards(self._ctx, self._topics, lambda: not (topics_logged and self._cluster.is_one_broker))
         self._shards: dict[str, Shards[Any]] = {OFFSETS_TOPIC: self._groups}
         admission = Admission(RulesByRequest(), self._ctx, self._cluster, Authorizer(settings.emulator_deny))
         self._changes = TopicChanges(self._ctx, self._topics, self._groups, self._partitions, logged=topics_logged)

@@ -66,6 +66,12 @@ class StepContext:
         else:
             self.effects.append(Reply(token, response))
 
+    def take_replies(self, since: int) -> list[Reply]:
+        """Take back the replies among the effects from an index on, to give them later."""
+        taken = [effect for effect in self.effects[since:] if isinstance(effect, Reply)]
+        self.effects[since:] = [effect for effect in self.effects[since:] if not isinstance(effect, Reply)]
+        return taken
+
     def emit(self, event: Event) -> None:
         self.effects.append(event)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from rejoin.coordinator.core.groups.classic.group import CLASSIC, ClassicGroup
@@ -12,7 +12,7 @@ from rejoin.coordinator.core.groups.timers import member_session_timer, session_
 from rejoin.coordinator.core.inputs import Token
 from rejoin.coordinator.core.offsets.store import GroupOffsets
 from rejoin.coordinator.core.runtime.appends import ShardLog
-from rejoin.coordinator.core.runtime.shards import ClusterMetadata, Shards
+from rejoin.coordinator.core.runtime.shards import Shards
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 class GroupShards(Shards[GroupsShard]):
     """The shards of ``__consumer_offsets`` on this node."""
 
-    def __init__(self, ctx: StepContext, topics: TopicsMetadata, cluster: ClusterMetadata) -> None:
+    def __init__(self, ctx: StepContext, topics: TopicsMetadata, has_followers: Callable[[], bool]) -> None:
         super().__init__(ctx, OFFSETS_TOPIC, ctx.settings.offsets_topic_num_partitions, self._make_machine)
         self._topics = topics
-        self._cluster = cluster
+        self._has_followers = has_followers
 
     def _make_machine(self, ctx: StepContext, log: ShardLog) -> GroupsShard:
-        return GroupsShard(ctx, log, self._topics, self._cluster)
+        return GroupsShard(ctx, log, self._topics, self._has_followers)
 
     def machine_of(self, group_id: str) -> GroupsShard | None:
         """The shard of a group, loaded or not, if this node leads it."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from rejoin.coordinator.core.effects import Reply
 from rejoin.coordinator.core.groups.classic.group import CLASSIC, ClassicGroup
 from rejoin.coordinator.core.groups.classic.groups import ClassicGroups
 from rejoin.coordinator.core.groups.classic.member import ParkedJoin
@@ -23,7 +24,6 @@ from rejoin.coordinator.core.offsets.producers import OffsetProducers
 from rejoin.coordinator.core.offsets.store import GroupOffsets, OffsetStore
 from rejoin.coordinator.core.offsets.transactions import end_transaction
 from rejoin.coordinator.core.runtime.appends import AppendCompletion, ShardLog, response_error_of_write
-from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.runtime.state_machine import StateMachine
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
@@ -44,17 +44,20 @@ OnDeleted: TypeAlias = Callable[[str, ErrorCode], None]
 class GroupsShard(StateMachine):
     """The coordinator of some groups: makes them, hands requests to them, expires and deletes them."""
 
-    def __init__(self, ctx: StepContext, log: ShardLog, topics: TopicsMetadata, cluster: ClusterMetadata) -> None:
+    def __init__(
+        self, ctx: StepContext, log: ShardLog, topics: TopicsMetadata, has_followers: Callable[[], bool]
+    ) -> None:
+        """``has_followers``: whether a record may be in the log before it is committed, as in Kafka with replicas."""
         self._ctx = ctx
-        self._cluster = cluster
+        self._has_followers = has_followers
         self.log = log
         self.partition = log.partition
         self.groups: dict[str, Group] = {}
         self.offsets = OffsetStore()
         self.producers = OffsetProducers()
         self.statistics = StatisticsStore()
-        self._in_creation: dict[str, list[JoinAgainCompletion]] = {}
-        """The groups whose first record is being written, with the JoinGroups that wait for it."""
+        self._in_creation: dict[str, list[Reply]] = {}
+        """The groups whose first record is being written, with the replies that wait for it."""
         self._classic = ClassicGroups(ctx, log, self.groups, self.statistics)
         self._topics = topics
         self._consumer: ConsumerGroups | None = None
@@ -168,20 +171,20 @@ class GroupsShard(StateMachine):
             del self.groups[request.group_id]
             group = None
         if group is not None:
-            if self._cluster.is_one_broker and request.group_id in self._in_creation:
-                # Kafka: a broker without followers has a record in its log before it answers.
-                self._in_creation[request.group_id].append(JoinAgainCompletion(self, token, request, context))
-            else:
-                self.kind_of(group).join(group, token, request, context)
+            since = len(self._ctx.effects)
+            self.kind_of(group).join(group, token, request, context)
+            if request.group_id in self._in_creation and not self._has_followers():
+                # Kafka: a broker without followers has a group in its log before it answers its first JoinGroup.
+                self._in_creation[request.group_id] += self._ctx.take_replies(since)
         elif request.member_id:
             self.refuse_join(token, context, ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
         else:
             created = self.create_group(request.group_id, simple=False)
             as_created = group_record(created.group_id, created.metadata({}))
-            # Kafka: the new coordinator writes the group down at once, so that it is listed while it has no member.
-            self._in_creation[created.group_id] = []
-            self.log.append((*tombstones, as_created), GroupCreationCompletion(self, created))
+            self._in_creation.setdefault(created.group_id, [])
             self.join(token, request, context)
+            # Kafka: the new coordinator writes the group down at once, so that it is listed while it has no member.
+            self.log.append((*tombstones, as_created), GroupCreationCompletion(self, created))
 
     def refuse_join(self, token: Token, context: Context, error: ErrorCode, member_id: str = "") -> None:
         """Answer a JoinGroup that no group takes."""
@@ -189,18 +192,16 @@ class GroupsShard(StateMachine):
 
     def end_creation(self, group: ClassicGroup, error: ErrorCode) -> None:
         """The first record of a group is in the log, or could not be written."""
-        waiting = self._in_creation.pop(group.group_id, ())
+        self._ctx.effects += self._in_creation.pop(group.group_id, ())
         if error is ErrorCode.NONE:
             group.persisted = True
         else:
             self._undo_creation(group, response_error_of_write(error))
-        for join in waiting:
-            join.ended(error)
 
     def _undo_creation(self, group: ClassicGroup, error: ErrorCode) -> None:
         """Remove a group whose first record could not be written, unless something later is in the log."""
         offsets = self.offsets.get(group.group_id)
-        if group.generation or (group.pending_join and not group.members):
+        if group.generation or not group.members:
             # Kafka: an id that was handed out may still be used. A group without members ends with the next expiry run.
             return
         if self.groups.get(group.group_id) is not group or not (offsets is None or offsets.is_empty):

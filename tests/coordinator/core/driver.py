@@ -86,14 +86,20 @@ class DrivenNode(Driver):
     """One node with one offsets partition, number 0, and one topic ``t`` of one partition."""
 
     def __init__(
-        self, *, leads: bool = True, knows_cluster: bool = True, logs: HeldLogs | None = None, **settings: Any
+        self,
+        *,
+        leads: bool = True,
+        knows_cluster: bool = True,
+        logs: HeldLogs | None = None,
+        topics_logged: bool = False,
+        **settings: Any,
     ) -> None:
         self.ids = 0
         self.requests = 0
         # Most tests are about groups: their transactions have no coordinator.
         usual = {"offsets_topic_num_partitions": 1, "transaction_partition_verification_enable": False}
         given = Settings.model_validate(usual | settings)
-        super().__init__(Node(given, self._new_id), logs=logs)
+        super().__init__(Node(given, self._new_id, topics_logged=topics_logged), logs=logs)
         if knows_cluster:
             self.see_cluster()
             self.ask(CreateTopicsRequest(topics=(topic(TOPIC, 1),)), 7, principal="User:setup")

@@ -139,8 +139,8 @@ def test_a_static_replacement_that_cannot_be_stored(version: int) -> None:
 
 @pytest.mark.parametrize("brokers", [1, 2])
 def test_a_new_group_is_described_once_its_first_join_is_answered(brokers: int) -> None:
-    """On a broker alone; Kafka with followers answers MEMBER_ID_REQUIRED before the group is committed, too."""
-    driven = DrivenNode()
+    """On a broker alone; with followers Kafka answers MEMBER_ID_REQUIRED before the group is committed, too."""
+    driven = DrivenNode(topics_logged=True)
     driven.see_cluster(brokers)
     driven.logs.holds_appends = True
     number = driven.send(join(9), 9)
@@ -149,19 +149,6 @@ def test_a_new_group_is_described_once_its_first_join_is_answered(brokers: int) 
     driven.logs.end_append()
     assert driven.replies[number].error_code is ErrorCode.MEMBER_ID_REQUIRED
     assert described(driven) == "Empty"
-
-
-def test_a_new_group_that_cannot_be_stored_keeps_the_id_it_handed_out() -> None:
-    """Only where the id was handed out before the record was committed: with followers."""
-    driven = DrivenNode()
-    driven.see_cluster(brokers=2)
-    driven.logs.holds_appends = True
-    refused = driven.ask(join(9), 9)
-    driven.logs.end_append(ErrorCode.NOT_ENOUGH_REPLICAS)
-    driven.logs.holds_appends = False
-    number = driven.send(join(9, member_id=refused.member_id), 9)
-    driven.elapse(3_000)
-    assert driven.replies[number].member_id == refused.member_id
 
 
 def described(driven: DrivenNode) -> str:
