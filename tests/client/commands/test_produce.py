@@ -150,13 +150,16 @@ def test_a_signal_ends_waiting_for_a_node_that_does_not_answer(unused_tcp_port: 
     ) as process:
         assert process.stdin is not None
         assert process.stderr is not None
-        process.stdin.write("a\nb\nc\n")
-        process.stdin.flush()
-        notice = process.stderr.readline()
-        assert notice.startswith(f"rejoin produce: topic clicks not found yet: {server}: ")
-        assert notice.endswith("waiting for up to 3600 s (max.block.ms)\n")
-        process.send_signal(number)
-        out, err = process.communicate(timeout=60)
+        try:
+            process.stdin.write("a\nb\nc\n")
+            process.stdin.flush()
+            notice = process.stderr.readline()
+            process.send_signal(number)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert notice.startswith(f"rejoin produce: topic clicks not found yet: {server}: ")
+    assert notice.endswith("waiting for up to 3600 s (max.block.ms)\n")
     assert process.returncode == 1
     assert err == "rejoin produce: stopped before the answer came (1 record)\n"
     assert out.startswith("0 of 1 records stored in clicks, ")
