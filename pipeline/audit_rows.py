@@ -7,8 +7,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from rejoin.pipeline.schemas import INFERRED, VIOLATIONS
+from rejoin.pipeline.schemas import VIOLATIONS
 from rejoin.pipeline.tables.common import conform, day_of
+from rejoin.pipeline.vocabulary import INFERRED
 
 PARTITION: Final = ("run_id", "group_id", "topic", "partition")
 

@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from rejoin.pipeline.audit_rows import PARTITION, interval, violation_rows
-from rejoin.pipeline.schemas import AFTER_REMOVAL
 from rejoin.pipeline.tables.common import of
+from rejoin.pipeline.vocabulary import AFTER_REMOVAL
 
 TWO_OWNERS: Final = "two-owners"
 POLL_TIMEOUT: Final = "poll_timeout_exceeded"

@@ -1,16 +1,14 @@
-"""The columns that journals fill in the table of events, computed from the classes of the events.
+"""The types of columns, and the columns that journals fill in the table of events.
 
-A field of an event is a column of the same name, type and meaning. :data:`MERGED` lists the exceptions: fields that
-share a column. Maps of the journal become lists of rows: SQL can explode those.
+Which those are is in :mod:`rejoin.pipeline.event_fields`. Maps of the journal become lists of rows: SQL can explode
+those.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import NoneType
-from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, Final
 
-from pydantic import BaseModel
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
@@ -23,10 +21,9 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from rejoin.journal.events import client, consumer_groups, coordinator, simulation, transactions
-from rejoin.journal.events.base import Event, Long, Partitions
-from rejoin.journal.events.fields import MEANINGS
-from rejoin.journal.schema import events_in
+from rejoin.journal.events import client, coordinator
+from rejoin.journal.events.base import Partitions
+from rejoin.pipeline.event_fields import FIELDS_AS_JSON, HINTS, columns_of_fields
 
 STRING: Final = StringType()
 INT: Final = IntegerType()
@@ -56,88 +53,13 @@ OWNERSHIP: Final = ArrayType(struct(member_id=STRING, topic=STRING, partition=IN
 RANGES: Final = ArrayType(struct(topic=STRING, partition=INT, start=LONG, end=LONG))
 OFFSETS: Final = ArrayType(struct(topic=STRING, partition=INT, offset=LONG))
 
-EVENT_CLASSES: Final[dict[str, type[Event]]] = {
-    event.name: event for event in events_in(coordinator, consumer_groups, transactions, client, simulation)
+_SIMPLE: Final[dict[str, DataType]] = {
+    "STRING": STRING,
+    "INT": INT,
+    "BIGINT": LONG,
+    "DOUBLE": DOUBLE,
+    "BOOLEAN": BOOLEAN,
 }
-"""Every event of the journals, by its name."""
-
-CAUSE: Final = "cause"
-"""The one field that is an object in some events and a word in others; the parts of the object are columns."""
-
-
-class MergedColumn(NamedTuple):
-    """A column that several fields share: no event has two of them."""
-
-    comment: str
-    fields: tuple[str, ...]
-
-
-MERGED: Final = {
-    "other_member_id": MergedColumn(
-        "The other member of the event: the old id that was replaced (static_member_replaced), the refused one"
-        " (static_member_restored), the owner of the instance id (member_fenced), the id that the same process had"
-        " before (member_joined, where a log shows connections; empty for a new process).",
-        ("old_member_id", "refused_member_id", "current_member_id"),
-    ),
-    "reason": MergedColumn(
-        "Why, in words: a consumer's reason to rejoin or leave, why a group or its offsets were deleted, what a"
-        " scenario did, the reason a broker's log has in full.",
-        ("reason", "action"),
-    ),
-    "protocol": MergedColumn("The assignor that was chosen or ran.", ("protocol", "assignor")),
-    "members": MergedColumn(
-        "Member ids: of the group at that moment, after the rebalance if completed.", ("members", "members_after")
-    ),
-    "offsets": MergedColumn(
-        "Committed, refused or found positions: the next record to read.", ("offsets", "positions")
-    ),
-    "timeout_ms": MergedColumn(
-        "The longest the join phase may take; max.poll.interval.ms in poll_timeout_exceeded.",
-        ("join_timeout_ms", "max_poll_interval_ms"),
-    ),
-}
-COLUMN_OF: Final = {field: name for name, merged in MERGED.items() for field in merged.fields}
-
-
-def _hints() -> dict[str, Any]:
-    """The type of each field, in the order in which :data:`MEANINGS` has them."""
-    known: dict[str, Any] = {}
-    for event in EVENT_CLASSES.values():
-        hints = get_type_hints(event, include_extras=True)
-        for name in event.model_fields:
-            hint = _shape(hints[name])
-            assert name == CAUSE or known.setdefault(name, hint) == hint, f"{name} has two types in the journal"
-    return {name: known.get(name) for name in MEANINGS}
-
-
-def _shape(hint: Any) -> Any:
-    """A hint without None, and with ``str`` for a choice of words."""
-    parts = [part for part in get_args(hint) if part is not NoneType]
-    if NoneType in get_args(hint) and len(parts) == 1:
-        return _shape(parts[0])
-    return str if get_origin(hint) is Literal else hint
-
-
-def _name_of_type(hint: Any, name: str = "") -> str:
-    """The type as Spark's reader of JSON is to read it."""
-    if get_origin(hint) is list:
-        return f"ARRAY<{_name_of_type(get_args(hint)[0])}>"
-    if get_origin(hint) is dict:
-        return f"MAP<STRING, {_name_of_type(get_args(hint)[1])}>"
-    if isinstance(hint, type) and issubclass(hint, BaseModel):
-        hints = get_type_hints(hint, include_extras=True)
-        return (
-            f"STRUCT<{', '.join(f'{each}: {_name_of_type(of, each)}' for each, of in hints.items() if each in _KEPT)}>"
-        )
-    if hint is int and name.endswith("_ms"):
-        return "BIGINT"
-    return _SIMPLE[hint].simpleString().upper() if get_origin(hint) is not Annotated else "BIGINT"
-
-
-_SIMPLE: Final[dict[Any, DataType]] = {str: STRING, int: INT, Long: LONG, float: DOUBLE, bool: BOOLEAN}
-_KEPT: Final = ("topic", "partition", "offset", "start", "end")
-"""What is kept of the objects in lists."""
-
 _LISTED: Final[dict[Any, DataType]] = {
     list[str]: STRINGS,
     Partitions: PARTITIONS,
@@ -147,32 +69,13 @@ _LISTED: Final[dict[Any, DataType]] = {
     list[client.Range]: RANGES,
 }
 
-_HINTS: Final = _hints()
-FIELDS_AS_JSON: Final = {
-    name: "STRING" if name == CAUSE else _name_of_type(hint, name) for name, hint in _HINTS.items()
-}
-"""The type of each field as it stands in the journal."""
-
-
-def _column_type(name: str) -> DataType:
-    hint = _HINTS[name]
-    if hint in _LISTED:
-        return _LISTED[hint]
-    return LONG if FIELDS_AS_JSON[name] == "BIGINT" else _SIMPLE[hint]
-
 
 def event_columns() -> Iterator[StructField]:
     """The columns of all fields."""
-    done = set()
-    for field in MEANINGS:
-        name = COLUMN_OF.get(field, field)
-        if name in done:
-            continue
-        done.add(name)
-        if name == CAUSE:
-            yield column(name, STRING, MEANINGS[name])
-            yield column("cause_member_id", STRING, "The member through whom a rebalance began.")
-            yield column("cause_group_instance_id", STRING, "Its group.instance.id.")
-        else:
-            comment = MERGED[name].comment if name in MERGED else MEANINGS[field]
-            yield column(name, _column_type(field), comment)
+    for name, field, comment in columns_of_fields():
+        yield column(name, STRING if field is None else _type(field), comment)
+
+
+def _type(field: str) -> DataType:
+    hint = HINTS[field]
+    return _LISTED[hint] if hint in _LISTED else _SIMPLE[FIELDS_AS_JSON[field]]

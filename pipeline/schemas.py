@@ -13,7 +13,6 @@ from typing import Final
 
 from pyspark.sql.types import ArrayType, DateType, MapType, StructType
 
-from rejoin.journal.envelope import SOURCES as JOURNAL_SOURCES
 from rejoin.journal.events.fields import MEANINGS
 from rejoin.pipeline.columns import BOOLEAN, DOUBLE, INT, LONG, STRING, STRINGS, column, event_columns, struct, table
 from rejoin.pipeline.sweep.schemas import SWEEP_RUNS
@@ -21,23 +20,6 @@ from rejoin.pipeline.transactions.schemas import OF_TRANSACTIONS
 
 VERSION: Final = 2
 """Of these schemas. It rises with any change that an older reader would misunderstand."""
-
-EXACT: Final = "exact"
-"""Confidence: the source says so."""
-INFERRED: Final = "inferred"
-"""Confidence: concluded from other rows; likely, and perhaps some ms off."""
-UNKNOWN: Final = "unknown"
-"""Confidence: the source lacks what this row would need."""
-
-BROKER_LOG: Final = "broker-log"
-REQUEST_LOG: Final = "request-log"
-CLIENT_LOG: Final = "client-log"
-LOGS: Final = (BROKER_LOG, REQUEST_LOG, CLIENT_LOG)
-SOURCES: Final = (*JOURNAL_SOURCES, *LOGS)
-"""Who says so: a service, a process of consumers, a simulation of both, or one of :data:`LOGS`."""
-
-REQUEST: Final = "request"
-"""The event of a row that is one request with its answer. All other events are named as in the journals."""
 
 EVIDENCE: Final = ArrayType(
     struct(source=STRING, node=STRING, seq=LONG, at_ms=LONG, event=STRING, file=STRING, line=LONG),
@@ -409,9 +391,6 @@ REQUESTS: Final = table(
     _CONFIDENCE,
 )
 """One row for each day, group and kind of request."""
-
-AFTER_REMOVAL: Final = "owner-after-removal"
-"""The kind of two owners as Kafka allows them: the first was removed, and has not noticed yet. No violation."""
 
 VIOLATIONS: Final = table(
     _RUN,

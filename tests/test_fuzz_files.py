@@ -21,9 +21,11 @@ from rejoin.coordinator.commands.log.command import export
 from rejoin.coordinator.commands.log.contents import LogProblem
 from rejoin.coordinator.commands.log.files import TextLog
 from rejoin.pipeline.reading.broker_logs.tables import PARSED, follow, read_file
-from rejoin.pipeline.reading.inputs import find, with_whole_pages
+from rejoin.pipeline.reading.inputs import find
+from rejoin.pipeline.reading.parquet_files import with_whole_pages
+from rejoin.pipeline.reading.pieces import pieces, read_piece
 from rejoin.pipeline.reading.plain_rows import read_plain
-from rejoin.pipeline.reading.text_lines import lines_here, pieces, read_piece
+from rejoin.pipeline.reading.text_lines import lines_here
 from rejoin.simulation.scenario.reading import BadScenario, scenario_from
 from rejoin.transcript.commands import play as play_transcript
 from tests.coordinator.commands.log.logs import filled

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from rejoin.pipeline.spark.session import MASTER
+from rejoin.pipeline.spark.masters import MASTER
 
 _MASTERS: Final = re.compile(
     r"local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[ *\d+ *, *\d+ *, *\d+ *\]|spark://[^:/,\s]+:\d+(,[^:/,\s]+:\d+)*"

@@ -20,7 +20,7 @@ from rejoin.error_lines import print_error, refuse
 from rejoin.pipeline.commands.interrupts import Interrupts, interrupts, quietly
 from rejoin.pipeline.commands.options import BadOption, check_master, check_out, stopped
 from rejoin.pipeline.findings.formatting import count
-from rejoin.pipeline.live.dashboard import Dashboard, finding, line
+from rejoin.pipeline.live.dashboard import Dashboard
 from rejoin.pipeline.live.event_stream import (
     SETTINGS,
     drain,
@@ -31,6 +31,7 @@ from rejoin.pipeline.live.event_stream import (
     may_pass,
 )
 from rejoin.pipeline.live.service import NotAService, ServiceClient, ServiceDown, Standing, normal
+from rejoin.pipeline.live.shown_rows import finding, line
 from rejoin.pipeline.live.store import StoreTrouble, WatchStore
 from rejoin.pipeline.live.tables import TableSummary, WatchTables
 from rejoin.pipeline.spark.java import NoJava

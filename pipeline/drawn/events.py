@@ -13,7 +13,7 @@ from pydantic_core import PydanticUndefined
 from rejoin.journal.events.base import Event, Partitions
 from rejoin.journal.events.coordinator import Cause, Ownership
 from rejoin.journal.recording.event_recorder import EventRecorder
-from rejoin.pipeline.columns import CAUSE, COLUMN_OF, EVENT_CLASSES
+from rejoin.pipeline.event_fields import CAUSE, COLUMN_OF, EVENT_CLASSES
 
 _ALWAYS: Final = ("run_id", "source", "node", "seq", "at_ms", "group_id")
 DRAWN: Final = {name: each for name, each in EVENT_CLASSES.items() if name in EventRecorder.event_names()}

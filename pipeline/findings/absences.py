@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final
 
 from rejoin.pipeline.findings.observed_rows import ANOTHER_PROCESS, MemberSession, ObservedEvent
-from rejoin.pipeline.schemas import EXACT
+from rejoin.pipeline.vocabulary import EXACT
 
 PAIRED_WITHIN_MS: Final = 10 * 60_000
 """The longest absence that counts as a restart."""

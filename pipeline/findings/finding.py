@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from rejoin.pipeline import schemas
 from rejoin.pipeline.findings.formatting import names
+from rejoin.pipeline.vocabulary import EXACT, INFERRED
 
 HIGH: Final = "high"
 MEDIUM: Final = "medium"
@@ -62,7 +62,7 @@ class Finding:
             "members": self.members,
             "rebalances": self.rebalances,
             "evidence": self.evidence[:MOST_EVIDENCE],
-            "confidence": schemas.EXACT if self.exact else schemas.INFERRED,
+            "confidence": EXACT if self.exact else INFERRED,
         }
 
 

@@ -35,8 +35,8 @@ from rejoin.pipeline.findings.observed_rows import (
     short,
 )
 from rejoin.pipeline.findings.outages import Outage, outages_of
-from rejoin.pipeline.schemas import LOGS, SOURCES
-from rejoin.pipeline.tables.pauses import REVOKED
+from rejoin.pipeline.tables.groups.pauses import REVOKED
+from rejoin.pipeline.vocabulary import LOGS, SOURCES
 
 JOURNALS: Final = tuple(each for each in SOURCES if each not in LOGS)
 WAITS_MS: Final = 60_000

@@ -27,8 +27,8 @@ from rejoin.pipeline.findings.observed_rows import (
 )
 from rejoin.pipeline.findings.rules.brokers import SHARED, one_for_each_event
 from rejoin.pipeline.findings.rules.offsets_log import SLOW_LOAD_MS
-from rejoin.pipeline.schemas import BROKER_LOG, EXACT, REQUEST, REQUEST_LOG
 from rejoin.pipeline.tables.common import ends_of_runs_in_process
+from rejoin.pipeline.vocabulary import BROKER_LOG, EXACT, REQUEST, REQUEST_LOG
 
 _GROUP: Final = ("run_id", "group_id")
 _PARTITION: Final = (*_GROUP, "topic", "partition")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rejoin.pipeline.schemas import EXACT
+from rejoin.pipeline.vocabulary import EXACT
 
 POLL_TIMEOUT: Final = "consumer poll timeout has expired"
 """How the reason begins that a consumer gives when it did not poll within max.poll.interval.ms (KIP-800)."""

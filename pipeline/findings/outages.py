@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rejoin.pipeline.findings.observed_rows import ObservedEvent
-from rejoin.pipeline.schemas import CLIENT_LOG, EXACT, REQUEST_LOG
+from rejoin.pipeline.vocabulary import CLIENT_LOG, EXACT, REQUEST_LOG
 
 if TYPE_CHECKING:
     from rejoin.pipeline.findings.history import GroupHistory

@@ -19,6 +19,8 @@ from rejoin.pipeline.incremental import still_needed
 from rejoin.pipeline.incremental.ranges import condensed
 from rejoin.pipeline.incremental.runs import SCHEMA, ObservedRuns
 from rejoin.pipeline.tables import balance, member_sessions, ownership, pauses, rebalances, records
+from rejoin.pipeline.tables.groups.pauses import READS
+from rejoin.pipeline.tables.groups.rebalances import EVENTS_READ
 
 Row = dict[str, Any]
 Key = tuple[str, str]
@@ -29,9 +31,9 @@ AGAIN_MS: Final = 60_000
 """So often a group is looked at of which only records and commits come."""
 
 READ: Final[Mapping[str, Sequence[str]]] = {
-    "rebalances": rebalances.EVENTS_READ,
+    "rebalances": EVENTS_READ,
     "member_sessions": member_sessions.EVENTS_READ,
-    "pauses": tuple(pauses.READS),
+    "pauses": tuple(READS),
     "balance": tuple(balance.READS),
     "ownership": tuple(ownership.READS),
     "records": records.EVENTS_READ,

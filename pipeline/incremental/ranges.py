@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from rejoin.pipeline.schemas import EVENTS, EXACT
-from rejoin.pipeline.tables.common import PARTITION, date_of, exploded
+from rejoin.pipeline.schemas import EVENTS
+from rejoin.pipeline.tables.common import PARTITION, exploded
+from rejoin.pipeline.tables.groups.rows import date_of
+from rejoin.pipeline.vocabulary import EXACT
 
 _SCHEMA: Final = to_arrow_schema(EVENTS)
 _WHO: Final = ("at_ms", "member_id", "client_id", "generation")

@@ -14,8 +14,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from rejoin.pipeline.findings import COUNTS_BROKERS, OF_ALL_GROUPS
 from rejoin.pipeline.findings.observed_rows import RunContext
 from rejoin.pipeline.findings.rules.offsets_log import SLOW_LOAD_MS
-from rejoin.pipeline.schemas import EVENTS, EXACT
-from rejoin.pipeline.tables.common import TOPIC_EVENTS, date_of
+from rejoin.pipeline.schemas import EVENTS
+from rejoin.pipeline.tables.groups.rows import TOPIC_EVENTS, date_of
+from rejoin.pipeline.vocabulary import EXACT
 
 SCHEMA: Final = to_arrow_schema(EVENTS)
 _STREAM: Final = ("run_id", "source", "node")

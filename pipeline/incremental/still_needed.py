@@ -13,12 +13,12 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
 
-from rejoin.pipeline.tables.group_rebalances import GroupRebalances
-from rejoin.pipeline.tables.incarnations import RELEASES, Change, incarnations
+from rejoin.pipeline.tables.groups.group_rebalances import GroupRebalances
+from rejoin.pipeline.tables.groups.incarnations import RELEASES, Change, incarnations
+from rejoin.pipeline.tables.groups.rebalance_events import READS as OF_REBALANCES
+from rejoin.pipeline.tables.groups.rebalance_events import RebalanceEvent
+from rejoin.pipeline.tables.groups.rows import WANTS, EventOfGroup, TopicPartition
 from rejoin.pipeline.tables.ownership import Interval, intervals_of_group
-from rejoin.pipeline.tables.rebalance_events import READS as OF_REBALANCES
-from rejoin.pipeline.tables.rebalance_events import RebalanceEvent
-from rejoin.pipeline.tables.whole_groups import WANTS, EventOfGroup, TopicPartition
 
 Row = dict[str, Any]
 Id = tuple[str, str, int]

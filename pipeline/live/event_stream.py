@@ -22,7 +22,7 @@ from rejoin.pipeline.live.rebalances import follow
 from rejoin.pipeline.live.source import MAX_ROWS, NAME, RejoinSource
 from rejoin.pipeline.live.store import AfterWrite, BatchesSource, WatchStore, write_batch
 from rejoin.pipeline.reading.journals import parse
-from rejoin.pipeline.reading.text_lines import Piece, read_piece
+from rejoin.pipeline.reading.pieces import Piece, read_piece
 from rejoin.pipeline.schemas import LINES
 
 EVERY_SECONDS: Final = 1.0

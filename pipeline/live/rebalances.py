@@ -18,14 +18,14 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import IntegerType, LongType, Row, StringType, StructField, StructType
 
 from rejoin.pipeline.schemas import REBALANCES
-from rejoin.pipeline.tables.group_rebalances import (
+from rejoin.pipeline.tables.groups.group_rebalances import (
     GroupRebalances,
     JoinPhase,
     MembershipChanges,
     Rebalance,
     RebalanceEnd,
 )
-from rejoin.pipeline.tables.rebalance_events import FOLLOWED, READS, RebalanceEvent
+from rejoin.pipeline.tables.groups.rebalance_events import FOLLOWED, READS, RebalanceEvent
 
 FINISHED: Final = "finished"
 STANDING: Final = "standing"

@@ -32,7 +32,7 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from rejoin.journal.file_lock import sole_writer
 from rejoin.pipeline.schemas import EVENTS
-from rejoin.pipeline.tables.rebalance_events import FOLLOWED, READS
+from rejoin.pipeline.tables.groups.rebalance_events import FOLLOWED, READS
 
 BATCH_ROWS: Final = StructType(
     [*EVENTS.fields, *(StructField(name, StringType()) for name in ("kind_", "reason_", "text_"))]

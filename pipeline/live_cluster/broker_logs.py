@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from rejoin.pipeline.event_fields import EVENT_COLUMNS
 from rejoin.pipeline.reading.broker_logs.reconstruction import reconstruct_group
-from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
-from rejoin.pipeline.reading.broker_logs.tables import node_of
-from rejoin.pipeline.schemas import BROKER_LOG, EVENTS
+from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement, node_of
+from rejoin.pipeline.vocabulary import BROKER_LOG
 
 MOST_STATEMENTS: Final = 20_000
 """Statements kept for a group; older ones are forgotten."""
@@ -99,7 +99,7 @@ class LogTails:
             return []
         if group_id not in self._events:
             in_order = sorted(self._statements[group_id], key=lambda each: each.order_ms)
-            none = dict.fromkeys(EVENTS.fieldNames())
+            none = dict.fromkeys(EVENT_COLUMNS)
             self._events[group_id] = [
                 {**none, "run_id": "logs", "source": BROKER_LOG, "seq": number, **row}
                 for number, row in enumerate(reconstruct_group(group_id, in_order), 1)

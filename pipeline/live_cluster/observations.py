@@ -16,7 +16,7 @@ from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import RunContext
 from rejoin.pipeline.live_cluster.progress import PartitionProgress
 from rejoin.pipeline.live_cluster.snapshots import ClusterGroup, ClusterMember
-from rejoin.pipeline.schemas import INFERRED
+from rejoin.pipeline.vocabulary import INFERRED
 from rejoin.pipeline.why.story import GroupStatus, GroupStory
 from rejoin.protocol.types import TopicPartition
 

@@ -11,8 +11,8 @@ from rejoin.pipeline.live_cluster.observations import ObservedGroup
 from rejoin.pipeline.live_cluster.polling import ClusterPoller
 from rejoin.pipeline.live_cluster.store import ClusterStore
 from rejoin.pipeline.why.events import findings_of, rebalances_of, sessions_of
+from rejoin.pipeline.why.rows import names_of
 from rejoin.pipeline.why.story import GroupStatus, GroupStory
-from rejoin.pipeline.why.tables import names_of
 
 Row = dict[str, Any]
 

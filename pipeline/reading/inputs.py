@@ -11,25 +11,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, NamedTuple, cast
 
-from pyarrow import ArrowException, Schema, types
-from pyarrow.parquet import ParquetFile, read_metadata
-from pyspark.errors import PySparkException
-from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import NullType, StructType
-
-from rejoin.pipeline.reading.journals import not_of_events
-
 Kind = Literal["journal", "parquet", "log"]
 """journal: JSON lines of ours. parquet: a table of events. log: text of a broker, of whatever layout."""
 
+NO_TABLE: Final = "not a table of events"
 _NOT_READ: Final = "cannot be read: "
-_NO_TABLE: Final = "not a table of events"
 _OPEN: Final = ".open"
 _OURS: Final = (".jsonl", ".jsonl.gz", ".jsonl.open")
 _PARQUET: Final = ".parquet"
 _NO_INPUT: Final = (".lock", ".crc", ".yaml", ".yml", ".html", ".md")
-_NO_PARQUET: Final = (ArrowException, OSError, ValueError, MemoryError)
-"""What reading Parquet raises where bytes are wrong; names that are not UTF-8 are a ValueError."""
 _PEEK_BYTES: Final = 4096
 _LOOK_BYTES: Final = 2**20
 _OF_SUBJECTS: Final = re.compile(rb"(?i:group|transactional_id|coordinator\.transaction)")
@@ -58,7 +48,7 @@ class InputFile(NamedTuple):
     @property
     def kind_of_problem(self) -> str:
         """The kind of its row in the quarantine, where it has a ``problem``."""
-        return "not-a-row" if str(self.problem).startswith(_NO_TABLE) else "unreadable"
+        return "not-a-row" if str(self.problem).startswith(NO_TABLE) else "unreadable"
 
     @property
     def reason(self) -> str:
@@ -154,7 +144,7 @@ def _look(path: Path, name: str) -> InputFile:
     except OSError as problem:
         return _may_not_read(name, problem)
     if name.endswith(_PARQUET):
-        return as_parquet(InputFile(name, size, "parquet"))
+        return _as_parquet(InputFile(name, size, "parquet"))
     if name.endswith(_OURS):
         return InputFile(name, size, "journal")
     if name.endswith(".gz"):
@@ -224,42 +214,10 @@ def _holds(each: InputFile, pattern: re.Pattern[bytes]) -> bool:
     return False
 
 
-def as_parquet(found: InputFile) -> InputFile:
-    """The same file, taken for Parquet, with what keeps it from being a table of events."""
+def _as_parquet(found: InputFile) -> InputFile:
+    """The same file, with what keeps it from being a table of events. Journals and logs do without that module."""
     try:
-        metadata = read_metadata(found.path)
-        why = not_of_events(_columns(metadata.schema.to_arrow_schema()))
-    except _NO_PARQUET as problem:
-        return _unreadable(found, problem)
-    said = f"{_NO_TABLE}, its {metadata.num_rows:,} rows are left out: {why}"
-    return found._replace(kind="parquet", problem=said if why else None)
-
-
-def with_whole_pages(found: InputFile) -> InputFile:
-    """The same file; of Parquet, with what is damaged behind its schema. It is read to its end for that."""
-    if found.kind != "parquet" or found.problem is not None:
-        return found
-    try:
-        with ParquetFile(found.path) as file:
-            for _ in file.iter_batches():
-                pass
-    except _NO_PARQUET as problem:
-        return _unreadable(found, problem)
-    return found
-
-
-def _unreadable(found: InputFile, problem: BaseException) -> InputFile:
-    lines = str(problem).strip().splitlines() or [type(problem).__name__]
-    return found._replace(kind="parquet", problem=f"cannot be read as Parquet: {lines[0]}")
-
-
-def _columns(schema: Schema) -> StructType:
-    """The columns as Spark reads them; a type that it does not know is none that events have."""
-    known = StructType()
-    for field in schema:
-        kind = field.type.value_type if types.is_dictionary(field.type) else field.type
-        try:
-            known.add(field.name, from_arrow_type(kind))
-        except PySparkException:
-            known.add(field.name, NullType())
-    return known
+        from rejoin.pipeline.reading.parquet_files import as_parquet  # noqa: PLC0415 (Arrow may not be installed)
+    except ModuleNotFoundError as missing:
+        return found._replace(problem=f"{_NOT_READ}Parquet needs {missing.name}: pip install 'rejoin[pipeline]'")
+    return as_parquet(found)

@@ -24,13 +24,21 @@ from pyspark.sql.types import (
 
 from rejoin.journal.envelope import SCHEMA_VERSION
 from rejoin.journal.renames import RENAMES
-from rejoin.pipeline.columns import CAUSE, EVENT_CLASSES, FIELDS_AS_JSON, MERGED
+from rejoin.pipeline.event_fields import (
+    CAUSE,
+    CAUSE_FIELDS,
+    ENVELOPE,
+    EVENT_CLASSES,
+    FIELDS_AS_JSON,
+    MERGED,
+    MS_A_DAY,
+    SAYS_MORE,
+)
 from rejoin.pipeline.reading.limits import EARLIEST_MS, LATEST_MS, MOST, MOST_PARTITIONS, NO_INSTANT, TOO_LARGE
-from rejoin.pipeline.schemas import EVENTS, EXACT, QUARANTINE, VERSION
+from rejoin.pipeline.schemas import EVENTS, QUARANTINE, VERSION
+from rejoin.pipeline.vocabulary import EXACT
 
 SHOWN_CHARACTERS: Final = 4_096
-MS_A_DAY: Final = 86_400_000
-ENVELOPE: Final = ("schema_version", "run_id", "source", "node", "seq", "at_ms", "event")
 
 _ENVELOPE_AS_JSON: Final = (
     "schema_version INT, run_id STRING, source STRING, node STRING, seq BIGINT, at_ms BIGINT, event STRING"
@@ -38,10 +46,7 @@ _ENVELOPE_AS_JSON: Final = (
 _READ_AS: Final = (
     f"{_ENVELOPE_AS_JSON}, {', '.join(f'{name} {kind}' for name, kind in FIELDS_AS_JSON.items())}, _corrupt STRING"
 )
-CAUSE_FIELDS: Final = ("cause", "member_id", "group_instance_id", "client_reason")
 _CAUSE: Final = ", ".join(f"{name} STRING" for name in CAUSE_FIELDS)
-SAYS_MORE: Final = '"metadata":"[^"]'
-"""Of a commit's offsets only their numbers have a column; where there is more, the row's JSON is kept."""
 
 _OLD_COLUMNS: Final = {"notified": "told", "rebalance": "rebalances", "event_json": "fact"}
 """What tables of version 1 called columns."""

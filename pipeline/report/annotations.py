@@ -14,7 +14,7 @@ from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.report.data import Report
 from rejoin.pipeline.report.parquet_tables import write_rows
 from rejoin.pipeline.schemas import ANNOTATIONS
-from rejoin.pipeline.tables.common import date_of
+from rejoin.pipeline.tables.groups.rows import date_of
 
 MOST: Final = 2_000
 """Annotations of a chart."""

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from rejoin.pipeline.findings import pauses_by_generation
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.in_process import pauses_by_generation_here
 from rejoin.pipeline.findings.observed_rows import RunContext, short
+from rejoin.pipeline.findings.on_spark import pauses_by_generation
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.report.data import FINEST, MOST_INTERVALS, GroupReport, Intervals, Report, Row
 from rejoin.pipeline.report.defaults import MOST_GROUPS
@@ -22,9 +22,10 @@ from rejoin.pipeline.report.lag import fill_lag
 from rejoin.pipeline.report.shown import Key, ShownGroups, all_rows, by_group, collected, key_of, rows_of
 from rejoin.pipeline.report.tables import AT_ONCE
 from rejoin.pipeline.report.transactions import collect_transactions
-from rejoin.pipeline.schemas import AFTER_REMOVAL
 from rejoin.pipeline.tables.common import GROUP
-from rejoin.pipeline.tables.whole_groups import TopicPartition, values_of
+from rejoin.pipeline.tables.groups.rows import TopicPartition
+from rejoin.pipeline.tables.whole_groups import values_of
+from rejoin.pipeline.vocabulary import AFTER_REMOVAL
 
 MOST_LINES: Final = 20
 """Lines of the quarantine that the page shows."""

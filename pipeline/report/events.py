@@ -18,6 +18,7 @@ from rejoin.pipeline.reading.broker_logs.tables import read_logs
 from rejoin.pipeline.reading.inputs import InputFile
 from rejoin.pipeline.reading.journals import Bronze, from_table, parse, sort_out
 from rejoin.pipeline.reading.plain_rows import read_plain
+from rejoin.pipeline.reading.runs import run_of_service
 from rejoin.pipeline.reading.text_lines import lines_here, read_lines
 from rejoin.pipeline.schemas import EVENTS, LINES, QUARANTINE
 
@@ -87,13 +88,6 @@ def in_one_run(events: DataFrame) -> DataFrame:
     if run_id is None:
         return events
     return events.withColumn("run_id", fn.when(fn.col("source") == "client", run_id).otherwise(fn.col("run_id")))
-
-
-def run_of_service(runs: Iterable[tuple[str, str]]) -> str | None:
-    """The run that consumers belong to, by sources with their runs; none where each keeps its own."""
-    runs = [(source, run_id) for source, run_id in runs if source in {"coordinator", "client"}]
-    services = {run_id for source, run_id in runs if source == "coordinator"}
-    return services.pop() if len(services) == 1 and len({run_id for _, run_id in runs}) > 1 else None
 
 
 def plain_rows(found: Iterable[InputFile]) -> PlainRows:

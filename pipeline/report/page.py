@@ -19,7 +19,7 @@ from rejoin.pipeline.reading.client_logs.statements import NO_GROUP
 from rejoin.pipeline.report import readers
 from rejoin.pipeline.report.data import GroupReport, Report, Row, naming, silent_files, unread_files, why_after_removal
 from rejoin.pipeline.report.transactions import section
-from rejoin.pipeline.schemas import AFTER_REMOVAL
+from rejoin.pipeline.vocabulary import AFTER_REMOVAL
 
 VIOLATIONS: Final = {
     "two-owners": "two owners at the same time",

@@ -24,16 +24,8 @@ from rejoin.pipeline import schemas
 from rejoin.pipeline.drawn.beside_report import draw, events_to_draw
 from rejoin.pipeline.findings.annotations import Annotation
 from rejoin.pipeline.findings.formatting import count
-from rejoin.pipeline.reading.inputs import (
-    EXPECTED,
-    InputFile,
-    NoInput,
-    as_parquet,
-    find,
-    must_name_groups,
-    named,
-    with_whole_pages,
-)
+from rejoin.pipeline.reading.inputs import EXPECTED, InputFile, NoInput, find, must_name_groups, named
+from rejoin.pipeline.reading.parquet_files import as_parquet, with_whole_pages
 from rejoin.pipeline.report.annotations import annotate, keep_annotations
 from rejoin.pipeline.report.collect import collect
 from rejoin.pipeline.report.data import Report

@@ -16,8 +16,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from rejoin.pipeline import schemas
 from rejoin.pipeline.audit_candidates import audits_to_run
 from rejoin.pipeline.audits import violations
-from rejoin.pipeline.findings import findings
 from rejoin.pipeline.findings.in_process import findings_in_process
+from rejoin.pipeline.findings.on_spark import findings
 from rejoin.pipeline.report.parquet_tables import LONGEST_FOLDER, OnStep, as_read, on_disk, rows_in_process
 from rejoin.pipeline.tables.balance import balance, balance_in_process
 from rejoin.pipeline.tables.commits import commits, commits_in_process

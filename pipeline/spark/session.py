@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 import rejoin
 from rejoin.pipeline.spark.class_archive import archive_options
 from rejoin.pipeline.spark.java import find_java
+from rejoin.pipeline.spark.masters import MASTER
 
 try:
     from pyspark import SparkConf, SparkContext
@@ -34,9 +35,6 @@ try:
     from pyspark.sql import SparkSession
 except ImportError as missing:
     raise ImportError(f"{missing}; the pipeline needs: pip install 'rejoin[pipeline]'") from missing
-
-MASTER: Final = "REJOIN_SPARK_MASTER"
-"""Environment variable with the master to use when none is given."""
 
 MEMORY: Final = "REJOIN_SPARK_MEMORY"
 """Environment variable with the memory of the driver's JVM, such as 4g."""

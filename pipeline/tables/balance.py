@@ -14,8 +14,14 @@ from pyspark.sql import DataFrame
 
 from rejoin.pipeline.schemas import BALANCE
 from rejoin.pipeline.tables import whole_groups
-from rejoin.pipeline.tables.common import date_of
-from rejoin.pipeline.tables.whole_groups import WANTS, EventOfGroup, RebalanceOfGroup, RowValues, wanted_partitions
+from rejoin.pipeline.tables.groups.rows import (
+    WANTS,
+    EventOfGroup,
+    RebalanceOfGroup,
+    RowValues,
+    date_of,
+    wanted_partitions,
+)
 
 READS: Final = dict.fromkeys(WANTS, ("topics",)) | {
     "rebalance_completed": ("generation", "protocol", "members", "owned_after", "confidence")

@@ -19,10 +19,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from rejoin.pipeline.schemas import COMMITS, INFERRED
+from rejoin.pipeline.event_fields import MS_A_DAY
+from rejoin.pipeline.schemas import COMMITS
 from rejoin.pipeline.tables.common import (
     GROUP,
-    MS_A_DAY,
     Bools,
     Ints,
     by_partition,
@@ -33,15 +33,9 @@ from rejoin.pipeline.tables.common import (
     of,
     some_groups,
 )
-from rejoin.pipeline.tables.whole_groups import (
-    LOGS,
-    Report,
-    by_run,
-    reports_in_process,
-    reports_of_runs,
-    trusted,
-    values_in,
-)
+from rejoin.pipeline.tables.groups.rows import Report, trusted
+from rejoin.pipeline.tables.whole_groups import LOGS, by_run, reports_in_process, reports_of_runs, values_in
+from rejoin.pipeline.vocabulary import INFERRED
 
 _BY_COORDINATOR: Final = ("offsets_committed", "commit_refused")
 _BY_CONSUMERS: Final = ("commit_succeeded", "commit_failed")

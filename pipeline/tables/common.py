@@ -7,7 +7,6 @@ than Spark does, and as columns they take less.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date, timedelta
 from typing import Final
 
 import numpy as np
@@ -18,33 +17,21 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StructType
 
+from rejoin.pipeline.event_fields import MS_A_DAY
+
 GROUP: Final = ("run_id", "group_id")
 PARTITION: Final = (*GROUP, "topic", "partition")
 """The key of a partition of a group."""
 
-MS_A_DAY = 86_400_000
 _ROWS_AT_ONCE: Final = 100_000
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_EPOCH = date(1970, 1, 1)
-
-TOPIC_EVENTS = ("topic_created", "topic_grown", "topic_written")
-"""Events that say how many partitions a topic has."""
-
-COOPERATIVE = ("cooperative-sticky",)
-"""Assignors whose consumers keep their partitions during a rebalance; with all others they give up all."""
-
 
 def day_of(at_ms: Column) -> Column:
     """The day of an instant, in UTC."""
     return fn.date_from_unix_date(fn.floor(at_ms / MS_A_DAY).cast("int"))
-
-
-def date_of(at_ms: int) -> date:
-    """The same of one instant."""
-    return _EPOCH + timedelta(days=at_ms // MS_A_DAY)
 
 
 def conform(table: DataFrame, schema: StructType) -> DataFrame:

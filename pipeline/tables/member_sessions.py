@@ -21,8 +21,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from rejoin.pipeline.schemas import EXACT, INFERRED, MEMBER_SESSIONS
-from rejoin.pipeline.tables.common import conform, date_of, ends_of_runs, ends_of_runs_in_process, of
+from rejoin.pipeline.schemas import MEMBER_SESSIONS
+from rejoin.pipeline.tables.common import conform, ends_of_runs, ends_of_runs_in_process, of
+from rejoin.pipeline.tables.groups.rows import date_of
+from rejoin.pipeline.vocabulary import EXACT, INFERRED
 
 EVENTS_READ: Final = (
     *("member_joined", "member_rejoined", "member_removed", "static_member_replaced", "static_member_restored"),

@@ -26,18 +26,20 @@ from typing import Final, NamedTuple, TypeAlias
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from rejoin.pipeline.schemas import CLIENT_LOG, EXACT, INFERRED, OWNERSHIP_TABLE
-from rejoin.pipeline.tables import incarnations as consumers
+from rejoin.pipeline.schemas import OWNERSHIP_TABLE
 from rejoin.pipeline.tables import whole_groups
-from rejoin.pipeline.tables.common import COOPERATIVE, date_of
-from rejoin.pipeline.tables.incarnations import Change, Owner, incarnations
-from rejoin.pipeline.tables.whole_groups import (
+from rejoin.pipeline.tables.groups import incarnations as consumers
+from rejoin.pipeline.tables.groups.incarnations import Change, Owner, incarnations
+from rejoin.pipeline.tables.groups.rows import (
+    COOPERATIVE,
     EventOfGroup,
     RebalanceOfGroup,
     RowValues,
     TopicPartition,
+    date_of,
     wanted_partitions,
 )
+from rejoin.pipeline.vocabulary import CLIENT_LOG, EXACT, INFERRED
 
 _GIVES: Final = ("rebalance_started", "rebalance_completed", "group_emptied")
 _REMOVALS: Final = ("member_removed", "static_member_replaced")

@@ -1,19 +1,10 @@
-"""Every rebalance: why it began, how it went, how it ended.
+"""Drivers of the table ``rebalances`` for whole journals: on Spark, and in this process.
 
-What a rebalance is, and which events belong to it, is :mod:`rejoin.pipeline.tables.group_rebalances`. Here are its
-drivers for whole journals, on Spark and in this process, and what takes all coordinators of a group to know: numbers,
-storms, and that another coordinator took over from one that never said how a rebalance ended.
-
-Outcomes: **completed** by ``rebalance_completed``; **emptied** by ``group_emptied``; **superseded** when the next one
-begins before it was completed; **aborted** when the coordinator resigned, crashed or loaded the group anew, or the
-group was deleted; **open** when the journal ends first. Lengths of attempts add up to the length of the whole.
-
-Instants of different coordinators of one group are compared only to count rebalances and to find storms.
+What a rebalance is, and how it ends, is in :mod:`rejoin.pipeline.tables.groups.rebalances`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import groupby
@@ -27,15 +18,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline.schemas import REBALANCES
 from rejoin.pipeline.tables.common import conform, of
-from rejoin.pipeline.tables.group_rebalances import GroupRebalances, Rebalance
-from rejoin.pipeline.tables.rebalance_events import ABORTED, FOLLOWED, READS, RebalanceEvent
+from rejoin.pipeline.tables.groups.rebalance_events import READS, RebalanceEvent
+from rejoin.pipeline.tables.groups.rebalances import CHAIN_GAP_MS, EVENTS_READ, rebalances_of_group
 
-CHAIN_GAP_MS: Final = 60_000
-"""Rebalances of a group that begin within this after the one before ended belong to one storm."""
-
-_LOADS: Final = ("group_loaded", "group_created")
-"""A coordinator that loads a group ends what the one before had open, even if that one crashed."""
-EVENTS_READ: Final = tuple(dict.fromkeys((*FOLLOWED, *_LOADS)))
 _GROUP: Final = ("run_id", "group_id")
 _ORDER: Final = (*_GROUP, "source", "node", "seq")
 _OWNERS: Final = ("owned_before", "owned_after")
@@ -89,58 +74,3 @@ def _events_of(batch: pa.RecordBatch) -> Iterator[RebalanceEvent]:
 
 def _lengths(column: pa.Array) -> list[range | None]:
     return [None if length is None else range(length) for length in pc.list_value_length(column).to_pylist()]
-
-
-def rebalances_of_group(events: Iterable[RebalanceEvent], chain_gap_ms: int = CHAIN_GAP_MS) -> list[Row]:
-    """Rows of the table from all events of one group, those of one coordinator after the other."""
-    loads: list[tuple[int, str]] = []
-    found: list[tuple[tuple[Any, ...], Rebalance]] = []
-    for stream, rows in groupby(events, attrgetter("source", "node")):
-        group = GroupRebalances()
-        for event in rows:
-            if event.event in _LOADS:
-                loads.append((event.at_ms, event.node))
-            group.take(event)
-            if event.event == "rebalance_started" and group.current is not None:
-                found.append(((*_key(event), *stream), group.current))
-    loads.sort()
-    made = [_row(where, rebalance, loads) for where, rebalance in found]
-    return _numbered(made, [rebalance.seq for _, rebalance in found], chain_gap_ms)
-
-
-def _key(event: RebalanceEvent) -> tuple[str, str]:
-    return event.run_id, event.group_id
-
-
-def _row(where: tuple[Any, ...], rebalance: Rebalance, loads: list[tuple[int, str]]) -> Row:
-    """Its columns, with the end that only other coordinators know of."""
-    if rebalance.outcome is None:
-        began, node = rebalance.prepared_at_ms, where[-1]
-        taken_over = next((at_ms for at_ms, other in loads if at_ms >= began and other != node), None)
-        end = rebalance.next_at_ms if taken_over is None else taken_over
-        if end is not None:
-            rebalance.outcome, rebalance.ended_at_ms = ABORTED, end
-    return {**dict(zip((*_GROUP, "source", "node"), where, strict=True)), **rebalance.row()}
-
-
-def _numbered(rows: list[Row], seqs: list[int], chain_gap_ms: int) -> list[Row]:
-    """With numbers, episodes and chains. Rows of one coordinator come in the order in which they began."""
-    order = sorted(
-        range(len(rows)),
-        key=lambda at: (rows[at]["prepared_at_ms"], rows[at]["source"], rows[at]["node"], seqs[at]),
-    )
-    chain, quiet_since = 0, None
-    for number, at in enumerate(order, 1):
-        row = rows[at]
-        begins, ends = row["prepared_at_ms"], row["ended_at_ms"]
-        if quiet_since is None or begins - quiet_since > chain_gap_ms:
-            chain = number
-        row["number"], row["chain"] = number, chain
-        end = begins if ends is None else ends
-        quiet_since = end if quiet_since is None else max(quiet_since, end)
-    lengths = Counter(row["chain"] for row in rows)
-    episode = 0
-    for row in rows:
-        episode = row["number"] if row["attempt"] == 1 else episode
-        row["episode"], row["chain_length"] = episode, lengths[row["chain"]]
-    return rows

@@ -21,13 +21,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from rejoin.pipeline.schemas import EXACT, INFERRED, PROGRESS, RECORDS
+from rejoin.pipeline.schemas import PROGRESS, RECORDS
 from rejoin.pipeline.tables.common import (
     GROUP,
     PARTITION,
     by_partition,
     conform,
-    date_of,
     ends_of_runs,
     exploded,
     highest_before,
@@ -36,7 +35,9 @@ from rejoin.pipeline.tables.common import (
     of,
     some_groups,
 )
-from rejoin.pipeline.tables.whole_groups import RowValues, batch_of, by_run, values_of
+from rejoin.pipeline.tables.groups.rows import RowValues, date_of
+from rejoin.pipeline.tables.whole_groups import batch_of, by_run, values_of
+from rejoin.pipeline.vocabulary import EXACT, INFERRED
 
 _WHO: Final = ("at_ms", "member_id", "client_id", "generation")
 _RANGES: Final = ("records_processed", "records_in_hand")

@@ -16,9 +16,11 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from rejoin.pipeline.schemas import INFERRED, REQUEST, REQUESTS
+from rejoin.pipeline.schemas import REQUESTS
 from rejoin.pipeline.tables.common import GROUP, conform, of, some_groups
-from rejoin.pipeline.tables.whole_groups import RowValues, batch_of, values_of
+from rejoin.pipeline.tables.groups.rows import RowValues
+from rejoin.pipeline.tables.whole_groups import batch_of, values_of
+from rejoin.pipeline.vocabulary import INFERRED, REQUEST
 
 _WAITED: Final = "generation_joined"
 _KEY: Final = ("run_id", "day", "group_id", "api", "source")

@@ -9,18 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Final
 
-import pyarrow as pa
-
 from rejoin.pipeline.findings import rows_of
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.in_process import pauses_by_generation_here
 from rejoin.pipeline.findings.observed_rows import READ_ONE_BY_ONE, RunContext
-from rejoin.pipeline.reading.plain_rows import read_plain
-from rejoin.pipeline.schemas import EXACT, PAUSES
-from rejoin.pipeline.tables import pauses
-from rejoin.pipeline.tables.rebalance_events import FOLLOWED, READS, RebalanceEvent
-from rejoin.pipeline.tables.rebalances import rebalances_of_group
-from rejoin.pipeline.tables.whole_groups import EventOfGroup, RebalanceOfGroup, batch_of
+from rejoin.pipeline.reading.usual_lines import read_usual, rows_of_events
+from rejoin.pipeline.tables.groups import pauses
+from rejoin.pipeline.tables.groups.rebalance_events import FOLLOWED, READS, RebalanceEvent
+from rejoin.pipeline.tables.groups.rebalances import rebalances_of_group
+from rejoin.pipeline.tables.groups.rows import EventOfGroup, RebalanceOfGroup
+from rejoin.pipeline.vocabulary import EXACT
 from rejoin.pipeline.why.story import Row
 
 _OF_REBALANCES: Final = frozenset((*FOLLOWED, "group_created"))
@@ -32,35 +29,17 @@ _INHERITED: Final = (
     *("client_id", "client_host", "session_timeout_ms", "rebalance_timeout_ms", "protocols", "topics", "software"),
     "group_protocol",
 )
-_NOT_READ: Final = {"event_json", "offsets", "ranges", "file", "line", "day"}
 _OF_CONSUMERS: Final = ("partitions_assigned", "revocation_completed")
 _IDENTITY: Final = ("run_id", "source", "node", "seq")
 
 
-def events_of(lines: Sequence[str]) -> tuple[list[Row], int]:
-    """Rows of a journal as rows of the table ``events``; and how many lines are none."""
-    table = pa.table(
-        {
-            "file": pa.nulls(len(lines), pa.string()),
-            "line": pa.nulls(len(lines), pa.int64()),
-            "text": pa.array(lines, pa.string()),
-            "problem": pa.nulls(len(lines), pa.string()),
-        }
-    )
-    found, others = events_in(table)
-    return found, others.num_rows
-
-
-def events_in(lines: pa.Table) -> tuple[list[Row], pa.Table]:
-    """The same of lines with their places (:data:`rejoin.pipeline.schemas.LINES`); and those that are no rows.
+def events_of(texts: Sequence[str], problems: Sequence[str | None] | None = None) -> tuple[list[Row], list[int]]:
+    """Lines of journals as rows of the table ``events``; and the numbers of those that are none.
 
     A row that comes twice counts once.
     """
-    found, others = read_plain(lines)
-    wanted = [name for name in found.column_names if name not in _NOT_READ]
-    rows = {
-        tuple(map(row.get, _IDENTITY)): {**row, "file": None, "line": None} for row in found.select(wanted).to_pylist()
-    }
+    found, others = read_usual(texts, problems or [None] * len(texts))
+    rows = {tuple(map(row.get, _IDENTITY)): row for row in rows_of_events(found)}
     return sorted(rows.values(), key=lambda row: (row["at_ms"], row["node"], row["seq"])), others
 
 
@@ -75,7 +54,7 @@ def findings_of(
     rows: dict[str, Iterable[Mapping[str, Any]]] = {
         "rebalance": rebalances,
         "session": sessions_of(group_id, events),
-        "pauses": pauses_by_generation_here(pauses_of(group_id, events, rebalances)).to_pylist(),
+        "pauses": by_generation(pauses_of(group_id, events, rebalances)),
         "balance": list(_balances(group_id, events)),
         "owned": _first_owners(group_id, events),
         "progress": progress,
@@ -84,8 +63,8 @@ def findings_of(
     return list(rows_of(GroupHistory.of(run, group_id, rows)))
 
 
-def pauses_of(group_id: str, events: Sequence[Row], rebalances: Sequence[Row]) -> pa.Table:
-    """The table ``pauses`` of a group: as its consumers report them, else as its rebalances show them."""
+def pauses_of(group_id: str, events: Sequence[Row], rebalances: Sequence[Row]) -> list[Row]:
+    """Rows of ``pauses`` of a group: as its consumers report them, else as its rebalances show them."""
     end_ms = max((row["at_ms"] for row in events), default=0)
     of_group = [
         EventOfGroup._make({**row, "ends_at_ms": end_ms, "reports": None}.get(name) for name in EventOfGroup._fields)
@@ -93,7 +72,25 @@ def pauses_of(group_id: str, events: Sequence[Row], rebalances: Sequence[Row]) -
         if row["group_id"] == group_id and row["event"] in pauses.READS
     ]
     rebalanced = [RebalanceOfGroup._make(row.get(name) for name in RebalanceOfGroup._fields) for row in rebalances]
-    return pa.Table.from_batches([batch_of(list(pauses.pauses_of_group(of_group, rebalanced)), PAUSES)])
+    return list(pauses.pauses_of_group(of_group, rebalanced))
+
+
+def by_generation(rows: Iterable[Row]) -> list[Row]:
+    """Pauses by the generation that ended them, as ``GenerationPauses`` of the rules."""
+    sums: dict[tuple[int, str], Row] = {}
+    for row in rows:
+        if row.get("generation_to") is None or row["ended_at_ms"] is None or row["end"] != "assigned":
+            continue
+        key = {"generation_to": row["generation_to"], "kind": row["kind"]}
+        known = sums.setdefault(
+            (row["generation_to"], row["kind"]),
+            {**key, "pauses": 0, "stopped_ms": 0, "ended_at_ms": row["ended_at_ms"], "guessed": True},
+        )
+        known["pauses"] += 1
+        known["stopped_ms"] += row["stopped_ms"]
+        known["ended_at_ms"] = max(known["ended_at_ms"], row["ended_at_ms"])
+        known["guessed"] &= row["confidence"] != EXACT
+    return list(sums.values())
 
 
 def consumers_report(group_id: str, events: Iterable[Row]) -> bool:

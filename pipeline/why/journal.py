@@ -9,28 +9,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
-
 from rejoin.journal.reader import read_lines
 from rejoin.journal.segments import JournalError, segments
 from rejoin.pipeline.findings.formatting import count
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.reading.inputs import InputFile, NoInput, find
-from rejoin.pipeline.reading.text_lines import pieces, read_piece
-from rejoin.pipeline.report.events import run_of_service
-from rejoin.pipeline.schemas import LINES
+from rejoin.pipeline.reading.pieces import pieces, read_piece
+from rejoin.pipeline.reading.runs import run_of_service
 from rejoin.pipeline.why.events import (
     READ_EVENTS,
     consumers_report,
-    events_in,
     events_of,
     findings_of,
     rebalances_of,
     sessions_of,
 )
+from rejoin.pipeline.why.rows import names_of, status_after
 from rejoin.pipeline.why.story import GroupStatus, GroupStory, Row, SourceProblem, unknown_group
-from rejoin.pipeline.why.tables import names_of, status_after
 
 _EVENT: Final = re.compile(r'"event": ?"([a-z_]+)"')
 _INSTANT: Final = re.compile(r'"at_ms": ?(\d{1,15})\b')
@@ -39,8 +34,19 @@ _INSTANT: Final = re.compile(r'"at_ms": ?(\d{1,15})\b')
 class _JournalLines(NamedTuple):
     """The lines of journals that are looked at, and from when to when all of them are."""
 
-    table: pa.Table
+    texts: list[str]
+    problems: list[str | None]
+    places: list[tuple[str, int | None]]
+    """File and number of each line."""
     recorded: tuple[int, int]
+
+
+class _Unread(NamedTuple):
+    """A line that is no row of a journal of this version."""
+
+    file: str
+    line: int | None
+    problem: str | None
 
 
 def findings_of_journal(text: str, group_id: str) -> list[dict[str, str]]:
@@ -65,8 +71,9 @@ class JournalSource:
         if not journals:
             raise _no_journal(path, found)
         lines = _read(journals)
-        events, unread = events_in(lines.table)
-        if unread.num_rows and not events:
+        events, others = events_of(lines.texts, lines.problems)
+        unread = [_Unread(*lines.places[number], lines.problems[number]) for number in others]
+        if unread and not events:
             raise SourceProblem(
                 f"{path}: its rows are none of a journal of this version, {_first(unread)}; rejoin report says why"
             )
@@ -156,18 +163,19 @@ def _no_journal(path: Path, found: Sequence[InputFile]) -> SourceProblem:
 
 def _read(journals: Iterable[InputFile]) -> _JournalLines:
     """The lines that are looked at, and those of which it is not clear what they are."""
-    kept: list[pa.RecordBatch] = []
+    read = _JournalLines([], [], [], (0, 0))
     instants: list[int] = []
     for piece in pieces(journals):
-        for batch in read_piece(piece):
-            texts = batch.column("text").to_pylist()
-            problems = batch.column("problem").to_pylist()
-            wanted = [problem is not None or _is_wanted(text) for text, problem in zip(texts, problems, strict=True)]
-            kept.append(batch.filter(pa.array(wanted, pa.bool_())))
+        for lines in read_piece(piece):
+            texts, problems = lines.decoded()
+            for text, problem, number in zip(texts, problems, lines.numbers, strict=True):
+                if problem is not None or _is_wanted(text):
+                    read.texts.append(text)
+                    read.problems.append(problem)
+                    read.places.append((lines.path, number))
             named = (_INSTANT.search(text) for text in (texts[0], texts[-1]))
             instants += [int(each[1]) for each in named if each is not None]
-    table = pa.Table.from_batches(kept, to_arrow_schema(LINES) if not kept else kept[0].schema)
-    return _JournalLines(table, (min(instants, default=0), max(instants, default=0)))
+    return read._replace(recorded=(min(instants, default=0), max(instants, default=0)))
 
 
 def _is_wanted(text: str) -> bool:
@@ -176,14 +184,14 @@ def _is_wanted(text: str) -> bool:
     return named is None or named[1] in READ_EVENTS
 
 
-def _notes(found: Sequence[InputFile], unread: pa.Table) -> Iterator[str]:
+def _notes(found: Sequence[InputFile], unread: Sequence[_Unread]) -> Iterator[str]:
     """What is left out."""
     closed = [each for each in found if each.problem is not None]
     if closed:
         named = f"{Path(closed[0].path).name} ({closed[0].reason})"
         yield f"{len(closed)} of {count(len(found), 'file')} could not be read: {named}"
-    if unread.num_rows:
-        yield f"{count(unread.num_rows, 'line')} could not be read, {_first(unread)}; rejoin report says why"
+    if unread:
+        yield f"{count(len(unread), 'line')} could not be read, {_first(unread)}; rejoin report says why"
     others = [each for each in found if each.kind != "journal" and each.problem is None]
     if others:
         names = ", ".join(Path(each.path).name for each in others[:3])
@@ -201,8 +209,8 @@ def _gaps(path: Path) -> Iterator[str]:
         return  # what may not be read is noted already
 
 
-def _first(unread: pa.Table) -> str:
-    row = min(unread.select(["file", "line", "problem"]).to_pylist(), key=lambda row: (row["file"], row["line"] or 0))
-    where = "" if row["line"] is None else f"line {row['line']} of "
-    why = f" ({row['problem']})" if row["problem"] else ""
-    return f"the first is {where}{Path(row['file']).name}{why}"
+def _first(unread: Sequence[_Unread]) -> str:
+    first = min(unread, key=lambda each: (each.file, each.line or 0))
+    where = "" if first.line is None else f"line {first.line} of "
+    why = f" ({first.problem})" if first.problem else ""
+    return f"the first is {where}{Path(first.file).name}{why}"

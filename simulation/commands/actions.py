@@ -184,6 +184,7 @@ def lab(file: Path, seed: int | None, port: int, *, browser: bool) -> int:
     import asyncio  # noqa: PLC0415
     import webbrowser  # noqa: PLC0415
 
+    from rejoin.pipeline.why.journal import findings_of_journal  # noqa: PLC0415
     from rejoin.simulation.web.journal import is_journal  # noqa: PLC0415
     from rejoin.simulation.web.server import serve  # noqa: PLC0415
     from rejoin.simulation.web.session import FirstScenario  # noqa: PLC0415
@@ -201,7 +202,7 @@ def lab(file: Path, seed: int | None, port: int, *, browser: bool) -> int:
         else:
             first = FirstScenario(*_scenario_for_lab(file), seed)
         with _listening(port):
-            asyncio.run(serve(first, GALLERY, port, ready, _explain()))
+            asyncio.run(serve(first, GALLERY, port, ready, findings_of_journal))
     except KeyboardInterrupt:
         return 0
     except (BadScenario, JournalError, RefusedOption, OSError) as problem:
@@ -248,15 +249,6 @@ def _for_lab(path: Path) -> str:
         "rejoin lab shows a scenario, or a journal, which is a directory or a .jsonl file; for logs of brokers and "
         f"consumers there is rejoin report {path}"
     )
-
-
-def _explain() -> Callable[[str, str], list[dict[str, str]]] | None:
-    """The rules of reports, where the libraries that they need are installed."""
-    try:
-        from rejoin.pipeline.why.journal import findings_of_journal  # noqa: PLC0415
-    except ImportError:
-        return None
-    return findings_of_journal
 
 
 def _found(file: Path) -> Path:

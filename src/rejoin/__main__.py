@@ -36,7 +36,7 @@ def _end(given: Sequence[str]) -> NoReturn:
             code = _run(given)
         sys.stdout.flush()
     except ImportError as problem:
-        extra = _needed_extra(problem)
+        extra = _needed_extra(problem, given)
         if extra is None:
             raise
         _refuse(f"this command needs {EXTRAS[extra][0]}, which is not installed: pip install 'rejoin[{extra}]'")
@@ -128,13 +128,15 @@ def _refuse(problem: object) -> NoReturn:
     sys.exit(2)
 
 
-def _needed_extra(problem: BaseException | None) -> str | None:
-    """The extra whose absence made an import fail, or None if something else did."""
+def _needed_extra(problem: BaseException | None, given: Sequence[str]) -> str | None:
+    """The extra whose absence made an import fail, the command's own before others; None if something else did."""
+    own = COMMANDS[given[0]].extra if given and given[0] in COMMANDS else None
+    extras = sorted(EXTRAS, key=lambda extra: extra != own)
     while problem is not None:
         if isinstance(problem, ModuleNotFoundError) and problem.name:
             package = problem.name.partition(".")[0]
-            for extra, packages in EXTRAS.items():
-                if package in packages:
+            for extra in extras:
+                if package in EXTRAS[extra]:
                     return extra
         problem = problem.__cause__
     return None

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 EXTRAS: Final = {
     "mcp": ("mcp",),
+    "tables": ("pyarrow",),
     "pipeline": ("pyspark", "py4j", "numpy", "pandas", "pyarrow"),
     "postgres": ("asyncpg",),
     "security": ("cryptography", "jwt"),
@@ -185,7 +186,6 @@ COMMANDS: Final = {
             1: "with --once: there were no events",
             2: "an option is wrong, or a service, the folder or Spark cannot be used",
         },
-        "pipeline",
     ),
     "why": Command(
         "pipeline.commands.parser:why",
@@ -198,7 +198,6 @@ COMMANDS: Final = {
             "rejoin why orders-app --bootstrap-server localhost:9092",
         ),
         {0: "explained", 2: "an option is wrong, there is no such group, or the source cannot be read"},
-        "pipeline",
     ),
     "mcp": Command(
         "pipeline.commands.parser:mcp",

@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from benchmarks.recovered.from_client_logs import GOLDEN, read
-from rejoin.pipeline.schemas import BROKER_LOG, EVENTS, VERSION
+from rejoin.pipeline.schemas import EVENTS, VERSION
+from rejoin.pipeline.vocabulary import BROKER_LOG
 from tests.pipeline.incremental.streams import whole
 
 Row = dict[str, Any]

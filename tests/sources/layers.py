@@ -48,6 +48,8 @@ SERVICE = (
     "coordinator.storage",
 )
 
+TABLE_WORDS = ("pipeline.event_fields", "pipeline.vocabulary")
+"""What tables are made of, for those that read them without Spark, too."""
 MAY_IMPORT = {
     "protocol": ("protocol",),
     "protocol.request_contents": ("protocol",),
@@ -351,15 +353,32 @@ MAY_IMPORT = {
     "pipeline.spark": ("pipeline.spark",),
     # The page that steps through a report's groups.
     "pipeline.drawn": (
-        *("journal.events", "journal.recording", "pages", "pipeline.columns", "pipeline.drawn"),
+        *("journal.events", "journal.recording", "pages", "pipeline.event_fields", "pipeline.drawn"),
         *("pipeline.findings.formatting", "pipeline.report.data", "pipeline.report.page"),
     ),
-    "pipeline.reading": ("protocol", "journal", "pipeline.columns", "pipeline.reading", "pipeline.schemas"),
-    "pipeline.tables": ("pipeline.schemas", "pipeline.tables"),
+    "pipeline.reading": (
+        "protocol",
+        "journal",
+        *TABLE_WORDS,
+        "pipeline.columns",
+        "pipeline.reading",
+        "pipeline.schemas",
+    ),
+    "pipeline.tables": (*TABLE_WORDS, "pipeline.schemas", "pipeline.tables"),
+    # What rejoin why needs of the tables: no schema of Spark's.
+    "pipeline.tables.groups": (*TABLE_WORDS, "pipeline.tables.groups"),
     "pipeline.sweep.schemas": ("pipeline.columns",),
-    "pipeline.findings": ("protocol.partitioner", "pipeline.findings", "pipeline.schemas", "pipeline.tables"),
+    "pipeline.findings": (
+        "protocol.partitioner",
+        *TABLE_WORDS,
+        "pipeline.findings",
+        "pipeline.schemas",
+        "pipeline.tables",
+    ),
     "pipeline.report": (
         "pages",
+        "protocol.printable",
+        *TABLE_WORDS,
         "pipeline.drawn",
         "pipeline.audit_candidates",
         "pipeline.audits",
@@ -379,7 +398,8 @@ MAY_IMPORT = {
         "pipeline.transactions",
     ),
     "pipeline.incremental": (
-        *("pipeline.findings", "pipeline.incremental", "pipeline.schemas", "pipeline.tables", "pipeline.transactions"),
+        *(*TABLE_WORDS, "pipeline.findings", "pipeline.incremental", "pipeline.schemas", "pipeline.tables"),
+        "pipeline.transactions",
     ),
     "pipeline.live": (
         "journal",
@@ -399,11 +419,11 @@ MAY_IMPORT = {
     ),
     "pipeline.live_cluster": (
         *("protocol.types", "protocol.printable", "journal.file_lock", "pipeline.live_cluster", "pipeline.findings"),
-        *("pipeline.live.dashboard", "pipeline.reading.broker_logs", "pipeline.schemas", "pipeline.why"),
+        *("pipeline.live.shown_rows", "pipeline.reading.broker_logs", *TABLE_WORDS, "pipeline.why"),
     ),
     "pipeline.why": (
         *("protocol.printable", "pipeline.live_cluster", "pipeline.findings", "pipeline.live.service"),
-        *("pipeline.reading", "pipeline.report.events", "pipeline.schemas", "pipeline.tables", "pipeline.why"),
+        *(*TABLE_WORDS, "pipeline.reading", "pipeline.tables.groups", "pipeline.why"),
         *("journal.reader", "journal.segments"),
     ),
     # The one room of the pipeline that plays: what it reads is what simulations return.

@@ -14,7 +14,7 @@ from rejoin.pipeline.findings.observed_rows import ObservedRebalance, all_exact
 from rejoin.pipeline.findings.outages import Outage
 from rejoin.pipeline.findings.phrases import capital, first, last, share, stood_still, when
 from rejoin.pipeline.findings.rules.groups import rack_changes
-from rejoin.pipeline.schemas import EXACT
+from rejoin.pipeline.vocabulary import EXACT
 
 NAME: Final = "coordinator-failover"
 OF_LOADS: Final = ("slow-load", "load-failed")

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
+from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from rejoin.pipeline.reading.broker_logs.lines import UNREAD, BrokenLine, LineCounts, Lines, Record
@@ -51,6 +52,18 @@ PARTITION_CREATED: Final = "partition_created"
 """The kind of statement that is about a topic, and neither about a group nor about a broker."""
 
 KNOWN_MEMBERS: Final = 200_000
+
+_NODE: Final = re.compile(r"(?:broker|kafka|node|server)[-_.]?(\d+)", re.IGNORECASE)
+
+
+def node_of(path: str) -> str:
+    """A broker's id from the name of the file or its directory; else the file's name without what rotation adds."""
+    file = Path(path)
+    for name in (file.name, file.parent.name):
+        match = _NODE.search(name)
+        if match is not None:
+            return match[1]
+    return re.sub(r"(?:\.log)?(?:[.-][\d-]+)*(?:\.gz)?$", "", file.name) or file.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
 from rejoin.pipeline.reading.broker_logs.membership import EventRow
 from rejoin.pipeline.reading.broker_logs.reconstruction import partition_events, reconstruct_group
 from rejoin.pipeline.reading.broker_logs.requests import complete
-from rejoin.pipeline.reading.broker_logs.statements import MARKS, PARTITION_CREATED, LogFile, Statement
+from rejoin.pipeline.reading.broker_logs.statements import MARKS, PARTITION_CREATED, LogFile, Statement, node_of
 from rejoin.pipeline.reading.broker_logs.transactions import OF_TRANSACTIONS, transaction_events
 from rejoin.pipeline.reading.client_logs.consumers import consumer_events
 from rejoin.pipeline.reading.client_logs.families import MARKS as MARKS_OF_CLIENTS
@@ -36,9 +36,10 @@ from rejoin.pipeline.reading.client_logs.layouts import ClientLines, first_unpla
 from rejoin.pipeline.reading.client_logs.owners import with_groups
 from rejoin.pipeline.reading.client_logs.statements import ClientLogFile
 from rejoin.pipeline.reading.inputs import InputFile
+from rejoin.pipeline.reading.pieces import UNREADABLE, opened
 from rejoin.pipeline.reading.request_log import LoggedExchange
-from rejoin.pipeline.reading.text_lines import UNREADABLE, opened
-from rejoin.pipeline.schemas import BROKER_LOG, EVENTS, QUARANTINE, VERSION
+from rejoin.pipeline.schemas import EVENTS, QUARANTINE, VERSION
+from rejoin.pipeline.vocabulary import BROKER_LOG
 
 ROWS_AT_ONCE: Final = 5_000
 
@@ -94,7 +95,6 @@ _MARKS_OF_BROKERS: Final = (
     b"kafka.coordinator.",
 )
 _LONGEST_MARK: Final = 64
-_NODE: Final = re.compile(r"(?:broker|kafka|node|server)[-_.]?(\d+)", re.IGNORECASE)
 
 
 class Logs(NamedTuple):
@@ -287,16 +287,6 @@ def _process_of(path: str) -> str:
     file = Path(path)
     name = _ROTATED.sub("", file.name) or file.name
     return f"{file.parent.name}/{name}"
-
-
-def node_of(path: str) -> str:
-    """A broker's id from the name of the file or its directory; else the file's name without what rotation adds."""
-    file = Path(path)
-    for name in (file.name, file.parent.name):
-        match = _NODE.search(name)
-        if match is not None:
-            return match[1]
-    return re.sub(r"(?:\.log)?(?:[.-][\d-]+)*(?:\.gz)?$", "", file.name) or file.name
 
 
 def _row(log: LogFile, found: Statement | LoggedExchange | BrokenLine) -> dict[str, Any]:

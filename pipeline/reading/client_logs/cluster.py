@@ -9,7 +9,7 @@ from typing import Any, Final
 from rejoin.pipeline.reading.broker_logs.membership import INFERRED, EventRow
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 from rejoin.pipeline.reading.client_logs.families import STARTED
-from rejoin.pipeline.schemas import CLIENT_LOG
+from rejoin.pipeline.vocabulary import CLIENT_LOG
 
 CONSUMERS: Final = "consumers"
 """Stands for the coordinator, of which there is no log."""

@@ -11,7 +11,7 @@ from rejoin.pipeline.reading.broker_logs.membership import EXACT, INFERRED, Even
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 from rejoin.pipeline.reading.client_logs.families import STARTED
 from rejoin.pipeline.reading.client_logs.statements import NO_GROUP
-from rejoin.pipeline.schemas import CLIENT_LOG
+from rejoin.pipeline.vocabulary import CLIENT_LOG
 
 ORDER: Final = 1_000
 """Rows are in the order of ``order_ms``: there is room for so many within a millisecond."""

@@ -12,10 +12,10 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 
-from rejoin.pipeline.reading import text_lines
 from rejoin.pipeline.reading.inputs import NoInput, find
 from rejoin.pipeline.reading.journals import Bronze, from_table, parse, sort_out
-from rejoin.pipeline.reading.text_lines import pieces, read_lines, read_piece
+from rejoin.pipeline.reading.pieces import pieces
+from rejoin.pipeline.reading.text_lines import batches_of, read_lines
 from rejoin.pipeline.report.events import read_events
 from rejoin.pipeline.report.run import to_read
 
@@ -190,10 +190,10 @@ def test_lines_that_no_service_writes_cost_only_themselves(read: Read) -> None:
 
 
 def test_a_line_without_an_end_is_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_lines, "LONGEST", 10_000)
+    monkeypatch.setattr("rejoin.pipeline.reading.pieces.LONGEST", 10_000)
     path = tmp_path / "long.jsonl"
     path.write_bytes(b"first\n" + b"x" * 5_000_000 + b"\nlast\n")
-    read = [row for piece in pieces(find([path])) for batch in read_piece(piece) for row in batch.to_pylist()]
+    read = [row for piece in pieces(find([path])) for batch in batches_of(piece) for row in batch.to_pylist()]
     assert [(each["line"], len(each["text"])) for each in read] == [(1, 5), (2, 4_096), (3, 4)]
     assert read[1]["problem"] == "longer than 10000 bytes"
 
@@ -204,7 +204,7 @@ def test_a_file_that_grows_while_it_is_read_is_read_as_far_as_it_went(tmp_path: 
     cut = pieces(find([path]))
     with path.open("ab") as file:
         file.write(b' a line":1}\n' + text(row(3)))
-    read = [row for piece in cut for batch in read_piece(piece) for row in batch.to_pylist()]
+    read = [row for piece in cut for batch in batches_of(piece) for row in batch.to_pylist()]
     assert [(each["line"], each["problem"]) for each in read] == [(1, None), (2, None), (3, None)]
     assert read[2]["text"] == '{"half a line":1}'
 
@@ -255,7 +255,7 @@ def test_lines_of_a_large_file_keep_their_numbers(tmp_path: Path) -> None:
     read = [
         (number, line)
         for piece in cut
-        for batch in read_piece(piece)
+        for batch in batches_of(piece)
         for number, line in zip(batch["line"].to_pylist(), batch["text"].to_pylist(), strict=True)
     ]
     assert sorted(read) == list(enumerate(lines, 1))

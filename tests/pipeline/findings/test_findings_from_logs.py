@@ -14,9 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from benchmarks.recovered_from_logs import read, run, written
-from rejoin.pipeline import schemas
 from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.report.events import rows_of_events
+from rejoin.pipeline.vocabulary import BROKER_LOG
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
 from tests import paths
@@ -50,7 +50,7 @@ def events_of_logs(name: str, scenario: Any) -> Iterable[dict[str, Any]]:
     for version in VERSIONS:
         found, broken = read(written(events, version), {})
         assert broken == 0
-        about = {"run_id": f"{name} {version[0]}.{version[1]}", "source": schemas.BROKER_LOG}
+        about = {"run_id": f"{name} {version[0]}.{version[1]}", "source": BROKER_LOG}
         for event in sorted(found, key=lambda each: (each["order_ms"], each["line"])):
             yield {key: value for key, value in event.items() if key != "order_ms"} | about
 
@@ -58,7 +58,7 @@ def events_of_logs(name: str, scenario: Any) -> Iterable[dict[str, Any]]:
 def events_of_recorded_logs() -> Iterable[dict[str, Any]]:
     for path in sorted(RECORDED.glob("*/group-coordinator.log")):
         found, _ = read({1: path.read_bytes().splitlines()}, {})
-        about = {"run_id": f"{path.parent.name} recorded", "source": schemas.BROKER_LOG}
+        about = {"run_id": f"{path.parent.name} recorded", "source": BROKER_LOG}
         for event in sorted(found, key=lambda each: (each["order_ms"], each["line"])):
             yield {key: value for key, value in event.items() if key != "order_ms"} | about
 

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from benchmarks.recovered_from_logs import read, run, written
-from rejoin.pipeline import schemas
 from rejoin.pipeline.reading.broker_logs.reconstruction import partition_events
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
+from rejoin.pipeline.vocabulary import BROKER_LOG
 from rejoin.simulation.scenario.reading import scenario_from
 from tests.pipeline.events import events_table
 from tests.pipeline.findings.tables import findings_of
@@ -43,7 +43,7 @@ def logged(name: str) -> Iterator[dict[str, Any]]:
         for node, lines in logs.items():
             statements = LogFile(f"broker-{node}.log", str(node)).statements(lines)
             found += partition_events(each for each in statements if isinstance(each, Statement) and each.group is None)
-        about = {"run_id": f"{name} {version[0]}.{version[1]}", "source": schemas.BROKER_LOG}
+        about = {"run_id": f"{name} {version[0]}.{version[1]}", "source": BROKER_LOG}
         found = [{"group_id": None} | event for event in found]
         for event in sorted(found, key=lambda each: (each["order_ms"], each["line"])):
             yield {key: value for key, value in event.items() if key != "order_ms"} | about

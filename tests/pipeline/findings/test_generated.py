@@ -23,10 +23,10 @@ from pyspark.sql import SparkSession
 from benchmarks.recovered_from_logs import EmittedEvent, read, written
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import GroupEvent
-from rejoin.pipeline import schemas
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.report.events import rows_of_events
+from rejoin.pipeline.vocabulary import BROKER_LOG
 from rejoin.simulation.kernel import Actor
 from rejoin.simulation.run import play
 from tests.pipeline.events import events_table
@@ -59,7 +59,7 @@ def play_one(folder: Path, seed: int) -> list[dict[str, Any]]:
     path.write_text("".join(f"{json.dumps(row)}\n" for row in kept if row["event"] != "offsets_committed"))
     found, broken = read(written(emitted, VERSION), {})
     assert not broken
-    about = {"run_id": f"{seed} log", "source": schemas.BROKER_LOG}
+    about = {"run_id": f"{seed} log", "source": BROKER_LOG}
     in_order = sorted(found, key=lambda each: (each["order_ms"], each["line"]))
     return [{name: value for name, value in each.items() if name != "order_ms"} | about for each in in_order]
 

@@ -10,7 +10,7 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 from pyspark.sql.types import Row
 
 from rejoin.pipeline.live.rebalances import FINISHED, LIVE, STANDING, GroupFollower
-from rejoin.pipeline.tables.rebalance_events import READS
+from rejoin.pipeline.tables.groups.rebalance_events import READS
 
 KEY = ("run-1", "orders-app", "coordinator", "1")
 A, B = "a-00000000-0000-4000-8000-000000000001", "b-00000000-0000-4000-8000-000000000002"

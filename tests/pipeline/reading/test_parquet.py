@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from rejoin.pipeline.reading.inputs import NoInput, find, with_whole_pages
+from rejoin.pipeline.reading.inputs import NoInput, find
+from rejoin.pipeline.reading.parquet_files import with_whole_pages
 from rejoin.pipeline.report.events import read_events, rows_of_events
 from rejoin.pipeline.report.run import make_report
 

@@ -15,8 +15,9 @@ import pytest
 from rejoin.pipeline.live.rebalances import COLUMNS, KEY, restored
 from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.report.events import plain_rows
-from rejoin.pipeline.tables.rebalance_events import FOLLOWED, READS, RebalanceEvent
-from rejoin.pipeline.tables.rebalances import rebalances_in_process, rebalances_of_group
+from rejoin.pipeline.tables.groups.rebalance_events import FOLLOWED, READS, RebalanceEvent
+from rejoin.pipeline.tables.groups.rebalances import rebalances_of_group
+from rejoin.pipeline.tables.rebalances import rebalances_in_process
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
 from tests.pipeline.live.streams import SCENARIO

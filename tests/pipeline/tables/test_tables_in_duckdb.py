@@ -22,7 +22,7 @@ from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.report.events import rows_of_events
 from rejoin.pipeline.report.parquet_tables import in_process, rows_in_process
 from rejoin.pipeline.schemas import EVENTS
-from rejoin.pipeline.tables.incarnations import INCARNATION_EVENTS
+from rejoin.pipeline.tables.groups.incarnations import INCARNATION_EVENTS
 from rejoin.pipeline.tables.ownership import ownership
 from rejoin.pipeline.tables.rebalances import rebalances
 from rejoin.pipeline.tables.records import progress, ranges_by_partition

@@ -113,7 +113,7 @@ def events_from(gallery_report: Path, scenario: str) -> list[dict[str, Any]]:
         if row["node"].startswith("node") or row["node"] == "outside"
     ]
     rows, others = events_of(lines)
-    assert others == 0
+    assert others == []
     return rows
 
 

@@ -12,8 +12,8 @@ import orjson
 import pytest
 from pyspark.sql import SparkSession
 
-from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
-from rejoin.pipeline.reading.broker_logs.tables import node_of, read_file, read_logs
+from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement, node_of
+from rejoin.pipeline.reading.broker_logs.tables import read_file, read_logs
 from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.schemas import EVENTS, QUARANTINE
 from tests import paths

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rejoin.pipeline.why.tables import status_after
+from rejoin.pipeline.why.rows import status_after
 from tests.pipeline.reading.client_logs.logs import java, read
 from tests.pipeline.recorded import tables_of
 

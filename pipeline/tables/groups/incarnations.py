@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
-from rejoin.pipeline.schemas import CLIENT_LOG
-from rejoin.pipeline.tables.whole_groups import EventOfGroup, TopicPartition
+from rejoin.pipeline.tables.groups.rows import EventOfGroup, TopicPartition
+from rejoin.pipeline.vocabulary import CLIENT_LOG
 
 GONE: Final = {
     "consumer_crashed": "crashed",

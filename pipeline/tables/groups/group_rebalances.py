@@ -19,9 +19,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
-from rejoin.pipeline.schemas import EXACT, INFERRED
-from rejoin.pipeline.tables.common import date_of
-from rejoin.pipeline.tables.rebalance_events import (
+from rejoin.pipeline.tables.groups.rebalance_events import (
     EMPTIED,
     ENDS,
     GATHERING,
@@ -34,6 +32,8 @@ from rejoin.pipeline.tables.rebalance_events import (
     Owners,
     RebalanceEvent,
 )
+from rejoin.pipeline.tables.groups.rows import date_of
+from rejoin.pipeline.vocabulary import EXACT, INFERRED
 
 _CLIENT: Final = re.compile(r"(.+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 """Kafka: a dynamic member's id is its client.id with a UUID behind it."""

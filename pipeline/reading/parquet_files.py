@@ -1,0 +1,58 @@
+"""Whether a file of Parquet is a table of events that can be read."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyarrow import ArrowException, Schema, types
+from pyarrow.parquet import ParquetFile, read_metadata
+from pyspark.errors import PySparkException
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import NullType, StructType
+
+from rejoin.pipeline.reading.inputs import NO_TABLE, InputFile
+from rejoin.pipeline.reading.journals import not_of_events
+
+_NO_PARQUET: Final = (ArrowException, OSError, ValueError, MemoryError)
+"""What reading Parquet raises where bytes are wrong; names that are not UTF-8 are a ValueError."""
+
+
+def as_parquet(found: InputFile) -> InputFile:
+    """The same file, taken for Parquet, with what keeps it from being a table of events."""
+    try:
+        metadata = read_metadata(found.path)
+        why = not_of_events(_columns(metadata.schema.to_arrow_schema()))
+    except _NO_PARQUET as problem:
+        return _unreadable(found, problem)
+    said = f"{NO_TABLE}, its {metadata.num_rows:,} rows are left out: {why}"
+    return found._replace(kind="parquet", problem=said if why else None)
+
+
+def with_whole_pages(found: InputFile) -> InputFile:
+    """The same file; of Parquet, with what is damaged behind its schema. It is read to its end for that."""
+    if found.kind != "parquet" or found.problem is not None:
+        return found
+    try:
+        with ParquetFile(found.path) as file:
+            for _ in file.iter_batches():
+                pass
+    except _NO_PARQUET as problem:
+        return _unreadable(found, problem)
+    return found
+
+
+def _unreadable(found: InputFile, problem: BaseException) -> InputFile:
+    lines = str(problem).strip().splitlines() or [type(problem).__name__]
+    return found._replace(kind="parquet", problem=f"cannot be read as Parquet: {lines[0]}")
+
+
+def _columns(schema: Schema) -> StructType:
+    """The columns as Spark reads them; a type that it does not know is none that events have."""
+    known = StructType()
+    for field in schema:
+        kind = field.type.value_type if types.is_dictionary(field.type) else field.type
+        try:
+            known.add(field.name, from_arrow_type(kind))
+        except PySparkException:
+            known.add(field.name, NullType())
+    return known

@@ -1,0 +1,27 @@
+"""Words that stand in the columns of tables. Nothing here needs Spark or Arrow."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rejoin.journal.envelope import SOURCES as JOURNAL_SOURCES
+
+EXACT: Final = "exact"
+"""Confidence: the source says so."""
+INFERRED: Final = "inferred"
+"""Confidence: concluded from other rows; likely, and perhaps some ms off."""
+UNKNOWN: Final = "unknown"
+"""Confidence: the source lacks what this row would need."""
+
+BROKER_LOG: Final = "broker-log"
+REQUEST_LOG: Final = "request-log"
+CLIENT_LOG: Final = "client-log"
+LOGS: Final = (BROKER_LOG, REQUEST_LOG, CLIENT_LOG)
+SOURCES: Final = (*JOURNAL_SOURCES, *LOGS)
+"""Who says so: a service, a process of consumers, a simulation of both, or one of :data:`LOGS`."""
+
+REQUEST: Final = "request"
+"""The event of a row that is one request with its answer. All other events are named as in the journals."""
+
+AFTER_REMOVAL: Final = "owner-after-removal"
+"""The kind of two owners as Kafka allows them: the first was removed, and has not noticed yet. No violation."""

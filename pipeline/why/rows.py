@@ -1,0 +1,59 @@
+"""Of rows of the tables: what members are called, and how a group was left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Final
+
+from rejoin.pipeline.findings.observed_rows import short
+from rejoin.pipeline.why.story import GroupStatus, Row
+
+_STATES: Final = {"completed": "Stable", "emptied": "Empty", "open": "rebalancing"}
+
+
+def names_of(sessions: Iterable[Row]) -> dict[str, str]:
+    """Member id to its instance id or client id; those that share a client id at one time get the beginning of their
+    UUID."""
+    rows = list(sessions)
+    shared = _sharing(rows)
+    found = {}
+    for row in rows:
+        member, client = row["member_id"], row["client_id"]
+        name = short(member)
+        if client in shared and name != member:
+            client = member[: len(name) + 5]
+        found[member] = row["group_instance_id"] or client or name
+    return found
+
+
+def _sharing(sessions: Iterable[Row]) -> set[str]:
+    """Client ids that several members have at one time; one after the other they are one client that restarts."""
+    by_client: dict[str, list[Row]] = {}
+    for row in sessions:
+        if row["client_id"]:
+            by_client.setdefault(row["client_id"], []).append(row)
+    shared = set()
+    for client, rows in by_client.items():
+        in_order = sorted(rows, key=lambda row: (row.get("joined_at_ms") or 0, row["member_id"]))
+        for before, after in pairwise(in_order):
+            ended = before.get("ended_at_ms")
+            if before["member_id"] != after["member_id"] and (
+                ended is None or ended > (after.get("joined_at_ms") or 0)
+            ):
+                shared.add(client)
+    return shared
+
+
+def status_after(group_id: str, row: Row, rebalances: int) -> GroupStatus:
+    """How the group was left by its newest rebalance."""
+    members = row["members_after"]
+    return GroupStatus(
+        group_id,
+        state=_STATES.get(row["outcome"] or "open"),
+        since_ms=row["ended_at_ms"] if row["outcome"] in ("completed", "emptied") else row["prepared_at_ms"],
+        generation=row["generation_to"],
+        members=0 if row["outcome"] == "emptied" else None if members is None else len(members),
+        protocol=row["protocol"],
+        rebalances=rebalances,
+    )
