@@ -131,7 +131,7 @@ class JournalSource:
     def _status(self, group_id: str, rebalances: list[Row]) -> GroupStatus:
         if not rebalances:
             return GroupStatus(group_id, rebalances=0)
-        return status_after(group_id, rebalances[-1], len(rebalances))
+        return status_after(group_id, rebalances[-1], len(rebalances), sessions_of(group_id, self._events(group_id)))
 
 
 def _by_run(events: Sequence[Row]) -> dict[str, list[Row]]:

@@ -45,15 +45,47 @@ def _sharing(sessions: Iterable[Row]) -> set[str]:
     return shared
 
 
-def status_after(group_id: str, row: Row, rebalances: int) -> GroupStatus:
-    """How the group was left by its newest rebalance."""
-    members = row["members_after"]
+def status_after(group_id: str, row: Row, rebalances: int, sessions: Iterable[Row] = ()) -> GroupStatus:
+    """How the group was left by its newest rebalance, and by sessions of members that ended after it."""
+    members = _members(row)
+    state, since_ms = _STATES.get(row["outcome"] or "open"), row["prepared_at_ms"]
+    if row["outcome"] in ("completed", "emptied"):
+        since_ms = row["ended_at_ms"]
+        ends = _ends(sessions)
+        later = {member: at_ms for member in members or () if (at_ms := ends.get(member, since_ms)) > since_ms}
+        if later and len(later) == len(members or ()):
+            state, since_ms = "Empty", max(later.values())
+        members = members and members - later.keys()
     return GroupStatus(
         group_id,
-        state=_STATES.get(row["outcome"] or "open"),
-        since_ms=row["ended_at_ms"] if row["outcome"] in ("completed", "emptied") else row["prepared_at_ms"],
+        state=state,
+        since_ms=since_ms,
         generation=row["generation_to"],
-        members=0 if row["outcome"] == "emptied" else None if members is None else len(members),
+        members=None if members is None else len(members),
         protocol=row["protocol"],
         rebalances=rebalances,
     )
+
+
+def _members(row: Row) -> set[str] | None:
+    """The members behind a rebalance; of one that has not come so far, those that are left of the ones before."""
+    if row["outcome"] == "emptied":
+        return set()
+    if row["members_after"] is not None:
+        return set(row["members_after"])
+    if row["members_before"] is None:
+        return None
+    gone = {*(row["left"] or ()), *(row["evicted"] or ())}
+    return {*row["members_before"], *(row["joined"] or ())} - gone
+
+
+def _ends(sessions: Iterable[Row]) -> dict[str, int]:
+    """When members were gone that have not come back; a static member that was replaced is there under another id."""
+    ends: dict[str, int] = {}
+    there = set()
+    for row in sessions:
+        if row["ended_at_ms"] is None or row["end"] == "replaced":
+            there.add(row["member_id"])
+        else:
+            ends[row["member_id"]] = max(row["ended_at_ms"], ends.get(row["member_id"], 0))
+    return {member: at_ms for member, at_ms in ends.items() if member not in there}

@@ -20,7 +20,11 @@ _FOLDERS: Final = ds.partitioning(pa.schema([("day", pa.string()), ("group_id", 
 _OF_REBALANCES: Final = (
     *("run_id", "rebalance_id", "prepared_at_ms", "ended_at_ms", "outcome", "cause", "cause_member_id"),
     *("cause_group_instance_id", "cause_client_id", "client_reason", "generation_to", "members_after", "protocol"),
+    *("members_before", "joined", "left", "evicted"),
     *("unavailable_ms", "moved", "initial"),
+)
+_OF_SESSIONS: Final = (
+    *("run_id", "group_id", "member_id", "group_instance_id", "client_id", "joined_at_ms", "ended_at_ms", "end"),
 )
 _NOT_IN_ALL: Final = ("streams", "pauses")
 """Tables that an earlier version may not have written."""
@@ -45,7 +49,13 @@ class TablesSource:
         for row in self._rebalances(None):
             numbers[row["group_id"]] += 1
             newest[row["group_id"]] = row
-        return [status_after(group_id, newest[group_id], numbers[group_id]) for group_id in sorted(newest)]
+        sessions: dict[tuple[str, str], list[Row]] = {}
+        for row in self._sessions(None):
+            sessions.setdefault((row["run_id"], row["group_id"]), []).append(row)
+        return [
+            status_after(group_id, row, numbers[group_id], sessions.get((row["run_id"], group_id), ()))
+            for group_id, row in sorted(newest.items())
+        ]
 
     def story(self, group_id: str) -> GroupStory:
         """All about one group: of the run that began last, where there are several."""
@@ -61,12 +71,12 @@ class TablesSource:
             for row in self._findings
             if row["run_id"] == runs[-1] and group_id in {row["group_id"], *(row["groups"] or ())}
         ]
-        names = self._names(group_id)
+        sessions = self._sessions(group_id)
         return GroupStory(
-            status_after(group_id, rows[-1], len(rows)),
+            status_after(group_id, rows[-1], len(rows), (row for row in sessions if row["run_id"] == runs[-1])),
             rows,
             findings,
-            names,
+            names_of(sessions),
             notes,
             recorded=self._recorded(runs[-1]),
             costs_are_upper_bounds=not self._reported(runs[-1], group_id),
@@ -99,10 +109,9 @@ class TablesSource:
         wanted = (pc.field("group_id") == group_id) & (pc.field("run_id") == run_id)
         return any(row["confidence"] == EXACT for row in self._read("pauses", wanted, ["confidence"]))
 
-    def _names(self, group_id: str) -> dict[str, str]:
-        columns = ["member_id", "group_instance_id", "client_id", "joined_at_ms", "ended_at_ms"]
-        rows = self._read("member_sessions", pc.field("group_id") == group_id, columns)
-        return names_of(rows)
+    def _sessions(self, group_id: str | None) -> list[Row]:
+        wanted = None if group_id is None else pc.field("group_id") == group_id
+        return self._read("member_sessions", wanted, list(_OF_SESSIONS))
 
     def _read(self, name: str, wanted: Any, columns: list[str] | None = None) -> list[Row]:
         try:

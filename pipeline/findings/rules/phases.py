@@ -22,6 +22,7 @@ from rejoin.pipeline.findings.observed_rows import (
 )
 from rejoin.pipeline.findings.phrases import first, last, probably, share, stood_still, when
 from rejoin.pipeline.findings.rules.groups import rejoin_loops
+from rejoin.pipeline.vocabulary import CLIENT_LOG
 
 SYNC_MS: Final = 6_000
 """Members wait so long for the leader's assignment before it is a finding."""
@@ -157,6 +158,9 @@ def rebalance_still_open(causes: Causes) -> Iterator[Finding]:
     history = causes.history
     rebalance = history.rebalances[-1] if history.rebalances else None
     if rebalance is None or rebalance.outcome != "open" or rebalance.group_type == "consumer":
+        return
+    if rebalance.source == CLIENT_LOG and rebalance.joined_at_ms is None:
+        # Of consumers' logs that is one whose members have no more lines, and not one that is known to go on.
         return
     # A coordinator that stopped says nothing more, however long other sources go on.
     stops = (event.at_ms for event in history.events if event.event == "broker_stopped")

@@ -6,7 +6,7 @@ is new. All of it is ``inferred``. Members without a log are known only where a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -246,14 +246,19 @@ class ClientHistory:
             yield from self._end(before)
 
     def _end(self, last: _Generation) -> Iterator[EventRow]:
-        """Who left after the last generation, and that the group is empty where all of its members did."""
+        """Who left after the last generation: that began a rebalance, which emptied the group where all of them left.
+
+        Its end is in no log where members are left: theirs end before they have joined another generation.
+        """
         members = last.members_at_the_end
         leaves = [(each, self._left_between(each, last.began_at, None)) for each in members]
         left = sorted(((said.at_ms, each, said) for each, said in leaves if said is not None), key=lambda one: one[:2])
-        is_empty = bool(left) and len(left) == len(members) and bool(last.synced)
+        gone = {member for _, member, _ in left}
+        is_empty = bool(left) and len(gone) == len(members) and bool(last.synced)
+        begins = is_empty or (bool(left) and bool(last.synced) and not self._go_on(last, gone, left[0][0]))
         for nth, (at_ms, member, said) in enumerate(left):
-            yield self._removed(member, at_ms, said, "PreparingRebalance" if nth and is_empty else STABLE)
-            if not nth and is_empty:
+            yield self._removed(member, at_ms, said, "PreparingRebalance" if nth and begins else STABLE)
+            if not nth and begins:
                 why = said.values.get("reason") or self._poll_timeout(member, at_ms)
                 yield self._event(
                     "rebalance_started",
@@ -270,6 +275,17 @@ class ClientHistory:
             began, _, _ = left[0]
             at_ms, _, said = left[-1]
             yield self._event("group_emptied", at_ms, said, generation=last.number + 1, rebalance_ms=at_ms - began)
+
+    def _go_on(self, last: _Generation, gone: Collection[str], left_at: int) -> bool:
+        """Whether members that are left went on as if no rebalance had begun when others left.
+
+        In the consumer protocol, members whose partitions stay log nothing about a new epoch.
+        """
+        rest = [each for each in last.members_at_the_end if each not in gone]
+        if any(each.at_ms > left_at and each.values.get("member") in rest for each in self._signals):
+            return False
+        until = left_at + (JOINS_MS if last.modern else LATE_MS)
+        return any(self._last_seen.get(each, left_at) > until for each in rest)
 
     def _left_between(self, member: str, since: int, until: int | None) -> Statement | None:
         """What a member said when it left behind one instant and up to another."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rejoin.pipeline.why.rows import status_after
 from tests.pipeline.reading.client_logs.logs import java, read
 from tests.pipeline.recorded import tables_of
@@ -12,6 +14,7 @@ from tests.pipeline.recorded import tables_of
 MEMBERS = {
     "orders-1": "orders-1-0b6ae9a5-6a36-4f1d-9d0c-4ac1b2f3c111",
     "orders-2": "orders-2-0b6ae9a5-6a36-4f1d-9d0c-4ac1b2f3c222",
+    "orders-3": "orders-3-0b6ae9a5-6a36-4f1d-9d0c-4ac1b2f3c333",
 }
 
 
@@ -35,11 +38,12 @@ def aiokafka(client: str, left_at: str | None) -> str:
     return "".join(f"2026-03-03 10:00:{line}\n" for line in (*begin, *end))
 
 
-def tables(folder: Path, **left_at: str | None) -> dict[str, list[dict[str, Any]]]:
+def tables(folder: Path, more: str = "", **left_at: str | None) -> dict[str, list[dict[str, Any]]]:
+    """Tables of the logs of processes; ``more`` is the end of the log of each that does not leave."""
     for name, at in left_at.items():
         client = name.replace("_", "-")
         (folder / client).mkdir()
-        (folder / client / f"{client}.log").write_text(aiokafka(client, at))
+        (folder / client / f"{client}.log").write_text(aiokafka(client, at) + more * (at is None))
     return tables_of(sorted(folder.glob("*/*.log")))
 
 
@@ -54,10 +58,39 @@ def test_a_group_whose_members_all_left_is_empty_after_a_rebalance_of_its_own(tm
     assert not [row for row in made["findings"] if row["finding"] == "rebalance-still-open"]
 
 
-def test_a_group_of_which_a_member_is_left_is_not_empty(tmp_path: Path) -> None:
-    made = tables(tmp_path, orders_1="20,000", orders_2=None)
-    assert [row["outcome"] for row in made["rebalances"]] == ["completed"]
-    assert {row["member_id"]: row["end"] for row in made["member_sessions"]}[MEMBERS["orders-1"]] == "left"
+@pytest.mark.parametrize(
+    ("left_at", "members"),
+    [
+        ({"orders_1": "20,000", "orders_2": None, "orders_3": None}, 2),
+        ({"orders_1": "20,000", "orders_2": None}, 1),
+        ({"orders_1": "20,000", "orders_2": "21,500", "orders_3": None}, 1),
+    ],
+)
+def test_a_group_of_which_some_left_rebalances_where_the_logs_end(
+    left_at: dict[str, str | None], members: int, tmp_path: Path
+) -> None:
+    made = tables(tmp_path, **left_at)
+    formed, last = made["rebalances"]
+    assert (formed["outcome"], last["outcome"]) == ("completed", "open")
+    assert (last["cause"], last["cause_member_id"]) == ("leave", MEMBERS["orders-1"])
+    gone = [MEMBERS[name.replace("_", "-")] for name, at in left_at.items() if at is not None]
+    assert last["left"] == gone
+    status = status_after("orders", last, 2, made["member_sessions"])
+    assert (status.state, status.members) == ("rebalancing", members)
+    ends = {row["member_id"]: row["end"] for row in made["member_sessions"]}
+    assert {member for member, end in ends.items() if end == "left"} == set(gone)
+    assert not [row for row in made["findings"] if row["finding"] == "rebalance-still-open"]
+
+
+def test_a_group_whose_other_members_go_on_for_long_did_not_rebalance(tmp_path: Path) -> None:
+    later = (
+        "2026-03-03 10:05:00,000 INFO aiokafka.consumer.group_coordinator: Discovered coordinator 1 for group orders\n"
+    )
+    made = tables(tmp_path, orders_1="20,000", orders_2=None, more=later)
+    (last,) = made["rebalances"]
+    status = status_after("orders", last, 1, made["member_sessions"])
+    assert (status.state, status.members) == ("Stable", 1)
+    assert status_after("orders", last, 1).members == 2
 
 
 def test_owners_are_called_by_their_client_ids_and_own_nothing_after_they_left(tmp_path: Path) -> None:
