@@ -22,7 +22,8 @@ from rejoin.pipeline.live.rebalances import follow
 from rejoin.pipeline.live.source import MAX_ROWS, NAME, RejoinSource
 from rejoin.pipeline.live.store import AfterWrite, BatchesSource, WatchStore, write_batch
 from rejoin.pipeline.reading.journals import parse
-from rejoin.pipeline.reading.pieces import Piece, read_piece
+from rejoin.pipeline.reading.pieces import Piece
+from rejoin.pipeline.reading.text_lines import batches_of
 from rejoin.pipeline.schemas import LINES
 
 EVERY_SECONDS: Final = 1.0
@@ -138,4 +139,4 @@ def _read_segments(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
     for batch in batches:
         for row in batch.to_pylist():
             path = "/" + row["path"].removeprefix("file:").lstrip("/")
-            yield from read_piece(Piece(path, 0, row["length"], True))
+            yield from batches_of(Piece(path, 0, row["length"], True))
