@@ -65,6 +65,33 @@ def test_a_late_poll_of_aiokafka_is_named_with_its_member_and_that_it_came_back(
     assert all("polled again" in row["text"] for row in rows)
 
 
+def done_to(name: str, what: str, group: str = "") -> set[str]:
+    """The members to which something was done."""
+    members = (member for each in ledger(name)["done"] if each["do"] == what for member in each["members"])
+    return {member for member in members if member.rsplit("-", 1)[0].startswith(group)}
+
+
+@pytest.mark.parametrize("name", [name for name in SETS if done_to(name, "duplicate")])
+def test_two_processes_with_one_instance_id_are_found(name: str) -> None:
+    found = [row for row in tables_of_recording(name)["findings"] if row["finding"] == "duplicate-instance-id"]
+    assert {member for row in found for member in row["members"]} == done_to(name, "duplicate")
+
+
+@pytest.mark.parametrize("name", ["rdkafka", "drawn-rdkafka"])
+def test_a_paused_consumer_of_librdkafka_gives_one_finding(name: str) -> None:
+    group = "rdkafka-debug"
+    paused = done_to(name, "pause", group)
+    assert paused
+    called = {
+        finding: {member for row in said(name, group, finding) for member in row["members"]}
+        for finding in ("session-too-short", "died-without-leaving", "max-poll-exceeded", "fell-silent")
+    }
+    assert called["session-too-short"] == paused
+    assert not called["fell-silent"] & paused
+    assert called["died-without-leaving"] & paused <= done_to(name, "kill", group)
+    assert called["max-poll-exceeded"] & paused <= done_to(name, "slow-handler", group)
+
+
 @pytest.mark.parametrize("name", SETS)
 def test_no_member_is_called_by_a_missing_instance_id(name: str) -> None:
     called = {member for row in tables_of_recording(name)["findings"] for member in row["members"]}
