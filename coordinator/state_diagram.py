@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rejoin.coordinator.core.groups.classic.state import DEAD, EMPTY, WHY
+from rejoin.output import print_text
 
 
 def state_diagram() -> str:
@@ -14,4 +15,4 @@ def state_diagram() -> str:
 
 
 if __name__ == "__main__":
-    print(state_diagram())
+    print_text(state_diagram())

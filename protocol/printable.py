@@ -18,6 +18,18 @@ def printable_lines(text: str) -> str:
     return "\n".join(map(printable, text.split("\n")))
 
 
+def printable_json(text: str) -> str:
+    """JSON whose strings have everything that is not visible as an escape of JSON's, such as ``\\u202e``."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() or each == "\n" else _escaped(each) for each in text)
+
+
+def _escaped(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
 def printable_fields(_: object, __: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """A processor of structlog: the fields of a log line for a terminal. Only a traceback keeps its lines."""
     return {

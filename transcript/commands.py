@@ -10,6 +10,7 @@ from typing import Annotated, Final
 from cyclopts import App, Parameter
 
 from rejoin.error_lines import print_error, refuse
+from rejoin.output import print_aside, print_text
 from rejoin.usage_errors import no_option
 
 _WIDTH: Final = 110
@@ -55,15 +56,15 @@ def play(
         return refuse(f"{name}: not text; expected a transcript in UTF-8")
     except OSError as problem:
         return refuse(f"{name}: {problem.strerror}; expected a transcript, or - for standard input")
-    print(played.text, end="")
+    print_text(played.text, end="")
     if rewrite and not is_stream:
         return 0
     if not played.differing:
         return 0
-    print(file=sys.stderr)
+    print_aside()
     print_error(f"{name}: the output differs (- expected, + printed by this run); --rewrite writes it into the file")
-    print(file=sys.stderr)
-    print("\n".join(differences(played)), file=sys.stderr)
+    print_aside()
+    print_aside("\n".join(differences(played)))
     return 1
 
 
@@ -76,5 +77,5 @@ def language() -> None:
     from rejoin.transcript.grammar.table import language as commands  # noqa: PLC0415
 
     for usage, does in commands():
-        print(fill(usage, _WIDTH, subsequent_indent=" " * 8, break_on_hyphens=False))
-        print(fill(does, _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 4, break_on_hyphens=False))
+        print_text(fill(usage, _WIDTH, subsequent_indent=" " * 8, break_on_hyphens=False))
+        print_text(fill(does, _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 4, break_on_hyphens=False))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 from cyclopts import App, Parameter
 
 from rejoin.error_lines import print_error, refuse
+from rejoin.output import print_json, print_text
 from rejoin.protocol.printable import printable
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ def show(
         print_error(f"{directory}: {missing} rows are missing, as they could not be written; counts may be too low")
     if as_json:
         for found in accounts:
-            print(json.dumps(_row(found)))
+            print_json(_row(found))
     elif accounts:
-        print(table(accounts))
+        print_text(table(accounts))
     else:
         whose = "" if group is None else f" of group {group}"
         return refuse(

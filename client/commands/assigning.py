@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
@@ -16,7 +15,9 @@ from rich.text import Text
 from rejoin.client.assignors import BadAssignment, Partition
 from rejoin.client.assignors.registry import KAFKA_ASSIGNORS, UnknownAssignor
 from rejoin.client.assignors.whatif import MOST_PARTITIONS, Outcome, WhatIf, in_order, partitions_from
+from rejoin.console import VisibleConsole
 from rejoin.error_lines import refuse
+from rejoin.output import print_json
 from rejoin.protocol.printable import printable
 
 _BAR = 20
@@ -34,9 +35,9 @@ def run(topics: str, members: str, assignor: str, steps: Sequence[str], *, compa
         return refuse(error)
     if as_json:
         shown = [_run_as_json(name, outcomes) for name, outcomes in runs.items()]
-        print(json.dumps(shown if compare else shown[0], indent=2))
+        print_json(shown if compare else shown[0], indent=2)
         return 0
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = VisibleConsole(highlight=False, markup=False, emoji=False)
     if compare:
         console.print(compared(runs, console.width))
     else:
@@ -205,7 +206,7 @@ def compared(runs_by_assignor: Mapping[str, Sequence[Outcome]], width: int) -> R
     steps = list(zip(*runs_by_assignor.values(), strict=True))
     names = list(runs_by_assignor)
     tables: list[RenderableType] = [_side_by_side(names, outcomes) for outcomes in steps]
-    console = Console(width=width)
+    console = VisibleConsole(width=width)
     if any(Measurement.get(console, console.options.update(width=10_000), table).maximum > width for table in tables):
         tables = [_below_one_another(names, outcomes) for outcomes in steps]
     parts: list[RenderableType] = []

@@ -7,7 +7,6 @@ group and ends: it reads its standard input, and the parent holds the other end.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
 import signal
@@ -28,6 +27,7 @@ from rejoin.client.workload.worker import Work, run_worker
 from rejoin.error_lines import refuse
 from rejoin.journal.segments import JournalError
 from rejoin.journal.writer import check_directory
+from rejoin.output import print_json
 from rejoin.posix import stop_signals
 from rejoin.protocol.units import duration_ms
 
@@ -242,4 +242,4 @@ async def _wait(number: int, process: asyncio.subprocess.Process) -> int:
 
 def _print_event(event: str, **fields: Any) -> None:
     """A line about processes on standard output, JSON like the rest of what machines read."""
-    print(json.dumps({"event": event, **fields}), flush=True)
+    print_json({"event": event, **fields}, flush=True)

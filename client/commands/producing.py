@@ -21,6 +21,7 @@ from rejoin.client.producer_config import ProducerConfig, checked_producer_confi
 from rejoin.client.producer_driver import RecordMetadata
 from rejoin.client.transports.addresses import check_servers
 from rejoin.error_lines import print_error, refuse
+from rejoin.output import print_aside, print_progress, print_text
 from rejoin.posix import stop_signals
 
 _PROGRESS_SECONDS: Final = 1.0
@@ -213,10 +214,10 @@ async def _produce(given: ProduceOptions, form: LineForm, settings: Mapping[str,
     finally:
         if progress is not None:
             progress.cancel()
-            print(file=sys.stderr)
+            print_aside()
     for text in tally.failures():
         print_error(text)
-    print(tally.summary(given.topic))
+    print_text(tally.summary(given.topic))
     return 0 if tally.stored == tally.read and not tally.failed else 1
 
 
@@ -293,4 +294,4 @@ async def _find_topic(given: ProduceOptions, producer: Producer) -> None:
 async def _show_progress(tally: Tally) -> None:
     while True:
         await asyncio.sleep(_PROGRESS_SECONDS)
-        print(f"\r{tally.progress()}", end="", file=sys.stderr, flush=True)
+        print_progress(tally.progress())

@@ -7,6 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from rejoin.output import print_text
+
 
 def run(
     name: str, /, *, iterations: Annotated[int, Parameter(help="Number of hash iterations.", metavar="N")] = 4_096
@@ -40,5 +42,5 @@ def run(
         mechanism: str(ScramCredential.of(mechanism, password, secrets.token_bytes(16), iterations))
         for mechanism in HASHES
     }
-    print(yaml.safe_dump({name: keys}, width=1_000, allow_unicode=True), end="")
+    print_text(yaml.safe_dump({name: keys}, width=1_000, allow_unicode=True), end="")
     return 0

@@ -14,6 +14,7 @@ from typing import Final
 
 from pyspark import SparkContext
 
+from rejoin.output import print_aside, print_text
 from rejoin.pipeline.report.run import QUICK
 from rejoin.pipeline.spark.class_archive import FOLDER, archive_path
 from rejoin.pipeline.spark.java import NoJava, find_java
@@ -34,9 +35,9 @@ def main() -> int:
         if not archive.exists():
             _make(archive)
     except (NoJava, SparkTrouble, OSError) as problem:
-        print(f"{problem}; Spark starts without an archive of its classes", file=sys.stderr)
+        print_aside(f"{problem}; Spark starts without an archive of its classes")
         return 2
-    print(f"Spark's classes are in {archive}")
+    print_text(f"Spark's classes are in {archive}")
     return 0
 
 

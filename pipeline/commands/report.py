@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,10 +13,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from rich.console import Console
 from rich.markup import escape
 
+from rejoin.console import VisibleConsole
 from rejoin.error_lines import print_error, refuse
+from rejoin.output import print_aside
 from rejoin.pipeline.commands.interrupts import STOPPED, Interrupts, interrupts, quietly
 from rejoin.pipeline.commands.options import BadOption, check_least, check_master, check_out
 from rejoin.pipeline.findings.annotations import BadAnnotations, read_annotations
@@ -78,7 +78,7 @@ def run(
     stepped = out / STEPPED
     show(
         made,
-        Console(highlight=False),
+        VisibleConsole(highlight=False),
         page=out / PAGE,
         steps=stepped if stepped.exists() else None,
         tables=out / TABLES,
@@ -142,7 +142,7 @@ def _progress(interrupted: Interrupts) -> Iterator[OnStep]:
 
     Before each step it is seen whether the command was interrupted.
     """
-    console = Console(stderr=True)
+    console = VisibleConsole(stderr=True)
     began = time.monotonic()
 
     def line(step: str) -> str:
@@ -164,6 +164,6 @@ def _progress(interrupted: Interrupts) -> Iterator[OnStep]:
         interrupted.check()
         if time.monotonic() - written >= EVERY_SECONDS:
             written = time.monotonic()
-            print(line(step), file=sys.stderr, flush=True)
+            print_aside(line(step))
 
     yield write

@@ -10,10 +10,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Final, Literal
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from rejoin.console import VisibleConsole
 from rejoin.error_lines import print_error, refuse
+from rejoin.output import print_text
 from rejoin.pipeline.commands.options import BadOption, check_least, check_master, check_out
 from rejoin.pipeline.findings.formatting import span
 from rejoin.pipeline.spark.java import NoJava
@@ -54,7 +55,7 @@ def run(
     again: bool,
 ) -> int:
     """Play what is missing, rank and show. Options as in ``parser``; returns the exit code."""
-    console = Console(stderr=True, soft_wrap=True)
+    console = VisibleConsole(stderr=True, soft_wrap=True)
     folder = out or Path("out") / f"sweep-{grid.stem}"
     try:
         check_least("--top", top)
@@ -91,7 +92,7 @@ def _check_seeds(text: str) -> None:
         raise BadOption(f"--seeds {text}: these are {number:,} seeds; expected between 1 and {MOST_RUNS:,}")
 
 
-def _swept(grid: Grid, store: SweepStore, master: str | None, top: int, console: Console) -> int:
+def _swept(grid: Grid, store: SweepStore, master: str | None, top: int, console: VisibleConsole) -> int:
     missing = missing_runs(grid, store)
     before = len({run.key for run in grid.runs()}) - len(missing)
     if missing:
@@ -114,7 +115,7 @@ def _swept(grid: Grid, store: SweepStore, master: str | None, top: int, console:
     lines.append(size if not before else f"{size}, {before} run{'s'[: before - 1]} finished before")
     lines += [ranking.criterion(grid), f"Medians; in brackets {ranking.brackets(len(grid.seeds))} of the seeds."]
     lines += [ranking.NOT_BEATEN, ""] if len(ranked) > 1 else [""]
-    print("\n".join([*lines, *ranking.format_answer(grid, ranked, top), "", f"tables and plots: {page}"]))
+    print_text("\n".join([*lines, *ranking.format_answer(grid, ranked, top), "", f"tables and plots: {page}"]))
     failed = sum(setting.failed for setting in ranked)
     if failed:
         first = next(row for row in store.rows.values() if row["error"] is not None)
@@ -122,7 +123,7 @@ def _swept(grid: Grid, store: SweepStore, master: str | None, top: int, console:
     return 1 if failed else 0
 
 
-def _time_of_a_run(grid: Grid, store: SweepStore, missing: list[Run], console: Console) -> float | None:
+def _time_of_a_run(grid: Grid, store: SweepStore, missing: list[Run], console: VisibleConsole) -> float | None:
     """Seconds that a run takes: as those that are finished took, or the first one, which is played for it and kept."""
     took = [row["wall_ms"] / 1000 for row in store.rows.values() if row.get("wall_ms")]
     if not took and len(missing) >= ESTIMATED_FROM:
@@ -167,7 +168,7 @@ class ProgressLines:
 
 
 @contextmanager
-def _progress(console: Console) -> Iterator[Callable[[SweepProgress], None]]:
+def _progress(console: VisibleConsole) -> Iterator[Callable[[SweepProgress], None]]:
     """A bar on standard error, with runs a second; where that is no terminal, a line now and then."""
     if not console.is_terminal:
         yield ProgressLines(console.print).on_progress

@@ -13,9 +13,9 @@ from typing import Final, Literal
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from rich.console import Console
 from rich.live import Live
 
+from rejoin.console import VisibleConsole
 from rejoin.error_lines import print_error, refuse
 from rejoin.pipeline.commands.interrupts import Interrupts, interrupts, quietly
 from rejoin.pipeline.commands.options import BadOption, check_master, check_out, stopped
@@ -66,7 +66,10 @@ def run(
     master: str | None,
 ) -> int:
     """Follow until stopped, or once. Options as in ``parser``; returns the exit code."""
-    console, errors = Console(highlight=False), Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+    console, errors = (
+        VisibleConsole(highlight=False),
+        VisibleConsole(stderr=True, soft_wrap=True, highlight=False, markup=False),
+    )
     try:
         urls = _checked(from_, journal, out, every, master)
     except (BadOption, ValueError) as problem:
@@ -137,8 +140,8 @@ class _Watch:
         folders: Sequence[Path],
         every: float,
         lost: str,
-        console: Console,
-        errors: Console,
+        console: VisibleConsole,
+        errors: VisibleConsole,
     ) -> None:
         self._spark = spark
         self._store = store

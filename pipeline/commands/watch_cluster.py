@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from rich.console import Console
-
+from rejoin.console import VisibleConsole
 from rejoin.error_lines import print_error, refuse
 from rejoin.pipeline.commands.interrupts import interrupts
 from rejoin.pipeline.commands.options import BadOption, check_out, stopped
@@ -35,7 +34,7 @@ def run(
     every: float | None,
 ) -> int:
     """Follow until stopped, or poll once. Options as in ``parser``; returns the exit code."""
-    console = Console(highlight=False)
+    console = VisibleConsole(highlight=False)
     try:
         seconds = EVERY_SECONDS if every is None else every
         tails = _checked(logs, timezone, out, seconds)

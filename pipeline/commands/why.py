@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from rejoin.error_lines import refuse
+from rejoin.output import print_json, print_text
 from rejoin.pipeline.findings.annotations import BadAnnotations, read_annotations, rows_of_rollouts
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.why.answer import answer
@@ -46,10 +46,10 @@ def run(
     except KeyboardInterrupt:
         return 130
     if as_json:
-        print(json.dumps(story_as_json(story), ensure_ascii=False, default=str))
+        print_json(story_as_json(story), default=str)
         return 0
     width = min(shutil.get_terminal_size((100, 24)).columns, _WIDEST)
-    print("\n".join(answer(story, max(40, width), at_ms)))
+    print_text("\n".join(answer(story, max(40, width), at_ms)))
     return 0
 
 

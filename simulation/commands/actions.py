@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from rejoin.console import VisibleConsole
 from rejoin.error_lines import refuse
 from rejoin.journal.segments import JournalError
+from rejoin.output import print_text
 from rejoin.protocol.printable import printable, printable_lines
 from rejoin.simulation.kernel import Millis, SelectiveListener
 from rejoin.simulation.output import compare as comparing
@@ -64,7 +65,9 @@ def run(
         scenario = read_scenario(_found(file))
         if compare:
             axes = [comparing.parse_axis(text, scenario) for text in compare]
-            Console(markup=False, emoji=False).print(comparing.table(axes, comparing.compare(scenario, axes, seed)))
+            VisibleConsole(markup=False, emoji=False).print(
+                comparing.table(axes, comparing.compare(scenario, axes, seed))
+            )
             return 0
         if html is not None:
             with _writing("--html", html), html.open("ab"):
@@ -93,10 +96,10 @@ def _play(
     def print_line(line: str) -> None:
         lines.append(line)
         if not quiet:
-            print(printable(line))
+            print_text(printable(line))
 
     if scenario.question and not quiet:
-        print(f"{printable_lines(scenario.question)}\n")
+        print_text(f"{printable_lines(scenario.question)}\n")
     with _writing("--journal", journal), _progress(scenario.horizon) as on_progress:
         simulation, summary = play(
             scenario,
@@ -112,8 +115,8 @@ def _play(
         with _writing("--html", html):
             html.write_text(render(simulation, summary, marks, title, lines), encoding="utf-8")
     if not quiet:
-        print()
-    print("\n".join(map(printable, show(summary))))
+        print_text()
+    print_text("\n".join(map(printable, show(summary))))
     return 1 if summary.core_failures else 0
 
 
@@ -140,30 +143,30 @@ def search(
 
 def _report(report: SearchReport, into: Path | None) -> int:
     if report.failure is None:
-        print(
+        print_text(
             f"{report.played} seeds, {clock(report.virtual_ms)} of virtual time, {report.steps} steps, "
             f"{report.faults} faults: nothing found"
         )
         return 0
     failure = report.failure
-    print(failure.report())
+    print_text(failure.report())
     if into is not None:
         (into / f"seed_{failure.seed}.yaml").write_text(failure.scenario_text(), encoding="utf-8")
         (into / f"seed_{failure.seed}.txt").write_text(failure.transcript, encoding="utf-8")
-        print(f"written to {into}")
+        print_text(f"written to {into}")
     return 1
 
 
 def list_gallery() -> None:
     """List every scenario of the gallery with its question."""
     for path in sorted(GALLERY.glob("*.yaml")):
-        print(f"{path.stem}\n    {read_scenario(path).question}")
+        print_text(f"{path.stem}\n    {read_scenario(path).question}")
 
 
 def show_yaml(name: str) -> int:
     """Print the YAML of one scenario, to start another from."""
     try:
-        print(text_of(_found(Path(name))), end="")
+        print_text(text_of(_found(Path(name))), end="")
     except BadScenario as problem:
         return refuse(problem)
     return 0
@@ -175,7 +178,7 @@ def answer(name: str) -> int:
         scenario = read_scenario(_found(Path(name)))
     except BadScenario as problem:
         return refuse(problem)
-    print(f"{printable_lines(scenario.question)}\n\n{printable(' '.join(scenario.answer.split()))}")
+    print_text(f"{printable_lines(scenario.question)}\n\n{printable(' '.join(scenario.answer.split()))}")
     return 0
 
 
@@ -190,7 +193,7 @@ def lab(file: Path, seed: int | None, port: int, *, browser: bool) -> int:
     from rejoin.simulation.web.session import FirstScenario  # noqa: PLC0415
 
     def ready(address: str) -> None:
-        print(f"the laboratory is at {address} (Ctrl-C ends it)", flush=True)
+        print_text(f"the laboratory is at {address} (Ctrl-C ends it)", flush=True)
         if browser:
             webbrowser.open(address)
 
@@ -268,7 +271,7 @@ def _found(file: Path) -> Path:
 def _progress(total: int) -> Iterator[Callable[[Millis], None]]:
     """A bar on standard error for runs that take longer than two seconds."""
     began = time.monotonic()
-    console = Console(stderr=True)
+    console = VisibleConsole(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("playing", total=total, visible=False)

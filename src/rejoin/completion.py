@@ -11,6 +11,7 @@ from cyclopts.completion.install import powershell_profile
 
 from rejoin.commands import build
 from rejoin.error_lines import refuse
+from rejoin.output import print_text
 
 Shell: TypeAlias = Literal["bash", "zsh", "fish", "powershell"]
 
@@ -45,11 +46,11 @@ def install_completion(
         )
     except OSError as problem:
         return refuse(f"{problem.filename}: {problem.strerror}; expected a file that can be written")
-    print(f"wrote {script}")
+    print_text(f"wrote {script}")
     if startup is not None:
         added = [line for line in _lines(startup) if line not in before]
-        print("\n".join([f"added to {startup}:", *added]) if added else f"{startup} loads it already")
-    print("A new shell completes the commands and options of rejoin.")
+        print_text("\n".join([f"added to {startup}:", *added]) if added else f"{startup} loads it already")
+    print_text("A new shell completes the commands and options of rejoin.")
     return 0
 
 

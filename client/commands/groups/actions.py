@@ -15,6 +15,7 @@ from rejoin.client.commands.groups.reset import reset_offsets
 from rejoin.client.commands.groups.selection import check_complete, partitions_of, selected_groups
 from rejoin.client.core.errors import CodedError, KafkaError
 from rejoin.client.core.inputs import OffsetReset
+from rejoin.output import print_aside, print_text
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.printable import printable
 from rejoin.protocol.types import TopicPartition
@@ -37,7 +38,9 @@ async def run_action(action: str, options: argparse.Namespace) -> int:
             await actions[action](admin, options)
         except CodedError as problem:
             # An answer of the cluster, in the form of Kafka's tool, which exits with 0.
-            print(tables.error(f"Executing consumer group command failed due to {tables.error_text(problem.error)}"))
+            print_text(
+                tables.error(f"Executing consumer group command failed due to {tables.error_text(problem.error)}")
+            )
         except KafkaError as problem:
             return failed(problem, options)
     return 0
@@ -53,10 +56,10 @@ async def list_groups(admin: Admin, options: argparse.Namespace) -> None:
     listing = await admin.list_reachable_groups(states, types)
     if options.state is None and options.type is None:
         for group in listing.groups:
-            print(printable(group.group_id))
+            print_text(printable(group.group_id))
     else:
         shows = {"types": options.type is not None, "states": options.state is not None}
-        print(tables.listing(listing.groups, **shows), end="")
+        print_text(tables.listing(listing.groups, **shows), end="")
     check_complete(listing)
 
 
@@ -80,19 +83,19 @@ async def _describe_group(admin: Admin, options: argparse.Namespace, group_id: s
     rows = None if options.members or options.state is not None else await _offset_rows(admin, group)
     out, warning, goes_on = tables.member_state(group)
     if out is not None:
-        print(out)
+        print_text(out)
     if warning is not None:
         sys.stdout.flush()
-        print(warning, file=sys.stderr)
+        print_aside(warning)
     if not goes_on:
         return
     if rows is not None:
         epochs = options.verbose and group.group_epoch is not None
-        print(tables.offsets(rows, epochs=epochs) if rows else "", end="")
+        print_text(tables.offsets(rows, epochs=epochs) if rows else "", end="")
     elif options.members:
-        print(tables.members(group, verbose=options.verbose) if group.members else "", end="")
+        print_text(tables.members(group, verbose=options.verbose) if group.members else "", end="")
     else:
-        print(tables.state(group, verbose=options.verbose), end="")
+        print_text(tables.state(group, verbose=options.verbose), end="")
 
 
 async def _offset_rows(admin: Admin, group: GroupDescription) -> list[tables.OffsetRow]:
@@ -129,7 +132,7 @@ async def delete(admin: Admin, options: argparse.Namespace) -> None:
                 results[group_id] = ErrorCode.NONE
             except CodedError as problem:
                 results[group_id] = problem.error
-        print(tables.deleted_groups(results), end="")
+        print_text(tables.deleted_groups(results), end="")
 
 
 async def delete_offsets(admin: Admin, options: argparse.Namespace) -> None:
@@ -143,22 +146,22 @@ async def delete_offsets(admin: Admin, options: argparse.Namespace) -> None:
         top = next((code for code in results.values() if code is not ErrorCode.NONE), ErrorCode.NONE)
     match top:
         case ErrorCode.NONE:
-            print(f"Request succeed for deleting offsets with topic {', '.join(options.topic)} group {group_id}")
+            print_text(f"Request succeed for deleting offsets with topic {', '.join(options.topic)} group {group_id}")
         case ErrorCode.INVALID_GROUP_ID:
-            print(tables.error(f"'{group_id}' is not valid."))
+            print_text(tables.error(f"'{group_id}' is not valid."))
         case ErrorCode.GROUP_ID_NOT_FOUND:
-            print(tables.error(f"'{group_id}' does not exist."))
+            print_text(tables.error(f"'{group_id}' does not exist."))
         case ErrorCode.GROUP_AUTHORIZATION_FAILED:
-            print(tables.error(f"Access to '{group_id}' is not authorized."))
+            print_text(tables.error(f"Access to '{group_id}' is not authorized."))
         case ErrorCode.NON_EMPTY_GROUP:
             problem = f"Deleting offsets of a consumer group '{group_id}' is forbidden if the group is not empty."
-            print(tables.error(problem))
+            print_text(tables.error(problem))
         case (
             ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
             | ErrorCode.TOPIC_AUTHORIZATION_FAILED
             | ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         ):
-            print(tables.error("Encounter some partition level error, see the follow-up details:"))
+            print_text(tables.error("Encounter some partition level error, see the follow-up details:"))
         case _:
-            print(tables.error(f"Encounter some unknown error: {top.name}"))
-    print(tables.deleted_offsets(results), end="")
+            print_text(tables.error(f"Encounter some unknown error: {top.name}"))
+    print_text(tables.deleted_offsets(results), end="")

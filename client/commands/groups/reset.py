@@ -6,7 +6,6 @@ Source: Kafka's ConsumerGroupCommand (resetOffsets, prepareOffsetsToReset).
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from time import time
 from typing import Final
@@ -18,6 +17,7 @@ from rejoin.client.commands.groups.parsing import duration, instant, read_plan
 from rejoin.client.commands.groups.selection import partitions_of, selected_groups
 from rejoin.client.core.errors import CodedError
 from rejoin.client.core.inputs import OffsetReset
+from rejoin.output import print_aside, print_text
 from rejoin.protocol.types import TopicPartition
 
 EARLIEST: Final = OffsetReset.EARLIEST.value
@@ -34,21 +34,21 @@ DRY_RUN_WARNING: Final = (
 async def reset_offsets(admin: Admin, options: argparse.Namespace) -> None:
     """``--reset-offsets``: a dry run unless ``--execute`` is given."""
     if not options.dry_run and not options.execute:
-        print(DRY_RUN_WARNING, file=sys.stderr)
+        print_aside(DRY_RUN_WARNING)
     plans: dict[str, dict[TopicPartition, int]] = {}
     async with selected_groups(admin, options) as group_ids:
         for group_id in group_ids:
             plans[group_id] = await _reset_group(admin, options, group_id)
         if options.export:
-            print(tables.reset_csv(plans, one_group=len(options.group) == 1))
+            print_text(tables.reset_csv(plans, one_group=len(options.group) == 1))
         else:
-            print(tables.reset_plan(plans), end="")
+            print_text(tables.reset_plan(plans), end="")
 
 
 async def _reset_group(admin: Admin, options: argparse.Namespace, group_id: str) -> dict[TopicPartition, int]:
     state = (await admin.describe(group_id)).state
     if state not in {"Empty", "Dead"}:
-        print(
+        print_text(
             tables.error(
                 f"Assignments can only be reset if the group '{group_id}' is inactive, "
                 f"but the current state is {state}."
@@ -117,7 +117,7 @@ async def plan_reset(
         case "--from-file":
             plan = read_plan(options.from_file, options.group).get(group_id)
             if plan is None:
-                print(tables.error(f"No reset plan for group {group_id} found"))
+                print_text(tables.error(f"No reset plan for group {group_id} found"))
                 return {}
             return await _within(admin, plan)
         case _:
@@ -144,7 +144,7 @@ async def _at_time(admin: Admin, partitions: Sequence[TopicPartition], at_ms: in
     found = await admin.offsets(dict.fromkeys(partitions, at_ms))
     late = [partition for partition in partitions if found.get(partition) is None]
     for topic, partition in late:
-        print(f"\nWarn: Partition {partition} from topic {topic} is empty. Falling back to latest known offset.")
+        print_text(f"\nWarn: Partition {partition} from topic {topic} is empty. Falling back to latest known offset.")
     ends = await _known(admin, late, LATEST, "ending")
     return {partition: ends[partition] if partition in ends else found[partition] or 0 for partition in partitions}
 
@@ -171,4 +171,4 @@ async def _within(admin: Admin, wanted: Mapping[TopicPartition, int]) -> dict[To
 
 def _warn(offset: int, how: str, partition: str, instead: int) -> None:
     text = f"New offset ({offset}) is {how} offset for topic partition {partition}. Value will be set to {instead}"
-    print(f"WARN {text}", file=sys.stderr)
+    print_aside(f"WARN {text}")

@@ -11,6 +11,7 @@ from rejoin.client.admin import Admin
 from rejoin.client.commands.arguments import UsageError
 from rejoin.client.commands.connecting import connected, failed
 from rejoin.client.core.errors import CodedError, KafkaError
+from rejoin.output import print_text
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.describe_configs import (
     DescribeConfigsRequest,
@@ -61,7 +62,7 @@ async def run_action(action: str, options: argparse.Namespace) -> int:
             await actions[action](admin, options)
         except (CodedError, _Refused) as problem:
             # An answer of the cluster, in the form of Kafka's tool.
-            print(f"Error while executing topic command : {problem}")
+            print_text(f"Error while executing topic command : {problem}")
             return 1
         except KafkaError as problem:
             return failed(problem, options)
@@ -71,7 +72,7 @@ async def run_action(action: str, options: argparse.Namespace) -> int:
 async def list_topics(admin: Admin, options: argparse.Namespace) -> None:
     """``--list``."""
     for topic in await _chosen(admin, options):
-        print(printable(topic.name or ""))
+        print_text(printable(topic.name or ""))
 
 
 async def describe(admin: Admin, options: argparse.Namespace) -> None:
@@ -87,19 +88,19 @@ async def describe(admin: Admin, options: argparse.Namespace) -> None:
             fields.append(f"TopicId: {topic.topic_id}")
         replicas = len(partitions[0].replica_nodes) if partitions else 0
         fields += [f"PartitionCount: {len(partitions)}", f"ReplicationFactor: {replicas}"]
-        print("\t".join([*fields, f"Configs: {configs.get(topic.name or '', '')}"]))
+        print_text("\t".join([*fields, f"Configs: {configs.get(topic.name or '', '')}"]))
         for each in partitions:
             leader = each.leader_id if each.leader_id >= 0 else "none"
             numbers = [",".join(map(str, nodes)) for nodes in (each.replica_nodes, each.isr_nodes)]
             where = f"\tTopic: {name}\tPartition: {each.partition_index}\tLeader: {leader}"
-            print(f"{where}\tReplicas: {numbers[0]}\tIsr: {numbers[1]}\tElr: N/A\tLastKnownElr: N/A")
+            print_text(f"{where}\tReplicas: {numbers[0]}\tIsr: {numbers[1]}\tElr: N/A\tLastKnownElr: N/A")
 
 
 async def create(admin: Admin, options: argparse.Namespace) -> None:
     """``--create``."""
     name = options.topic
     if "." in name or "_" in name:
-        print(_NAMES_IN_METRICS)
+        print_text(_NAMES_IN_METRICS)
     if options.if_not_exists and any(topic.name == name for topic in await admin.topics()):
         return
     settings = [pair.partition("=") for pair in options.config]
@@ -114,7 +115,7 @@ async def create(admin: Admin, options: argparse.Namespace) -> None:
     response = await admin.ask(request, CreateTopicsResponse)
     for result in response.topics:
         _raise(result.error_code, result.error_message)
-    print(f"Created topic {printable(name)}.")
+    print_text(f"Created topic {printable(name)}.")
 
 
 async def alter(admin: Admin, options: argparse.Namespace) -> None:

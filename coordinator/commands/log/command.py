@@ -19,6 +19,8 @@ from cyclopts import Parameter
 
 from rejoin.coordinator.commands.secret_options import STORE_REFUSED, STORE_VARIABLE, has_password
 from rejoin.error_lines import print_error, refuse
+from rejoin.output import print_aside, print_text
+from rejoin.protocol.printable import printable_json
 from rejoin.usage_errors import no_option
 
 _PARTITIONS: Final = 50
@@ -68,7 +70,7 @@ def dump(
             for kept in source.records(frozenset(missing) or None):
                 missing.pop(kept.partition, None)
                 if kept.entry.key is not None and kept.entry.key.startswith(marks[only]):
-                    sys.stdout.write(kept.as_kafka_prints_it() + "\n")
+                    print_text(printable_json(kept.as_kafka_prints_it()))
             for each in missing:
                 print_error(f"{source.name} has no records of {each}")
         return 0
@@ -104,20 +106,20 @@ def verify(
                 found = 0
                 for problem in source.problems() if not isinstance(source, TextLog) else ():
                     found += 1
-                    print(problem)
+                    print_text(problem)
                 if found:
-                    print(f"{source.name}: {_counted(found, 'problem')}{source.advice}")
+                    print_text(f"{source.name}: {_counted(found, 'problem')}{source.advice}")
                     return 1
                 size = _size_of(source)
         except DatabaseLost as problem:
-            print(problem)
+            print_text(problem)
             return 1
         except LogProblem as problem:
             if file is None or isinstance(problem, LogNotRead):
                 raise
-            print(problem)
+            print_text(problem)
             return 1
-        print(f"{source.name}: {size}, all as written")
+        print_text(f"{source.name}: {size}, all as written")
         return 0
 
     return _reported(run)
@@ -158,7 +160,7 @@ def export(
             else:
                 with atomic_file("--out", out) as handle:
                     count = files.write(handle, source.contents(), records)
-                print(f"{_counted(count, 'record')} to {out}", file=sys.stderr)
+                print_aside(f"{_counted(count, 'record')} to {out}")
             for note in source.notes:
                 print_error(note)
             return 1 if source.notes else 0
@@ -211,11 +213,11 @@ def import_(
             said += f", {replaced} of them replaced by later ones"
         if cleared:
             said += f"; {_counted(cleared, 'lease')} of earlier nodes cleared"
-        print(f"{_counted(count, 'record')} from {source.name}{said}")
+        print_text(f"{_counted(count, 'record')} from {source.name}{said}")
         if missing:
             topics = ", ".join(sorted(missing))
             if create_topics:
-                print(f"topics created: {topics}")
+                print_text(f"topics created: {topics}")
             else:
                 print_error(committed.would_be_deleted(missing))
         return 0

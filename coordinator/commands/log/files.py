@@ -28,6 +28,7 @@ from rejoin.coordinator.commands.log.contents import (
 from rejoin.coordinator.storage.codec import PLAIN, Entry
 from rejoin.coordinator.storage.topics_log.base import changed
 from rejoin.protocol.partitioner import partition_for
+from rejoin.protocol.printable import printable_json
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
 from rejoin.protocol.records.table import RECORD_TYPES
 from rejoin.protocol.types import TopicPartition
@@ -46,6 +47,7 @@ def write(out: TextIO, contents: LogSummary, records: Iterable[LogRecord]) -> in
 
     def line(text: str) -> None:
         nonlocal crc
+        text = printable_json(text)
         crc = zlib.crc32(text.encode(), crc)
         out.write(text + "\n")
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from rejoin.output import print_aside, print_text
 from rejoin.simulation.web.site.build import MOST_BYTES, NotBuilt, build
 
 
 def main(arguments: list[str]) -> int:
     """Build the folder and print what a browser loads."""
     if len(arguments) != 1:
-        print("usage: python -m rejoin.simulation.web.site FOLDER", file=sys.stderr)
+        print_aside("usage: python -m rejoin.simulation.web.site FOLDER")
         return 2
     try:
         sizes = build(Path(arguments[0]))
     except NotBuilt as problem:
-        print(problem, file=sys.stderr)
+        print_aside(problem)
         return 1
     groups = {"page": [0, 0], "engine": [0, 0]}
     for name, size in sizes.items():
@@ -24,10 +25,12 @@ def main(arguments: list[str]) -> int:
         group[0] += 1
         group[1] += size
         if name.startswith("engine/"):
-            print(f"{size / 1e6:8.2f} MB  {name}")
-    print(f"{groups['page'][1] / 1e6:8.2f} MB  the page, {groups['page'][0]} files")
+            print_text(f"{size / 1e6:8.2f} MB  {name}")
+    print_text(f"{groups['page'][1] / 1e6:8.2f} MB  the page, {groups['page'][0]} files")
     total = sum(sizes.values())
-    print(f"{total / 1e6:8.2f} MB  in all, in {arguments[0]}; serve it with python -m http.server -d {arguments[0]}")
+    print_text(
+        f"{total / 1e6:8.2f} MB  in all, in {arguments[0]}; serve it with python -m http.server -d {arguments[0]}"
+    )
     return 0 if total < MOST_BYTES else 1
 
 
