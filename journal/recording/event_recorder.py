@@ -6,13 +6,14 @@ JoinGroup is known from its arrival to its answer, a SyncGroup as far as it is t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from rejoin.journal.events import client as client_events
 from rejoin.journal.events import consumer_groups as consumer_events
 from rejoin.journal.events import coordinator as events
 from rejoin.journal.events.base import Event
+from rejoin.journal.recording.consumer_journals import MEMBER_STATES, NO_JOURNALS, ConsumerJournals
 from rejoin.journal.recording.recorder import DRAWN_EVENTS, Recorder
 from rejoin.journal.timeline_lines import TIMELINE_EVENTS, short
 
@@ -39,16 +40,18 @@ class _Member:
 class EventRecorder(Recorder):
     """Makes rows of events, in the order in which they happened.
 
-    ``with_consumers``: the groups whose consumers write their own events; their states and partitions are as the
-    consumers know them, not as the coordinator does. Requests have rows like those of the laboratory: number, client,
+    ``consumers``: who writes events of its own; states and partitions of these consumers are as they know them, not as
+    the coordinator does. Requests have rows like those of the laboratory: number, client,
     node, API, sent, arrived, answered, ended, fate, error, generation, minor, held; the instants of sending are those
     of arrival. A row of ``actors`` has the member id at its end, where it is a member's.
     """
 
-    def __init__(self, with_consumers: Collection[str] = ()) -> None:
+    def __init__(self, consumers: ConsumerJournals = NO_JOURNALS) -> None:
         super().__init__()
         self.rows["requests"] = []
-        self._with_consumers = with_consumers
+        self._consumers = consumers
+        self._memberships: dict[str, str] = {}
+        """The member id that each consumer has by its own events."""
         self._members: dict[str, dict[str, _Member]] = {}
         """By group and member id."""
         self._renamed: dict[str, str] = {}
@@ -56,10 +59,14 @@ class EventRecorder(Recorder):
         self._sync: dict[str, list[Any]] = {}
         """The row of the leader's SyncGroup that is not answered yet, by group."""
         self._nodes: set[str] = set()
+        self._stated: set[str] = set()
+        """Groups whose changes of state are recorded. Consumers' logs have none: they follow from the members."""
         self._requests = 0
         self._topics: set[str] = set()
         """Topics whose size is known."""
         self._handlers: dict[type[Event], Callable[[str, Any, int], None]] = {
+            events.GroupStateChanged: self._state_changed,
+            events.RebalanceStarted: self._rebalance_started,
             events.GroupLoaded: self._loaded,
             events.MemberJoined: self._joined,
             events.MemberRejoined: self._joined,
@@ -76,15 +83,9 @@ class EventRecorder(Recorder):
             consumer_events.RevocationCompleted: self._revoked,
             consumer_events.MemberEpochFenced: self._epoch_fenced,
             consumer_events.StaticMemberLeft: self._static_left,
-            client_events.JoinSent: self._client_state("PREPARING_REBALANCE"),
-            client_events.GenerationJoined: self._client_state("COMPLETING_REBALANCE"),
-            client_events.GroupJoined: self._client_state("STABLE"),
-            client_events.GroupSynced: self._client_state("STABLE"),
-            client_events.TargetAssignmentReceived: self._client_state("RECONCILING"),
-            client_events.AssignmentAcknowledged: self._client_state("STABLE"),
-            client_events.MembershipReset: self._client_state("UNJOINED"),
-            client_events.GroupLeft: self._client_state("UNJOINED"),
-            client_events.Fenced: self._client_state("FENCED"),
+            **{kind: self._client_state(state) for kind, state in MEMBER_STATES.items()},
+            client_events.JoinSent: self._join_sent,
+            client_events.GroupLeft: self._group_left,
         }
 
     @classmethod
@@ -116,9 +117,9 @@ class EventRecorder(Recorder):
         members = self._members.setdefault(group_id, {})
         found = members.get(member_id)
         if found is None:
-            name = client_id or short(member_id) or member_id
+            name = self._consumers.lane_of(member_id) or client_id or short(member_id) or member_id
             # Consumers that write their own events have one lane each, as they call themselves.
-            if group_id not in self._with_consumers and any(each.name == name for each in members.values()):
+            if not self._consumers.writes(group_id, name) and any(each.name == name for each in members.values()):
                 name = f"{name} {member_id[-_SUFFIX:]}"
             found = members[member_id] = _Member(name)
             self._name(group_id, member_id, name)
@@ -131,14 +132,15 @@ class EventRecorder(Recorder):
         self.add("actors", name, "consumer", group_id, member_id)
 
     def _shown(self, text: str) -> str:
-        for member_id, name in self._renamed.items():
-            text = text.replace(member_id, name)
+        for member_id in sorted(self._renamed, key=len, reverse=True):  # one id may begin with another
+            text = text.replace(member_id, self._renamed[member_id])
         return super()._shown(text)
 
     def _enter(self, group_id: str, member: _Member, state: str, now: int) -> None:
         """A member has a state from now on, as far as its coordinator can know."""
         member.state = state
-        if group_id not in self._with_consumers:
+        # A consumer that writes has the last word, once it has said that it joins.
+        if member.name not in self._memberships:
             self.add("members", now, member.name, state, member.generation)
 
     def _request(self, member: _Member, node: str, api: str, now: int) -> list[Any]:
@@ -155,7 +157,7 @@ class EventRecorder(Recorder):
     def _own_exactly(self, group_id: str, member: _Member, partitions: Iterable[tuple[str, int]], now: int) -> None:
         """A member owns just these partitions from now on."""
         wanted = set(partitions)
-        if group_id not in self._with_consumers:
+        if not self._consumers.writes(group_id, member.name):
             for topic, index in sorted(member.owned - wanted):
                 self.add("owners", now, group_id, topic, index, member.name, -1)
             for topic, index in sorted(wanted - member.owned):
@@ -175,6 +177,21 @@ class EventRecorder(Recorder):
             self.add("topics", 0, event.topic, before)
         self.add("topics", now, event.topic, event.partition_count)
 
+    # -- states of groups
+
+    def _state_changed(self, _: str, event: events.GroupStateChanged, __: int) -> None:
+        self._stated.add(event.group_id)
+
+    def _rebalance_started(self, node: str, event: events.RebalanceStarted, now: int) -> None:
+        if event.group_type == "classic" and self._members.get(event.group_id):
+            self._follows(node, event.group_id, "PreparingRebalance", now)
+
+    def _follows(self, node: str, group_id: str, state: str, now: int) -> None:
+        """A group must have a state, as its members show, unless it is recorded anyway."""
+        known, generation = self._last.get(group_id, ("", 0))
+        if group_id not in self._stated | self._unsaid and state != known:
+            self._group(now, group_id, node, state, generation)
+
     # -- what happens to members
 
     def _loaded(self, _: str, event: events.GroupLoaded, now: int) -> None:
@@ -189,19 +206,27 @@ class EventRecorder(Recorder):
         if event.member_type == "consumer":
             self._enter(event.group_id, member, "JOINING", now)
             return
+        if self._last.get(event.group_id, ("Empty",))[0] == "Empty":
+            self._follows(node, event.group_id, "PreparingRebalance", now)
         if member.join is None:
             member.join = self._request(member, node, "JoinGroup", now)
         if COOPERATIVE not in event.protocols:
             self._own_exactly(event.group_id, member, (), now)
         self._enter(event.group_id, member, "PREPARING_REBALANCE", now)
 
-    def _removed(self, _: str, event: events.MemberRemoved, now: int) -> None:
+    def _removed(self, node: str, event: events.MemberRemoved, now: int) -> None:
         member = self._meet(event.group_id, event.member_id, event.client_id)
         self._answer(member.join, member.generation, now)
         self._own_exactly(event.group_id, member, (), now)
         member.generation = -1
         self._enter(event.group_id, member, "UNJOINED", now)
         del self._members[event.group_id][event.member_id]
+        if not self._members[event.group_id]:
+            self._follows(node, event.group_id, "Empty", now)
+        # A consumer that was paused finds out later, and says so. One that was killed says nothing any more.
+        is_its_own = self._memberships.get(member.name) == event.member_id
+        if is_its_own and self._consumers.is_silent_after(event.member_id, now):
+            self._end_membership(member.name, now)
 
     def _replaced(self, node: str, event: events.StaticMemberReplaced, now: int) -> None:
         members = self._members.setdefault(event.group_id, {})
@@ -274,14 +299,30 @@ class EventRecorder(Recorder):
     def _static_left(self, _: str, event: consumer_events.StaticMemberLeft, now: int) -> None:
         self._enter(event.group_id, self._meet(event.group_id, event.member_id), "UNJOINED", now)
 
+    # -- what consumers say themselves
+
     def _client_state(self, state: str) -> Callable[[str, client_events.MemberEvent, int], None]:
         """What an event of a consumer says of its membership, as the consumer knows it."""
 
         def enter(_: str, event: client_events.MemberEvent, now: int) -> None:
-            if event.group_id in self._with_consumers:
-                self.add("members", now, event.client_id, state, event.generation)
+            self._memberships[event.client_id] = event.member_id
+            self.add("members", now, event.client_id, state, event.generation)
 
         return enter
+
+    def _join_sent(self, node: str, event: client_events.JoinSent, now: int) -> None:
+        if not event.member_id and not event.owned:  # a process that begins, whatever became of the one before
+            self._release_all(event.client_id, now)
+        self._client_state("PREPARING_REBALANCE")(node, event, now)
+
+    def _group_left(self, _: str, event: client_events.GroupLeft, now: int) -> None:
+        self._end_membership(event.client_id, now)
+
+    def _end_membership(self, client_id: str, now: int) -> None:
+        """A consumer is no member any more, and owns nothing."""
+        self._memberships.pop(client_id, None)
+        self._release_all(client_id, now)
+        self.add("members", now, client_id, "UNJOINED", -1)
 
 
 def _partitions(topics: dict[str, list[int]]) -> set[tuple[str, int]]:

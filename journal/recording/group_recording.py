@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any, Final
 
 from rejoin.journal.envelope import JournalRow
 from rejoin.journal.events import client, consumer_groups, coordinator, simulation, transactions
 from rejoin.journal.recording.as_scenario import ScenarioWriter
+from rejoin.journal.recording.consumer_journals import NO_JOURNALS, ConsumerJournals
 from rejoin.journal.recording.event_recorder import EventRecorder
 from rejoin.journal.schema import JournalSchema, events_in
 
@@ -22,10 +22,10 @@ SCHEMA: Final = JournalSchema(
 class GroupRecording:
     """Takes rows in the order of time. Instants are ms since ``origin``."""
 
-    def __init__(self, group_id: str, origin: int, with_consumers: Collection[str] = ()) -> None:
+    def __init__(self, group_id: str, origin: int, consumers: ConsumerJournals = NO_JOURNALS) -> None:
         self._group_id = group_id
         self._origin = origin
-        self._recorder = EventRecorder(with_consumers)
+        self._recorder = EventRecorder(consumers)
         self._scenario = ScenarioWriter(group_id)
         self._until = 0
 

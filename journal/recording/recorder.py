@@ -64,6 +64,10 @@ class Recorder:
         self._known: dict[str, dict[str, None]] = {}
         """Groups whose state on each node has a row."""
         self._owned: dict[str, dict[tuple[str, str, int], None]] = {}
+        self._last: dict[str, tuple[str, int]] = {}
+        """The last known state and generation of each group."""
+        self._unsaid: set[str] = set()
+        """Groups of the consumer protocol whose states are not recorded, as brokers' logs do not have them."""
 
     def take(self) -> dict[str, list[list[Any]]]:
         """The rows since the last call, without the kinds that have none."""
@@ -87,14 +91,16 @@ class Recorder:
             case RebalanceStarted() | RebalanceCompleted() | GroupEmptied() | GroupLoaded():
                 self._rebalance(node, event, now)
             case GroupStateChanged() | GroupEpochBumped():
-                self._group(now, event.group_id, node, event.state, event.generation)
+                if not event.state:
+                    self._unsaid.add(event.group_id)
+                self._group(now, event.group_id, node, event.state or "Reconciling", event.generation)
             case PartitionElected() | PartitionResigned() if event.topic == OFFSETS_TOPIC:
                 leads = "leads" if isinstance(event, PartitionElected) else "resigned"
                 self.add("lives", now, node, leads, -1, f"{event.partition}")
             case ConsumerStarted():
                 self.add("lives", now, event.client_id, "up", -1, "")
             case ConsumerStopped() | ConsumerCrashed() | ConsumerFailed():
-                self._release(event.client_id, event.group_id, list(self._owned.get(event.client_id, ())), now)
+                self._release_all(event.client_id, now)
                 self.add("members", now, event.client_id, DOWN, -1)
                 self.add("lives", now, event.client_id, "down", -1, type(event).__name__.removeprefix("Consumer"))
             case PartitionsAssigned() | PartitionsRevoked() | PartitionsLost():
@@ -117,16 +123,24 @@ class Recorder:
                 self.rows["rebalances"].append(list(row))
             case RebalanceCompleted() | GroupEmptied():
                 self._end_rebalance(event.group_id, now)
-                if isinstance(event, RebalanceCompleted) and event.group_type == "classic":
+                if isinstance(event, RebalanceCompleted) and (
+                    event.group_type == "classic" or event.group_id in self._unsaid
+                ):
                     self._group(now, event.group_id, node, "Stable", event.generation)
+                elif isinstance(event, GroupEmptied):
+                    self._group(now, event.group_id, node, "Empty", event.generation)
             case GroupLoaded():
                 self._end_rebalance(event.group_id, now)
-                self._group(now, event.group_id, node, event.state, event.generation)
+                if event.state:
+                    self._group(now, event.group_id, node, event.state, event.generation)
+                elif event.group_id in self._last:  # loaded as it was, where the log says no more
+                    self._group(now, event.group_id, node, *self._last[event.group_id])
             case _:
                 pass
 
     def _group(self, now: int, group_id: str, node: str, state: str, generation: int) -> None:
         self._known.setdefault(node, {})[group_id] = None
+        self._last[group_id] = state, generation
         self.add("groups", now, group_id, node, state, generation)
 
     def node_down(self, node: str, now: int) -> None:
@@ -147,14 +161,17 @@ class Recorder:
         ]
         owned = self._owned.setdefault(event.client_id, {})
         if not isinstance(event, PartitionsAssigned):
-            self._release(event.client_id, event.group_id or "", [each for each in partitions if each in owned], now)
+            self._release(event.client_id, [each for each in partitions if each in owned], now)
             return
         for each in partitions:
             if each not in owned:
                 owned[each] = None
                 self.add("owners", now, *each, event.client_id, 1)
 
-    def _release(self, client: str, _: str, partitions: list[tuple[str, str, int]], now: int) -> None:
+    def _release_all(self, client: str, now: int) -> None:
+        self._release(client, list(self._owned.get(client, ())), now)
+
+    def _release(self, client: str, partitions: list[tuple[str, str, int]], now: int) -> None:
         owned = self._owned.setdefault(client, {})
         for each in partitions:
             del owned[each]

@@ -1,7 +1,7 @@
 // The swimlanes: a lane for each node and each member, requests as arrows between them.
 
 import { isGone } from "./recorded.js";
-import { FATE } from "./recording.js";
+import { FATE, UNNAMED } from "./recording.js";
 import { colour, hatch, inkOn, ofOwner, ofState } from "./theme.js";
 import { span } from "./time.js";
 
@@ -96,8 +96,8 @@ function names(c, view, plan) {
     c.fillText(node.name, view.left - 10, plan.top.get(node.name) + 13, view.left - 14);
     c.font = FONT;
     c.fillStyle = colour("soft");
-    const leads = plan.groups.some(group => group.byNode.has(node.name));
-    c.fillText(leads ? "coordinator" : "node", view.left - 10, plan.top.get(node.name) + 28, view.left - 14);
+    const role = node.name === UNNAMED ? "broker not known" : plan.groups.some(group => group.byNode.has(node.name)) ? "coordinator" : "node";
+    c.fillText(role, view.left - 10, plan.top.get(node.name) + 28, view.left - 14);
   }
   c.fillStyle = colour("ink");
   c.font = "12px system-ui, sans-serif";

@@ -1,6 +1,7 @@
 // The group in this instant: its state, its members with their timers, what is parked, and the log.
 
 import { stateDiagram } from "./diagram.js";
+import { UNNAMED } from "./recording.js";
 import { ofOwner } from "./theme.js";
 import { clock, span } from "./time.js";
 
@@ -75,7 +76,7 @@ export function drawGroup(element, state, group, recording) {
   parts.push(stateDiagram(current, view ? view.previousState : "", isConsumer));
   const properties = make("dl", "properties");
   const property = (name, value) => { if (value !== null && value !== undefined && value !== "") properties.append(make("dt", "", name), make("dd", "", value)); };
-  property("coordinator", first ? `${first.node}${first.epoch === undefined ? "" : `, leader epoch ${first.epoch}`}${first.isLoading ? ", loading" : ""}` : "none");
+  property("coordinator", first ? `${first.node === UNNAMED ? "a broker that the logs do not name" : first.node}${first.epoch === undefined ? "" : `, leader epoch ${first.epoch}`}${first.isLoading ? ", loading" : ""}` : "none");
   for (const other of found.led.slice(1)) property("zombie", `${other.node}, leader epoch ${other.epoch}`);
   if (view) {
     property(isConsumer ? "group epoch" : "generation", `${view.generation}`);

@@ -63,10 +63,16 @@ export function stateOf(recording, name, at) {
 function sentences(name, view, members, late, free, partitions) {
   if (!view) return [`Nothing is known of ${name} at this instant.`];
   const unit = "groupEpoch" in view ? "epoch" : "generation";
-  const found = [`${name} is ${view.state} in ${unit} ${view.generation}, ${count(members, "member")}.`];
+  const found = [`${name} is ${view.state} in ${unit} ${view.generation}${membersText(view.state, members)}`];
   if (late.length) found.push(`Not there yet: ${late.slice(0, 5).join(", ")}${late.length > 5 ? ` and ${late.length - 5} more` : ""}.`);
   if (free && partitions && members) found.push(free === partitions ? "No partition has an owner." : `${count(free, "partition")} of ${partitions} ${free === 1 ? "has" : "have"} no owner.`);
   return found;
+}
+
+/** How many members there are, where the coordinator's last word and the consumers' own agree. */
+function membersText(state, members) {
+  if (state === "Empty") return members ? `; ${count(members, "consumer")} did not learn that yet.` : ".";
+  return members ? `, ${count(members, "member")}.` : " by the last word of its coordinator; no consumer is a member any more.";
 }
 
 /** The state with what only a running coordinator knows: timers, and what is parked. Its instants are ms since 1970. */

@@ -4,6 +4,9 @@ import { clock, count, span } from "./time.js";
 
 export const FATE = { OPEN: 0, ANSWERED: 1, LOST_REQUEST: 2, LOST_RESPONSE: 3, TIMEOUT: 4, DISCONNECTED: 5, CANCELLED: 6 };
 
+/** The coordinator where consumers' logs alone were read: they do not name its broker. */
+export const UNNAMED = "coordinator";
+
 const RECENT_MS = 30000;
 
 /** The index of the first entry whose key is larger than a value. */

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final, NamedTuple, get_args, get_origin
+from typing import Any, Final, get_args, get_origin
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +13,8 @@ from pydantic_core import PydanticUndefined
 from rejoin.journal.events.base import Event, Partitions
 from rejoin.journal.events.coordinator import Cause, Ownership
 from rejoin.journal.recording.event_recorder import EventRecorder
+from rejoin.pipeline.drawn.drawn_event import DrawnEvent
+from rejoin.pipeline.drawn.lanes import with_lanes
 from rejoin.pipeline.event_fields import CAUSE, COLUMN_OF, EVENT_CLASSES
 
 _ALWAYS: Final = ("run_id", "source", "node", "seq", "at_ms", "group_id")
@@ -21,16 +23,6 @@ DRAWN: Final = {name: each for name, each in EVENT_CLASSES.items() if name in Ev
 
 Key = tuple[str, str]
 """Run and group."""
-
-
-class DrawnEvent(NamedTuple):
-    """An event of a row, and where and when it was."""
-
-    at_ms: int
-    seq: int
-    node: str
-    source: str
-    event: Event
 
 
 def events_of(rows: pa.Table, groups: Collection[Key], most: int) -> dict[Key, list[DrawnEvent]]:
@@ -53,7 +45,7 @@ def events_of(rows: pa.Table, groups: Collection[Key], most: int) -> dict[Key, l
             elif (key := (row["run_id"], row["group_id"])) in groups:
                 found[key].append(place)
     return {
-        key: sorted([*events, *everybody[key[0]]], key=lambda each: (each.at_ms, each.seq))
+        key: with_lanes(sorted([*events, *everybody[key[0]]], key=lambda each: (each.at_ms, each.seq)))
         for key, events in found.items()
     }
 

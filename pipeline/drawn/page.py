@@ -12,9 +12,10 @@ from rejoin import pages
 from rejoin.journal.events.client import ConsumerEvent
 from rejoin.journal.events.coordinator import GroupEvent
 from rejoin.journal.recording.as_scenario import ScenarioWriter
+from rejoin.journal.recording.consumer_journals import ConsumerJournals
 from rejoin.journal.recording.event_recorder import EventRecorder
 from rejoin.pages import Markup
-from rejoin.pipeline.drawn.events import DrawnEvent
+from rejoin.pipeline.drawn.drawn_event import DrawnEvent
 from rejoin.pipeline.findings.formatting import is_simulated
 
 ASSETS: Final = "rejoin.pages.laboratory"
@@ -35,8 +36,7 @@ export const recorded = async (group, onPiece) => onPiece(recordedOf(group));
 def recorded(events: Sequence[DrawnEvent], until_ms: int) -> dict[str, Any]:
     """What the page shows of a group: the rows of its events, in order, up to an instant (ms since 1970)."""
     origin = origin_of(events)
-    with_consumers = {each.event.group_id for each in events if isinstance(each.event, ConsumerEvent)}
-    recorder = EventRecorder({each for each in with_consumers if each is not None})
+    recorder = EventRecorder(ConsumerJournals((each.at_ms - origin, each.event) for each in events))
     group_id = next(each.event.group_id for each in events if isinstance(each.event, GroupEvent | ConsumerEvent))
     scenario = ScenarioWriter(group_id or "")
     for each in events:

@@ -10,8 +10,8 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from rejoin.journal.envelope import JournalRow
-from rejoin.journal.events.client import ConsumerEvent
 from rejoin.journal.reader import read_lines
+from rejoin.journal.recording.consumer_journals import ConsumerJournals
 from rejoin.journal.recording.group_recording import SCHEMA, GroupRecording
 from rejoin.journal.segments import JournalError
 from rejoin.protocol.validation import reason
@@ -36,9 +36,7 @@ class JournalRecording:
             raise JournalError(path, None, f"holds {len(runs)} simulated runs; give the journal of one")
         begin = self._rows[0].envelope.at_ms
         self._origin = 0 if begin < _SIMULATED_BEFORE else begin
-        self._with_consumers = {
-            row.event.group_id for row in self._rows if isinstance(row.event, ConsumerEvent) and row.event.group_id
-        }
+        self._consumers = ConsumerJournals((row.envelope.at_ms - self._origin, row.event) for row in self._rows)
         named = (getattr(row.event, "group_id", None) for row in self._rows)
         self.groups = sorted({group_id for group_id in named if group_id})
         self._title = f"The journal {path.name}"
@@ -55,7 +53,7 @@ class JournalRecording:
 
     def piece(self, group_id: str) -> dict[str, Any]:
         """All that is drawn of a group."""
-        recording = GroupRecording(group_id, self._origin, self._with_consumers)
+        recording = GroupRecording(group_id, self._origin, self._consumers)
         for row in self._rows:
             recording.add(row)
         return {**recording.take(self._end), "scenario": recording.scenario()}

@@ -11,8 +11,8 @@ from rejoin.pipeline.reading.broker_logs.statements import Statement
 from rejoin.pipeline.reading.client_logs.families import STARTED
 from rejoin.pipeline.vocabulary import CLIENT_LOG
 
-CONSUMERS: Final = "consumers"
-"""Stands for the coordinator, of which there is no log."""
+COORDINATOR: Final = "coordinator"
+"""Stands for the broker that coordinated the group: consumers' logs do not name it."""
 TOGETHER_MS: Final = 10_000
 """Consumers that lose their coordinator within this lose it for the same reason."""
 MOMENT_MS: Final = 1_000
@@ -30,7 +30,7 @@ def concluded(group_id: str, event: str, at_ms: int, source: Statement, **column
         "source": CLIENT_LOG,
         "event": event,
         "at_ms": at_ms,
-        "node": CONSUMERS,
+        "node": COORDINATOR,
         "file": source.file,
         "line": source.line,
         "confidence": INFERRED,
