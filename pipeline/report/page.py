@@ -187,7 +187,7 @@ def _index(report: Report) -> str:
         ]
         for index, group in enumerate(report.groups)
     ]
-    shown = _table(("group", "run", "#rebalances", "#consumer-seconds stopped", "#violations", "worst finding"), body)
+    shown = _table(("group", "run", "#rebalances", "#consumer-seconds stopped", "#violations", ":worst finding"), body)
     rest = ""
     if report.others:
         rows = [
@@ -196,7 +196,7 @@ def _index(report: Report) -> str:
         ]
         rest = (
             f"<details><summary>{count(len(rows), 'more group')} without a chart (--group shows one)</summary>"
-            f"{_table(('group', 'run', '#rebalances', 'worst finding'), rows)}</details>"
+            f"{_table(('group', 'run', '#rebalances', ':worst finding'), rows)}</details>"
         )
     return f'<div class="card">{shown}{rest}</div>'
 
@@ -372,14 +372,21 @@ def _read(report: Report) -> Iterable[str]:
 
 
 def _table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    """A table of ready HTML. A column whose name begins with # is of numbers, with : of prose, with ! of raw text."""
+    """A table of ready HTML. A column whose name begins with # is of numbers, with : of prose, with ! of raw text.
+
+    Prose has no room beside other columns on a phone: there each row of such a table is a block.
+    """
     kinds = [{"#": "n", ":": "text", "!": "line"}.get(name[:1], "") for name in head]
+    names = [_text(name.lstrip("#:!")) for name in head]
     of_class = [f' class="{kind}"' if kind else "" for kind in kinds]
-    top = "".join(f"<th{c}>{_text(name.lstrip('#:!'))}</th>" for c, name in zip(of_class, head, strict=True))
+    stacks = "text" in kinds or "line" in kinds
+    of_cell = [f'{c} data-head="{name}"' if stacks else c for c, name in zip(of_class, names, strict=True)]
+    top = "".join(f"<th{c}>{name}</th>" for c, name in zip(of_class, names, strict=True))
     rows = "".join(
-        "<tr>" + "".join(f"<td{c}>{cell}</td>" for c, cell in zip(of_class, row, strict=True)) + "</tr>" for row in body
+        "<tr>" + "".join(f"<td{c}>{cell}</td>" for c, cell in zip(of_cell, row, strict=True)) + "</tr>" for row in body
     )
-    return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table></div>'
+    kind = ' class="stacks"' if stacks else ""
+    return f'<div class="wide"><table{kind}><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table></div>'
 
 
 def _tiles(tiles: Iterable[tuple[str, str]]) -> str:
