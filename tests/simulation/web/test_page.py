@@ -172,14 +172,40 @@ def test_a_problem_goes_away_with_the_next_success(opened: Opened) -> None:
     opened.wait_for("document.getElementById('problem').hidden")
 
 
-def test_the_end_of_a_run_that_is_being_played_is_its_end(opened: Opened) -> None:
+HELD = """(() => {
+  const asked = window.fetch;
+  window.fetch = async (path, options) => {
+    const response = await asked(path, options);
+    if (path !== "api/runs") return response;
+    const text = await response.text(), head = text.indexOf("\\n") + 1, bytes = new TextEncoder();
+    return new Response(new ReadableStream({ start(out) {
+      out.enqueue(bytes.encode(text.slice(0, head)));
+      window.release = () => { out.enqueue(bytes.encode(text.slice(head))); out.close(); };
+    } }));
+  };
+  document.body.dataset.done = "no";
+  document.getElementById("again").click();
+})()"""
+"""Play again, and hold all but the head of the run back until it is released."""
+
+
+@pytest.mark.parametrize("how", ["button", "key"])
+def test_the_end_of_a_run_that_is_being_played_is_its_end(opened: Opened, how: str) -> None:
     opened.open()
-    opened.value("document.body.dataset.done = 'no'; document.getElementById('again').click()")
-    opened.wait_for(
-        "laboratory.recording.until === 0 || !laboratory.recording.done || document.body.dataset.done === 'yes'"
-    )
-    opened.press("End")
+    opened.value(HELD)
+    opened.wait_for("window.release && laboratory.recording.until === 0")
+    assert opened.at == 10_000
+    if how == "button":
+        opened.value("document.getElementById('last').click()")
+    else:
+        opened.press("End")
+    assert "then the end is shown" in opened.value("document.getElementById('status').textContent")
+    opened.value("window.release()")
     opened.wait_for(DONE)
+    assert opened.at == 60_000
+    opened.press("Home")
+    assert opened.at == 0
+    opened.value("document.getElementById('last').click()")
     assert opened.at == 60_000
 
 
