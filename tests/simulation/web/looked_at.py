@@ -32,9 +32,26 @@ SEEN: Final = """(() => [...document.querySelectorAll("canvas")].filter(each => 
 """A hash of the pixels of each canvas, as far as it is within the window."""
 DRAWN_ANEW: Final = """(() => {
   for (const each of document.querySelectorAll("canvas")) if (each.id) each.width = 0;
-  if (window.laboratory) dispatchEvent(new Event("resize"));
-  else if (window.charts) for (const each of charts.values()) each.draw();
+  if (window.laboratory) laboratory.view.onChange();
+  else if (typeof charts !== "undefined") for (const each of charts.values()) each.draw();
 })()"""
+OUTSIDE: Final = """(() => {
+  const found = [];
+  for (const track of window.laboratory ? [laboratory.above, laboratory.below] : []) {
+    for (const [name, { top, bottom }] of Object.entries(track.strips)) {
+      const canvas = track.canvases[name];
+      if (!canvas.offsetParent || !canvas.width) continue;
+      const ratio = canvas.width / canvas.getBoundingClientRect().width, context = canvas.getContext("2d");
+      for (const [from, to] of [[0, Math.floor(top * ratio)], [Math.ceil(bottom * ratio), canvas.height]]) {
+        if (to <= from) continue;
+        const pixels = new Uint32Array(context.getImageData(0, from, canvas.width, to - from).data.buffer);
+        if (pixels.some(each => each)) found.push(`${canvas.id} from ${from} to ${to}`);
+      }
+    }
+  }
+  return found;
+})()"""
+"""Parts of drawings that lie out of sight, and are not empty: the next frames would be drawn over them."""
 BROKEN: Final = r"""(() => {
   const found = [], range = document.createRange();
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -65,16 +82,19 @@ async def complaints(page: Page, address: str, ready: str) -> list[str]:
             await page.wait_for(ready)
         await page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
         await page.evaluate(SETTLED)
-        for down in (0, 450):
-            await page.evaluate(
-                f"scrollTo(0, {down}), window.laboratory && laboratory.view.zoom(0.9, laboratory.player.at)"
-            )
+        await page.evaluate("scrollTo(0, 0)")
+        for _ in range(2):  # frames that are drawn over one another
+            await page.evaluate("window.laboratory && laboratory.view.zoom(0.9, laboratory.player.at)")
             await page.evaluate(SETTLED)
+        for down in (0, 450):  # scrolled, and nothing else
+            await page.evaluate(f"scrollTo(0, {down})")
+            await page.evaluate(SETTLED)
+            found += [f"{name}: drawn out of sight, {down} down: {each}" for each in await page.evaluate(OUTSIDE)]
             seen = await page.evaluate(SEEN)
             await page.evaluate(DRAWN_ANEW)
             await page.evaluate(SETTLED)
             if seen != await page.evaluate(SEEN):
-                found.append(f"{name}: drawn over what was there, {down} down")
+                found.append(f"{name}: another drawing than a whole new one, {down} down")
         found += [f"{name}: broken word {each}" for each in await page.evaluate(BROKEN)]
         if (wide := await page.evaluate("document.documentElement.scrollWidth")) > window.width:
             found.append(f"{name}: {wide} wide")
