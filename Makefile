@@ -21,9 +21,14 @@ $(VENV)/spark-classes: $(VENV)/.installed
 	@REJOIN_SPARK_CLASSES=$(abspath $@) $(RUN) -m rejoin.pipeline.commands.class_archive || true
 	@mkdir -p $@ && touch $@
 
+# Chromium and Node.js, with which tests look at the pages: Debian's, where make runs as root.
+.PHONY: browser
+browser:
+	@tests/install_browser.sh
+
 # The tests and the checks that go with them; at the end, the CPU that all their processes took.
 # The tests wait for sockets and processes now and then, so lint and types cost hardly any time beside them.
-test: setup $(VENV)/spark-classes
+test: setup browser $(VENV)/spark-classes
 	@$(MAKE) --no-print-directory lint > $(VENV)/lint.log 2>&1 & lint=$$!; \
 	$(RUN) -m tests.cpu $(RUN) -m pytest -n 3 --dist loadgroup; tests=$$?; \
 	wait $$lint; linted=$$?; cat $(VENV)/lint.log; exit $$((tests || linted))

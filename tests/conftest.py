@@ -15,6 +15,7 @@ from hypothesis.internal.constants_ast import Constants
 from tests.coordinator.ports import free_port
 from tests.postgres import postgres as postgres
 from tests.postgres import postgres_server as postgres_server
+from tests.simulation.web.browser import CHROMIUM
 
 # The same examples on every run, and no clock: a failure here must be one that anybody can repeat. HYPOTHESIS_PROFILE
 # set to "search" looks for new ones.
@@ -65,4 +66,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_report_header() -> list[str]:
     missing = [name for name in ("curl", "node") if shutil.which(name) is None]
-    return [f"examples/testing: not played here, for want of {', '.join(missing)}"] if missing else []
+    header = [f"examples/testing: not played here, for want of {', '.join(missing)}"] if missing else []
+    if CHROMIUM is None:
+        header.append("pages: not looked at here, for want of chromium")
+    return header
