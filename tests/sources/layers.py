@@ -354,7 +354,7 @@ MAY_IMPORT = {
     # The page that steps through a report's groups.
     "pipeline.drawn": (
         *("journal.events", "journal.recording", "pages", "pipeline.event_fields", "pipeline.drawn"),
-        *("pipeline.findings.formatting", "pipeline.report.data", "pipeline.report.page"),
+        *("pipeline.findings.formatting", "pipeline.report.data", "pipeline.report.page", "pipeline.vocabulary"),
     ),
     "pipeline.reading": (
         "protocol",
