@@ -52,7 +52,7 @@ def status_after(group_id: str, row: Row, rebalances: int, sessions: Iterable[Ro
     if row["outcome"] in ("completed", "emptied"):
         since_ms = row["ended_at_ms"]
         ends = _ends(sessions)
-        later = {member: at_ms for member in members or () if (at_ms := ends.get(member, since_ms)) > since_ms}
+        later = {member: ends[member] for member in members or () if ends.get(member, since_ms) > since_ms}
         if later and len(later) == len(members or ()):
             state, since_ms = "Empty", max(later.values())
         members = members and members - later.keys()

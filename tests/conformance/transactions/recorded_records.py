@@ -487,8 +487,8 @@ def config_of(configs: dict[str, str]) -> TopicConfig:
     for each in fields(TopicConfig):
         value = configs.get(each.name.replace("_", "."))
         if value is not None:
-            is_number = isinstance(each.default, int | float)
-            given[each.name] = type(each.default)(value) if is_number else value
+            default: Any = each.default
+            given[each.name] = type(default)(value) if isinstance(default, int | float) else value
             if each.name == "cleanup_policy":
                 given[each.name] = tuple(value.split(","))
     assert len(given) == len(configs), f"not all of these are known: {configs}"

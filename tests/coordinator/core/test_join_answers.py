@@ -147,7 +147,9 @@ def test_a_new_group_is_described_once_its_first_join_is_answered(brokers: int) 
     assert (number in driven.replies) == (brokers > 1)
     assert described(driven) == "Dead"
     driven.logs.end_append()
-    assert driven.replies[number].error_code is ErrorCode.MEMBER_ID_REQUIRED
+    answer = driven.replies[number]
+    assert isinstance(answer, JoinGroupResponse)
+    assert answer.error_code is ErrorCode.MEMBER_ID_REQUIRED
     assert described(driven) == "Empty"
 
 

@@ -7,7 +7,7 @@ import pytest
 from rejoin.protocol.brokers.releases import RELEASES
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest
-from rejoin.protocol.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic
+from rejoin.protocol.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from rejoin.protocol.messages.topics.describe_topic_partitions import DescribeTopicPartitionsRequest
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC
@@ -59,6 +59,7 @@ def test_the_use_of_one_node_is_known_to_others_and_written_once() -> None:
     other.read_topics()
     for node in (one, other):
         answer = node.replies[node.ask(MetadataRequest(topics=None), 9)]
+        assert isinstance(answer, MetadataResponse)
         assert [each.name for each in answer.topics] == [OFFSETS_TOPIC]
     other.ask(FindCoordinatorRequest(coordinator_keys=("g",), key_type=GROUP), 4)
     assert not other.held

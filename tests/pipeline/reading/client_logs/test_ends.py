@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def aiokafka(client: str, left_at: str | None) -> str:
     return "".join(f"2026-03-03 10:00:{line}\n" for line in (*begin, *end))
 
 
-def tables(folder: Path, more: str = "", **left_at: str | None) -> dict[str, list[dict[str, Any]]]:
+def tables(folder: Path, left_at: Mapping[str, str | None], more: str = "") -> dict[str, list[dict[str, Any]]]:
     """Tables of the logs of processes; ``more`` is the end of the log of each that does not leave."""
     for name, at in left_at.items():
         client = name.replace("_", "-")
@@ -48,7 +49,7 @@ def tables(folder: Path, more: str = "", **left_at: str | None) -> dict[str, lis
 
 
 def test_a_group_whose_members_all_left_is_empty_after_a_rebalance_of_its_own(tmp_path: Path) -> None:
-    made = tables(tmp_path, orders_1="20,000", orders_2="21,500")
+    made = tables(tmp_path, {"orders_1": "20,000", "orders_2": "21,500"})
     last = made["rebalances"][-1]
     assert (last["outcome"], last["cause"], last["cause_member_id"]) == ("emptied", "leave", MEMBERS["orders-1"])
     assert last["ended_at_ms"] - last["prepared_at_ms"] == 1_500
@@ -69,7 +70,7 @@ def test_a_group_whose_members_all_left_is_empty_after_a_rebalance_of_its_own(tm
 def test_a_group_of_which_some_left_rebalances_where_the_logs_end(
     left_at: dict[str, str | None], members: int, tmp_path: Path
 ) -> None:
-    made = tables(tmp_path, **left_at)
+    made = tables(tmp_path, left_at)
     formed, last = made["rebalances"]
     assert (formed["outcome"], last["outcome"]) == ("completed", "open")
     assert (last["cause"], last["cause_member_id"]) == ("leave", MEMBERS["orders-1"])
@@ -86,7 +87,7 @@ def test_a_group_whose_other_members_go_on_for_long_did_not_rebalance(tmp_path: 
     later = (
         "2026-03-03 10:05:00,000 INFO aiokafka.consumer.group_coordinator: Discovered coordinator 1 for group orders\n"
     )
-    made = tables(tmp_path, orders_1="20,000", orders_2=None, more=later)
+    made = tables(tmp_path, {"orders_1": "20,000", "orders_2": None}, more=later)
     (last,) = made["rebalances"]
     status = status_after("orders", last, 1, made["member_sessions"])
     assert (status.state, status.members) == ("Stable", 1)
@@ -94,7 +95,7 @@ def test_a_group_whose_other_members_go_on_for_long_did_not_rebalance(tmp_path: 
 
 
 def test_owners_are_called_by_their_client_ids_and_own_nothing_after_they_left(tmp_path: Path) -> None:
-    made = tables(tmp_path, orders_1="20,000", orders_2="21,500")
+    made = tables(tmp_path, {"orders_1": "20,000", "orders_2": "21,500"})
     owned = {row["owner"]: row["length_ms"] for row in made["ownership"] if row["kind"] == "owned"}
     assert owned == {"orders-1": 16_400, "orders-2": 17_900}
 
