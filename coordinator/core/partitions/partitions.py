@@ -20,6 +20,7 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.batches import DataEntry
 from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC
 from rejoin.protocol.types import TopicIdPartition, TopicPartition
 
 UNKNOWN_LEADER_EPOCH = -1
@@ -271,9 +272,14 @@ class Partitions:
 
     def _look_soon(self, led: Partition) -> None:
         """See to it that a log that has changed is looked at, if its topic is compacted."""
-        if led.config.is_compacted and led.log.batches:
-            self._dirty[led.partition] = _AT_ONCE
-            self._look_at(_AT_ONCE)
+        if not led.config.is_compacted or not led.log.batches:
+            return
+        at = _AT_ONCE
+        if led.partition.topic == TRANSACTION_STATE_TOPIC:
+            # Kafka leaves the newest segment alone, 100 MB in this topic: a small log is never compacted.
+            at = self._ctx.now + self._ctx.settings.log_retention_check_interval_ms
+        at = self._dirty[led.partition] = min(at, self._dirty.get(led.partition, at))
+        self._look_at(at)
 
     def _look_at(self, instant: Millis) -> None:
         """Look at dirty logs at an instant or earlier, but never twice within the backoff."""
