@@ -43,59 +43,59 @@ def test_a_good_one_is_read() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("consumers: 3", "consumer: 3", "line 7: groups.app.consumer: there is no such key; is it consumers?"),
-        ("consumers: 3", "consumers: many", "line 7: groups.app.consumers: expected a whole number, not 'many'"),
-        ("    consumers: 3\n", "", "line 5: groups.app.consumers: is missing"),
-        ("horizon: 10m", "horizon: 10", "line 1: horizon: expected a length of time with its unit"),
-        ("topics: orders", "topics: clicks", "line 6: group app reads topic 'clicks', which is not under topics"),
-        ("crash:", "crush:", "line 9: events.0.crush: there is no such key; is it crash?"),
-        ("crash:", "twin:", "line 9: events.0.twin: this key is called duplicate now"),
-        ("{who:", "{consumer:", "line 9: events.0.crash.consumer: this key is called who now"),
-        ("down: 10s", "restart: 10s", "line 9: events.0.crash.restart: this key is called down now"),
-        ("at: 1m", "at: 1m, until: 2m", "line 9: events.0: says 'until' without 'on_average_every'"),
-        ("app-1,", "any-of-web,", "line 9: events[0]: there is no group 'web'; there are app"),
-        ("horizon: 10m", f"horizon: 10m\nseed: {'9' * 100_000}", "line 2: a number of 100000 characters"),
-        ("horizon: 10m", f"horizon: 10m\nseed: {2**63}", "line 2: seed: expected less than"),
+        ("consumers: 3", "consumer: 3", ":7: groups.app.consumer: there is no such key; is it consumers?"),
+        ("consumers: 3", "consumers: many", ":7: groups.app.consumers: expected a whole number, not 'many'"),
+        ("    consumers: 3\n", "", ":5: groups.app.consumers: is missing"),
+        ("horizon: 10m", "horizon: 10", ":1: horizon: expected a length of time with its unit"),
+        ("topics: orders", "topics: clicks", ":6: group app reads topic 'clicks', which is not under topics"),
+        ("crash:", "crush:", ":9: events.0.crush: there is no such key; is it crash?"),
+        ("crash:", "twin:", ":9: events.0.twin: this key is called duplicate now"),
+        ("{who:", "{consumer:", ":9: events.0.crash.consumer: this key is called who now"),
+        ("down: 10s", "restart: 10s", ":9: events.0.crash.restart: this key is called down now"),
+        ("at: 1m", "at: 1m, until: 2m", ":9: events.0: says 'until' without 'on_average_every'"),
+        ("app-1,", "any-of-web,", ":9: events[0]: there is no group 'web'; there are app"),
+        ("horizon: 10m", f"horizon: 10m\nseed: {'9' * 100_000}", ":2: a number of 100000 characters"),
+        ("horizon: 10m", f"horizon: 10m\nseed: {2**63}", ":2: seed: expected less than"),
         ("horizon: 10m", "horizon: 2001-99-99", "not YAML: month must be in 1..12"),
-        ("app-1,", "web-1,", "line 9: events[0]: there is no consumer 'web-1'"),
+        ("app-1,", "web-1,", ":9: events[0]: there is no consumer 'web-1'"),
         (
             "at: 1m, crash: {who: app-1, down: 10s}",
             "at: 1m",
-            "line 9: events.0: says nothing; expected exactly",
+            ":9: events.0: says nothing; expected exactly",
         ),
-        ("partitions: 6", "partitions: 0", "line 3: topics.orders.partitions: expected at least 1, not 0"),
-        ("groups:", "topics:", "line 4: topics is there twice; first in line 2"),
-        ("horizon: 10m", "horizon: [10m", "line 2: not YAML"),
-        ("consumers: 3", "consumers: 3\n    assignor: rnage", "line 8: groups.app.assignor: unknown assignor 'rnage'"),
+        ("partitions: 6", "partitions: 0", ":3: topics.orders.partitions: expected at least 1, not 0"),
+        ("groups:", "topics:", ":4: topics is there twice; first in line 2"),
+        ("horizon: 10m", "horizon: [10m", ":2: not YAML"),
+        ("consumers: 3", "consumers: 3\n    assignor: rnage", ":8: groups.app.assignor: unknown assignor 'rnage'"),
         (
             "consumers: 3",
             "consumers: 3\n    processing: 5 ms",
-            "line 8: groups.app.processing: '5 ms': expected a time",
+            ":8: groups.app.processing: '5 ms': expected a time",
         ),
         (
             "consumers: 3",
             "consumers: 3\n    session_timeout: 1s",
-            "line 8: groups.app.session_timeout is 1s, and heartbeat_interval is 3s; expected a session_timeout of",
+            ":8: groups.app.session_timeout is 1s, and heartbeat_interval is 3s; expected a session_timeout of",
         ),
         (
             "consumers: 3",
             "consumers: 3\n    heartbeat_interval: 20s\n    session_timeout: 10s",
-            "line 9: groups.app.session_timeout is 10s, and heartbeat_interval is 20s; expected",
+            ":9: groups.app.session_timeout is 10s, and heartbeat_interval is 20s; expected",
         ),
         (
             "consumers: 3",
             "consumers: 3\n    heartbeat_interval: 45s",
-            "line 8: groups.app.heartbeat_interval is 45s, and session_timeout is 45s; expected a heartbeat_interval",
+            ":8: groups.app.heartbeat_interval is 45s, and session_timeout is 45s; expected a heartbeat_interval",
         ),
         (
             "consumers: 3",
             "consumers: 3\n    heartbeat_interval: 0s",
-            "line 8: groups.app.heartbeat_interval: expected a length of time of at least 1ms, not '0s'",
+            ":8: groups.app.heartbeat_interval: expected a length of time of at least 1ms, not '0s'",
         ),
         (
             "consumers: 3",
             "consumers: 3\n    max_poll_interval: 0s",
-            "line 8: groups.app.max_poll_interval: expected a length of time of at least 1ms, not '0s'",
+            ":8: groups.app.max_poll_interval: expected a length of time of at least 1ms, not '0s'",
         ),
     ],
 )
@@ -122,7 +122,7 @@ def test_times_of_distributions_need_their_unit(time: str, with_unit: str) -> No
     with pytest.raises(BadScenario) as problem:
         scenario_from(GOOD.replace("consumers: 3", f"consumers: 3\n    processing: {time}"), "my.yaml")
     assert str(problem.value) == (
-        f"my.yaml, line 8: groups.app.processing: '{time}': expected a time with its unit, as in {with_unit}"
+        f"my.yaml:8: groups.app.processing: '{time}': expected a time with its unit, as in {with_unit}"
     )
     good = scenario_from(GOOD.replace("consumers: 3", f"consumers: 3\n    processing: {with_unit}"))
     assert good.groups["app"].processing == with_unit
@@ -140,7 +140,7 @@ def test_times_that_errors_suggest_are_accepted(time: str) -> None:
 def test_what_was_given_is_said_once() -> None:
     with pytest.raises(BadScenario) as problem:
         scenario_from(GOOD.replace("consumers: 3", "consumers: 3\n    assignor: rang"), "my.yaml")
-    assert str(problem.value).startswith("my.yaml, line 8: groups.app.assignor: unknown assignor 'rang'; is it range?")
+    assert str(problem.value).startswith("my.yaml:8: groups.app.assignor: unknown assignor 'rang'; is it range?")
     assert str(problem.value).count("'rang'") == 1
 
 
@@ -150,18 +150,18 @@ EVENT = "crash: {who: app-1, down: 10s}"
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("app-1,", "app-9,", "line 9: events[0]: there is never a consumer 'app-9'; app has 3 of them at the most"),
-        ("app-1,", "app-01,", "line 9: events[0]: there is never a consumer 'app-01'"),
-        (EVENT, "pause: {who: [app-1, app-4], for: 1s}", "line 9: events[0]: there is never a consumer 'app-4'"),
-        ("at: 1m", "at: 11m", "line 9: events[0]: at 11m the horizon is over, which is 10m"),
+        ("app-1,", "app-9,", ":9: events[0]: there is never a consumer 'app-9'; app has 3 of them at the most"),
+        ("app-1,", "app-01,", ":9: events[0]: there is never a consumer 'app-01'"),
+        (EVENT, "pause: {who: [app-1, app-4], for: 1s}", ":9: events[0]: there is never a consumer 'app-4'"),
+        ("at: 1m", "at: 11m", ":9: events[0]: at 11m the horizon is over, which is 10m"),
         (EVENT, "grow: {topic: orders, to: 1}", "orders has 6 partitions by then; expected more than that, not 1"),
-        (EVENT, "grow: {topic: orders, to: 6}", "line 9: events[0]: topic orders has 6 partitions by then"),
-        ("app:", '"":', "line 5: groups: a name is empty"),
-        ("app:", '"a b": {static: true, topics: orders, consumers: 3}\n  app:', "line 5: group 'a b' begins"),
-        ("  orders:", '  "":', "line 3: topics: a name is empty"),
-        ("horizon: 10m", "horizon: 9999999999h", "line 1: horizon: expected a length of time of at most ten years"),
-        ("horizon: 10m", f"horizon: {'9' * 400}h", "line 1: horizon: expected a length of time of at most ten years"),
-        ("horizon: 10m", "horizon: 0s", "line 1: horizon: expected a length of time of at least 1ms, not '0s'"),
+        (EVENT, "grow: {topic: orders, to: 6}", ":9: events[0]: topic orders has 6 partitions by then"),
+        ("app:", '"":', ":5: groups: a name is empty"),
+        ("app:", '"a b": {static: true, topics: orders, consumers: 3}\n  app:', ":5: group 'a b' begins"),
+        ("  orders:", '  "":', ":3: topics: a name is empty"),
+        ("horizon: 10m", "horizon: 9999999999h", ":1: horizon: expected a length of time of at most ten years"),
+        ("horizon: 10m", f"horizon: {'9' * 400}h", ":1: horizon: expected a length of time of at most ten years"),
+        ("horizon: 10m", "horizon: 0s", ":1: horizon: expected a length of time of at least 1ms, not '0s'"),
     ],
 )
 def test_what_would_be_taken_silently_is_refused(old: str, new: str, message: str) -> None:
@@ -191,26 +191,26 @@ def test_what_can_happen_is_taken(events: str) -> None:
 @pytest.mark.parametrize(
     ("group", "events", "message"),
     [
-        ("protocol: modern", "", "line 6: groups.app.protocol: expected one of classic or consumer, not 'modern'"),
-        ("protocol: consumer, assignor: range", "", "line 6: group app uses the consumer protocol: the coordinator"),
+        ("protocol: modern", "", ":6: groups.app.protocol: expected one of classic or consumer, not 'modern'"),
+        ("protocol: consumer, assignor: range", "", ":6: group app uses the consumer protocol: the coordinator"),
         ("protocol: consumer, session_timeout: 9s", "", "say consumer.session.timeout.ms in its settings"),
         ("protocol: consumer, heartbeat_interval: 1s", "", "say consumer.heartbeat.interval.ms in its settings"),
         ("settings: {consumer.session.timeout.ms: 50000}", "", "uses the classic protocol, which has no settings"),
         (
             "protocol: consumer, settings: {session.timeout.ms: 9000}",
             "",
-            "line 6: group app: 'session.timeout.ms' is not",
+            ":6: group app: 'session.timeout.ms' is not",
         ),
         (
             "protocol: consumer, settings: {consumer.heartbeat.interval.ms: 9000}",
             "configure: {group: app, settings: {consumer.heartbeat.interval.ms: 99}}",
-            "line 8: group app: consumer.heartbeat.interval.ms=99: expected at least 5000",
+            ":8: group app: consumer.heartbeat.interval.ms=99: expected at least 5000",
         ),
         ("remote_assignor: uniform", "", "group app uses the classic protocol, which has no remote_assignor"),
         ("protocol: consumer, remote_assignor: sticky", "", "has no assignor 'sticky'; it has uniform, range"),
-        ("protocol: consumer, regex: 'o.*'", "", "line 6: group app has both topics and regex"),
-        ("regex: 'o.*'", "", "line 6: group app has both topics and regex"),
-        ("protocol: consumer", "deploy: {group: app, every: 1s, down: 1s, protocol: x}", "line 8: events.0.deploy."),
+        ("protocol: consumer, regex: 'o.*'", "", ":6: group app has both topics and regex"),
+        ("regex: 'o.*'", "", ":6: group app has both topics and regex"),
+        ("protocol: consumer", "deploy: {group: app, every: 1s, down: 1s, protocol: x}", ":8: events.0.deploy."),
         ("static: true", "subscribe: {who: app-1, regex: 'o.*'}", "app-1 may use the classic protocol"),
         ("protocol: consumer", "subscribe: {who: app-1, regex: '('}", "'(' is no regular expression"),
         ("protocol: consumer", "subscribe: {who: app-1}", "expected either topics or regex"),
@@ -245,40 +245,40 @@ def test_a_topic_grows_only_from_what_it_has_by_then() -> None:
 
 def test_a_topic_that_is_not_listed_is_reported_with_its_own_line() -> None:
     text = GOOD.replace("topics: orders", "topics:\n      - orders\n      - clicks")
-    with pytest.raises(BadScenario, match="line 8: group app reads topic 'clicks', which is not under topics"):
+    with pytest.raises(BadScenario, match=":8: group app reads topic 'clicks', which is not under topics"):
         scenario_from(text, "my.yaml")
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (EVENT, "crash: app-1", "line 9: events.0.crash: expected keys such as who, down, not 'app-1'"),
+        (EVENT, "crash: app-1", ":9: events.0.crash: expected keys such as who, down, not 'app-1'"),
         (
             "  - {at: 1m",
             "  - x\n  - {at: 1m",
-            "line 9: events.0: expected keys such as at, until, on_average_every, not 'x'",
+            ":9: events.0: expected keys such as at, until, on_average_every, not 'x'",
         ),
-        (f"\n  - {{at: 1m, {EVENT}}}", " 5", "line 8: events: expected a list, not 5"),
-        ("{partitions: 6}", "6", "line 3: topics.orders: expected keys such as partitions, records_per_second, until"),
+        (f"\n  - {{at: 1m, {EVENT}}}", " 5", ":8: events: expected a list, not 5"),
+        ("{partitions: 6}", "6", ":3: topics.orders: expected keys such as partitions, records_per_second, until"),
         (
             "who: app-1",
             "who: 1",
-            "line 9: events.0.crash.who: expected a name, or a list of names, not 1",
+            ":9: events.0.crash.who: expected a name, or a list of names, not 1",
         ),
-        ("who: app-1", "who: []", "line 9: events.0.crash.who: expected at least one"),
-        ("topics: orders", "topics: [1]", "line 6: groups.app.topics.0: expected text; put a number in quotes, not 1"),
-        ("orders: {", "1: {", "line 3: topics.1: expected text for a name; put it in quotes, not 1"),
-        ("consumers: 3", "consumers: 1.5", "line 7: groups.app.consumers: expected a whole number, not 1.5"),
-        ("consumers: 3", "consumers: 3\n    static: 3", "line 8: groups.app.static: expected true or false, not 3"),
+        ("who: app-1", "who: []", ":9: events.0.crash.who: expected at least one"),
+        ("topics: orders", "topics: [1]", ":6: groups.app.topics.0: expected text; put a number in quotes, not 1"),
+        ("orders: {", "1: {", ":3: topics.1: expected text for a name; put it in quotes, not 1"),
+        ("consumers: 3", "consumers: 1.5", ":7: groups.app.consumers: expected a whole number, not 1.5"),
+        ("consumers: 3", "consumers: 3\n    static: 3", ":8: groups.app.static: expected true or false, not 3"),
         (
             "consumers: 3",
             "consumers: 3\n    assignor: 3",
-            "line 8: groups.app.assignor: expected the name of an assignor",
+            ":8: groups.app.assignor: expected the name of an assignor",
         ),
         (
             "consumers: 3",
             "consumers: 3\n    commit: never",
-            "line 8: groups.app.commit: expected one of auto, after, after-async, before, none or transaction, not",
+            ":8: groups.app.commit: expected one of auto, after, after-async, before, none or transaction, not",
         ),
         (
             "horizon: 10m",
@@ -288,18 +288,18 @@ def test_a_topic_that_is_not_listed_is_reported_with_its_own_line() -> None:
         (
             "horizon: 10m",
             "horizon: 10m\ncoordinator: 1",
-            "line 2: coordinator: expected keys such as nodes, settings, log",
+            ":2: coordinator: expected keys such as nodes, settings, log",
         ),
         ("horizon: 10m", "horizon: 10m\ncoordinator: {settings: 1}", "settings: expected a name for each, with keys"),
         (
             "horizon: 10m",
             "horizon: 10m\ncoordinator: {settings: {group.max.sise: 3}}",
-            "line 2: coordinator.settings.group.max.sise: there is no such key; is it group.max.size?",
+            ":2: coordinator.settings.group.max.sise: there is no such key; is it group.max.size?",
         ),
         (
             "topics:\n  orders: {partitions: 6}",
             "topics:",
-            "line 2: topics: expected a name for each, with keys below it",
+            ":2: topics: expected a name for each, with keys below it",
         ),
     ],
 )
@@ -340,10 +340,10 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (BOMB + GOOD, "line 5: holds more than 100,000 values once its aliases are written out"),
-        ("a: &a [*a]\n" + GOOD, "line 1: an alias stands for a part that contains it"),
-        (f"a: {'[' * 5_000}", "line 1: is nested too deeply; expected at most 40 levels"),
-        ("".join(f"{' ' * depth}a:\n" for depth in range(100)), "line 41: is nested too deeply"),
+        (BOMB + GOOD, ":5: holds more than 100,000 values once its aliases are written out"),
+        ("a: &a [*a]\n" + GOOD, ":1: an alias stands for a part that contains it"),
+        (f"a: {'[' * 5_000}", ":1: is nested too deeply; expected at most 40 levels"),
+        ("".join(f"{' ' * depth}a:\n" for depth in range(100)), ":41: is nested too deeply"),
     ],
     ids=["aliases", "recursive alias", "brackets", "indentation"],
 )
