@@ -174,11 +174,11 @@ def test_the_page_of_a_run_has_the_numbers_of_readers_and_transactions() -> None
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("to: payments", "to: bills", ":12: group pay writes to topic 'bills', which is not under topics"),
-        ("transform: {to: payments}", "retries: 1", ":12: groups.pay.retries: there is no such key"),
-        ("    transform: {to: payments}\n", "", ":9: group pay commits in transactions and writes nothing"),
+        ("to: payments", "to: bills", "line 12: group pay writes to topic 'bills', which is not under topics"),
+        ("transform: {to: payments}", "retries: 1", "line 12: groups.pay.retries: there is no such key"),
+        ("    transform: {to: payments}\n", "", "line 9: group pay commits in transactions and writes nothing"),
         ("partitions: 1", "partitions: 1, records_per_second: 1", "its records_per_second must be 0"),
-        ("ledger: {topics: payments}", "ledger: {topics: orders}", ":14: reader ledger reads topic 'orders'"),
+        ("ledger: {topics: payments}", "ledger: {topics: orders}", "line 14: reader ledger reads topic 'orders'"),
         ("to: payments", "to: payments, outputs: 2", "group pay makes 2 records of one, each in another partition"),
         ("to: payments", "to: payments, aborts: 2", "groups.pay.transform.aborts: expected"),
         ("ledger:", "pay:", "readers 'pay': a group or producers have this name"),
