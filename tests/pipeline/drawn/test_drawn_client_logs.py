@@ -1,4 +1,4 @@
-"""What the page draws of consumers' logs, alone and beside a broker's: every lane has a name, and nobody lives on."""
+"""Drawings of consumers' logs, alone and beside a broker's: every lane has a name, and every killed member ends."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def is_drawn_well(group: str, rows: Rows, *, with_broker: bool) -> None:
         # A broker's log has the broker's last word, which may be older than that of all members.
         if not with_broker and lanes.group not in ("Empty", "") and not lanes.members:
             empty_since = at if empty_since is None else empty_since
-            assert at == empty_since, f"{lanes.group}, but nobody is a member since {empty_since}"
+            assert at == empty_since, f"{lanes.group}, but no member is in it since {empty_since}"
         else:
             empty_since = None
     assert empty_since is None
