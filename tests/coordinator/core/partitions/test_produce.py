@@ -31,14 +31,6 @@ def test_acks_0_is_answered_at_once() -> None:
     assert driven.produce(batch("a"), acks=0).error_code is ErrorCode.NONE
 
 
-@pytest.mark.parametrize("acks", [1, -1])
-def test_a_partition_without_records_is_refused(acks: int) -> None:
-    """Kafka 4.4 never answers: its handler fails at the null."""
-    driven = RealTopic()
-    assert driven.produce(None, acks=acks).error_code is ErrorCode.INVALID_RECORD
-    assert driven.partition().log.end_offset == 0
-
-
 def test_what_is_not_stored_in_time_is_in_the_log_all_the_same() -> None:
     driven = RealTopic()
     driven.logs.holds_appends = True
