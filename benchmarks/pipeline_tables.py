@@ -42,8 +42,7 @@ from rejoin.pipeline.reading.journals import parse, sort_out
 from rejoin.pipeline.reading.text_lines import read_lines
 from rejoin.pipeline.report.tables import all_tables
 from rejoin.pipeline.spark.session import session
-from rejoin.pipeline.tables.ownership import ownership
-from rejoin.pipeline.tables.rebalances import rebalances
+from rejoin.pipeline.tables.group_tables import ownership, rebalances
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
 

@@ -18,9 +18,9 @@ from rejoin.pipeline.findings.in_process import are_commits, are_read_one_by_one
 from rejoin.pipeline.incremental import still_needed
 from rejoin.pipeline.incremental.ranges import condensed
 from rejoin.pipeline.incremental.runs import SCHEMA, ObservedRuns
-from rejoin.pipeline.tables import balance, member_sessions, ownership, pauses, rebalances, records
-from rejoin.pipeline.tables.groups.pauses import READS
-from rejoin.pipeline.tables.groups.rebalances import EVENTS_READ
+from rejoin.pipeline.tables import records
+from rejoin.pipeline.tables.group_tables import READS, balance, member_sessions, ownership, pauses, rebalances
+from rejoin.pipeline.tables.runs import Runs, runs_of
 
 Row = dict[str, Any]
 Key = tuple[str, str]
@@ -31,11 +31,7 @@ AGAIN_MS: Final = 60_000
 """So often a group is looked at of which only records and commits come."""
 
 READ: Final[Mapping[str, Sequence[str]]] = {
-    "rebalances": EVENTS_READ,
-    "member_sessions": member_sessions.EVENTS_READ,
-    "pauses": tuple(READS),
-    "balance": tuple(balance.READS),
-    "ownership": tuple(ownership.READS),
+    **{name: tuple(reads) for name, reads in READS.items()},
     "records": records.EVENTS_READ,
 }
 """Tables in the order in which they are made, with the events that each reads."""
@@ -225,16 +221,21 @@ class Groups:
         return kept.filter(is_of(kept, keys))
 
     def _made(self, keys: Sequence[Key], events: Mapping[str, pa.Table]) -> Made:
-        of_runs = self._runs.rows(sorted({run_id for run_id, _ in keys}))
-        read = {name: pa.concat_tables([of_runs, rows]).combine_chunks() for name, rows in events.items()}
-        made = {"rebalances": self._numbered(rebalances.rebalances_in_process(read["rebalances"]))}
-        rebalanced = made["rebalances"]
-        made["member_sessions"] = self._sessions(events["member_sessions"], rebalanced)
-        made["pauses"] = pauses.pauses_in_process(read["pauses"], rebalanced)
-        made["balance"] = balance.balance_in_process(read["balance"])
-        made["ownership"] = ownership.ownership_in_process(read["ownership"])
-        made["records"] = records.records_in_process(records.ranges_in_process(read["records"]))
+        runs = self._summaries(run_id for run_id, _ in keys)
+        read = {name: rows.combine_chunks() for name, rows in events.items()}
+        rebalanced = self._numbered(rebalances(read["rebalances"]))
+        made = {
+            "rebalances": rebalanced,
+            "member_sessions": self._sessions(read["member_sessions"], rebalanced, runs),
+            "pauses": pauses(read["pauses"], rebalanced, runs),
+            "balance": balance(read["balance"], runs),
+            "ownership": ownership(read["ownership"], runs),
+            "records": records.records(records.ranges_by_partition(read["records"], runs)),
+        }
         return {name: self._without_settled(name, table) for name, table in made.items()}
+
+    def _summaries(self, run_ids: Iterable[str]) -> Runs:
+        return runs_of(self._runs.rows(sorted(set(run_ids))))
 
     def _without_settled(self, name: str, table: pa.Table) -> pa.Table:
         groups = set(zip(table["run_id"].to_pylist(), table["group_id"].to_pylist(), strict=True))
@@ -255,10 +256,9 @@ class Groups:
                 row.update({name: row[name] + more for name in _NUMBERS})
         return self._without_settled("rebalances", pa.Table.from_pylist(rows, table.schema))
 
-    def _sessions(self, events: pa.Table, rebalanced: pa.Table) -> pa.Table:
+    def _sessions(self, events: pa.Table, rebalanced: pa.Table, runs: Runs) -> pa.Table:
         """Sessions with what these rebalances say of them, and settled ones."""
-        of_runs = self._runs.rows(events["run_id"].unique().to_pylist())
-        table = member_sessions.member_sessions_in_process(pa.concat_tables([of_runs, events]), rebalanced)
+        table: pa.Table = member_sessions(events, rebalanced, runs)
         rows = table.to_pylist()
         for row in rows:
             so_far = self.states[row["run_id"], row["group_id"]].sessions.get(row["member_id"])
@@ -274,9 +274,9 @@ class Groups:
         """Keep what later rows of quiet groups need of these events, from which these rows were made."""
         events = {name: table.filter(is_of(table, keys)) for name, table in events.items()}
         over = [row for key in keys for row in rows["rebalances"].get(key, ()) if not _OPEN["rebalances"](row)]
-        sessions = _by_group(
-            self._sessions(events["member_sessions"], pa.Table.from_pylist(over, _SCHEMAS["rebalances"]))
-        )
+        runs = self._summaries(run_id for run_id, _ in keys)
+        ended = pa.Table.from_pylist(over, _SCHEMAS["rebalances"])
+        sessions = _by_group(self._sessions(events["member_sessions"], ended, runs))
         now_ms = {key: self.states[key].rested_ms or self._runs.reached_ms(key[0]) for key in keys}
         for key in keys:
             state = self.states[key]

@@ -11,16 +11,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 
 from rejoin.pipeline.tables.groups.group_rebalances import GroupRebalances
 from rejoin.pipeline.tables.groups.incarnations import RELEASES, Change, incarnations
-from rejoin.pipeline.tables.groups.rebalance_events import READS as OF_REBALANCES
-from rejoin.pipeline.tables.groups.rebalance_events import RebalanceEvent
-from rejoin.pipeline.tables.groups.rows import WANTS, EventOfGroup, TopicPartition
-from rejoin.pipeline.tables.ownership import Interval, intervals_of_group
+from rejoin.pipeline.tables.groups.ownership import Interval, intervals_of_group
+from rejoin.pipeline.tables.groups.rows import WANTS, EventOfGroup, Row, TopicPartition, event_of
 
-Row = dict[str, Any]
 Id = tuple[str, str, int]
 
 AWAY_MS: Final = 3_600_000
@@ -41,7 +38,7 @@ def for_rebalances(events: Sequence[Row]) -> list[Row]:
         ours = list(rows)
         group, first_attempts = GroupRebalances(), []
         for number, row in enumerate(ours):
-            group.take(RebalanceEvent._make(map(row.get, OF_REBALANCES)))
+            group.take(event_of(row))
             if row["event"] == "rebalance_started" and group.current is not None and group.current.attempt == 1:
                 first_attempts.append(number)
         kept += ours[first_attempts[-_EPISODES] :] if len(first_attempts) > _EPISODES else ours
@@ -150,7 +147,8 @@ def for_ownership(events: Sequence[Row]) -> list[Row]:
     by_id = {_id(row): row for row in events}
     read = [event_of(row) for row in events]
     found: dict[TopicPartition, list[Interval]] = defaultdict(list)
-    for at, interval in intervals_of_group(read):
+    # It does not matter when those end that are open.
+    for at, interval in intervals_of_group(read, ends_at_ms=0):
         found[at].append(interval)
     last = [(at, interval) for at, intervals in found.items() for interval in _last(intervals)]
     kept = {_id(row): row for row in first_to_name(events)}
@@ -266,17 +264,6 @@ def first_to_name(events: Iterable[Row]) -> list[Row]:
             if topic not in first or (row["at_ms"], row["seq"]) < (first[topic]["at_ms"], first[topic]["seq"]):
                 first[topic] = row
     return list({_id(row): row for row in first.values()}.values())
-
-
-def event_of(row: Row) -> EventOfGroup:
-    """A row of ``events`` as those functions read it that follow a group."""
-    values = {name: row[name] for name in EventOfGroup._fields if name in row}
-    for name in ("partitions", "owned"):
-        if values[name] is not None:
-            values[name] = [(each["topic"], each["partition"]) for each in values[name]]
-    if values["owned_after"] is not None:
-        values["owned_after"] = [tuple(each.values()) for each in values["owned_after"]]
-    return EventOfGroup(ends_at_ms=row["at_ms"], **values)
 
 
 def _with_partitions(row: Row, left: set[TopicPartition]) -> Row:

@@ -25,7 +25,8 @@ from rejoin.pipeline.tables.groups.group_rebalances import (
     Rebalance,
     RebalanceEnd,
 )
-from rejoin.pipeline.tables.groups.rebalance_events import FOLLOWED, READS, RebalanceEvent
+from rejoin.pipeline.tables.groups.rebalance_events import FOLLOWED, READS
+from rejoin.pipeline.tables.groups.rows import event_of
 
 FINISHED: Final = "finished"
 STANDING: Final = "standing"
@@ -64,7 +65,7 @@ class GroupFollower(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         """Rows for the finished rebalances of this batch, in order, and one for how the group stands then."""
-        events = [RebalanceEvent._make(row[name] for name in READS) for row in rows]
+        events = [event_of(row.asDict()) for row in rows]
         where = {name: getattr(events[0], name) for name in KEY}
         group = restored(self._state.get())
         for rebalance in group.follow(events):
@@ -79,7 +80,7 @@ class GroupFollower(StatefulProcessor):
 
 
 def follow(events: DataFrame) -> DataFrame:
-    """A stream of events (the columns of :data:`READS` at least) as a stream of :data:`LIVE`."""
+    """A stream of events (:data:`READS` at least) as a stream of :data:`LIVE`."""
     followed = events.where(fn.col("group_id").isNotNull() & fn.col("event").isin(*FOLLOWED)).select(*READS)
     return followed.groupBy(*KEY).transformWithState(
         statefulProcessor=GroupFollower(), outputStructType=LIVE, outputMode="Append", timeMode="None"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -19,22 +19,12 @@ from rejoin.pipeline.audits import violations
 from rejoin.pipeline.findings.in_process import findings_in_process
 from rejoin.pipeline.findings.on_spark import findings
 from rejoin.pipeline.report.parquet_tables import LONGEST_FOLDER, OnStep, as_read, on_disk, rows_in_process
-from rejoin.pipeline.tables.balance import balance, balance_in_process
-from rejoin.pipeline.tables.commits import commits, commits_in_process
-from rejoin.pipeline.tables.member_sessions import member_sessions, member_sessions_in_process
-from rejoin.pipeline.tables.ownership import ownership, ownership_in_process
-from rejoin.pipeline.tables.pauses import pauses, pauses_in_process
-from rejoin.pipeline.tables.rebalances import rebalances, rebalances_in_process
-from rejoin.pipeline.tables.records import (
-    progress,
-    progress_in_process,
-    ranges_by_partition,
-    ranges_in_process,
-    records,
-    records_in_process,
-)
-from rejoin.pipeline.tables.requests import requests, requests_in_process
-from rejoin.pipeline.tables.streams import streams, streams_in_process
+from rejoin.pipeline.tables.commits import commits
+from rejoin.pipeline.tables.group_tables import balance, member_sessions, ownership, pauses, rebalances
+from rejoin.pipeline.tables.records import progress, ranges_by_partition, records
+from rejoin.pipeline.tables.requests import requests
+from rejoin.pipeline.tables.runs import runs_of
+from rejoin.pipeline.tables.streams import streams
 from rejoin.pipeline.transactions.tables import TransactionTables
 
 MakeTable = Callable[[DataFrame, Mapping[str, DataFrame]], DataFrame | pa.Table]
@@ -52,21 +42,29 @@ def all_tables(rows: pa.Table | None = None) -> Iterable[tuple[str, MakeTable]]:
     ``rows``: the events, if they are in this process; what is written in Python then runs here.
     """
     of_transactions = TransactionTables(rows)
-    ranges = _Ranges(rows)
+    runs = _Once(runs_of)
+    ranges = _Once(lambda events: _persisted(ranges_by_partition(events, runs(events))))
+
+    def here(events: DataFrame) -> DataFrame | pa.Table:
+        return events if rows is None else rows
+
+    def rebalanced(tables: Mapping[str, DataFrame]) -> DataFrame | pa.Table:
+        return tables.rows("rebalances") if rows is not None and isinstance(tables, Tables) else tables["rebalances"]
+
     return (
-        ("streams", lambda events, _: streams(events) if rows is None else streams_in_process(rows)),
-        ("rebalances", lambda events, _: rebalances(events) if rows is None else rebalances_in_process(rows)),
+        ("streams", lambda events, _: streams(here(events))),
+        ("rebalances", lambda events, _: rebalances(here(events))),
         (
             "member_sessions",
-            lambda events, tables: _with_rebalances(member_sessions, member_sessions_in_process, events, tables, rows),
+            lambda events, tables: member_sessions(here(events), rebalanced(tables), runs(here(events))),
         ),
-        ("pauses", lambda events, tables: _with_rebalances(pauses, pauses_in_process, events, tables, rows)),
-        ("ownership", lambda events, _: ownership(events) if rows is None else ownership_in_process(rows)),
-        ("balance", lambda events, _: balance(events) if rows is None else balance_in_process(rows)),
-        ("commits", lambda events, _: commits(events) if rows is None else commits_in_process(rows)),
-        ("records", lambda events, _: ranges.make(events, records, records_in_process)),
-        ("progress", lambda events, _: ranges.make(events, progress, progress_in_process)),
-        ("requests", lambda events, _: requests(events) if rows is None else requests_in_process(rows)),
+        ("pauses", lambda events, tables: pauses(here(events), rebalanced(tables), runs(here(events)))),
+        ("ownership", lambda events, _: ownership(here(events), runs(here(events)))),
+        ("balance", lambda events, _: balance(here(events), runs(here(events)))),
+        ("commits", lambda events, _: commits(here(events), runs(here(events)))),
+        ("records", lambda events, _: records(ranges(here(events)))),
+        ("progress", lambda events, _: progress(ranges(here(events)))),
+        ("requests", lambda events, _: requests(here(events))),
         ("transactions", lambda events, _: of_transactions.make("transactions", events)),
         ("producers", lambda events, tables: of_transactions.make("producers", events, tables)),
         ("stable_offsets", lambda events, tables: of_transactions.make("stable_offsets", events, tables)),
@@ -142,24 +140,23 @@ def keep_table(
     return KeptTable(rows_in_process(spark, rows, schema, folder / name, by), rows)
 
 
-class _Ranges:
-    """Ranges by partition, computed once for the two tables that are made of them at the same time."""
+class _Once:
+    """A function of the events, computed once for the tables that are made of it at the same time."""
 
-    def __init__(self, rows: pa.Table | None) -> None:
-        self._rows = rows
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self._function = function
         self._lock = Lock()
-        self._ranges: DataFrame | pa.Table | None = None
+        self._made: list[Any] = []
 
-    def make(
-        self, events: DataFrame, on_spark: Callable[[DataFrame], DataFrame], in_process: Callable[[pa.Table], pa.Table]
-    ) -> DataFrame | pa.Table:
-        """One of the tables."""
+    def __call__(self, events: DataFrame | pa.Table) -> Any:
         with self._lock:
-            if self._ranges is None:
-                rows = self._rows
-                self._ranges = ranges_by_partition(events).persist() if rows is None else ranges_in_process(rows)
-            ranges = self._ranges
-        return on_spark(ranges) if isinstance(ranges, DataFrame) else in_process(ranges)
+            if not self._made:
+                self._made.append(self._function(events))
+            return self._made[0]
+
+
+def _persisted(table: DataFrame | pa.Table) -> DataFrame | pa.Table:
+    return table.persist() if isinstance(table, DataFrame) else table
 
 
 class KeptTable(NamedTuple):
@@ -201,18 +198,6 @@ class Tables(Mapping[str, DataFrame]):
 
     def __len__(self) -> int:
         return len(self._futures)
-
-
-def _with_rebalances(
-    on_spark: Callable[[DataFrame, DataFrame], DataFrame],
-    in_process: Callable[[pa.Table, pa.Table], pa.Table],
-    events: DataFrame,
-    tables: Mapping[str, DataFrame],
-    rows: pa.Table | None,
-) -> DataFrame | pa.Table:
-    if rows is None or not isinstance(tables, Tables):
-        return on_spark(events, tables["rebalances"])
-    return in_process(rows, tables.rows("rebalances"))
 
 
 def _violations(events: DataFrame, tables: Mapping[str, DataFrame], rows: pa.Table | None) -> DataFrame | pa.Table:

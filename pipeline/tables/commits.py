@@ -9,74 +9,50 @@ There are many commits in a journal, so they are not followed one by one: all of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline.event_fields import MS_A_DAY
 from rejoin.pipeline.schemas import COMMITS
-from rejoin.pipeline.tables.common import (
-    GROUP,
-    Bools,
-    Ints,
-    by_partition,
-    conform,
-    exploded,
-    highest_before,
-    ints,
-    of,
-    some_groups,
-)
-from rejoin.pipeline.tables.groups.rows import Report, trusted
-from rejoin.pipeline.tables.whole_groups import LOGS, by_run, reports_in_process, reports_of_runs, values_in
+from rejoin.pipeline.tables.common import GROUP, Bools, Ints, by_partition, exploded, highest_before, ints
+from rejoin.pipeline.tables.groups.rows import trusted
+from rejoin.pipeline.tables.runs import Runs, runs_of
+from rejoin.pipeline.tables.whole_groups import Rows, events_of_groups, made_of_groups
 from rejoin.pipeline.vocabulary import INFERRED
 
 _BY_COORDINATOR: Final = ("offsets_committed", "commit_refused")
 _BY_CONSUMERS: Final = ("commit_succeeded", "commit_failed")
 _STORED: Final = ("offsets_committed", "commit_succeeded")
-_AS_IS: Final = (
-    *("run_id", "group_id", "at_ms", "source", "node", "seq", "member_id", "group_instance_id", "generation"),
+_WHO: Final = (
+    *("at_ms", "source", "node", "seq", "member_id", "group_instance_id", "generation"),
     "confidence",
 )
-_READS: Final = (*_AS_IS, "event", "error", "problem", "offsets", "producer_id")
+_AS_IS: Final = (*GROUP, *_WHO)
+_READS: Final = (*_WHO, "event", "error", "problem", "offsets", "producer_id")
 _ROWS_AT_ONCE: Final = 100_000
 _SCHEMA: Final = to_arrow_schema(COMMITS)
 
+Logs = dict[tuple[str, str, int], tuple[int, float]]
+"""By run, topic and partition: since when the log of a synthetic topic grows, and how many records it gets a second."""
 
-def commits(events: DataFrame) -> DataFrame:
+
+def commits(events: Rows, runs: Runs | None = None) -> Rows:
     """:data:`rejoin.pipeline.schemas.COMMITS` from the events."""
-    rows = of(events, *_BY_COORDINATOR, *_BY_CONSUMERS).where("group_id IS NOT NULL").select(*_READS)
-    reported = rows.select(*GROUP).distinct().join(fn.broadcast(reports_of_runs(events)), "run_id")
-    in_order = rows.unionByName(reported, allowMissingColumns=True).repartition(*GROUP).sortWithinPartitions(*GROUP)
-    return conform(in_order.mapInArrow(_made, COMMITS), COMMITS)
+    logs = _rates(runs_of(events) if runs is None else runs)
+    rows = events_of_groups(events, (*_BY_COORDINATOR, *_BY_CONSUMERS), _READS)
+    return made_of_groups(rows, partial(_commits_of, logs=logs), COMMITS)
 
 
-def commits_in_process(events: pa.Table) -> pa.Table:
-    """The same of events that are rows of this process."""
-    wanted = pc.and_(
-        pc.is_in(events["event"], pa.array((*_BY_COORDINATOR, *_BY_CONSUMERS))), pc.is_valid(events["group_id"])
-    )
-    rows = events.filter(wanted).select(_READS)
-    reports = by_run(rows, reports_in_process(events), LOGS)
-    return pa.Table.from_batches(_commits_of(rows.append_column("reports", reports)), _SCHEMA)
-
-
-def _made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for rows in some_groups(batches):
-        yield from _commits_of(rows)
-
-
-def _commits_of(rows: pa.Table) -> Iterator[pa.RecordBatch]:
+def _commits_of(rows: pa.Table, logs: Logs) -> Iterator[pa.RecordBatch]:
     """Rows of the table from all commits of some groups."""
-    logs = _rates(rows)
-    rows = _reported_best(rows.filter(pc.is_valid(rows["event"])))
-    each, fresh = by_partition(exploded(rows.drop_columns(["reports"]), "offsets"), ("at_ms", "source", "node", "seq"))
+    rows = _reported_best(rows.filter(pc.not_equal(rows["group_id"], "")))
+    each, fresh = by_partition(exploded(rows, "offsets"), ("at_ms", "source", "node", "seq"))
     stored = ints(pc.is_in(each["event"], pa.array(_STORED))) > 0
     before = highest_before(np.where(stored, np.arange(len(stored)), -1), fresh)
     known, at_ms, offset = before >= 0, ints(each["at_ms"]), ints(each["offset"])
@@ -107,18 +83,14 @@ def _reported_best(rows: pa.Table) -> pa.Table:
     return rows.filter(pc.or_(by_coordinator, pc.invert(known)))
 
 
-def _rates(rows: pa.Table) -> dict[tuple[str, str, int], tuple[int, float]]:
+def _rates(runs: Runs) -> Logs:
     """Since when the partitions of synthetic topics exist, and how many records they get a second.
 
     Such a partition grows from its creation; nodes report it again after a restart.
     """
-    known = rows.filter(pc.is_valid(rows["reports"])).select(["run_id", "reports"]).combine_chunks()
-    runs: Mapping[str, Sequence[Report]] = dict(
-        zip(*(values_in(column.combine_chunks()) for column in known.columns), strict=True)
-    )
-    found: dict[tuple[str, str, int], tuple[int, float]] = {}
-    for run_id, reports in runs.items():
-        for topic, partition_count, _, since_ms, rate in trusted(reports):
+    found: Logs = {}
+    for run_id, run in runs.items():
+        for topic, partition_count, _, since_ms, rate in trusted(run.reports):
             for partition in range(partition_count):
                 key = run_id, topic, partition
                 at_ms, known_rate = found.get(key, (since_ms, 0.0))
@@ -126,9 +98,7 @@ def _rates(rows: pa.Table) -> dict[tuple[str, str, int], tuple[int, float]]:
     return {key: value for key, value in found.items() if value[1] > 0}
 
 
-def _end_offsets(
-    each: pa.Table, fresh: Bools, at_ms: Ints, logs: Mapping[tuple[str, str, int], tuple[int, float]]
-) -> tuple[Bools, Ints]:
+def _end_offsets(each: pa.Table, fresh: Bools, at_ms: Ints, logs: Logs) -> tuple[Bools, Ints]:
     """Whether the log of each row is synthetic, and where it ends then.
 
     As ``coordinator.core.topics.topics.SyntheticLog`` counts it.

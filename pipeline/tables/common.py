@@ -74,14 +74,14 @@ def ends_of_runs_in_process(events: pa.Table) -> dict[str, int]:
     return ends
 
 
-def some_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def some_groups(batches: Iterable[pa.RecordBatch], at_once: int = _ROWS_AT_ONCE) -> Iterator[pa.Table]:
     """The rows of whole groups, of many at a time."""
     waiting: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
         rest = batch
         ends = _last_group(batch)
-        if ends and count + ends >= _ROWS_AT_ONCE:
+        if ends and count + ends >= at_once:
             yield pa.Table.from_batches([*waiting, batch.slice(0, ends)])
             waiting, count, rest = [], 0, batch.slice(ends)
         waiting.append(rest)

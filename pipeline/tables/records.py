@@ -11,39 +11,34 @@ There are many ranges in a journal, so they are not followed one by one: those o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as fn
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from rejoin.pipeline.schemas import PROGRESS, RECORDS
-from rejoin.pipeline.tables.common import (
-    GROUP,
-    PARTITION,
-    by_partition,
-    conform,
-    ends_of_runs,
-    exploded,
-    highest_before,
-    ints,
-    is_one_of,
-    of,
-    some_groups,
-)
+from rejoin.pipeline.tables.common import PARTITION, by_partition, exploded, highest_before, ints
 from rejoin.pipeline.tables.groups.rows import RowValues, date_of
-from rejoin.pipeline.tables.whole_groups import batch_of, by_run, values_of
+from rejoin.pipeline.tables.runs import Runs, runs_of
+from rejoin.pipeline.tables.whole_groups import (
+    Rows,
+    batch_of,
+    events_of_groups,
+    made_of_batches,
+    made_of_groups,
+    values_of,
+)
 from rejoin.pipeline.vocabulary import EXACT, INFERRED
 
 _WHO: Final = ("at_ms", "member_id", "client_id", "generation")
 _RANGES: Final = ("records_processed", "records_in_hand")
 _POSITIONS: Final = ("positions_found", "commit_succeeded")
 EVENTS_READ: Final = (*_RANGES, *_POSITIONS)
-_READS: Final = (*GROUP, *_WHO, "seq", "event", "ranges", "offsets")
+_READS: Final = (*_WHO, "seq", "event", "ranges", "offsets")
 
 _RANGE: Final = pa.struct(
     [
@@ -62,67 +57,39 @@ _SWEPT: Final = pa.schema(
 """Of :func:`ranges_by_partition`."""
 
 
-def records(ranges: DataFrame) -> DataFrame:
-    """:data:`rejoin.pipeline.schemas.RECORDS` from :func:`ranges_by_partition`."""
-    return conform(ranges.mapInArrow(_records, RECORDS), RECORDS)
-
-
-def records_in_process(ranges: pa.Table) -> pa.Table:
-    """The same of :func:`ranges_in_process`."""
-    return pa.Table.from_batches(_records(ranges.to_batches()), to_arrow_schema(RECORDS))
-
-
-def progress(ranges: DataFrame) -> DataFrame:
-    """:data:`rejoin.pipeline.schemas.PROGRESS` from :func:`ranges_by_partition`."""
-    return conform(ranges.mapInArrow(_progress, PROGRESS), PROGRESS)
-
-
-def progress_in_process(ranges: pa.Table) -> pa.Table:
-    """The same of :func:`ranges_in_process`."""
-    return pa.Table.from_batches(_progress(ranges.to_batches()), to_arrow_schema(PROGRESS))
-
-
-def ranges_by_partition(events: DataFrame) -> DataFrame:
-    """One row for each partition that was read, which both tables are made of.
+def ranges_by_partition(events: Rows, runs: Runs | None = None) -> Rows:
+    """One row for each partition that was read, from which both tables are made.
 
     Sums of its ranges; those processed again, passed over or in hand; its first position and furthest commit.
     """
-    rows = of(events, *EVENTS_READ).select(
-        "run_id",
-        fn.coalesce("group_id", fn.lit("")).alias("group_id"),
-        *_READS[2:-2],
-        "ranges",
-        fn.when(is_one_of(*_POSITIONS), fn.col("offsets")).alias("offsets"),
-    )
-    rows = rows.join(fn.broadcast(ends_of_runs(events)), "run_id").drop("ends_at_ms")
-    in_order = rows.repartition(*GROUP).sortWithinPartitions(*GROUP)
-    return in_order.mapInArrow(_swept, from_arrow_schema(_SWEPT))
+    runs = runs_of(events) if runs is None else runs
+    complete = {run_id for run_id, run in runs.items() if run.is_complete}
+    rows = events_of_groups(events, EVENTS_READ, _READS)
+    return made_of_groups(rows, partial(_of_some_groups, complete=complete), from_arrow_schema(_SWEPT))
 
 
-def ranges_in_process(events: pa.Table) -> pa.Table:
-    """The same of events that are rows of this process."""
-    rows = events.filter(pc.is_in(events["event"], pa.array(EVENTS_READ))).select(_READS)
-    rows = rows.set_column(1, "group_id", pc.fill_null(rows["group_id"], ""))
-    ended = events.filter(pc.equal(events["event"], "run_ended"))["run_id"].unique().to_pylist()
-    complete = dict.fromkeys(rows["run_id"].unique().to_pylist(), False) | dict.fromkeys(ended, True)
-    rows = rows.append_column("is_complete", by_run(rows, complete, pa.bool_()))
-    return pa.Table.from_batches(_of_some_groups(rows), _SWEPT)
+def records(ranges: Rows) -> Rows:
+    """:data:`rejoin.pipeline.schemas.RECORDS` from :func:`ranges_by_partition`."""
+    return made_of_batches(ranges, _records, RECORDS)
 
 
-def _records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        rows = []
-        for run_id, *place, ranges in values_of(batch.select([*PARTITION, "ranges"])):
-            for found in ranges:
-                kind, start, end, *who = found.values()
-                confidence = INFERRED if kind == "in-hand" else EXACT
-                rows.append((run_id, date_of(who[0]), *place, kind, start, end, end - start, *who, confidence))
-        yield batch_of(rows, RECORDS)
+def progress(ranges: Rows) -> Rows:
+    """:data:`rejoin.pipeline.schemas.PROGRESS` from :func:`ranges_by_partition`."""
+    return made_of_batches(ranges, _progress, PROGRESS)
 
 
-def _progress(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        yield batch_of([_progress_of(row) for row in batch.drop_columns(["ranges"]).to_pylist()], PROGRESS)
+def _records(ranges: pa.RecordBatch) -> pa.RecordBatch:
+    rows = []
+    for run_id, *place, found in values_of(ranges.select([*PARTITION, "ranges"])):
+        for each in found:
+            kind, start, end, *who = each.values()
+            confidence = INFERRED if kind == "in-hand" else EXACT
+            rows.append((run_id, date_of(who[0]), *place, kind, start, end, end - start, *who, confidence))
+    return batch_of(rows, RECORDS)
+
+
+def _progress(ranges: pa.RecordBatch) -> pa.RecordBatch:
+    return batch_of([_progress_of(row) for row in ranges.drop_columns(["ranges"]).to_pylist()], PROGRESS)
 
 
 def _progress_of(row: dict[str, Any]) -> RowValues:
@@ -143,18 +110,12 @@ def _progress_of(row: dict[str, Any]) -> RowValues:
     )
 
 
-def _swept(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for rows in some_groups(batches):
-        yield from _of_some_groups(rows)
-
-
-def _of_some_groups(rows: pa.Table) -> Iterator[pa.RecordBatch]:
+def _of_some_groups(rows: pa.Table, complete: Collection[str]) -> Iterator[pa.RecordBatch]:
     """One row for each partition, from all that was read of some groups."""
-    complete: dict[str, bool] = dict(values_of(rows.select(["run_id", "is_complete"])))
     found = _positions(rows)
     for partition, ranges in _ranges(rows, found):
         found.setdefault(partition, {}).update(ranges)
-    made = [_row(partition, known, is_complete=complete[partition[0]]) for partition, known in found.items()]
+    made = [_row(partition, known, is_complete=partition[0] in complete) for partition, known in found.items()]
     yield pa.RecordBatch.from_pylist(made, _SWEPT)
 
 

@@ -13,45 +13,28 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline.schemas import REQUESTS
-from rejoin.pipeline.tables.common import GROUP, conform, of, some_groups
 from rejoin.pipeline.tables.groups.rows import RowValues
-from rejoin.pipeline.tables.whole_groups import batch_of, values_of
+from rejoin.pipeline.tables.whole_groups import Rows, batch_of, events_of_groups, made_of_groups, values_of
 from rejoin.pipeline.vocabulary import INFERRED, REQUEST
 
 _WAITED: Final = "generation_joined"
 _KEY: Final = ("run_id", "day", "group_id", "api", "source")
 _VALUES: Final = ("ms", "parked", "error", "client_id", "confidence")
 _READS: Final = (
-    *("run_id", "group_id", "day", "source", "event", "api", "total_ms", "waited_ms", "parked_ms", "error"),
+    *("day", "source", "event", "api", "total_ms", "waited_ms", "parked_ms", "error"),
     *("client_id", "confidence"),
 )
 _SHARES: Final = (50, 95, 99)
 
 
-def requests(events: DataFrame) -> DataFrame:
+def requests(events: Rows) -> Rows:
     """:data:`rejoin.pipeline.schemas.REQUESTS` from the events."""
-    rows = of(events, REQUEST, _WAITED).select(*_READS).fillna("", subset=["group_id"])
-    in_order = rows.repartition(*GROUP).sortWithinPartitions(*GROUP)
-    return conform(in_order.mapInArrow(_made, REQUESTS), REQUESTS)
+    return made_of_groups(events_of_groups(events, (REQUEST, _WAITED), _READS), _requests_of, REQUESTS)
 
 
-def requests_in_process(events: pa.Table) -> pa.Table:
-    """The same of events that are rows of this process."""
-    rows = events.filter(pc.is_in(events["event"], pa.array((REQUEST, _WAITED)))).select(_READS)
-    rows = rows.set_column(1, "group_id", pc.fill_null(rows["group_id"], ""))
-    return pa.Table.from_batches([_requests_of(rows)], to_arrow_schema(REQUESTS))
-
-
-def _made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for rows in some_groups(batches):
-        yield _requests_of(rows)
-
-
-def _requests_of(rows: pa.Table) -> pa.RecordBatch:
+def _requests_of(rows: pa.Table) -> Iterator[pa.RecordBatch]:
     """Rows of the table from all requests of some groups."""
     waited = pc.equal(rows["event"], _WAITED)
     known = {name: rows[name] for name in ("run_id", "day", "group_id", "source", "client_id")} | {
@@ -65,7 +48,7 @@ def _requests_of(rows: pa.Table) -> pa.RecordBatch:
     found: dict[RowValues, list[RowValues]] = defaultdict(list)
     for row in values_of(table):
         found[row[: len(_KEY)]].append(row[len(_KEY) :])
-    return batch_of([_row(key, values) for key, values in found.items()], REQUESTS)
+    yield batch_of([_row(key, values) for key, values in found.items()], REQUESTS)
 
 
 def _row(key: RowValues, values: list[RowValues]) -> RowValues:

@@ -15,6 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline.schemas import STREAMS
 from rejoin.pipeline.tables.common import conform
+from rejoin.pipeline.tables.whole_groups import Rows
 
 _STREAM: Final = ("run_id", "source", "node")
 _ORDER: Final = (*_STREAM, "file", "line")
@@ -24,18 +25,15 @@ Key = tuple[Any, ...]
 Ints = npt.NDArray[np.int64]
 
 
-def streams(events: DataFrame) -> DataFrame:
+def streams(events: Rows) -> Rows:
     """:data:`rejoin.pipeline.schemas.STREAMS` from the events.
 
     ``missing`` counts from the first row of the stream: its journal may have been cut off at the beginning on purpose.
     """
-    rows = events.select(*_READS).repartition(*_STREAM).sortWithinPartitions(*_ORDER)
-    return conform(rows.mapInArrow(_made, STREAMS), STREAMS)
-
-
-def streams_in_process(events: pa.Table) -> pa.Table:
-    """The same of events that are rows of this process."""
-    rows = events.select(_READS)
+    rows = events.select(list(_READS))
+    if isinstance(rows, DataFrame):
+        in_order = rows.repartition(*_STREAM).sortWithinPartitions(*_ORDER)
+        return conform(in_order.mapInArrow(_made, STREAMS), STREAMS)
     order = pc.sort_indices(rows, [(name, "ascending", "at_start") for name in _ORDER])
     return pa.Table.from_batches(_made(rows.take(order).to_batches()), to_arrow_schema(STREAMS))
 

@@ -1,16 +1,18 @@
-"""What tables need that follow a group event by event: all of its rows in one place, on Spark or in this process.
+"""Drivers for tables that need all rows of a group: Spark's tasks for much data, this process for little.
 
-Both drivers hand the rows of whole groups, one group after the other, to one function of a group's events, so that a
-report on little data and one on much are made by the same lines. A row is an event or, where a table is made of
-rebalances as well, one of those.
+Each table is one function of rows, called by both drivers. A :class:`GroupTable` follows a group event by event;
+:func:`made_of_groups` calls a function of columns with all rows of some groups, for tables of which a journal has many
+rows. Events without a group are those of the group ``""``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby, repeat
-from typing import Any, Final
+from itertools import repeat
+from typing import Any, Final, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,143 +21,148 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from rejoin.pipeline.tables.common import GROUP, conform, ends_of_runs, ends_of_runs_in_process, is_one_of, of
-from rejoin.pipeline.tables.groups.rows import TOPIC_EVENTS, WANTS, EventOfGroup, Judge, RebalanceOfGroup, RowValues
-
-_REPORTS: Final = ("topic", "partition_count", "outside", "since_ms", "rate")
-LOGS: Final = pa.list_(
-    pa.struct(
-        [
-            ("topic", pa.string()),
-            ("partition_count", pa.int32()),
-            ("outside", pa.bool_()),
-            ("since_ms", pa.int64()),
-            ("rate", pa.float64()),
-        ]
-    )
+from rejoin.pipeline.tables.common import GROUP, conform, is_one_of, of, some_groups
+from rejoin.pipeline.tables.groups.rows import (
+    ALWAYS,
+    EventOfGroup,
+    GroupRows,
+    RebalanceOfGroup,
+    Row,
+    RowsOfGroup,
+    RowValues,
+    RunSummary,
 )
+from rejoin.pipeline.tables.runs import Runs, runs_of
+
+Rows: TypeAlias = "DataFrame | pa.Table"
+"""A table, with Spark or in this process."""
+Columns: TypeAlias = Callable[[pa.Table], Iterable[pa.RecordBatch]]
+"""Rows of a table from all rows of some groups."""
+ReadColumn: TypeAlias = Callable[[pa.Table], Sequence[Any]]
+"""The values of a column that is not taken as it is."""
+
+_EVENTS_AT_ONCE: Final = 20_000
+_UNKNOWN: Final = RunSummary(0)
 _ROWS_AT_ONCE: Final = 4_000
 
 
-def on_spark(
-    judge: Judge,
-    schema: StructType,
-    events: DataFrame,
-    reads: Mapping[str, Sequence[str]],
-    rebalances: DataFrame | None = None,
-) -> DataFrame:
-    """A table from the events; ``reads`` says which ones are looked at, with their columns.
+@dataclass(frozen=True)
+class GroupTable:
+    """A table whose rows are a function of one group's events and, where ``of_rebalances`` names columns, rebalances.
 
-    Columns of another event are not sent along. Events without a group are those of the group ``""``.
+    ``reads`` names the events with their columns. A column of another event is not sent to Spark's tasks.
     """
-    names = {name for columns in reads.values() for name in columns}
-    wanted = [_only(name, [event for event, columns in reads.items() if name in columns]) for name in sorted(names)]
-    rows = of(events, *reads).select("run_id", fn.coalesce("group_id", fn.lit("")).alias("group_id"), *_ALWAYS, *wanted)
-    rows = rows.join(fn.broadcast(ends_of_runs(events)), "run_id").drop("is_complete")
-    if "topics" in names:
-        rows = rows.join(fn.broadcast(reports_of_runs(events)), "run_id", "left").withColumn(
-            "reports", fn.when(is_one_of(*WANTS), fn.col("reports"))
-        )
-    if rebalances is not None:
-        rebalanced = rebalances.select(*GROUP, fn.struct(*RebalanceOfGroup._fields).alias("rebalance"))
-        rows = rows.unionByName(rebalanced, allowMissingColumns=True)
+
+    schema: StructType
+    reads: Mapping[str, Sequence[str]]
+    rows_of: RowsOfGroup
+    of_rebalances: Sequence[str] = ()
+    read_otherwise: Mapping[str, ReadColumn] = field(default_factory=dict)
+
+    def of(self, events: Rows, runs: Runs | None = None, rebalances: Rows | None = None) -> Rows:
+        """The table. ``runs`` are those of the events, if they are known already."""
+        runs = runs_of(events) if runs is None else runs
+        if isinstance(events, DataFrame):
+            rows = self._wanted(events)
+            if rebalances is not None:
+                rebalanced = rebalances.select(*GROUP, fn.struct(*GROUP, *self.of_rebalances).alias("of_rebalance"))
+                rows = rows.unionByName(rebalanced, allowMissingColumns=True)
+            return made_of_groups(rows, partial(self._made, runs=runs), self.schema, at_once=_EVENTS_AT_ONCE)
+        rows = events_of_groups(events, self.reads, [*ALWAYS, *self._readers()])
+        rebalanced = None if rebalances is None else rebalances.select([*GROUP, *self.of_rebalances])
+        return pa.Table.from_batches(self._batches(rows, rebalanced, runs), to_arrow_schema(self.schema))
+
+    def _readers(self) -> dict[str, list[str]]:
+        """Columns that not every event has, with the events of which they are read."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for event, columns in self.reads.items():
+            for name in columns:
+                if name not in (*GROUP, *ALWAYS):
+                    found[name].append(event)
+        return found
+
+    def _wanted(self, events: DataFrame) -> DataFrame:
+        readers = self._readers()
+        rows = events_of_groups(events, self.reads, [*ALWAYS, *readers])
+        some = {name: names for name, names in readers.items() if len(names) < len(self.reads)}
+        return rows.withColumns({name: fn.when(is_one_of(*names), fn.col(name)) for name, names in some.items()})
+
+    def _made(self, rows: pa.Table, runs: Runs) -> Iterator[pa.RecordBatch]:
+        """Rows of the table in a task: events and rebalances come as rows of one table."""
+        if not self.of_rebalances:
+            return self._batches(rows, None, runs)
+        is_event = pc.is_null(rows["of_rebalance"])
+        rebalanced = rows["of_rebalance"].filter(pc.invert(is_event)).combine_chunks()
+        columns = pa.Table.from_arrays(rebalanced.flatten(), [each.name for each in rebalanced.type])
+        return self._batches(rows.filter(is_event), columns, runs)
+
+    def _batches(self, events: pa.Table, rebalances: pa.Table | None, runs: Runs) -> Iterator[pa.RecordBatch]:
+        groups: dict[tuple[str, str], tuple[list[EventOfGroup], list[RebalanceOfGroup]]] = defaultdict(lambda: ([], []))
+        for event in _named(EventOfGroup, events, self.read_otherwise):
+            groups[event.run_id, event.group_id][0].append(event)
+        for rebalance in () if rebalances is None else _named(RebalanceOfGroup, rebalances):
+            groups[rebalance.run_id, rebalance.group_id][1].append(rebalance)
+        made: list[Row | RowValues] = []
+        for key in sorted(groups):
+            made += self.rows_of(GroupRows(*groups[key], runs.get(key[0], _UNKNOWN)))
+            if len(made) >= _ROWS_AT_ONCE:
+                yield batch_of(made, self.schema)
+                made = []
+        yield batch_of(made, self.schema)
+
+
+def events_of_groups(events: Rows, names: Iterable[str], columns: Sequence[str]) -> Rows:
+    """The run and group, and these columns, of the events with these names."""
+    if isinstance(events, DataFrame):
+        group = fn.coalesce("group_id", fn.lit("")).alias("group_id")
+        return of(events, *names).select("run_id", group, *columns)
+    rows = events.filter(pc.is_in(events["event"], pa.array(list(names)))).select([*GROUP, *columns])
+    return rows.set_column(1, "group_id", pc.fill_null(rows["group_id"], ""))
+
+
+def made_of_groups(rows: Rows, make: Columns, schema: StructType, *, at_once: int | None = None) -> Rows:
+    """A table from rows with a run and a group, by a function of all rows of some groups.
+
+    ``at_once``: so many rows are given to a call in a task of Spark's, or more if a group has more.
+    """
+    if not isinstance(rows, DataFrame):
+        return pa.Table.from_batches(make(rows), to_arrow_schema(schema))
     in_order = rows.repartition(*GROUP).sortWithinPartitions(*GROUP)
-    return conform(in_order.mapInArrow(partial(_made, judge, schema), schema), schema)
+    return conform(in_order.mapInArrow(partial(_in_task, make, at_once), schema), schema)
 
 
-_ALWAYS: Final = ("source", "node", "seq", "at_ms", "event")
+def _in_task(make: Columns, at_once: int | None, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for rows in some_groups(batches) if at_once is None else some_groups(batches, at_once):
+        yield from make(rows)
 
 
-def _only(name: str, events: Sequence[str]) -> Any:
-    return fn.when(is_one_of(*events), fn.col(name)).alias(name)
+def made_of_batches(rows: Rows, make: Callable[[pa.RecordBatch], pa.RecordBatch], schema: StructType) -> Rows:
+    """A table by a function of any of its rows."""
+    if not isinstance(rows, DataFrame):
+        return pa.Table.from_batches(map(make, rows.to_batches()), to_arrow_schema(schema))
+
+    def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return map(make, batches)
+
+    return conform(rows.mapInArrow(made, schema), schema)
 
 
-def reports_of_runs(events: DataFrame) -> DataFrame:
-    """``run_id``, ``reports``: how many partitions topics were reported to have, since when, and what they get."""
-    return (
-        of(events, *TOPIC_EVENTS)
-        .groupBy("run_id", "topic", "partition_count", is_one_of("topic_written").alias("outside"))
-        .agg(fn.min("at_ms").alias("since_ms"), fn.max("records_per_second").alias("rate"))
-        .groupBy("run_id")
-        .agg(fn.collect_list(fn.struct(*_REPORTS)).alias("reports"))
-    )
+NamedRow = TypeVar("NamedRow", EventOfGroup, RebalanceOfGroup)
 
 
-def in_process(
-    judge: Judge,
-    schema: StructType,
-    events: pa.Table,
-    reads: Mapping[str, Sequence[str]],
-    rebalances: pa.Table | None = None,
-) -> pa.Table:
-    """The same of events, and of rebalances, that are rows of this process."""
-    names = sorted({name for columns in reads.values() for name in columns})
-    rows = events.filter(pc.is_in(events["event"], pa.array(list(reads)))).select(
-        ["run_id", "group_id", *_ALWAYS, *names]
-    )
-    rows = rows.set_column(1, "group_id", pc.fill_null(rows["group_id"], ""))
-    ends = ends_of_runs_in_process(events)
-    rows = rows.append_column("ends_at_ms", by_run(rows, ends, pa.int64()))
-    if "topics" in names:
-        rows = rows.append_column("reports", by_run(rows, reports_in_process(events), LOGS, WANTS))
-    parts = [rows]
-    if rebalances is not None:
-        columns = [rebalances[name].combine_chunks() for name in RebalanceOfGroup._fields]
-        rebalance = pa.StructArray.from_arrays(columns, RebalanceOfGroup._fields)
-        parts.append(rebalances.select(GROUP).append_column("rebalance", rebalance))
-    together = pa.concat_tables(parts, promote_options="default").sort_by([(name, "ascending") for name in GROUP])
-    return pa.Table.from_batches(_made(judge, schema, together.to_batches()), to_arrow_schema(schema))
-
-
-def by_run(rows: pa.Table, values: Mapping[str, Any], kind: pa.DataType, of_events: Sequence[str] = ()) -> pa.Array:
-    """A column with what is known of the run of each row, or of those rows that are one of these events."""
-    runs = pc.index_in(rows["run_id"], pa.array(list(values), pa.string()))
-    if of_events:
-        runs = pc.if_else(pc.is_in(rows["event"], pa.array(of_events)), runs, pa.scalar(None, runs.type))
-    return pa.array(list(values.values()), kind).take(runs)
-
-
-def reports_in_process(events: pa.Table) -> dict[str, list[dict[str, Any]]]:
-    """The same of events that are rows of this process, by run."""
-    reported = events.filter(pc.is_in(events["event"], pa.array(TOPIC_EVENTS)))
-    reported = reported.append_column("outside", pc.equal(reported["event"], "topic_written"))
-    known = reported.group_by(["run_id", "topic", "partition_count", "outside"]).aggregate(
-        [("at_ms", "min"), ("records_per_second", "max")]
-    )
-    found: dict[str, list[dict[str, Any]]] = {}
-    for run_id, *report in values_of(
-        known.select(["run_id", "topic", "partition_count", "outside", "at_ms_min", "records_per_second_max"])
-    ):
-        found.setdefault(run_id, []).append(dict(zip(_REPORTS, report, strict=True)))
-    return found
-
-
-def _made(judge: Judge, schema: StructType, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of the table from the rows of whole groups."""
-    made: list[RowValues] = []
-    for _, group in groupby((row for batch in batches for row in _rows(batch)), key=lambda row: row[1]):
-        events: list[EventOfGroup] = []
-        rebalances: list[RebalanceOfGroup] = []
-        for row, _, rebalance in group:
-            if rebalance is None:
-                events.append(EventOfGroup._make(row))
-            else:
-                rebalances.append(RebalanceOfGroup(**rebalance))
-        made += judge(events, rebalances)
-        if len(made) >= _ROWS_AT_ONCE:
-            yield batch_of(made, schema)
-            made = []
-    yield batch_of(made, schema)
-
-
-def _rows(batch: pa.RecordBatch) -> Iterator[tuple[RowValues, RowValues, Mapping[str, Any] | None]]:
-    have = set(batch.schema.names)
+def _named(
+    kind: type[NamedRow], rows: pa.Table, read_otherwise: Mapping[str, ReadColumn] | None = None
+) -> Iterator[NamedRow]:
+    have, otherwise = set(rows.schema.names), read_otherwise or {}
     columns = [
-        values_in(batch[name]) if name in have else repeat(None, batch.num_rows) for name in EventOfGroup._fields
+        otherwise[name](rows)
+        if name in otherwise
+        else values_in(rows[name].combine_chunks())
+        if name in have
+        else repeat(None, rows.num_rows)
+        for name in kind._fields
     ]
-    keys = zip(*(batch[name].to_pylist() for name in GROUP), strict=True)
-    rebalances = batch["rebalance"].to_pylist() if "rebalance" in have else repeat(None, batch.num_rows)
-    return zip(zip(*columns, strict=True), keys, rebalances, strict=True)
+    return map(kind._make, zip(*columns, strict=True))
 
 
 def values_of(table: pa.Table | pa.RecordBatch) -> Iterator[RowValues]:
@@ -177,9 +184,11 @@ def values_in(column: pa.Array) -> list[Any]:
     return found
 
 
-def batch_of(rows: Sequence[RowValues], schema: StructType) -> pa.RecordBatch:
-    """Rows with all columns of a table."""
+def batch_of(rows: Sequence[Row | RowValues], schema: StructType) -> pa.RecordBatch:
+    """Rows of a table: values in the order of all its columns, or values by the names of some."""
     arrow = to_arrow_schema(schema)
+    if rows and isinstance(rows[0], dict):
+        return pa.RecordBatch.from_pylist(rows, arrow)
     columns = zip(*rows, strict=True) if rows else repeat((), len(arrow))
     return pa.RecordBatch.from_arrays(
         [pa.array(values, field.type) for values, field in zip(columns, arrow, strict=True)], schema=arrow

@@ -14,9 +14,9 @@ from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import READ_ONE_BY_ONE, RunContext
 from rejoin.pipeline.reading.usual_lines import read_usual, rows_of_events
 from rejoin.pipeline.tables.groups import pauses
-from rejoin.pipeline.tables.groups.rebalance_events import FOLLOWED, READS, RebalanceEvent
+from rejoin.pipeline.tables.groups.rebalance_events import FOLLOWED
 from rejoin.pipeline.tables.groups.rebalances import rebalances_of_group
-from rejoin.pipeline.tables.groups.rows import EventOfGroup, RebalanceOfGroup
+from rejoin.pipeline.tables.groups.rows import GroupRows, RebalanceOfGroup, RunSummary, event_of
 from rejoin.pipeline.vocabulary import EXACT
 from rejoin.pipeline.why.story import Row
 
@@ -66,13 +66,9 @@ def findings_of(
 def pauses_of(group_id: str, events: Sequence[Row], rebalances: Sequence[Row]) -> list[Row]:
     """Rows of ``pauses`` of a group: as its consumers report them, else as its rebalances show them."""
     end_ms = max((row["at_ms"] for row in events), default=0)
-    of_group = [
-        EventOfGroup._make({**row, "ends_at_ms": end_ms, "reports": None}.get(name) for name in EventOfGroup._fields)
-        for row in events
-        if row["group_id"] == group_id and row["event"] in pauses.READS
-    ]
+    of_group = [event_of(row) for row in events if row["group_id"] == group_id and row["event"] in pauses.READS]
     rebalanced = [RebalanceOfGroup._make(row.get(name) for name in RebalanceOfGroup._fields) for row in rebalances]
-    return list(pauses.pauses_of_group(of_group, rebalanced))
+    return list(pauses.pauses_of_group(GroupRows(of_group, rebalanced, RunSummary(end_ms))))
 
 
 def by_generation(rows: Iterable[Row]) -> list[Row]:
@@ -101,8 +97,7 @@ def consumers_report(group_id: str, events: Iterable[Row]) -> bool:
 def rebalances_of(group_id: str, events: Iterable[Row]) -> list[Row]:
     """The rebalances of a group, in the order in which they began; those that go on have no end."""
     wanted = [row for row in events if row["group_id"] == group_id and row["event"] in _OF_REBALANCES]
-    wanted.sort(key=lambda row: (row["run_id"], row["source"], row["node"], row["seq"]))
-    found = rebalances_of_group(RebalanceEvent(**{name: row[name] for name in READS}) for row in wanted)
+    found = rebalances_of_group(GroupRows(list(map(event_of, wanted)), (), RunSummary(0)))
     return sorted(found, key=lambda row: (row["prepared_at_ms"], row["number"]))
 
 

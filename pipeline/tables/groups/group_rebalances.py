@@ -8,13 +8,13 @@ group's state before it, which separates the two. In a log without states they b
 
 A rebalance has ended when the coordinator says how: the group is Stable again, no member is left, it had to begin
 again, or the coordinator lost or loaded the group. What takes events of other coordinators to know is added by
-:mod:`rejoin.pipeline.tables.rebalances`.
+:mod:`rejoin.pipeline.tables.groups.rebalances`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Final, TypeVar
@@ -29,10 +29,8 @@ from rejoin.pipeline.tables.groups.rebalance_events import (
     OPEN,
     SUPERSEDED,
     TARGETS,
-    Owners,
-    RebalanceEvent,
 )
-from rejoin.pipeline.tables.groups.rows import date_of
+from rejoin.pipeline.tables.groups.rows import EventOfGroup, Ownership, date_of
 from rejoin.pipeline.vocabulary import EXACT, INFERRED
 
 _CLIENT: Final = re.compile(r"(.+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -88,7 +86,7 @@ class MembershipChanges:
     inferred: bool = False
     """Whether any event of the rebalance is a conclusion."""
 
-    def add(self, event: RebalanceEvent) -> None:
+    def add(self, event: EventOfGroup) -> None:
         """Take in an event about a member."""
         whose = self._list_of(event)
         if whose is not None and event.member_id is not None and event.member_id not in whose:
@@ -100,7 +98,7 @@ class MembershipChanges:
         if moved_on and (self.slowest_at_ms is None or event.at_ms >= self.slowest_at_ms):
             self.slowest_at_ms, self.slowest_member_id = event.at_ms, event.member_id
 
-    def _list_of(self, event: RebalanceEvent) -> list[str] | None:
+    def _list_of(self, event: EventOfGroup) -> list[str] | None:
         match event.event:
             case "member_joined":
                 return self.joined
@@ -263,7 +261,7 @@ class GroupRebalances:
         """The rebalance that is under way."""
         return None if self.current is None or self.current.outcome is not None else self.current
 
-    def follow(self, events: Iterable[RebalanceEvent]) -> Iterator[Rebalance]:
+    def follow(self, events: Iterable[EventOfGroup]) -> Iterator[Rebalance]:
         """Take in events, in whatever order they come, and give the rebalances that they finish."""
         for event in sorted(events, key=attrgetter("seq")):
             if event.seq > self.seen:
@@ -273,7 +271,7 @@ class GroupRebalances:
                 if done is not None:
                     yield done
 
-    def take(self, event: RebalanceEvent) -> Rebalance | None:
+    def take(self, event: EventOfGroup) -> Rebalance | None:
         """Take in the next event, and give the rebalance that it finishes."""
         name, current = event.event, self.current
         if name == "rebalance_started":
@@ -289,7 +287,7 @@ class GroupRebalances:
             return _move_on(current, event)
         return None
 
-    def _begin(self, event: RebalanceEvent) -> Rebalance | None:
+    def _begin(self, event: EventOfGroup) -> Rebalance | None:
         """Start the next rebalance; that the one before was superseded finishes it."""
         before = self.open
         superseded = before is not None and event.previous_state in (*HANDING_OUT, None)
@@ -326,7 +324,7 @@ class GroupRebalances:
         _note_confidence(self.current.changes, event)
         return before if superseded else None
 
-    def _count(self, event: RebalanceEvent) -> None:
+    def _count(self, event: EventOfGroup) -> None:
         gathers = event.state in GATHERING
         if event.event == "static_member_replaced" and not gathers and not event.rebalance:
             return
@@ -339,7 +337,7 @@ class GroupRebalances:
         changes.add(event)
 
     @staticmethod
-    def _advance(current: Rebalance, event: RebalanceEvent) -> None:
+    def _advance(current: Rebalance, event: EventOfGroup) -> None:
         """What a member of a consumer group does for a rebalance; after it, as a static one that is back, for none."""
         if current.completion is not None or current.outcome == EMPTIED:
             return
@@ -352,7 +350,7 @@ class GroupRebalances:
         if event.revocation_ms is not None:
             current.revocation_ms = (current.revocation_ms or 0) + event.revocation_ms
 
-    def _describe(self, event: RebalanceEvent) -> None:
+    def _describe(self, event: EventOfGroup) -> None:
         """What to show of the group."""
         self.at_ms = event.at_ms
         if event.event in ("group_state_changed", "group_loaded", "group_deleted"):
@@ -379,7 +377,7 @@ def _members_at_rest(last: Rebalance | None, previous_state: str | None) -> list
     return last.members if done is None or done.members is None else done.members
 
 
-def _move_on(current: Rebalance, event: RebalanceEvent) -> Rebalance | None:
+def _move_on(current: Rebalance, event: EventOfGroup) -> Rebalance | None:
     """Take in what the coordinator says of a rebalance; the first of each kind counts."""
     name = event.event
     if name in TARGETS:
@@ -405,7 +403,7 @@ def _move_on(current: Rebalance, event: RebalanceEvent) -> Rebalance | None:
     return current
 
 
-def _completion(current: Rebalance, event: RebalanceEvent) -> RebalanceEnd:
+def _completion(current: Rebalance, event: EventOfGroup) -> RebalanceEnd:
     before, after = event.owned_before, event.owned_after
     members = event.members
     if members is None and current.target is not None:
@@ -431,24 +429,24 @@ def _completion(current: Rebalance, event: RebalanceEvent) -> RebalanceEnd:
     )
 
 
-def changed_hands(before: Owners, after: Owners, members: Iterable[str]) -> tuple[int, int]:
+def changed_hands(before: Sequence[Ownership], after: Sequence[Ownership], members: Iterable[str]) -> tuple[int, int]:
     """How many partitions have another owner while the one before remains a member, and how many had none or lost it.
 
     For sources that have the owners, but not what moved.
     """
-    owners = {(each["topic"], each["partition"]): each["member_id"] for each in before}
+    owners = {(topic, partition): member_id for member_id, topic, partition in before}
     remain = set(members)
     moved = regained = 0
-    for each in after:
-        owner = owners.get((each["topic"], each["partition"]))
+    for member_id, topic, partition in after:
+        owner = owners.get((topic, partition))
         if owner is None or owner not in remain:
             regained += 1
-        elif owner != each["member_id"]:
+        elif owner != member_id:
             moved += 1
     return moved, regained
 
 
-def _note_confidence(changes: MembershipChanges, event: RebalanceEvent) -> None:
+def _note_confidence(changes: MembershipChanges, event: EventOfGroup) -> None:
     if event.confidence is not None and event.confidence != EXACT:
         changes.inferred = True
 

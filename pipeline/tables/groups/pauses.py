@@ -3,7 +3,8 @@
 A pause begins when partitions are revoked or lost and ends with the next assignment, even an empty one: only then the
 consumer goes on polling what it has. It is *stop-the-world* if the consumer owned nothing at some time of it, as with
 eager assignors, else *incremental*. A consumer that never owned anything does not pause by giving up nothing; one that
-did does, since it waits for the same rebalance. What it owned and for how long is :mod:`pipeline.tables.ownership`.
+did does, since it waits for the same rebalance. What it owned and for how long is
+:mod:`pipeline.tables.groups.ownership`.
 
 Where no consumer of a group wrote a journal, pauses are concluded from the coordinator's view (``inferred``): with an
 eager assignor every member pauses from the beginning of a rebalance to its end, with a cooperative one none does.
@@ -15,16 +16,14 @@ coordinator reports it. What such a consumer reports itself has no length, as it
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rejoin.pipeline.tables.groups import incarnations as consumers
 from rejoin.pipeline.tables.groups.incarnations import RELEASES, Change, incarnations
-from rejoin.pipeline.tables.groups.rows import COOPERATIVE, EventOfGroup, RebalanceOfGroup, date_of
+from rejoin.pipeline.tables.groups.rows import COOPERATIVE, EventOfGroup, GroupRows, RebalanceOfGroup, Row, date_of
 from rejoin.pipeline.vocabulary import INFERRED
-
-Row = dict[str, Any]
 
 REVOKED: Final = "need to revoke partitions and re-join"
 """How the reason begins that a consumer gives for the second half of a cooperative rebalance."""
@@ -36,14 +35,14 @@ READS: Final = consumers.READS | {
 }
 
 
-def pauses_of_group(events: list[EventOfGroup], rebalances: list[RebalanceOfGroup]) -> Iterator[Row]:
+def pauses_of_group(group: GroupRows) -> Iterator[Row]:
     """Rows of the table from all events and rebalances of one group."""
-    for (_, client_id), changes in incarnations(events).items():
+    for (_, client_id), changes in incarnations(group.events).items():
         for wait in _waits(changes):
-            yield _row(wait.changes[0].event, client_id=client_id, **wait.row())
-    if rebalances and not any(event.event == "partitions_assigned" for event in events):
-        yield from _by_coordinator(rebalances)
-    for event in events:
+            yield _row(wait.changes[0].event, client_id=client_id, **wait.row(group.run.ends_at_ms))
+    if group.rebalances and not any(event.event == "partitions_assigned" for event in group.events):
+        yield from _by_coordinator(group.rebalances)
+    for event in group.events:
         if event.event == "revocation_completed" and event.revocation_ms is not None:
             yield _by_revocation(event)
 
@@ -74,12 +73,12 @@ class _Wait:
         elif self.ended is None:
             self.ended = change
 
-    def row(self) -> dict[str, Any]:
+    def row(self, ends_at_ms: int) -> Row:
         """The columns of its row, which it has if it ``began``."""
         assert self.began is not None
         first, ended, stopped = self.began.event, self.ended, self.stopped_at_ms is not None
         last = first if ended is None else ended.event
-        over = max(last.ends_at_ms if ended is None else last.at_ms, first.at_ms)
+        over = max(ends_at_ms if ended is None else last.at_ms, first.at_ms)
         assigned = ended is not None and ended.how == "assigned"
         return {
             "member_id": first.member_id or (None if ended is None else last.member_id),
@@ -122,7 +121,7 @@ def _waits(changes: Iterable[Change]) -> Iterator[_Wait]:
         yield wait
 
 
-def _by_coordinator(rebalances: list[RebalanceOfGroup]) -> Iterator[Row]:
+def _by_coordinator(rebalances: Sequence[RebalanceOfGroup]) -> Iterator[Row]:
     """Members pause from the beginning of an episode of an eager group to its end.
 
     Those that were in both generations: one that left does not wait, a new one has nothing to lose.

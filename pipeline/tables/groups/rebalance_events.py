@@ -1,9 +1,8 @@
-"""The events that rebalances are made of, as both a batch and a stream read them."""
+"""The events that rebalances are made of, and their columns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 COMPLETED: Final = "completed"
 SUPERSEDED: Final = "superseded"
@@ -37,49 +36,11 @@ FOLLOWED: Final = (
 )
 """The events that change something."""
 
-Owners = Sequence[Mapping[str, Any]]
-"""Partitions with ``topic``, ``partition`` and ``member_id``."""
-
-
-class RebalanceEvent(NamedTuple):
-    """The columns of an event that are looked at; those that the event does not have are none."""
-
-    run_id: str
-    group_id: str
-    source: str
-    node: str
-    seq: int
-    at_ms: int
-    event: str
-    file: str | None = None
-    line: int | None = None
-    confidence: str | None = None
-    member_id: str | None = None
-    generation: int | None = None
-    state: str | None = None
-    previous_state: str | None = None
-    cause: str | None = None
-    cause_member_id: str | None = None
-    cause_group_instance_id: str | None = None
-    client_reason: str | None = None
-    initial: bool | None = None
-    rebalance: bool | None = None
-    leader: str | None = None
-    previous_leader: str | None = None
-    protocol: str | None = None
-    members: list[str] | None = None
-    members_before: list[str] | None = None
-    absent: list[str] | None = None
-    moved: int | None = None
-    regained: int | None = None
-    join_ms: int | None = None
-    sync_ms: int | None = None
-    group_type: str | None = None
-    revocation_ms: int | None = None
-    partitions: Sequence[Any] | None = None
-    owned_before: Owners | None = None
-    owned_after: Owners | None = None
-
-
-READS: Final = RebalanceEvent._fields
-"""Columns of events that an event must come with."""
+READS: Final = (
+    *("run_id", "group_id", "source", "node", "seq", "at_ms", "event"),
+    *("file", "line", "confidence", "member_id", "generation", "state", "previous_state", "cause", "cause_member_id"),
+    *("cause_group_instance_id", "client_reason", "initial", "rebalance", "leader", "previous_leader", "protocol"),
+    *("members", "members_before", "absent", "moved", "regained", "join_ms", "sync_ms", "group_type"),
+    *("revocation_ms", "partitions", "owned_before", "owned_after"),
+)
+"""Columns of these events from which rebalances are made."""

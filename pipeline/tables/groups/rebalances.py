@@ -14,13 +14,14 @@ Instants of different coordinators of one group are compared only to count rebal
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final
 
 from rejoin.pipeline.tables.groups.group_rebalances import GroupRebalances, Rebalance
-from rejoin.pipeline.tables.groups.rebalance_events import ABORTED, FOLLOWED, RebalanceEvent
+from rejoin.pipeline.tables.groups.rebalance_events import ABORTED, FOLLOWED
+from rejoin.pipeline.tables.groups.rebalance_events import READS as COLUMNS
+from rejoin.pipeline.tables.groups.rows import GroupRows, Row
 
 CHAIN_GAP_MS: Final = 60_000
 """Rebalances of a group that begin within this after the one before ended belong to one storm."""
@@ -30,28 +31,27 @@ _LOADS: Final = ("group_loaded", "group_created")
 EVENTS_READ: Final = tuple(dict.fromkeys((*FOLLOWED, *_LOADS)))
 _GROUP: Final = ("run_id", "group_id")
 
-Row = dict[str, Any]
+READS: Final = dict.fromkeys(EVENTS_READ, COLUMNS)
 
 
-def rebalances_of_group(events: Iterable[RebalanceEvent], chain_gap_ms: int = CHAIN_GAP_MS) -> list[Row]:
-    """Rows of the table from all events of one group, those of one coordinator after the other."""
+def rebalances_of_group(group: GroupRows, chain_gap_ms: int = CHAIN_GAP_MS) -> list[Row]:
+    """Rows of the table from all events of one group."""
     loads: list[tuple[int, str]] = []
     found: list[tuple[tuple[Any, ...], Rebalance]] = []
-    for stream, rows in groupby(events, attrgetter("source", "node")):
-        group = GroupRebalances()
-        for event in rows:
+    for stream, events in groupby(sorted(group.events, key=_order), attrgetter("source", "node")):
+        followed = GroupRebalances()
+        for event in events:
             if event.event in _LOADS:
                 loads.append((event.at_ms, event.node))
-            group.take(event)
-            if event.event == "rebalance_started" and group.current is not None:
-                found.append(((*_key(event), *stream), group.current))
+            followed.take(event)
+            if event.event == "rebalance_started" and followed.current is not None:
+                found.append(((event.run_id, event.group_id, *stream), followed.current))
     loads.sort()
     made = [_row(where, rebalance, loads) for where, rebalance in found]
     return _numbered(made, [rebalance.seq for _, rebalance in found], chain_gap_ms)
 
 
-def _key(event: RebalanceEvent) -> tuple[str, str]:
-    return event.run_id, event.group_id
+_order: Final = attrgetter("source", "node", "seq")
 
 
 def _row(where: tuple[Any, ...], rebalance: Rebalance, loads: list[tuple[int, str]]) -> Row:

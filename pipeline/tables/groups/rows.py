@@ -1,11 +1,11 @@
-"""The rows that tables are made of which follow a group event by event, and what all of those tables need.
+"""The rows of one group from which tables are made, and rules that several of these tables share.
 
 Nothing here needs Spark or Arrow; the drivers are in :mod:`rejoin.pipeline.tables.whole_groups`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -25,12 +25,15 @@ _EPOCH: Final = date(1970, 1, 1)
 Report: TypeAlias = tuple[str, int, bool, int, float | None]
 """A topic, its partitions, whether the one who changed it says so, since when at least, and records a second."""
 TopicPartition: TypeAlias = tuple[str, int]
+Ownership: TypeAlias = tuple[str, str, int]
+"""A member, and the topic and partition that it has."""
+Row: TypeAlias = dict[str, Any]
 RowValues: TypeAlias = tuple[Any, ...]
 """A row of a table, in the order of its columns."""
 
 
 class EventOfGroup(NamedTuple):
-    """The columns of an event that are looked at; those that a table does not read, or an event lacks, are none."""
+    """An event as the functions of a group's rows see it; columns that a table does not read are none."""
 
     run_id: str
     group_id: str
@@ -39,54 +42,111 @@ class EventOfGroup(NamedTuple):
     seq: int
     at_ms: int
     event: str
-    ends_at_ms: int
-    """When the journals of its run end."""
-    reports: Sequence[Report] | None = None
-    """What is known of the run's topics, with events that may name some: see :data:`Report`."""
+    file: str | None = None
+    line: int | None = None
+    confidence: str | None = None
     client_id: str | None = None
+    client_host: str | None = None
+    client_reason: str | None = None
+    software: str | None = None
     member_id: str | None = None
     group_instance_id: str | None = None
     other_member_id: str | None = None
-    generation: int | None = None
     member_epoch: int | None = None
+    member_type: str | None = None
+    kind: str | None = None
+    generation: int | None = None
+    state: str | None = None
+    previous_state: str | None = None
     cause: str | None = None
+    cause_member_id: str | None = None
+    cause_group_instance_id: str | None = None
+    initial: bool | None = None
+    rebalance: bool | None = None
+    leader: str | None = None
+    previous_leader: str | None = None
     session_timeout_ms: int | None = None
+    rebalance_timeout_ms: int | None = None
     revocation_ms: int | None = None
+    join_ms: int | None = None
+    sync_ms: int | None = None
     protocol: str | None = None
+    protocols: list[str] | None = None
     group_type: str | None = None
     members: list[str] | None = None
+    members_before: list[str] | None = None
+    absent: list[str] | None = None
     topics: list[str] | None = None
-    partitions: list[TopicPartition] | None = None
-    owned: list[TopicPartition] | None = None
-    owned_after: list[tuple[str, str, int]] | None = None
-    """Partitions with their members: member id, topic, partition."""
-    confidence: str | None = None
-    file: str | None = None
-    line: int | None = None
+    moved: int | None = None
+    regained: int | None = None
+    partitions: Sequence[TopicPartition] | None = None
+    """The table of rebalances reads only its length, and is given a range."""
+    owned: Sequence[TopicPartition] | None = None
+    owned_before: Sequence[Ownership] | None = None
+    """Given as a range, too, where the event says how many partitions moved."""
+    owned_after: Sequence[Ownership] | None = None
+
+
+ALWAYS: Final = EventOfGroup._fields[2:7]
+"""Columns of an event that every table reads, beside the run and the group."""
+_PARTITIONS: Final = ("topic", "partition")
+_STRUCTS: Final = {
+    **dict.fromkeys(("partitions", "owned"), _PARTITIONS),
+    **dict.fromkeys(("owned_before", "owned_after"), ("member_id", *_PARTITIONS)),
+}
+"""Columns that are lists of structs, with the fields of these."""
+
+
+def event_of(row: Mapping[str, Any]) -> EventOfGroup:
+    """A row of ``events``, or some columns of it, as an event of its group."""
+    values = {name: row[name] for name in EventOfGroup._fields if name in row}
+    for name, parts in _STRUCTS.items():
+        if values.get(name) is not None:
+            values[name] = [tuple(each[part] for part in parts) for each in values[name]]
+    return EventOfGroup(**values)
 
 
 class RebalanceOfGroup(NamedTuple):
-    """The columns of a rebalance that other tables look at."""
+    """The columns of a rebalance that other tables look at; those that a table does not read are none."""
 
     run_id: str
     group_id: str
-    source: str
-    node: str
     prepared_at_ms: int
-    ended_at_ms: int | None
-    outcome: str
-    protocol: str | None
-    group_type: str | None
-    client_reason: str | None
-    generation_from: int | None
-    generation_to: int | None
-    episode: int
-    members_before: list[str] | None
-    members_after: list[str] | None
+    source: str = ""
+    node: str = ""
+    ended_at_ms: int | None = None
+    outcome: str = ""
+    protocol: str | None = None
+    group_type: str | None = None
+    cause_member_id: str | None = None
+    client_reason: str | None = None
+    generation_from: int | None = None
+    generation_to: int | None = None
+    episode: int = 0
+    members_before: list[str] | None = None
+    members_after: list[str] | None = None
 
 
-Judge: TypeAlias = Callable[[list[EventOfGroup], list[RebalanceOfGroup]], Iterable[RowValues]]
-"""Rows of a table from all events and rebalances of a group."""
+class RunSummary(NamedTuple):
+    """The part of a run's events that every group of the run needs."""
+
+    ends_at_ms: int
+    """When the journals end."""
+    is_complete: bool = False
+    """The run reported its end."""
+    reports: Sequence[Report] = ()
+
+
+class GroupRows(NamedTuple):
+    """All rows of one group that a table is made of, in any order."""
+
+    events: Sequence[EventOfGroup]
+    rebalances: Sequence[RebalanceOfGroup]
+    run: RunSummary
+
+
+RowsOfGroup: TypeAlias = Callable[[GroupRows], Iterable["RowValues | Row"]]
+"""A table as a function of one group: its rows, as values in the order of the columns or by the columns' names."""
 
 
 def date_of(at_ms: int) -> date:
@@ -100,20 +160,18 @@ def trusted(reports: Sequence[Report]) -> Iterator[Report]:
     return (report for report in reports if report[2] or report[0] not in better)
 
 
-def wanted_partitions(events: Iterable[EventOfGroup]) -> dict[TopicPartition, int] | None:
+def wanted_partitions(group: GroupRows) -> dict[TopicPartition, int] | None:
     """Since when a group should own each partition: it exists, and a member has subscribed to its topic.
 
     None where no member names a topic that is known.
     """
     wanted: dict[str, int] = {}
-    reports: Sequence[Report] | None = None
-    for event in events:
+    for event in group.events:
         if event.event in WANTS and event.topics is not None:
-            reports = event.reports
             for topic in event.topics:
                 wanted[topic] = min(event.at_ms, wanted.get(topic, event.at_ms))
     since: dict[TopicPartition, int] = {}
-    for topic, partition_count, _, since_ms, _ in trusted(reports or ()):
+    for topic, partition_count, _, since_ms, _ in trusted(group.run.reports) if wanted else ():
         if topic in wanted:
             for partition in range(partition_count):
                 at = topic, partition

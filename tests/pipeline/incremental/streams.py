@@ -21,7 +21,8 @@ from rejoin.pipeline.incremental.runs import Waits
 from rejoin.pipeline.incremental.tables import IncrementalTables
 from rejoin.pipeline.reading.plain_rows import read_plain
 from rejoin.pipeline.schemas import LINES, TABLES
-from rejoin.pipeline.tables import balance, member_sessions, ownership, pauses, rebalances, records
+from rejoin.pipeline.tables.group_tables import balance, member_sessions, ownership, pauses, rebalances
+from rejoin.pipeline.tables.records import ranges_by_partition, records
 from rejoin.pipeline.transactions.audits import is_suspicious
 from rejoin.pipeline.transactions.schemas import OF_TRANSACTIONS
 from rejoin.pipeline.transactions.tables import TransactionTables, findings_about, groups_by_topic
@@ -88,12 +89,12 @@ def written(folder: Path) -> dict[str, list[Row]]:
 
 def whole(events: pa.Table) -> dict[str, list[Row]]:
     """The rows of all tables, made of all events at one time as a report does."""
-    made = {"rebalances": rebalances.rebalances_in_process(events)}
-    made["member_sessions"] = member_sessions.member_sessions_in_process(events, made["rebalances"])
-    made["pauses"] = pauses.pauses_in_process(events, made["rebalances"])
-    made["balance"] = balance.balance_in_process(events)
-    made["ownership"] = ownership.ownership_in_process(events)
-    made["records"] = records.records_in_process(records.ranges_in_process(events))
+    made = {"rebalances": rebalances(events)}
+    made["member_sessions"] = member_sessions(events, made["rebalances"])
+    made["pauses"] = pauses(events, made["rebalances"])
+    made["balance"] = balance(events)
+    made["ownership"] = ownership(events)
+    made["records"] = records(ranges_by_partition(events))
     of_producers = TransactionTables(events)
     for name in OF_TRANSACTIONS:
         made[name] = of_producers.make(name, cast("DataFrame", None))

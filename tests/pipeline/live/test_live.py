@@ -16,6 +16,10 @@ KEY = ("run-1", "orders-app", "coordinator", "1")
 A, B = "a-00000000-0000-4000-8000-000000000001", "b-00000000-0000-4000-8000-000000000002"
 
 
+def at(topic: str, *partitions: int) -> list[Row]:
+    return [Row(topic=topic, partition=partition) for partition in partitions]
+
+
 class Story:
     """Events of a group as its coordinator emits them."""
 
@@ -116,7 +120,7 @@ def test_a_rebalance_of_a_consumer_group_lasts_until_its_members_have_reached_th
         group_type="consumer",
     )
     story.add(800, "target_assignment_computed", generation=3, protocol="uniform")
-    story.add(5_000, "revocation_completed", member_id=A, partitions=[("t", 2), ("t", 3)], revocation_ms=700)
+    story.add(5_000, "revocation_completed", member_id=A, partitions=at("t", 2, 3), revocation_ms=700)
     story.add(5_000, "member_reconciled", member_id=A).add(6_000, "member_reconciled", member_id=B)
     story.add(6_000, "rebalance_completed", generation=3, members=[A, B], members_before=[A], moved=2, regained=0)
     (done,), _ = follow(TwsTester(GroupFollower()), story.rows)

@@ -26,7 +26,7 @@ from rejoin.pipeline.live.rebalances import COLUMNS, LIVE
 from rejoin.pipeline.live.store import StoreTrouble, WatchStore
 from rejoin.pipeline.report.parquet_tables import local
 from rejoin.pipeline.schemas import EVENTS
-from rejoin.pipeline.tables.rebalances import rebalances, rebalances_in_process
+from rejoin.pipeline.tables.group_tables import rebalances
 from rejoin.pipeline.transactions.schemas import OF_TRANSACTIONS
 from rejoin.pipeline.transactions.tables import TransactionTables
 from rejoin.simulation.run import play
@@ -53,7 +53,7 @@ def assert_same_tables(spark: SparkSession, store: WatchStore, folder: Path) -> 
     events, quarantine = batch.events.toArrow(), rows(batch.quarantine)
     assert rows(stream.events) == rows(events)
     assert rows(stream.quarantine) == quarantine
-    computed = rebalances_in_process(events).to_pylist()
+    computed = rebalances(events).to_pylist()
     written = spark.read.schema(StructType([*LIVE.fields, StructField("batch_id", IntegerType())])).parquet(
         str(store.live)
     )

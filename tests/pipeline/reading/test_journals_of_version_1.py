@@ -8,7 +8,7 @@ from pyspark.sql import functions as fn
 from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.reading.journals import from_table, sort_out
 from rejoin.pipeline.report.events import read_events
-from rejoin.pipeline.tables.rebalances import rebalances
+from rejoin.pipeline.tables.group_tables import rebalances
 from tests.paths import JOURNALS
 
 REBALANCES = [

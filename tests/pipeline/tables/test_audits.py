@@ -10,9 +10,7 @@ from pyspark.sql import Row, SparkSession
 from rejoin.pipeline import audits
 from rejoin.pipeline.audit_candidates import audits_to_run
 from rejoin.pipeline.schemas import VIOLATIONS
-from rejoin.pipeline.tables.member_sessions import member_sessions
-from rejoin.pipeline.tables.ownership import ownership
-from rejoin.pipeline.tables.rebalances import rebalances
+from rejoin.pipeline.tables.group_tables import member_sessions, ownership, rebalances
 from tests.pipeline.events import consumer, coordinator, events_table
 
 

@@ -15,9 +15,10 @@ import pytest
 from rejoin.pipeline.live.rebalances import COLUMNS, KEY, restored
 from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.report.events import plain_rows
-from rejoin.pipeline.tables.groups.rebalance_events import FOLLOWED, READS, RebalanceEvent
+from rejoin.pipeline.tables.group_tables import rebalances
+from rejoin.pipeline.tables.groups.rebalance_events import FOLLOWED, READS
 from rejoin.pipeline.tables.groups.rebalances import rebalances_of_group
-from rejoin.pipeline.tables.rebalances import rebalances_in_process
+from rejoin.pipeline.tables.groups.rows import EventOfGroup, GroupRows, RunSummary, event_of
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
 from tests.pipeline.live.streams import SCENARIO
@@ -26,8 +27,12 @@ from tests.pipeline.simulated import play_one
 SEEDS = (3, 126)
 
 
-def event(name: str, at_ms: int, node: str = "1", **fields: Any) -> RebalanceEvent:
-    return RebalanceEvent("run", "g", "coordinator", node, fields.pop("seq", at_ms), at_ms, name, **fields)
+def event(name: str, at_ms: int, node: str = "1", **fields: Any) -> EventOfGroup:
+    return EventOfGroup("run", "g", "coordinator", node, fields.pop("seq", at_ms), at_ms, name, **fields)
+
+
+def rows_of(*events: EventOfGroup, **options: int) -> list[dict[str, Any]]:
+    return rebalances_of_group(GroupRows(events, (), RunSummary(0)), **options)
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +54,10 @@ def test_a_stream_that_is_cut_anywhere_gives_the_rows_of_a_batch(events: pa.Tabl
             batch, left = left[: (cut := random.randint(1, 9))], left[cut:]
             random.shuffle(batch)
             group = restored(state)
-            finished = group.follow(RebalanceEvent(**row) for row in batch)
+            finished = group.follow(event_of(row) for row in batch)
             came += [dict(zip(KEY, key, strict=True)) | rebalance.row() for rebalance in finished]
             state = (orjson.dumps(asdict(group)),)
-    batch_rows = {row["rebalance_id"]: row for row in rebalances_in_process(events).to_pylist()}
+    batch_rows = {row["rebalance_id"]: row for row in rebalances(events).to_pylist()}
     assert len({row["rebalance_id"] for row in came}) == len(came) > 20
     assert came == [{name: batch_rows[row["rebalance_id"]][name] for name in row} for row in came]
     assert set(came[0]) == set(COLUMNS)
@@ -61,13 +66,11 @@ def test_a_stream_that_is_cut_anywhere_gives_the_rows_of_a_batch(events: pa.Tabl
 
 
 def test_another_coordinator_that_loads_the_group_aborts_what_the_one_before_had_open() -> None:
-    rows = rebalances_of_group(
-        [
-            event("rebalance_started", 10, cause="join-new", members=["m"], previous_state="Empty"),
-            event("group_loaded", 40, node="2"),
-            event("group_loaded", 90, node="3"),
-            event("rebalance_started", 95, node="3", cause="join-new", members=["m"], previous_state="Empty"),
-        ]
+    rows = rows_of(
+        event("rebalance_started", 10, cause="join-new", members=["m"], previous_state="Empty"),
+        event("group_loaded", 40, node="2"),
+        event("group_loaded", 90, node="3"),
+        event("rebalance_started", 95, node="3", cause="join-new", members=["m"], previous_state="Empty"),
     )
     assert [(row["outcome"], row["ended_at_ms"], row["number"]) for row in rows] == [
         ("aborted", 40, 1),
@@ -76,21 +79,19 @@ def test_another_coordinator_that_loads_the_group_aborts_what_the_one_before_had
 
 
 def test_rebalances_that_follow_each_other_closely_are_a_storm_over_all_coordinators() -> None:
-    def completed(at_ms: int, node: str) -> list[RebalanceEvent]:
+    def completed(at_ms: int, node: str) -> list[EventOfGroup]:
         started = event("rebalance_started", at_ms, node, previous_state="Stable")
         return [started, event("rebalance_completed", at_ms + 5, node, generation=1)]
 
-    rows = rebalances_of_group([*completed(0, "1"), *completed(200, "1"), *completed(80, "2")], chain_gap_ms=100)
+    rows = rows_of(*completed(0, "1"), *completed(200, "1"), *completed(80, "2"), chain_gap_ms=100)
     assert [(row["number"], row["chain"], row["chain_length"]) for row in rows] == [(1, 1, 2), (3, 3, 1), (2, 1, 2)]
 
 
 def test_the_first_target_of_a_rebalance_counts() -> None:
-    [row] = rebalances_of_group(
-        [
-            event("rebalance_started", 0, group_type="consumer", generation=1, previous_state="Stable"),
-            event("target_assignment_computed", 5, generation=2, protocol="uniform"),
-            event("target_assignment_computed", 9, generation=3, protocol="range"),
-        ]
+    [row] = rows_of(
+        event("rebalance_started", 0, group_type="consumer", generation=1, previous_state="Stable"),
+        event("target_assignment_computed", 5, generation=2, protocol="uniform"),
+        event("target_assignment_computed", 9, generation=3, protocol="range"),
     )
     assert (row["joined_at_ms"], row["generation_to"], row["protocol"], row["outcome"]) == (5, 2, "uniform", "open")
 
@@ -98,24 +99,22 @@ def test_the_first_target_of_a_rebalance_counts() -> None:
 @pytest.mark.parametrize("group_type", ["classic", "consumer"])
 def test_who_was_in_a_group_before_its_log_begins_is_not_known(group_type: str) -> None:
     known = {"cause": "join-new", "group_type": group_type}
-    (row,) = rebalances_of_group([event("rebalance_started", 10, **known, previous_state="Stable")])
+    (row,) = rows_of(event("rebalance_started", 10, **known, previous_state="Stable"))
     assert row["members_before"] is None
-    (row,) = rebalances_of_group([event("rebalance_started", 10, **known, previous_state="Empty")])
+    (row,) = rows_of(event("rebalance_started", 10, **known, previous_state="Empty"))
     assert row["members_before"] == []
 
 
 def test_who_was_in_a_group_of_the_consumer_protocol_follows_from_its_last_rebalance() -> None:
     known = {"cause": "join-new", "previous_state": "Stable", "group_type": "consumer"}
-    rows = rebalances_of_group(
-        [
-            event("member_joined", 5, member_id="a", state="Empty"),
-            event("rebalance_started", 10, **known | {"previous_state": "Empty"}),
-            event("rebalance_completed", 20, members=["a"], members_before=[]),
-            event("member_joined", 25, member_id="b", state="Stable"),
-            event("rebalance_started", 30, **known),
-            event("member_joined", 35, member_id="c", state="Reconciling"),
-            event("rebalance_started", 40, **known | {"previous_state": "Reconciling"}),
-        ]
+    rows = rows_of(
+        event("member_joined", 5, member_id="a", state="Empty"),
+        event("rebalance_started", 10, **known | {"previous_state": "Empty"}),
+        event("rebalance_completed", 20, members=["a"], members_before=[]),
+        event("member_joined", 25, member_id="b", state="Stable"),
+        event("rebalance_started", 30, **known),
+        event("member_joined", 35, member_id="c", state="Reconciling"),
+        event("rebalance_started", 40, **known | {"previous_state": "Reconciling"}),
     )
     assert [(row["outcome"], row["members_before"]) for row in rows] == [
         ("completed", []),

@@ -8,25 +8,27 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline.schemas import EVENTS, MEMBER_SESSIONS, REBALANCES
-from rejoin.pipeline.tables.member_sessions import (
-    RebalanceOfMembers,
-    SessionEvent,
-    member_sessions_in_process,
-    sessions_of_group,
-)
+from rejoin.pipeline.tables.group_tables import member_sessions
+from rejoin.pipeline.tables.groups.member_sessions import sessions_of_group
+from rejoin.pipeline.tables.groups.rows import EventOfGroup, GroupRows, RebalanceOfGroup, RunSummary
 
 ENDS_AT = 1_000
 
 
-def event(name: str, at_ms: int, member_id: str, **fields: Any) -> SessionEvent:
-    given = {"other_member_id": None, "group_instance_id": None, "cause": None, "confidence": "exact", **fields}
-    return SessionEvent(
-        run_id="run", group_id="g", member_id=member_id, node="1", at_ms=at_ms, seq=at_ms, event=name, **given
-    )
+def event(name: str, at_ms: int, member_id: str, **fields: Any) -> EventOfGroup:
+    known = {"confidence": "exact", "member_id": member_id, **fields}
+    return EventOfGroup("run", "g", "coordinator", "1", at_ms, at_ms, name, **known)
 
 
-def sessions(*events: SessionEvent, rebalances: tuple[RebalanceOfMembers, ...] = ()) -> list[dict[str, Any]]:
-    return sessions_of_group(events[::-1], rebalances, ENDS_AT)
+def rebalance(
+    began_ms: int, ended_ms: int | None, generation: int | None, members: list[str], cause: str
+) -> RebalanceOfGroup:
+    known = {"ended_at_ms": ended_ms, "generation_to": generation, "members_after": members, "cause_member_id": cause}
+    return RebalanceOfGroup("run", "g", began_ms, **known)  # type: ignore[arg-type]
+
+
+def sessions(*events: EventOfGroup, rebalances: tuple[RebalanceOfGroup, ...] = ()) -> list[dict[str, Any]]:
+    return sessions_of_group(GroupRows(events[::-1], rebalances, RunSummary(ENDS_AT)))
 
 
 def test_a_member_that_was_removed_and_joins_with_its_id_has_another_session() -> None:
@@ -69,9 +71,9 @@ def test_a_session_knows_its_generations_and_the_rebalances_that_began_through_i
     [row] = sessions(
         event("member_joined", 10, "m", confidence="inferred"),
         rebalances=(
-            RebalanceOfMembers(10, 20, 1, ["m"], "m"),
-            RebalanceOfMembers(30, 40, 2, ["m", "n"], "n"),
-            RebalanceOfMembers(50, None, None, ["m"], "m"),
+            rebalance(10, 20, 1, ["m"], "m"),
+            rebalance(30, 40, 2, ["m", "n"], "n"),
+            rebalance(50, None, None, ["m"], "m"),
         ),
     )
     assert (row["first_generation"], row["last_generation"], row["generations"], row["caused"]) == (1, 2, 2, 2)
@@ -83,14 +85,14 @@ def test_a_member_that_joins_again_under_its_id_begins_to_count_anew() -> None:
         event("member_joined", 10, "m"),
         event("member_removed", 50, "m", cause="left"),
         event("member_joined", 70, "m"),
-        rebalances=(RebalanceOfMembers(10, 20, 1, ["m"], "m"), RebalanceOfMembers(70, 80, 3, ["m"], "m")),
+        rebalances=(rebalance(10, 20, 1, ["m"], "m"), rebalance(70, 80, 3, ["m"], "m")),
     )
     assert (first["first_generation"], first["last_generation"], first["generations"], first["caused"]) == (1, 1, 1, 1)
     assert (second["first_generation"], second["generations"], second["caused"]) == (3, 1, 1)
 
 
 def test_without_events_there_are_no_sessions() -> None:
-    none = member_sessions_in_process(to_arrow_schema(EVENTS).empty_table(), to_arrow_schema(REBALANCES).empty_table())
+    none = member_sessions(to_arrow_schema(EVENTS).empty_table(), to_arrow_schema(REBALANCES).empty_table())
     assert none.schema.names == MEMBER_SESSIONS.fieldNames()
     assert isinstance(none, pa.Table)
     assert none.num_rows == 0

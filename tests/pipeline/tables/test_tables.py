@@ -10,12 +10,8 @@ from pyspark.sql import functions as fn
 from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
 
 from rejoin.pipeline import schemas
-from rejoin.pipeline.tables.balance import balance
 from rejoin.pipeline.tables.commits import commits
-from rejoin.pipeline.tables.member_sessions import member_sessions
-from rejoin.pipeline.tables.ownership import ownership
-from rejoin.pipeline.tables.pauses import pauses
-from rejoin.pipeline.tables.rebalances import rebalances
+from rejoin.pipeline.tables.group_tables import balance, member_sessions, ownership, pauses, rebalances
 from rejoin.pipeline.tables.records import progress, ranges_by_partition, records
 from rejoin.pipeline.tables.requests import requests
 from rejoin.pipeline.tables.streams import streams

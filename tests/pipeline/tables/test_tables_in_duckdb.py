@@ -22,9 +22,8 @@ from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.report.events import rows_of_events
 from rejoin.pipeline.report.parquet_tables import in_process, rows_in_process
 from rejoin.pipeline.schemas import EVENTS
+from rejoin.pipeline.tables.group_tables import ownership, rebalances
 from rejoin.pipeline.tables.groups.incarnations import INCARNATION_EVENTS
-from rejoin.pipeline.tables.ownership import ownership
-from rejoin.pipeline.tables.rebalances import rebalances
 from rejoin.pipeline.tables.records import progress, ranges_by_partition
 from tests.pipeline.events import consumer, coordinator, events_table
 from tests.pipeline.simulated import play_one

@@ -16,10 +16,7 @@ from rejoin.pipeline.audits_of_owners import two_owners
 from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.reading.journals import Bronze, parse, sort_out
 from rejoin.pipeline.reading.text_lines import read_lines
-from rejoin.pipeline.tables.member_sessions import member_sessions
-from rejoin.pipeline.tables.ownership import ownership
-from rejoin.pipeline.tables.pauses import pauses
-from rejoin.pipeline.tables.rebalances import rebalances
+from rejoin.pipeline.tables.group_tables import member_sessions, ownership, pauses, rebalances
 from rejoin.pipeline.tables.records import progress, ranges_by_partition, records
 from tests.pipeline.simulated import play_many, short_scenario
 

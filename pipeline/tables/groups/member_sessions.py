@@ -11,19 +11,10 @@ from __future__ import annotations
 from bisect import bisect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import groupby
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as fn
-from pyspark.sql.pandas.types import to_arrow_schema
-
-from rejoin.pipeline.schemas import MEMBER_SESSIONS
-from rejoin.pipeline.tables.common import conform, ends_of_runs, ends_of_runs_in_process, of
-from rejoin.pipeline.tables.groups.rows import date_of
+from rejoin.pipeline.tables.groups.rows import EventOfGroup, GroupRows, RebalanceOfGroup, Row, date_of
 from rejoin.pipeline.vocabulary import EXACT, INFERRED
 
 EVENTS_READ: Final = (
@@ -42,129 +33,28 @@ _OF_THE_NEW_ONE: Final = (
     *("software", "kind", "member_type"),
 )
 """Columns of a replacement that are about the member that came, and not about the one that it replaces."""
-_GROUP: Final = ("run_id", "group_id")
-_OF_REBALANCES: Final = ("prepared_at_ms", "ended_at_ms", "generation_to", "members_after", "cause_member_id")
-_ROWS_AT_ONCE: Final = 1_000
-
-Row = dict[str, Any]
+READS: Final = dict.fromkeys(
+    EVENTS_READ, (*_OF_THE_NEW_ONE, "member_id", "other_member_id", "group_instance_id", "cause", "confidence")
+)
 
 
-class SessionEvent(NamedTuple):
-    """An event about a member."""
-
-    run_id: str
-    group_id: str
-    member_id: str | None
-    other_member_id: str | None
-    group_instance_id: str | None
-    node: str
-    at_ms: int
-    seq: int
-    event: str
-    cause: str | None
-    confidence: str | None
-    client_id: str | None = None
-    client_host: str | None = None
-    client_reason: str | None = None
-    session_timeout_ms: int | None = None
-    rebalance_timeout_ms: int | None = None
-    protocols: list[str] | None = None
-    topics: list[str] | None = None
-    software: str | None = None
-    kind: str | None = None
-    member_type: str | None = None
-
-    @property
-    def order(self) -> tuple[int, int]:
-        """Its place among the events of a member."""
-        return self.at_ms, self.seq
-
-    @property
-    def of_the_replaced(self) -> SessionEvent:
-        """A replacement as it happened to the member that was replaced."""
-        theirs = {"member_id": self.other_member_id, "other_member_id": self.member_id}
-        replaced = {"event": _REPLACED, "cause": _REPLACED}
-        return SessionEvent(**self._asdict() | dict.fromkeys(_OF_THE_NEW_ONE) | theirs | replaced)
-
-
-class RebalanceOfMembers(NamedTuple):
-    """What a rebalance says of members."""
-
-    prepared_at_ms: int
-    ended_at_ms: int | None
-    generation_to: int | None
-    members_after: list[str] | None
-    cause_member_id: str | None
-
-
-def member_sessions(events: DataFrame, rebalances: DataFrame) -> DataFrame:
-    """:data:`rejoin.pipeline.schemas.MEMBER_SESSIONS` from events and :data:`rejoin.pipeline.schemas.REBALANCES`."""
-    changes = of(events, *EVENTS_READ).select(*SessionEvent._fields, fn.lit(None).alias("rebalance"))
-    rebalanced = rebalances.select(*_GROUP, fn.struct(*_OF_REBALANCES).alias("rebalance"))
-    rows = (
-        changes.unionByName(rebalanced, allowMissingColumns=True)
-        .join(fn.broadcast(ends_of_runs(events)), "run_id")
-        .select(*SessionEvent._fields, "rebalance", "ends_at_ms")
-        .repartition(*_GROUP)
-        .sortWithinPartitions(*_GROUP)
-    )
-    return conform(rows.mapInArrow(_made, MEMBER_SESSIONS), MEMBER_SESSIONS)
-
-
-def member_sessions_in_process(events: pa.Table, rebalances: pa.Table) -> pa.Table:
-    """The same of rows of this process."""
-    changes = events.filter(pc.is_in(events["event"], pa.array(EVENTS_READ))).select(SessionEvent._fields)
-    groups: dict[tuple[str, str], tuple[list[SessionEvent], list[RebalanceOfMembers]]] = defaultdict(lambda: ([], []))
-    for event in map(SessionEvent._make, _rows_of(changes)):
-        groups[event.run_id, event.group_id][0].append(event)
-    for run_id, group_id, *rebalance in _rows_of(rebalances.select([*_GROUP, *_OF_REBALANCES])):
-        groups[run_id, group_id][1].append(RebalanceOfMembers(*rebalance))
-    ends = ends_of_runs_in_process(events)
-    rows = [row for key, found in groups.items() for row in sessions_of_group(*found, ends[key[0]])]
-    return pa.Table.from_pylist(rows, to_arrow_schema(MEMBER_SESSIONS))
-
-
-def _rows_of(table: pa.Table | pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    return zip(*(column.to_pylist() for column in table.columns), strict=True)
-
-
-def _made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of the table from the rows of whole groups."""
-    schema, made = to_arrow_schema(MEMBER_SESSIONS), list[Row]()
-    rows = (row for batch in batches for row in _rows_of(batch))
-    for _, group in groupby(rows, key=lambda row: row[:2]):
-        changes, rebalances, ends_at_ms = list[SessionEvent](), list[RebalanceOfMembers](), 0
-        for *event, rebalance, ends_at_ms in group:  # noqa: B007 - the same in all of them
-            if rebalance is None:
-                changes.append(SessionEvent(*event))
-            else:
-                rebalances.append(RebalanceOfMembers(**rebalance))
-        made += sessions_of_group(changes, rebalances, ends_at_ms)
-        if len(made) >= _ROWS_AT_ONCE:
-            yield pa.RecordBatch.from_pylist(made, schema)
-            made = []
-    yield pa.RecordBatch.from_pylist(made, schema)
-
-
-def sessions_of_group(
-    events: Iterable[SessionEvent], rebalances: Iterable[RebalanceOfMembers], ends_at_ms: int
-) -> list[Row]:
-    """Rows of the table from all events about members of one group."""
-    of_members: dict[str, list[SessionEvent]] = defaultdict(list)
-    for event in events:
+def sessions_of_group(group: GroupRows) -> list[Row]:
+    """Rows of the table from all events about members of one group, and its rebalances."""
+    of_members: dict[str, list[EventOfGroup]] = defaultdict(list)
+    for event in group.events:
         if event.member_id is not None:
             of_members[event.member_id].append(event)
         if event.event == "static_member_replaced" and event.other_member_id is not None:
-            of_members[event.other_member_id].append(event.of_the_replaced)
-    generations, caused = _generations(rebalances)
+            of_members[event.other_member_id].append(_of_the_replaced(event))
+    generations, caused = _generations(group.rebalances)
     rows = []
     for member_id, changes in of_members.items():
-        sessions = list(_sessions(sorted(changes, key=attrgetter("order"))))
+        sessions = list(_sessions(sorted(changes, key=attrgetter("at_ms", "seq"))))
         begins = [session[0].at_ms for session in sessions[1:]]
         rows += [
             _session(
                 session,
-                ends_at_ms,
+                group.run.ends_at_ms,
                 {generation for at_ms, generation in generations[member_id] if bisect(begins, at_ms) == number},
                 sum(bisect(begins, at_ms) == number for at_ms in caused[member_id]),
             )
@@ -173,8 +63,15 @@ def sessions_of_group(
     return _with_the_ones_before(rows)
 
 
+def _of_the_replaced(event: EventOfGroup) -> EventOfGroup:
+    """A replacement as it happened to the member that was replaced."""
+    unknown: dict[str, Any] = dict.fromkeys(_OF_THE_NEW_ONE)
+    theirs = {"member_id": event.other_member_id, "other_member_id": event.member_id}
+    return event._replace(event=_REPLACED, cause=_REPLACED, **unknown | theirs)
+
+
 def _generations(
-    rebalances: Iterable[RebalanceOfMembers],
+    rebalances: Iterable[RebalanceOfGroup],
 ) -> tuple[Mapping[str, list[tuple[int, int]]], Mapping[str | None, list[int]]]:
     """By member, each with its instant: the generations that it took part in, and the rebalances that it caused."""
     generations: dict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -189,9 +86,9 @@ def _generations(
     return generations, caused
 
 
-def _sessions(events: Iterable[SessionEvent]) -> Iterator[list[SessionEvent]]:
+def _sessions(events: Iterable[EventOfGroup]) -> Iterator[list[EventOfGroup]]:
     """The events of each session of one member id."""
-    session: list[SessionEvent] = []
+    session: list[EventOfGroup] = []
     removed = False
     for event in events:
         if event.event == "member_joined" and removed:
@@ -203,10 +100,10 @@ def _sessions(events: Iterable[SessionEvent]) -> Iterator[list[SessionEvent]]:
     yield session
 
 
-def _session(events: list[SessionEvent], ends_at_ms: int, generations: set[int], caused: int) -> Row:
+def _session(events: list[EventOfGroup], ends_at_ms: int, generations: set[int], caused: int) -> Row:
     """A row without what other sessions say."""
 
-    def of_them(*names: str) -> list[SessionEvent]:
+    def of_them(*names: str) -> list[EventOfGroup]:
         return [event for event in events if event.event in names]
 
     came = next(iter(of_them(*_JOINS)), None)
@@ -253,7 +150,7 @@ def _session(events: list[SessionEvent], ends_at_ms: int, generations: set[int],
     }
 
 
-def _modern(event: SessionEvent) -> str | None:
+def _modern(event: EventOfGroup) -> str | None:
     return None if event.member_type == "classic" else event.member_type
 
 

@@ -23,17 +23,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
-import pyarrow as pa
-from pyspark.sql import DataFrame
-
-from rejoin.pipeline.schemas import OWNERSHIP_TABLE
-from rejoin.pipeline.tables import whole_groups
 from rejoin.pipeline.tables.groups import incarnations as consumers
 from rejoin.pipeline.tables.groups.incarnations import Change, Owner, incarnations
 from rejoin.pipeline.tables.groups.rows import (
     COOPERATIVE,
     EventOfGroup,
-    RebalanceOfGroup,
+    GroupRows,
     RowValues,
     TopicPartition,
     date_of,
@@ -82,34 +77,33 @@ class Interval(NamedTuple):
 Intervals: TypeAlias = Iterable[tuple[TopicPartition, Interval]]
 
 
-def ownership(events: DataFrame) -> DataFrame:
-    """:data:`rejoin.pipeline.schemas.OWNERSHIP_TABLE` from :data:`rejoin.pipeline.schemas.EVENTS`."""
-    return whole_groups.on_spark(ownership_of_group, OWNERSHIP_TABLE, events, READS)
-
-
-def ownership_in_process(events: pa.Table) -> pa.Table:
-    """The same of events that are rows of this process."""
-    return whole_groups.in_process(ownership_of_group, OWNERSHIP_TABLE, events, READS)
-
-
-def ownership_of_group(events: list[EventOfGroup], _: Sequence[RebalanceOfGroup] = ()) -> Iterator[RowValues]:
+def ownership_of_group(group: GroupRows) -> Iterator[RowValues]:
     """Rows of the table from all events of one group."""
-    if not events:
+    if not group.events:
         return
     intervals: dict[TopicPartition, list[Interval]] = defaultdict(list)
-    for at, interval in intervals_of_group(events):
+    for at, interval in intervals_of_group(group.events, group.run.ends_at_ms):
         intervals[at].append(interval)
-    wanted = wanted_partitions(events) or {}
-    for at in intervals.keys() | wanted.keys():
+    wanted = wanted_partitions(group) or {}
+    about = _Place(group.events[0].run_id, group.events[0].group_id, group.run.ends_at_ms)
+    for at in intervals | wanted:
         in_order = sorted(intervals.get(at, ()), key=attrgetter("order"))
-        yield from _rows_of_partition(events[0], at, in_order, wanted.get(at))
+        yield from _rows_of_partition(about, at, in_order, wanted.get(at))
 
 
-def intervals_of_group(events: Sequence[EventOfGroup]) -> Intervals:
+class _Place(NamedTuple):
+    """A group, and when its run ends."""
+
+    run_id: str
+    group_id: str
+    ends_at_ms: int
+
+
+def intervals_of_group(events: Sequence[EventOfGroup], ends_at_ms: int) -> Intervals:
     """Who owned which partition from when to when: by the consumers, or else by the coordinator."""
     if any(event.event == "partitions_assigned" for event in events):
-        return _by_consumers(incarnations(events), _removals(events))
-    return _by_coordinator(events)
+        return _by_consumers(incarnations(events), _removals(events), ends_at_ms)
+    return _by_coordinator(events, ends_at_ms)
 
 
 def _removals(events: Iterable[EventOfGroup]) -> Removals:
@@ -128,7 +122,7 @@ def _removals(events: Iterable[EventOfGroup]) -> Removals:
     return {member_id: (*removal, timeouts[member_id]) for member_id, removal in first.items()}
 
 
-def _by_consumers(owners: Mapping[Owner, list[Change]], removals: Removals) -> Intervals:
+def _by_consumers(owners: Mapping[Owner, list[Change]], removals: Removals, ends_at_ms: int) -> Intervals:
     """What consumers said that they got, up to what they, or the coordinator, said of its end."""
     clients = Counter(client_id for _, client_id in owners)
     for (place, client_id), changes in owners.items():
@@ -146,14 +140,14 @@ def _by_consumers(owners: Mapping[Owner, list[Change]], removals: Removals) -> I
             for at in change.event.partitions or ():
                 if change.how == "assigned":
                     ends = [each for each in (following.get(at), gone) if each is not None]
-                    yield at, _ended(change, min(ends)[1] if ends else None, owner, removals)
+                    yield at, _ended(change, min(ends)[1] if ends else None, owner, removals, ends_at_ms)
                 following[at] = number, change
 
 
 _ABOUT_PARTITIONS: Final = ("partitions_assigned", *consumers.RELEASES)
 
 
-def _ended(began: Change, end: Change | None, owner: str, removals: Removals) -> Interval:
+def _ended(began: Change, end: Change | None, owner: str, removals: Removals, ends_at_ms: int) -> Interval:
     event, how = began.event, end and end.how
     to_ms = end and end.event.at_ms
     word, confidence = "rebalance" if how == "assigned" else how or "open", event.confidence
@@ -167,7 +161,7 @@ def _ended(began: Change, end: Change | None, owner: str, removals: Removals) ->
         confidence = INFERRED
     elif how == "gone":
         confidence = INFERRED
-    to_ms = max(event.at_ms, event.ends_at_ms if to_ms is None else to_ms)
+    to_ms = max(event.at_ms, ends_at_ms if to_ms is None else to_ms)
     return Interval(
         event.at_ms, to_ms, owner, word, confidence, event.member_id, event.group_instance_id, event.client_id, event
     )
@@ -181,7 +175,7 @@ class _Given(NamedTuple):
     member_id: str
 
 
-def _by_coordinator(events: Iterable[EventOfGroup]) -> Intervals:
+def _by_coordinator(events: Iterable[EventOfGroup], ends_at_ms: int) -> Intervals:
     """What the coordinator assigned, until the next rebalance; what a member keeps is one interval."""
     given: dict[TopicPartition, list[_Given]] = defaultdict(list)
     in_order = sorted((event for event in events if event.event in _GIVES), key=attrgetter("at_ms", "seq"))
@@ -202,20 +196,20 @@ def _by_coordinator(events: Iterable[EventOfGroup]) -> Intervals:
             if last.until_ms == each.event.at_ms and last.member_id == each.member_id:
                 last = each
                 continue
-            yield at, _kept(first, last)
+            yield at, _kept(first, last, ends_at_ms)
             first = last = each
-        yield at, _kept(first, last)
+        yield at, _kept(first, last, ends_at_ms)
 
 
-def _kept(first: _Given, last: _Given) -> Interval:
+def _kept(first: _Given, last: _Given, ends_at_ms: int) -> Interval:
     event, until_ms = first.event, last.until_ms
-    to_ms = max(event.at_ms, event.ends_at_ms if until_ms is None else until_ms)
+    to_ms = max(event.at_ms, ends_at_ms if until_ms is None else until_ms)
     end = "open" if until_ms is None else "rebalance"
     return Interval(event.at_ms, to_ms, first.member_id, end, INFERRED, first.member_id, None, None, event)
 
 
 def _rows_of_partition(
-    about: EventOfGroup, at: TopicPartition, intervals: Sequence[Interval], wanted_ms: int | None
+    about: _Place, at: TopicPartition, intervals: Sequence[Interval], wanted_ms: int | None
 ) -> Iterator[RowValues]:
     """Rows of one partition: its intervals with their overlaps, and the times without an owner."""
     furthest: tuple[int, str] | None = None
@@ -262,9 +256,7 @@ def _owned(at: TopicPartition, each: Interval, overlap_ms: int, overlaps: str | 
     )
 
 
-def _gap(
-    about: EventOfGroup, at: TopicPartition, from_ms: int, to_ms: int, end: str, confidence: str | None
-) -> RowValues:
+def _gap(about: _Place, at: TopicPartition, from_ms: int, to_ms: int, end: str, confidence: str | None) -> RowValues:
     who, where = (None,) * 5, (None,) * 4
     span = (from_ms, to_ms, to_ms - from_ms, None, end, None, None, confidence)
     return (about.run_id, date_of(from_ms), about.group_id, *at, "gap", *who, *span, *where)
