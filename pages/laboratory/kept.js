@@ -1,6 +1,20 @@
 // Another run beside the one that is shown: what differs between their scenarios, and between their numbers.
 
+import { page } from "./page.js";
 import { make } from "./panel.js";
+import * as source from "./source.js";
+
+const $ = id => document.getElementById(id);
+
+/** Show the kept run, if there is one, and how it differs from the run above it. */
+export function drawKept() {
+  const { kept, run } = page;
+  $("kept").hidden = !kept;
+  if (!kept) return;
+  drawDifference($("difference"), run, kept);
+  drawNumbers($("numbers"), run.recording, kept.recording);
+  if (run.recording.done) source.stateAt(kept.id, 0).catch(() => {});  // the server forgets runs that nobody looks at
+}
 
 /** The lines that only one of two texts has. */
 function onlyIn(text, other) {
@@ -9,7 +23,7 @@ function onlyIn(text, other) {
 }
 
 /** What differs between two scenarios and seeds, as elements. */
-export function drawDifference(element, now, kept) {
+function drawDifference(element, now, kept) {
   const parts = [];
   const lines = (label, found) => {
     if (found.length) parts.push(make("p", "", make("span", "soft", `${label} `), ...found.slice(0, 4).flatMap(line => [make("code", "", line), " "]), found.length > 4 ? `and ${found.length - 4} lines more` : ""));
@@ -21,7 +35,7 @@ export function drawDifference(element, now, kept) {
 }
 
 /** The numbers in which two runs differ: none before both are played to their end. */
-export function differences(now, kept) {
+function differences(now, kept) {
   const found = [];
   for (const [group, rows] of Object.entries(now.summary || {})) {
     const others = new Map((kept.summary || {})[group] || []);
@@ -30,7 +44,7 @@ export function differences(now, kept) {
   return found;
 }
 
-export function drawNumbers(element, now, kept) {
+function drawNumbers(element, now, kept) {
   const rows = differences(now, kept), several = new Set(rows.map(row => row.group)).size > 1;
   const body = make("tbody", "", ...rows.map(row => make("tr", "", make("th", "", `${several ? row.group + ": " : ""}${row.name}`), make("td", "", row.now), make("td", "", row.kept))));
   body.querySelectorAll("th").forEach(each => { each.scope = "row"; });

@@ -14,7 +14,7 @@ const ACTIONS = [
 ];
 
 /** Fill an element with the buttons, where the coordinator can be controlled. */
-export function drawLiveActions(element, scenario, group, recording, control, say) {
+export function drawLiveActions(element, scenario, group, control, say) {
   element.closest("details").hidden = !scenario.control;
   if (!scenario.control) return;
   const select = make("select"), row = make("label", "", make("span", "", "member"), select);

@@ -3,7 +3,7 @@
 import { draw as drawLag, HEIGHT as LAG_HEIGHT } from "./lag.js";
 import * as lanes from "./lanes.js";
 import * as partitions from "./partitions.js";
-import { Recording } from "./recording.js";
+import { Run } from "./run.js";
 
 /** Make a canvas as large as it is shown, in the pixels of the screen. */
 export function fit(canvas, context, width, height) {
@@ -40,8 +40,10 @@ export class Track {
   constructor(lanesOf, partitionsOf, lagOf, view, lag) {
     this.canvases = { lanes: lanesOf, partitions: partitionsOf, lag: lagOf };
     this.contexts = Object.fromEntries(Object.entries(this.canvases).map(([name, canvas]) => [name, canvas.getContext("2d")]));
-    Object.assign(this, { view, lag, recording: new Recording(), run: null, plan: null, rows: null, strips: {} });
+    Object.assign(this, { view, lag, run: new Run(), plan: null, rows: null, strips: {} });
   }
+
+  get recording() { return this.run.recording; }
 
   /** Draw the run. `group` is the one whose lag is shown, or null for none. */
   draw({ requests, minor, group, mostLag }) {
@@ -55,7 +57,7 @@ export class Track {
       const strip = this.strips.lanes = visible(canvases.lanes, this.plan.height);
       drawStrip(contexts.lanes, { width: view.width, height: this.plan.height }, strip, () => lanes.draw(contexts.lanes, recording, view, this.plan, { minor, ...strip }));
     }
-    if (group !== null && recording.done) this.lag.want(this.run, group, view.from, view.to);
+    if (group !== null && recording.done) this.lag.want(this.run.id, group, view.from, view.to);
     fit(canvases.partitions, contexts.partitions, view.width, this.rows.height);
     const lag = group === null ? null : this.lag, strip = this.strips.partitions = visible(canvases.partitions, this.rows.height);
     drawStrip(contexts.partitions, { width: view.width, height: this.rows.height }, strip, () => partitions.draw(contexts.partitions, recording, view, this.rows, { lag, ...strip }));

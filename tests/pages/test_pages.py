@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from importlib.resources import files
 from typing import get_args
 
 import pytest
@@ -48,6 +50,14 @@ def test_every_page_has_the_one_palette(package: str) -> None:
     assert page.rstrip().endswith("</html>")
     assert page.count("color-scheme: light dark") == 1
     assert "{%" not in page
+
+
+def test_scripts_of_the_laboratory_keep_their_state_in_the_run() -> None:
+    """A module has at most two variables of its own; what belongs to a run is in ``run.js``."""
+    for script in files("rejoin.pages.laboratory").iterdir():
+        if script.name.endswith(".js"):
+            declared = re.findall(r"^let (.*?);$", script.read_text("utf-8"), re.MULTILINE)
+            assert sum(len(each.split(",")) for each in declared) <= 2, script.name
 
 
 def test_a_service_starts_without_the_templates() -> None:
