@@ -210,7 +210,7 @@ record-security: setup
 # A real Kafka and real clients that are killed, paused, slowed down and redeployed: their logs, and a ledger of what was
 # done; writes tests/golden/client-logs. SETS=java ... for some. Wants Go and Node as well.
 record-client-logs: $(CONFORMANCE)/.installed
-	PYTHONPATH=src $(CONFORMANCE)/bin/python -m conformance.client_logs $(SETS)
+	PYTHONPATH=src $(CONFORMANCE)/bin/python -m conformance.clients.logs $(SETS)
 
 # A real Kafka and real consumers through ten minutes of mixed trouble; writes tests/golden/incidents/NAME with a ledger.
 INCIDENT ?= one

@@ -19,8 +19,8 @@ from conformance.kafka.broker import Cluster, class_path, kafka_version
 from conformance.kafka.cluster_actions import KafkaActions
 from conformance.player.connection import Address, Connections
 from conformance.player.messages import Json
-from conformance.player.player import Player, ScriptFailed, Target, find_coordinator, loaded
-from conformance.player.script import Script, ScriptSet, load_all, script_header
+from conformance.steps.language import Script, ScriptSet, load_all, script_header
+from conformance.steps.player import Player, ScriptFailed, Target, find_coordinator, loaded
 
 GOLDEN: Final = Path(__file__).parent.parent / "tests" / "golden" / "kafka-4.x"
 WARM_UP: Final = Script(

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from benchmarks.recovered.from_client_logs import ENOUGH, Recovered, recovered
-from conformance.client_logs.lives import Action, drawn
+from conformance.clients.logs.lives import Action, drawn
 from rejoin.client.log_writer.libraries import LIBRARIES
 from rejoin.client.log_writer.writer import ClientLog
 from rejoin.journal.events.base import Event

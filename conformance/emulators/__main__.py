@@ -26,10 +26,10 @@ import confluent_kafka
 from conformance.emulators.tally import SET, Tally, play_here, recorded
 from conformance.player.connection import Address, Connections
 from conformance.player.messages import Json, NoSuchField, api_key
-from conformance.player.player import NOT_SPOKEN, Player, ScriptFailed, Target
-from conformance.player.script import SCRIPTS, Script, load_set
 from conformance.replay.compare import ABSENT, Difference, differences, exchanges
 from conformance.replay.replay import Recording
+from conformance.steps.language import SCRIPTS, Script, load_set
+from conformance.steps.player import NOT_SPOKEN, Player, ScriptFailed, Target
 from rejoin.protocol.registry import BY_KEY, BY_NAME
 
 Start: TypeAlias = Callable[[], AbstractAsyncContextManager[dict[int, Address]]]

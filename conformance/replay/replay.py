@@ -16,9 +16,9 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import ValidationError
 
-from conformance.player.normalize import FIRST_PORT, topic_id_bytes
-from conformance.player.script import Step
+from conformance.player.names import FIRST_PORT, topic_id_bytes
 from conformance.replay.compare import CLOSED, REFUSED, Answer, Exchange, exchanges
+from conformance.steps.language import Step
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.effects import Append
 from rejoin.coordinator.core.inputs import Broker, ClusterSeen, Context, Token, TopicsChanged

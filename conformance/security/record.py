@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from conformance.kafka.broker import HOST, Cluster, class_path, kafka_version
 from conformance.record import ready
-from conformance.security.player import Player, load
+from conformance.security.login import Player, load
 from tests.certificates import Authority, KeyPair
 
 GOLDEN: Final = Path(__file__).parent.parent.parent / "tests" / "golden" / "security"

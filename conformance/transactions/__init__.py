@@ -1,1 +1,1 @@
-"""Records producers and transactions from a real Kafka: every field of every answer, batches included."""
+"""Scripts about producers and transactions: every field of every answer is recorded, batches included."""

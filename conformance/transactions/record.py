@@ -18,10 +18,10 @@ from typing import Final
 from conformance.command import run
 from conformance.kafka.broker import Cluster, class_path, kafka_version
 from conformance.kafka.cluster_actions import KafkaActions
+from conformance.participants.producer import transaction_of
 from conformance.player.messages import Json
-from conformance.transactions.clients import transaction_of
-from conformance.transactions.play import Play, Script, ScriptFailed, topic_of
-from conformance.transactions.sets import COMMON, SETS, ScriptSet
+from conformance.player.play import Play, Script, ScriptFailed, topic_of
+from conformance.sets import COMMON, SETS, ScriptSet
 from rejoin.protocol.partitioner import partition_for
 
 GOLDEN: Final = Path(__file__).parents[2] / "tests" / "golden"

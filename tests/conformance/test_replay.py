@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from conformance.player.script import COMMANDS, load_all, script_header
 from conformance.replay.known_differences import KNOWN_DIFFERENCES, known_difference
+from conformance.steps.language import COMMANDS, load_all, script_header
 from rejoin.protocol.registry import BY_NAME
 from tests.conformance.golden import PATHS, broker_versions, name_of, recording, recordings, replayed, unexplained
 

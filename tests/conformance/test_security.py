@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from conformance.kafka.broker import HOST
-from conformance.security.player import Player, Step, load
+from conformance.security.login import Player, Step, load
 from conformance.security.record import GOLDEN, LISTENERS, USERS, Certificates
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service import logs

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from conformance.transactions.clients import transaction_of
-from conformance.transactions.described_records import HEADER, batch_of, described_batches
-from conformance.transactions.described_transaction_log import PRODUCER_IDS, with_transactions
+from conformance.participants.producer import transaction_of
+from conformance.records.described_records import HEADER, batch_of, described_batches
+from conformance.records.described_transaction_log import PRODUCER_IDS, with_transactions
 from rejoin.coordinator.core.cluster.features import NEWEST_LEVELS
 from rejoin.coordinator.core.fetch.sessions import NO_SESSION
 from rejoin.coordinator.core.inputs import (

@@ -1,0 +1,1 @@
+"""Clients of scripts, and the brokers that scripts move, stop and start."""

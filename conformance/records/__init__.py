@@ -1,0 +1,1 @@
+"""Scripts about batches, compaction and the transaction log, and how records are described."""

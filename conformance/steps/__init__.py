@@ -1,0 +1,1 @@
+"""The language of scripts in YAML."""
