@@ -20,7 +20,8 @@ from rejoin.lazy_names import load
 
 if TYPE_CHECKING:
     from rejoin.coordinator.testing.blocking import BlockingFault, BlockingGroupCoordinator, running_in_thread
-    from rejoin.coordinator.testing.coordinator import FaultHandle, GroupCoordinator
+    from rejoin.coordinator.testing.coordinator import GroupCoordinator
+    from rejoin.coordinator.testing.faults import FaultHandle
     from rejoin.coordinator.testing.results import (
         ClockAdvance,
         EmittedEvent,
@@ -51,7 +52,8 @@ _HOMES: Final = {
     name: f"{__name__}.{part}"
     for part, names in {
         "blocking": ("BlockingFault", "BlockingGroupCoordinator", "running_in_thread"),
-        "coordinator": ("FaultHandle", "GroupCoordinator"),
+        "coordinator": ("GroupCoordinator",),
+        "faults": ("FaultHandle",),
         "starting": ("running",),
         "results": ("ClockAdvance", "EmittedEvent", "FiredTimer", "NoAnswer", "NotReached", "OperationRefused"),
     }.items()

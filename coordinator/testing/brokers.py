@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from rejoin.coordinator.control.broker_actions import BrokerActions, LedPartition, LinkEnds, NewLeader
 from rejoin.coordinator.control.control import Control
+from rejoin.coordinator.testing.controlled import ControlledCoordinator
 from rejoin.coordinator.testing.results import hides_traceback
-
-T = TypeVar("T")
 
 # For pytest: an error of the user is shown at the line of the test that made it.
 __tracebackhide__ = hides_traceback
@@ -40,20 +39,12 @@ class PartitionLeadership(NamedTuple):
     isr: list[int]
 
 
-class BrokerMethods:
+class BrokerMethods(ControlledCoordinator):
     """The methods for several brokers, of a coordinator that was started with ``brokers=``."""
-
-    async def do(self, what: Callable[[Control], Coroutine[Any, Any, T]]) -> T:
-        """Do something on the coordinator's own event loop."""
-        raise NotImplementedError
 
     async def brokers(self) -> list[BrokerState]:
         """How every broker is."""
-
-        async def look(control: Control) -> list[BrokerState]:
-            return [_state(each) for each in control.broker_actions.all()["brokers"]]
-
-        return await self.do(look)
+        return await self._ask(lambda control: [_state(each) for each in control.broker_actions.all()["brokers"]])
 
     async def stop_broker(self, broker: int) -> BrokerState:
         """Stop a broker cleanly: others lead what it led, then its connections close and its port refuses new ones."""
@@ -104,12 +95,11 @@ class BrokerMethods:
 
     async def partition(self, topic: str, partition: int) -> PartitionLeadership:
         """Who leads a partition."""
-
-        async def look(control: Control) -> PartitionLeadership:
-            wanted = LedPartition(topic=topic, partition=partition)
-            return PartitionLeadership(**control.broker_actions.partition(wanted))
-
-        return await self.do(look)
+        return await self._ask(
+            lambda control: PartitionLeadership(
+                **control.broker_actions.partition(LedPartition(topic=topic, partition=partition))
+            )
+        )
 
     async def move_leader(
         self,
@@ -125,19 +115,19 @@ class BrokerMethods:
         With ``unclean`` it need not be in sync: the records that it does not have are lost.
         """
 
-        async def move(control: Control) -> PartitionLeadership:
+        def move(control: Control) -> PartitionLeadership:
             wanted = NewLeader(topic=topic, partition=partition, group=group, to=to, unclean=unclean)
             return PartitionLeadership(**control.broker_actions.move(wanted))
 
-        return await self.do(move)
+        return await self._ask(move)
 
     async def elect_preferred(self) -> list[PartitionLeadership]:
         """Let the first replica of every partition lead where it is in sync; returns the partitions that moved."""
 
-        async def elect(control: Control) -> list[PartitionLeadership]:
+        def elect(control: Control) -> list[PartitionLeadership]:
             return [PartitionLeadership(**each) for each in control.broker_actions.elect_preferred()["moved"]]
 
-        return await self.do(elect)
+        return await self._ask(elect)
 
     async def _act(self, act: Callable[[BrokerActions], Coroutine[Any, Any, dict[str, Any]]]) -> BrokerState:
         async def do(control: Control) -> BrokerState:
@@ -149,69 +139,3 @@ class BrokerMethods:
 
 def _state(shown: dict[str, Any]) -> BrokerState:
     return BrokerState(**{name: shown[name] for name in BrokerState._fields})
-
-
-class BlockingBrokerMethods:
-    """The same methods, waiting instead of awaiting."""
-
-    behind: BrokerMethods
-
-    def _wait(self, what: Coroutine[Any, Any, T]) -> T:
-        raise NotImplementedError
-
-    def brokers(self) -> list[BrokerState]:
-        """How every broker is."""
-        return self._wait(self.behind.brokers())
-
-    def stop_broker(self, broker: int) -> BrokerState:
-        """Stop a broker cleanly: others lead what it led, then its connections close and its port refuses new ones."""
-        return self._wait(self.behind.stop_broker(broker))
-
-    def kill_broker(self, broker: int) -> BrokerState:
-        """End a broker as by kill -9. Others lead what it led after broker.session.timeout.ms."""
-        return self._wait(self.behind.kill_broker(broker))
-
-    def start_broker(self, broker: int) -> BrokerState:
-        """Start a stopped broker on the ports from before. It leads only what no other can, until it is moved."""
-        return self._wait(self.behind.start_broker(broker))
-
-    def pause_broker(self, broker: int) -> BrokerState:
-        """Let a broker stand still: it accepts connections, and does not answer."""
-        return self._wait(self.behind.pause_broker(broker))
-
-    def resume_broker(self, broker: int) -> BrokerState:
-        """Let a paused broker go on."""
-        return self._wait(self.behind.resume_broker(broker))
-
-    def cut_off(
-        self, broker: int, *, clients: bool = False, controller: bool = False, brokers: int | Sequence[int] = ()
-    ) -> BrokerState:
-        """Cut a broker off from its clients, from the controller, or from copying to and from other brokers."""
-        return self._wait(self.behind.cut_off(broker, clients=clients, controller=controller, brokers=brokers))
-
-    def heal(self, broker: int) -> BrokerState:
-        """Let a broker reach all again that it was cut off from."""
-        return self._wait(self.behind.heal(broker))
-
-    def partition(self, topic: str, partition: int) -> PartitionLeadership:
-        """Who leads a partition."""
-        return self._wait(self.behind.partition(topic, partition))
-
-    def move_leader(
-        self,
-        topic: str | None = None,
-        partition: int | None = None,
-        to: int | None = None,
-        *,
-        group: str | None = None,
-        unclean: bool = False,
-    ) -> PartitionLeadership:
-        """Let another broker lead a partition, or the offsets partition of a group; the next in sync unless named.
-
-        With ``unclean`` it need not be in sync: the records that it does not have are lost.
-        """
-        return self._wait(self.behind.move_leader(topic, partition, to, group=group, unclean=unclean))
-
-    def elect_preferred(self) -> list[PartitionLeadership]:
-        """Let the first replica of every partition lead where it is in sync; returns the partitions that moved."""
-        return self._wait(self.behind.elect_preferred())

@@ -74,4 +74,4 @@ async def test_a_handle_shows_its_rule(coordinator: GroupCoordinator) -> None:
     assert repr(fault) == (
         "<fault 1: keys=Heartbeat, group=['a', 'b'], count=2, error=NOT_COORDINATOR, when=before; applied 0 times>"
     )
-    assert repr(BlockingFault(fault, asyncio.get_running_loop())) == repr(fault)
+    assert repr(BlockingFault(fault)) == repr(fault)

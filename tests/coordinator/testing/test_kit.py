@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import threading
-from typing import Any, cast
+from typing import Any, assert_type, cast, get_type_hints
 from urllib.request import Request as HttpRequest
 from urllib.request import urlopen
 
@@ -19,6 +19,9 @@ import pytest
 from rejoin.client import Consumer
 from rejoin.client.transports.in_process import InProcessTransport
 from rejoin.coordinator.config import WrongSetting, settings_from
+from rejoin.coordinator.control.fault_injection.fault_fields import FaultFields
+from rejoin.coordinator.control.fault_injection.fault_rules import FaultRule
+from rejoin.coordinator.core.views import GroupView
 from rejoin.coordinator.service.http.control_operations import OPERATIONS
 from rejoin.coordinator.testing import (
     BlockingGroupCoordinator,
@@ -161,6 +164,28 @@ def test_the_blocking_one_has_every_method_with_the_same_parameters() -> None:
         blocking = getattr(BlockingGroupCoordinator, name)
         assert list(inspect.signature(blocking).parameters) == list(inspect.signature(method).parameters), name
         assert blocking.__doc__ == method.__doc__, name
+
+
+def test_checkers_of_types_see_the_parameters_of_the_blocking_one() -> None:
+    """mypy reads this: what is given wrongly is an error there, and results are typed."""
+    with running_in_thread(clock="virtual", socket=False) as behind:
+        coordinator = BlockingGroupCoordinator(behind)
+        assert_type(coordinator.group("g"), GroupView | None)
+        assert_type(coordinator.advance(1).advanced_ms, int)
+        assert_type(coordinator.add_fault(keys="Heartbeat", error=16).release(), int)
+        with pytest.raises(TypeError, match="'grup'"):
+            coordinator.wait_for_group(grup="g")  # type: ignore[call-arg]
+        with pytest.raises(ValueError, match="group_id: expected text, not 5"):
+            coordinator.group(5)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="'kys'"):
+            coordinator.add_fault(kys="Heartbeat", pause=True)  # type: ignore[call-arg]
+        with pytest.raises(ValueError, match="count: expected"):
+            coordinator.add_fault(keys="Heartbeat", pause=True, count="1")  # type: ignore[arg-type]
+
+
+def test_each_field_of_a_fault_rule_is_a_typed_argument() -> None:
+    assert list(get_type_hints(FaultFields)) == list(FaultRule.model_fields)
+    assert "throttle_ms: int | None = None" in str(inspect.signature(BlockingGroupCoordinator.add_fault))
 
 
 def test_a_test_that_blocks_has_one_in_a_thread_of_its_own() -> None:
