@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from conformance.groups.mixed import POLICY, mixed
 from conformance.groups.random_moves import random_moves
 from conformance.groups.tables import sequences as member_sequences
 from conformance.groups.tables import table as group_table
-from conformance.player.play import Script
+from conformance.player.script import Script, ScriptSet
 from conformance.records.compaction import compaction
 from conformance.records.mixtures import record_mixtures
 from conformance.records.transaction_log import EXPIRATION_MS, LOG_PARTITIONS, transaction_log
@@ -36,23 +36,6 @@ COMMON: Final = {
     "log.roll.ms": "9223372036854775807",
 }
 """Settings of all sets, as in the recordings that these go on from."""
-
-
-@dataclass(frozen=True)
-class ScriptSet:
-    """Scripts that share a cluster. They are played ``at_once``, so many at a time."""
-
-    name: str
-    scripts: Callable[[], Iterable[Script]]
-    settings: dict[str, str] = field(default_factory=dict)
-    features: dict[str, int] = field(default_factory=dict)
-    brokers: int = 1
-    deny: tuple[str, ...] = ()
-    at_once: int = 4
-    folder: str = "transactions"
-    """Below tests/golden."""
-    is_fresh: bool = True
-    """Whether the cluster was never restarted, so that leader epochs begin at 0."""
 
 
 VERSION_1_STATES: Final = (
@@ -170,7 +153,7 @@ RECORD_SEEDS: Final = (
 )
 """Those that found something which nobody had thought of, and some others."""
 
-SETS: Final = (
+_SETS: Final = (
     ScriptSet("one", table),
     ScriptSet("several", _by_hand),
     ScriptSet("sequences", lambda: sequences(40)),
@@ -252,3 +235,5 @@ SETS: Final = (
         for version in (2, 1, 0)
     ),
 )
+
+SETS: Final = tuple(replace(each, settings=COMMON | each.settings) for each in _SETS)

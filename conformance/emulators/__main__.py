@@ -26,10 +26,13 @@ import confluent_kafka
 from conformance.emulators.tally import SET, Tally, play_here, recorded
 from conformance.player.connection import Address, Connections
 from conformance.player.messages import Json, NoSuchField, api_key
+from conformance.player.play import Play, Target
+from conformance.player.recording import events
+from conformance.player.script import Script, ScriptFailed
 from conformance.replay.compare import ABSENT, Difference, differences, exchanges
 from conformance.replay.replay import Recording
-from conformance.steps.language import SCRIPTS, Script, load_set
-from conformance.steps.player import NOT_SPOKEN, Player, ScriptFailed, Target
+from conformance.steps.language import SCRIPTS, load_set
+from conformance.steps.player import NOT_SPOKEN
 from rejoin.protocol.registry import BY_KEY, BY_NAME
 
 Start: TypeAlias = Callable[[], AbstractAsyncContextManager[dict[int, Address]]]
@@ -54,7 +57,7 @@ async def play_there(start: Start, only: str) -> Tally:
             try:
                 async with start() as addresses:
                     target = await look(addresses)
-                    lines = await asyncio.wait_for(Player(script, target).play(), 60)
+                    lines = events(await asyncio.wait_for(Play(script, target).play(), 60))
             except Exception as problem:  # whatever it is, the script was not passed
                 said = f"{type(problem).__name__}: {problem}"
                 spoken = NOT_SPOKEN not in said and NoSuchField.__name__ not in said
@@ -62,7 +65,7 @@ async def play_there(start: Start, only: str) -> Tally:
                 return
         tally.count(name, list(_beside(golden[name], lines)))
 
-    scripts = [script for script in load_set(SCRIPTS / SET).scripts if only in f"{script.subject}/{script.name}"]
+    scripts = [script for script in load_set(SCRIPTS / SET).scripts() if only in f"{script.subject}/{script.name}"]
     await asyncio.gather(*(one(script) for script in scripts))
     return tally
 

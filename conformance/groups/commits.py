@@ -9,7 +9,8 @@ from conformance.groups.classic_member import Member
 from conformance.participants.looks import Looks
 from conformance.participants.producer import Producer
 from conformance.player.messages import Json
-from conformance.player.play import Play, Script
+from conformance.player.play import Play
+from conformance.player.script import Script
 
 CLAIMS: Final[dict[str, Callable[[Member], Json]]] = {
     "right": lambda member: member.identity,

@@ -12,7 +12,8 @@ from typing import Any, Final, TypeAlias
 
 from conformance.groups.consumers import COOPERATIVE, ClassicConsumer, Consumer, ModernConsumer
 from conformance.player.messages import Json
-from conformance.player.play import Play, Script, ScriptFailed
+from conformance.player.play import Play
+from conformance.player.script import Script, ScriptFailed
 
 PHASE_LENGTH: Final = 15
 PARTITIONS: Final = 5

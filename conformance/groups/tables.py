@@ -9,7 +9,8 @@ from typing import Any, Final, TypeAlias
 from conformance.groups.classic_member import Member as ClassicMember
 from conformance.groups.members import LEAVE, LEAVE_FOR_A_WHILE, STATES, Group, Member, State
 from conformance.player.messages import Json
-from conformance.player.play import Play, Script
+from conformance.player.play import Play
+from conformance.player.script import Script
 
 Probe: TypeAlias = Callable[[Group], Awaitable[Any]]
 

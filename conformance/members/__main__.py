@@ -22,7 +22,7 @@ from conformance.members.playing import LifePlayer
 from conformance.members.proxy import HOST, Exchange, Proxy
 from conformance.members.recorded import recorded
 from conformance.members.sequences import DIFFERENCES
-from conformance.transactions.record import write as write_lines
+from conformance.transactions.record import compressed
 from rejoin.client import Producer
 from rejoin.client.commands.topics.command import main as topics
 
@@ -206,7 +206,9 @@ def _write(life: Life, exchanges: list[Exchange], log: str, settings: dict[str, 
             for client, group in groups.items()
             for line in script_lines(exchanges, client, group, {life.topics.format(client): PARTITIONS}, settings)
         ]
-        write_lines(folder / "consumer-groups" / "lives" / f"{life.name}.jsonl.gz", lines)
+        path = folder / "consumer-groups" / "lives" / f"{life.name}.jsonl.gz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(compressed(lines))
 
 
 async def _write_topics(server: str) -> None:

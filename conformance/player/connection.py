@@ -11,8 +11,8 @@ import itertools
 import struct
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
 
 from conformance.player.messages import API_VERSIONS, Json, request_frame, response
 
@@ -31,16 +31,20 @@ class _Connection:
     writer: asyncio.StreamWriter
 
 
-@dataclass
+@dataclass(eq=False)
 class SentRequest:
-    """A request that was sent, and its answer once it is there."""
+    """A request with its answer, once it is there. ``claimed`` is the version in the header, where it is another."""
 
-    number: int
     client: str
     broker: int
     api: str
     version: int
-    answer: asyncio.Task[Json]
+    body: Json
+    claimed: int | None = None
+    is_answered: bool = True
+    """False for a request that has no answer, such as a Produce with acks 0."""
+    sent_at: float = 0.0
+    answer: asyncio.Future[Any] = field(default_factory=asyncio.Future)
     answered_at: float = 0.0
 
 
@@ -54,34 +58,22 @@ class Connections:
         self._all: list[_Connection] = []
         self._correlation_ids = itertools.count(1)
 
-    async def send(
-        self,
-        number: int,
-        client: str,
-        broker: int,
-        api: str,
-        version: int,
-        body: Json,
-        claimed: int | None = None,
-    ) -> SentRequest:
+    async def send(self, asked: SentRequest) -> None:
         """Send a request; returns once it is written."""
         correlation_id = next(self._correlation_ids)
-        frame = request_frame(api, version, correlation_id, client, body, claimed)
-        connection = await self._write(client, broker, frame)
-        # ApiVersions alone is answered in an unknown version, too: in the oldest one.
-        readable = version if claimed in (None, version) or api != API_VERSIONS else 0
-        asked = SentRequest(number, client, broker, api, readable, asyncio.Future())  # type: ignore[arg-type]
-        asked.answer = asyncio.create_task(self._answer(connection, asked, correlation_id))
-        return asked
+        frame = request_frame(asked.api, asked.version, correlation_id, asked.client, asked.body, asked.claimed)
+        connection = await self._write(asked, frame)
+        if asked.is_answered:
+            asked.answer = asyncio.create_task(self._answer(connection, asked, correlation_id))
+        else:
+            self._free[asked.client, asked.broker].append(connection)
+            asked.answer.set_result(None)
 
-    async def ask(self, client: str, broker: int, api: str, version: int, body: Json) -> Json:
+    async def ask(self, client: str, broker: int, api: str, version: int, body: Json) -> Any:
         """Send a request and wait for its answer. Raises ConnectionClosed and UnreadableResponse."""
-        return await (await self.send(0, client, broker, api, version, body)).answer
-
-    async def send_unanswered(self, client: str, broker: int, api: str, version: int, body: Json) -> None:
-        """Send a request that has no answer, such as a Produce with acks 0."""
-        frame = request_frame(api, version, next(self._correlation_ids), client, body)
-        self._free[client, broker].append(await self._write(client, broker, frame))
+        asked = SentRequest(client, broker, api, version, body)
+        await self.send(asked)
+        return await asked.answer
 
     def close(self) -> None:
         """Close every connection. Later requests open new ones."""
@@ -90,8 +82,8 @@ class Connections:
         self._all.clear()
         self._free.clear()
 
-    async def _write(self, client: str, broker: int, frame: bytes) -> _Connection:
-        connection = await self._connection(client, broker)
+    async def _write(self, asked: SentRequest, frame: bytes) -> _Connection:
+        connection = await self._connection(asked.client, asked.broker)
         connection.writer.write(struct.pack(">i", len(frame)) + frame)
         # A connection that is gone is noticed by whoever reads the answer.
         with suppress(ConnectionError):
@@ -103,14 +95,16 @@ class Connections:
             (length,) = struct.unpack(">i", await connection.reader.readexactly(4))
             frame = await connection.reader.readexactly(length)
         except (asyncio.IncompleteReadError, ConnectionError):
-            asked.answered_at = self._clock()
             raise ConnectionClosed from None
-        asked.answered_at = self._clock()
+        finally:
+            asked.answered_at = self._clock()
         (got,) = struct.unpack(">i", frame[:4])
         if got != correlation_id:
             raise ConnectionClosed(f"answer {got} to request {correlation_id}")
         self._free.setdefault((asked.client, asked.broker), []).append(connection)
-        return response(asked.api, asked.version, frame)
+        # ApiVersions alone is answered in an unknown version, too: in the oldest one.
+        is_known = asked.claimed in (None, asked.version) or asked.api != API_VERSIONS
+        return response(asked.api, asked.version if is_known else 0, frame)
 
     async def _connection(self, client: str, broker: int) -> _Connection:
         free = self._free.setdefault((client, broker), [])

@@ -1,106 +1,150 @@
-"""One script on a real Kafka: requests by several clients, and every line of the recording.
+"""One script while it is played: requests by several clients, waits, and the actions on the cluster.
 
-What a broker makes up has a name in the recording: ``pid-1`` for a producer id, ``id:NAME`` for a topic id,
-``member-1``, ``session-1``; times near the recording are ``T+123``.
+The play keeps every request with its answer and every other action; :mod:`conformance.player.recording` writes them.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from conformance.kafka.broker import Cluster
-from conformance.player.connection import ConnectionClosed, Connections
-from conformance.player.messages import ZERO_ID, Json, newest, with_defaults
-from conformance.player.script import ScriptFailed
-from conformance.records.described_records import described_batches
-from conformance.records.described_transaction_log import PRODUCER_IDS, with_transactions
+from conformance.player.connection import Address, ConnectionClosed, Connections, SentRequest
+from conformance.player.messages import ZERO_ID, Json, newest
+from conformance.player.script import Script, ScriptFailed
 from rejoin.protocol.errors import ErrorCode
 
 ANSWER_SECONDS: Final = 20.0
-NEAR_MS: Final = 40 * 24 * 3_600_000
-"""Times that are this near to a recording are said as what lies between."""
-
+UNANSWERED_SECONDS: Final = 0.1
 SETTLE_MS: Final = 300
 """Within this all markers are written that are written at all."""
 
-NAMED: Final = {"producerId": "pid", "sessionId": "session", "memberId": "member"}
-"""Fields with what a broker makes up, and how that is called."""
-LEARNED_FROM: Final = {"InitProducerId", "EndTxn", "Fetch", "JoinGroup"}
-"""Requests whose answers bring such values."""
-SPOKEN_OF: Final = {"producerId", "v3AndBelowProducerId", "sessionId", "memberId", "leader", "topicId", *PRODUCER_IDS}
+CLOSED: Final = "closed"
+"""Stands for the answer where the broker closed the connection."""
+
+
+class ClusterActions(Protocol):
+    """Actions of steps on a cluster, beside the requests of clients."""
+
+    async def move(self, partition: int, broker: int, begins: Callable[[], None]) -> None: ...
+
+    async def stop(self, broker: int, gently: bool) -> None: ...
+
+    async def start(self, broker: int) -> None: ...
+
+    async def fill(self, partition: int, partitions: int, broker: int, commits: int) -> None: ...
 
 
 @dataclass
-class Script:
-    """A script by its name: what it does, on how many partitions of its own topic, in which set.
+class Target:
+    """The brokers that a script is played on: addresses by number, the versions they take, topics with their ids.
 
-    ``assignment`` names the replicas of each partition; ``configs`` are the topic's settings.
+    ``cluster`` is set where the brokers are a real Kafka of ours, ``actions`` where steps may act on them.
     """
 
-    name: str
-    run: Callable[[Play], Awaitable[None]]
-    partitions: int = 2
-    configs: dict[str, str] = field(default_factory=dict)
-    assignment: list[list[int]] | None = None
-    more_topics: dict[str, int] = field(default_factory=dict)
-    """Further topics that there are before the script begins, and how many partitions they have."""
-    epoch: int | None = None
-    """The epoch that the script's transactional id has before the script begins, if it is known then."""
-    keeps_ids: bool = False
-    """Whether members and topics have in the recording the ids that the broker drew: their order depends on them."""
+    addresses: dict[int, Address]
+    versions: dict[int, tuple[int, int]] = field(default_factory=dict)
+    topics: dict[str, int] = field(default_factory=dict)
+    offsets_partitions: int = 50
+    topic_ids: dict[str, str] = field(default_factory=dict)
+    cluster: Cluster | None = None
+    actions: ClusterActions | None = None
+    lenient: bool = False
+    """Go on where an answer is not the one that the script expects: for emulators, which are not recorded."""
+    patience: float = ANSWER_SECONDS
 
-    @property
-    def transactional_id(self) -> str:
-        return f"tx-{self.name}"
+
+@dataclass
+class Note:
+    """Something that was done and is no request."""
+
+    fields: Json
+    began: float
+    ended: float
 
 
 class Play:
     """A script while it is played."""
 
-    def __init__(self, script: Script, cluster: Cluster, topic_ids: dict[str, str]) -> None:
+    def __init__(self, script: Script, target: Target) -> None:
         self.script = script
-        self.cluster = cluster
-        self.topic = topic_of(script)
-        self.topic_ids = topic_ids
+        self.target = target
+        self.topic = script.topic
+        self.topic_ids = target.topic_ids
         self.transactional_id = script.transactional_id
-        self.group = f"group-{script.name}"
-        self.lines: list[Json] = []
-        self._start = time.monotonic()
-        self._start_ms = round(time.time() * 1000)
-        self._connections = Connections(cluster.addresses, self.elapsed)
-        self._names: dict[Any, str] = {identity: f"id:{name}" for name, identity in topic_ids.items()}
-        self._counts: dict[str, int] = {}
+        self.group = script.group
+        self.entries: list[SentRequest | Note] = []
+        self.connections: Final = Connections(target.addresses, self.elapsed)
+        self.begin()
 
     @property
     def topic_id(self) -> str:
         return self.topic_ids[self.topic]
 
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster of brokers that can be stopped and started."""
+        assert self.target.cluster is not None, f"{self.script.name} needs a cluster of its own"
+        return self.target.cluster
+
+    def begin(self) -> None:
+        """Count time from now on."""
+        self._start = time.monotonic()
+        self._start_ms = round(time.time() * 1000)
+
     def elapsed(self) -> float:
+        """Milliseconds since the script began."""
         return round((time.monotonic() - self._start) * 1000, 1)
 
     def now(self, more: int = 0) -> int:
         """The time of day, in milliseconds, at the script's start and some later."""
         return self._start_ms + more
 
-    async def play(self) -> list[Json]:
-        """All lines, with names for what the broker made up."""
+    async def play(self) -> Play:
+        """Run the script to its end; returns this play with all its entries."""
         try:
             await self.script.run(self)
         finally:
             self.close()
-        return [self._named_line(line) for line in self.lines]
+            for entry in self.entries:
+                if isinstance(entry, SentRequest):
+                    entry.answer.cancel()
+        return self
 
     def close(self) -> None:
         """Close every connection."""
-        self._connections.close()
+        self.connections.close()
 
     # --- requests
+
+    async def send(
+        self,
+        client: str,
+        broker: int,
+        api: str,
+        version: int,
+        body: Json,
+        *,
+        claimed: int | None = None,
+        is_answered: bool = True,
+    ) -> SentRequest:
+        """Send a request; returns once it is written."""
+        asked = SentRequest(client, broker, api, version, body, claimed, is_answered, self.elapsed())
+        self.entries.append(asked)
+        await self.connections.send(asked)
+        return asked
+
+    async def answer(self, asked: SentRequest) -> Any:
+        """The answer to a request that was sent. Raises ConnectionClosed, and ScriptFailed if no answer comes."""
+        try:
+            return await asyncio.wait_for(asyncio.shield(asked.answer), self.target.patience)
+        except TimeoutError:
+            who = f"{asked.client}'s {asked.api} v{asked.version}"
+            raise ScriptFailed(f"{self.script.name}: {who} was not answered") from None
 
     async def ask(
         self,
@@ -112,37 +156,26 @@ class Play:
         broker: int = 1,
         is_answered: bool = True,
     ) -> Any:
-        """The answer, ``closed`` if there is a closed connection instead."""
+        """Send a request, and return its answer, or ``closed``."""
         version = newest(api) if version is None else version
-        line: Json = {"n": len(self.lines) + 1, "client": client, "broker": broker, "api": api, "version": version}
-        line |= {"sent": self.elapsed(), "request": with_defaults(api, version, body)}
-        self.lines.append(line)
-        answer = await self._exchange(client, broker, api, version, body, is_answered)
-        line |= {"answered": self.elapsed(), "answer": answer}
-        # The id that a member has chosen itself is no name.
-        is_chosen = api == "JoinGroup" and (bool(body["memberId"]) or self.script.keeps_ids)
-        if api in LEARNED_FROM and isinstance(answer, dict) and not is_chosen:
-            self._learn(answer)
-        if api == "CreateTopics":
-            self._names |= {made["topicId"]: f"id:{made['name']}" for made in answer["topics"]}
-        return answer
-
-    async def quietly(self, api: str, body: Json, version: int | None = None, *, broker: int = 1) -> Any:
-        """An answer that is not recorded."""
-        return await self._exchange("quiet", broker, api, newest(api) if version is None else version, body, True)
-
-    async def _exchange(self, client: str, broker: int, api: str, version: int, body: Json, is_answered: bool) -> Any:
+        asked = await self.send(client, broker, api, version, body, is_answered=is_answered)
         if not is_answered:
-            await self._connections.send_unanswered(client, broker, api, version, body)
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(UNANSWERED_SECONDS)
+            asked.answered_at = self.elapsed()
             return None
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                return await self._connections.ask(client, broker, api, version, body)
+            return await self.answer(asked)
         except ConnectionClosed:
-            return "closed"
-        except TimeoutError:
-            raise ScriptFailed(f"{self.script.name}: {api} v{version} was not answered") from None
+            return CLOSED
+
+    async def quietly(self, api: str, body: Json, version: int | None = None, *, broker: int = 1) -> Any:
+        """The answer to a request that is not recorded."""
+        asked = SentRequest("quiet", broker, api, newest(api) if version is None else version, body)
+        await self.connections.send(asked)
+        try:
+            return await self.answer(asked)
+        except ConnectionClosed:
+            return CLOSED
 
     # --- where partitions are led
 
@@ -160,8 +193,12 @@ class Play:
     # --- what is no request
 
     def note(self, what: str, began: float, **more: Any) -> None:
-        """A line about something else that was done."""
-        self.lines.append({"n": len(self.lines) + 1, "do": what, **more, "began": began, "ended": self.elapsed()})
+        """Record an action that has ended."""
+        self.entries.append(Note({"do": what, **more}, began, self.elapsed()))
+
+    def mark(self, **fields: Any) -> None:
+        """Record something that is so from now on."""
+        self.entries.append(Note(fields, self.elapsed(), self.elapsed()))
 
     async def wait(self, ms: int) -> None:
         began = self.elapsed()
@@ -280,67 +317,3 @@ class Play:
                     await asyncio.sleep(0.003)
         except TimeoutError:
             raise ScriptFailed(f"{self.script.name}: what was waited for never came") from None
-
-    # --- names
-
-    def _learn(self, value: Any) -> None:
-        if isinstance(value, dict):
-            for key, prefix in NAMED.items():
-                made_up = value.get(key)
-                is_new = made_up not in (None, -1, 0, "") or (key == "producerId" and made_up == 0)
-                if is_new and made_up not in self._names:
-                    self._name(made_up, prefix)
-            for each in value.values():
-                self._learn(each)
-        elif isinstance(value, list):
-            for each in value:
-                self._learn(each)
-
-    def _name(self, value: Any, prefix: str) -> None:
-        self._counts[prefix] = self._counts.get(prefix, 0) + 1
-        self._names[value] = f"{prefix}-{self._counts[prefix]}"
-
-    def _named_line(self, line: Json) -> Json:
-        line |= {"answer": with_transactions(line["answer"])} if "answer" in line else {}
-        return {
-            name: self._named(value, name) if name in ("request", "answer") else value for name, value in line.items()
-        }
-
-    def _named(self, value: Any, key: str = "", within: Json | None = None) -> Any:
-        if key == "records" and not isinstance(value, (dict, list)):
-            return self._records(value)
-        if isinstance(value, dict):
-            return {name: self._named(each, name, value) for name, each in value.items()}
-        if isinstance(value, list):
-            inner = "producerId" if key == "producerIdFilters" else key
-            return [self._named(each, inner, within) for each in value]
-        if (key == "sessionId" and value == 0) or (key == "topicId" and value == ZERO_ID):
-            return value
-        if key in SPOKEN_OF:
-            return self._names.get(value, value)
-        if key == "port" and within is not None and value > 0:
-            node = next((each for each in self.cluster.ports if self.cluster.ports[each] == value), 0)
-            return f"port-{node}"
-        is_number = isinstance(value, int) and not isinstance(value, bool)
-        return self._time(value) if is_number else value
-
-    def _time(self, value: int) -> Any:
-        between = value - self._start_ms
-        return f"T{between:+}" if abs(between) < NEAR_MS else value
-
-    def _records(self, value: bytes | str | None) -> Any:
-        if value is None:
-            return None
-        found = described_batches(base64.b64decode(value) if isinstance(value, str) else value)
-        for batch in found["batches"]:
-            for key in ("producerId", "baseTimestamp", "maxTimestamp"):
-                batch[key] = self._named(batch[key], key)
-        return found
-
-
-def topic_of(script: Script) -> str:
-    """The name of a script's own topic."""
-    return f"orders-{script.name}"
-
-
-__all__ = ["Play", "Script", "ScriptFailed", "topic_of"]

@@ -14,7 +14,8 @@ from typing import Final
 from conformance.participants.looks import Looks
 from conformance.participants.producer import Producer, batch
 from conformance.player.messages import Json
-from conformance.player.play import Play, Script
+from conformance.player.play import Play
+from conformance.player.script import Script
 
 DELETE_RETENTION_MS: Final = 2_000
 CONFIGS: Final = {

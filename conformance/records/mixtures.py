@@ -14,7 +14,8 @@ from typing import Any, Final
 from conformance.participants.looks import BIG, MAX_TIMESTAMP, Looks
 from conformance.participants.producer import batch
 from conformance.player.messages import Json
-from conformance.player.play import Play, Script
+from conformance.player.play import Play
+from conformance.player.script import Script
 from rejoin.protocol.wire.records import DefaultRecord, write_records
 
 LENGTH: Final = 60

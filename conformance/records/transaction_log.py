@@ -13,7 +13,8 @@ from typing import Final
 from conformance.participants.looks import BIG, CONSUMER, Looks
 from conformance.participants.producer import Producer
 from conformance.player.messages import Json
-from conformance.player.play import Play, Script
+from conformance.player.play import Play
+from conformance.player.script import Script
 from conformance.records.compaction import APART_MS, CONFIGS, LATER_MS
 from conformance.records.described_transaction_log import batches_of
 from conformance.transactions.lives import LAST

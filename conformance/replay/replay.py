@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from conformance.player.names import FIRST_PORT, topic_id_bytes
 from conformance.replay.compare import CLOSED, REFUSED, Answer, Exchange, exchanges
-from conformance.steps.language import Step
+from conformance.steps.requests import Step
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.effects import Append
 from rejoin.coordinator.core.inputs import Broker, ClusterSeen, Context, Token, TopicsChanged

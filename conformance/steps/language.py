@@ -29,54 +29,20 @@ for ``$each``; ``topics`` are made beforehand.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import yaml
 
+from conformance.player.script import Script, ScriptSet
+from conformance.steps.player import Steps
+from conformance.steps.requests import BadScript, Step
+
 SCRIPTS: Final = Path(__file__).parents[1] / "groups" / "scripts"
 SETTINGS: Final = "settings.yaml"
-
-Step: TypeAlias = dict[str, Any]
-
-COMMANDS: Final = frozenset({"member", "forget", "wait", "at", "await", "move", "stop", "start", "fill", "loaded"})
-"""First words of steps that are not requests."""
-
-
-class BadScript(ValueError):
-    """A script that cannot be read; the text names it."""
-
-
-@dataclass(frozen=True)
-class Script:
-    """One script with its macros written out."""
-
-    name: str
-    subject: str
-    steps: tuple[Step, ...]
-    topics: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def group(self) -> str:
-        """The id of the script's group, which no other script of a cluster uses."""
-        return f"{self.subject}.{self.name}"
-
-
-@dataclass(frozen=True)
-class ScriptSet:
-    """Scripts that share a cluster: its settings, its number of brokers, the topics that are always there.
-
-    ``deny`` names what is denied, as in ``group=secret-*``; ``alone`` scripts are played one after the other.
-    """
-
-    name: str
-    brokers: int
-    settings: dict[str, str]
-    topics: dict[str, int]
-    deny: tuple[str, ...]
-    alone: bool
-    scripts: tuple[Script, ...]
+AT_ONCE: Final = 6
+"""Scripts that are played at the same time, unless the set is to be played ``alone``."""
 
 
 def load_all() -> list[ScriptSet]:
@@ -87,33 +53,35 @@ def load_all() -> list[ScriptSet]:
 def load_set(folder: Path) -> ScriptSet:
     """One folder of scripts."""
     about = yaml.safe_load((folder / SETTINGS).read_text())
-    scripts = [
-        script
-        for path in sorted(folder.glob("*.yaml"))
-        if path.name != SETTINGS
-        for script in _load(path, yaml.safe_load(path.read_text()))
-    ]
     return ScriptSet(
         name=folder.name,
-        brokers=about.get("brokers", 1),
+        scripts=partial(_scripts, folder),
         settings={name: _setting(value) for name, value in about["settings"].items()},
+        brokers=about.get("brokers", 1),
         topics=about.get("topics", {}),
         deny=tuple(about.get("deny", ())),
-        alone=about.get("alone", False),
-        scripts=tuple(scripts),
+        at_once=1 if about.get("alone", False) else AT_ONCE,
+        folder="kafka-4.x",
     )
 
 
 def script_header(of: ScriptSet, script: Script) -> dict[str, Any]:
-    """What a recording says about its script: with what it was played, and its steps."""
+    """The first line of a recording: the script's steps, and the cluster that it was played on."""
+    assert isinstance(script.run, Steps), f"{script.name} is not written in steps"
     return {
         "script": f"{of.name}/{script.subject}/{script.name}",
         "brokers": of.brokers,
         "settings": of.settings,
         "deny": list(of.deny),
-        "topics": {**of.topics, **script.topics},
-        "steps": list(script.steps),
+        "topics": {**of.topics, **script.more_topics},
+        "steps": list(script.run.steps),
     }
+
+
+def _scripts(folder: Path) -> Iterator[Script]:
+    for path in sorted(folder.glob("*.yaml")):
+        if path.name != SETTINGS:
+            yield from _load(path, yaml.safe_load(path.read_text()))
 
 
 def _load(path: Path, content: dict[str, Any]) -> Iterator[Script]:
@@ -127,11 +95,12 @@ def _load(path: Path, content: dict[str, Any]) -> Iterator[Script]:
                 steps = tuple(_expand(_replace(given["steps"], value, group)))
             except (KeyError, TypeError, ValueError) as problem:
                 raise BadScript(f"{path.name}: {full}: {problem!r}") from None
-            yield Script(full, path.stem, steps, _replace(given.get("topics", {}), value, group))
+            topics = _replace(given.get("topics", {}), value, group)
+            yield Script(full, Steps(steps), more_topics=topics, subject=path.stem)
 
 
 def _replace(value: Any, each: Any, group: str) -> Any:
-    """The same steps with ``$each`` and ``$group`` filled in."""
+    """Fill in ``$each`` and ``$group``."""
     if isinstance(value, dict):
         return {_replace(key, each, group): _replace(item, each, group) for key, item in value.items()}
     if isinstance(value, list):

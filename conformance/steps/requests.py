@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from conformance.player.messages import ZERO_ID, Json, has_field
-from conformance.steps.language import BadScript, Step
 from rejoin.protocol.embedded.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
 from rejoin.protocol.types import TopicPartition
+
+Step: TypeAlias = dict[str, Any]
 
 DEFAULT_TOPIC: Final = "orders"
 SESSION_MS: Final = 20_000
@@ -22,6 +23,10 @@ NOT_FIELDS: Final = frozenset(
 
 NEWEST: Final = {"ApiVersions": 4, "DeleteGroups": 2, "OffsetCommit": 9, "OffsetFetch": 9, "TxnOffsetCommit": 5}
 """Newest versions for which bodies are written here, where Kafka has newer ones: those name topics by id."""
+
+
+class BadScript(ValueError):
+    """A script that cannot be read; the text names it."""
 
 
 @dataclass

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from conformance.participants.producer import Producer
 from conformance.player.messages import Json
-from conformance.player.play import Play, Script
+from conformance.player.play import Play
+from conformance.player.script import Script
 from conformance.transactions.sequences import PARTITIONS, Choice, Sequence
 from conformance.transactions.states import markers
 

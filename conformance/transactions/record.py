@@ -9,22 +9,23 @@ from __future__ import annotations
 import asyncio
 import gzip
 import itertools
-import json
-import time
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from conformance.command import run
-from conformance.kafka.broker import Cluster, class_path, kafka_version
+from conformance.kafka.broker import Cluster, kafka_version
 from conformance.kafka.cluster_actions import KafkaActions
 from conformance.participants.producer import transaction_of
 from conformance.player.messages import Json
-from conformance.player.play import Play, Script, ScriptFailed, topic_of
-from conformance.sets import COMMON, SETS, ScriptSet
+from conformance.player.play import Play, Target
+from conformance.player.recorder import GOLDEN, Recorder, record_sets, text_of
+from conformance.player.recording import exchanges
+from conformance.player.script import Script, ScriptFailed
+from conformance.sets import SETS
 from rejoin.protocol.partitioner import partition_for
 
-GOLDEN: Final = Path(__file__).parents[2] / "tests" / "golden"
 TRANSACTION_STATE: Final = "__transaction_state"
 PARTITIONS_OF: Final = {
     "__consumer_offsets": "offsets.topic.num.partitions",
@@ -39,44 +40,32 @@ SETTLED_SECONDS: Final = 0.1
 """After this a broker takes records for a partition that it leads."""
 
 
-class Recorder:
-    """Records one set."""
+class ExchangeRecorder(Recorder):
+    """Records one set, whose scripts have topics of their own."""
 
-    def __init__(self, wanted: ScriptSet, jars: str) -> None:
-        self._set = wanted
-        self._settings = COMMON | wanted.settings
-        self._internal = {topic: int(self._settings[name]) for topic, name in PARTITIONS_OF.items()}
-        self._jars = jars
-        self.failed: list[str] = []
+    async def prepare(self, cluster: Cluster, scripts: list[Script]) -> None:
+        self._internal = {topic: int(self._set.settings[name]) for topic, name in PARTITIONS_OF.items()}
+        await self._prepare(cluster)
+        if self._set.deny:
+            await KafkaActions(cluster).deny(self._set.deny)
+        await self._set_epochs(cluster, [script for script in scripts if script.epoch is not None])
 
-    async def record(self, scripts: list[Script]) -> dict[str, list[Json]]:
-        """Play these scripts; returns their lines, the header first, by name."""
-        wanted = self._set
-        recorded: dict[str, list[Json]] = {}
-        async with Cluster(self._jars, wanted.brokers, self._settings, features=wanted.features) as cluster:
-            await self._prepare(cluster)
-            if wanted.deny:
-                await KafkaActions(cluster).deny(wanted.deny)
-            await self._set_epochs(cluster, [script for script in scripts if script.epoch is not None])
-            slots = asyncio.Semaphore(wanted.at_once)
+    async def play(self, cluster: Cluster, script: Script) -> list[Json]:
+        ids = await self._create_topics(cluster, script)
+        header = self._header(script, ids) | await self._leaders(cluster, script)
+        lines = exchanges(await Play(script, _target(cluster, ids)).play())
+        await KafkaActions(cluster).restore()
+        await self._delete_topics(cluster, script, (script.topic,))
+        return [header, *lines]
 
-            async def one(script: Script) -> None:
-                async with slots:
-                    try:
-                        ids = await self._create_topics(cluster, script)
-                        header = self._header(script, ids) | await self._leaders(cluster, script)
-                        recorded[script.name] = [header, *await Play(script, cluster, ids).play()]
-                        await KafkaActions(cluster).restore()
-                        await self._delete_topics(cluster, script, (topic_of(script),))
-                    except (ScriptFailed, TimeoutError, OSError, LookupError, TypeError, ValueError) as problem:
-                        self.failed.append(f"{wanted.name}/{script.name}: {problem!r}")
-
-            await asyncio.gather(*(one(script) for script in scripts))
-        return {script.name: recorded[script.name] for script in scripts if script.name in recorded}
+    def write(self, folder: Path, recorded: dict[str, list[Json]], *, is_whole: bool) -> None:
+        path = folder / "recorded" / f"{self._set.name}.jsonl.gz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(compressed(itertools.chain.from_iterable(recorded.values())))
 
     async def _prepare(self, cluster: Cluster) -> None:
         """Make the internal topics, and wait until producers and groups can be coordinated."""
-        play = Play(Script("warm-up", _nothing), cluster, {})
+        play = Play(Script("warm-up", _nothing), _target(cluster))
         everywhere = list(cluster.ports)
         for name, count in self._internal.items():
             assignments = [
@@ -104,7 +93,7 @@ class Recorder:
         """Write the transactional ids of scripts into the log of their coordinator, which then reads it."""
         if not scripts:
             return
-        play = Play(Script("set-epochs", _nothing), cluster, {})
+        play = Play(Script("set-epochs", _nothing), _target(cluster))
         for number, script in enumerate(scripts):
             index = partition_for(script.transactional_id, self._internal[TRANSACTION_STATE])
             data = transaction_of(script.transactional_id, FIRST_ID + number, script.epoch or 0, play.now())
@@ -129,12 +118,12 @@ class Recorder:
 
     async def _create_topics(self, cluster: Cluster, script: Script) -> dict[str, str]:
         """Make the topics of a script; returns their ids."""
-        play = Play(script, cluster, {})
+        play = Play(script, _target(cluster))
         assignment = [
             {"partitionIndex": index, "brokerIds": replicas} for index, replicas in enumerate(script.assignment or ())
         ]
         own = {
-            "name": topic_of(script),
+            "name": script.topic,
             "numPartitions": -1 if assignment else script.partitions,
             "replicationFactor": -1 if assignment else 1,
             "assignments": assignment,
@@ -149,7 +138,7 @@ class Recorder:
                 raise ScriptFailed(f"{made['name']}: {made['errorMessage']}")
         for index in range(script.partitions):
             leader = script.assignment[index][0] if script.assignment else 1
-            await self._until_led(play, topic_of(script), index, leader)
+            await self._until_led(play, script.topic, index, leader)
         play.close()
         # Members of groups are answered by what the coordinator knows of topics, which is behind what leaders know.
         await asyncio.sleep(5 * SETTLED_SECONDS if script.keeps_ids else SETTLED_SECONDS)
@@ -167,7 +156,7 @@ class Recorder:
         """Which broker leads each partition of the internal topics, where there are several brokers."""
         if self._set.brokers == 1:
             return {}
-        play = Play(script, cluster, {})
+        play = Play(script, _target(cluster))
         leaders = {
             topic: [await play.leader(topic, index) for index in range(count)]
             for topic, count in self._internal.items()
@@ -177,7 +166,7 @@ class Recorder:
 
     async def _delete_topics(self, cluster: Cluster, script: Script, names: Iterable[str]) -> None:
         """The files of thousands of partitions are more than a process may have open."""
-        play = Play(script, cluster, {})
+        play = Play(script, _target(cluster))
         await play.quietly("DeleteTopics", {"topics": [{"name": name} for name in names], "timeoutMs": 10_000})
         play.close()
 
@@ -190,9 +179,9 @@ class Recorder:
             "set": self._set.name,
             "kafka": kafka_version(),
             "brokers": self._set.brokers,
-            "settings": self._settings,
+            "settings": self._set.settings,
             "features": {name: str(level) for name, level in self._set.features.items()},
-            "topics": {topic_of(script): topic}
+            "topics": {script.topic: topic}
             | {name: {"partitions": count, "configs": {}} for name, count in script.more_topics.items()},
             "deny": list(self._set.deny),
             "fresh": self._set.is_fresh,
@@ -200,37 +189,18 @@ class Recorder:
         } | ({"ids": topic_ids} if script.keeps_ids else {})
 
 
+def _target(cluster: Cluster, topic_ids: dict[str, str] | None = None) -> Target:
+    return Target(cluster.addresses, cluster=cluster, topic_ids=topic_ids or {})
+
+
 async def _nothing(_: Play) -> None:
     """Plays nothing."""
 
 
-def write(path: Path, lines: Iterable[Json]) -> None:
-    """One JSON object a line, compressed."""
-    text = "".join(f"{json.dumps(line, ensure_ascii=False, separators=(',', ':'))}\n" for line in lines)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gzip.compress(text.encode(), mtime=0))
-
-
-async def record(names: list[str], only: str, folder: Path) -> int:
-    """Record sets by name, or all. Returns the number of scripts that failed."""
-    jars = await class_path()
-    failed = 0
-    for wanted in SETS:
-        scripts = [script for script in wanted.scripts() if only in script.name]
-        if (names and wanted.name not in names) or not scripts:
-            continue
-        started, recorder = time.monotonic(), Recorder(wanted, jars)
-        recorded = await recorder.record(scripts)
-        write(
-            folder / wanted.folder / "recorded" / f"{wanted.name}.jsonl.gz",
-            itertools.chain.from_iterable(recorded.values()),
-        )
-        print(f"{wanted.name}: {len(recorded)} scripts recorded in {time.monotonic() - started:.0f} s")
-        for problem in recorder.failed:
-            print(f"  {problem}")
-        failed += len(recorder.failed)
-    return failed
+def compressed(lines: Iterable[Json]) -> bytes:
+    """One JSON object a line."""
+    return gzip.compress(text_of(lines).encode(), mtime=0)
 
 
 if __name__ == "__main__":
-    run("producers and transactions", record, GOLDEN)
+    run("producers and transactions", partial(record_sets, ExchangeRecorder, SETS), GOLDEN)

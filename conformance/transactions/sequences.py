@@ -11,7 +11,8 @@ from typing import Any, Final, TypeAlias
 
 from conformance.participants.looks import MAX_TIMESTAMP, Looks
 from conformance.participants.producer import Producer
-from conformance.player.play import Play, Script
+from conformance.player.play import Play
+from conformance.player.script import Script
 from conformance.transactions.states import markers
 
 LENGTH: Final = 45

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
 from conformance.participants.looks import Looks
 from conformance.participants.producer import Producer
-from conformance.player.play import Play, Script
+from conformance.player.play import Play
+from conformance.player.script import Script
 from conformance.transactions.probes import REQUESTS, Probe
 from conformance.transactions.states import STATES, State
 

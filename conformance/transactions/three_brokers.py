@@ -10,7 +10,8 @@ from conformance.participants.brokers import INTERNAL_PARTITIONS, TRANSACTIONS
 from conformance.participants.looks import Looks
 from conformance.participants.producer import Producer
 from conformance.participants.session import PARTITIONS, Session
-from conformance.player.play import Play, Script
+from conformance.player.play import Play
+from conformance.player.script import Script
 from conformance.transactions.states import markers
 from rejoin.protocol.partitioner import partition_for
 

@@ -8,7 +8,8 @@ from typing import Final
 from conformance.groups.classic_member import Member
 from conformance.participants.looks import Looks
 from conformance.participants.producer import Producer
-from conformance.player.play import Play, Script
+from conformance.player.play import Play
+from conformance.player.script import Script
 from conformance.transactions.states import SHORT_MS, markers
 
 INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state")

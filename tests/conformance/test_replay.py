@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from conformance.replay.known_differences import KNOWN_DIFFERENCES, known_difference
-from conformance.steps.language import COMMANDS, load_all, script_header
+from conformance.steps.language import load_all, script_header
+from conformance.steps.player import COMMANDS
 from rejoin.protocol.registry import BY_NAME
 from tests.conformance.golden import PATHS, broker_versions, name_of, recording, recordings, replayed, unexplained
 
@@ -74,7 +75,7 @@ def test_every_recording_is_of_its_script_as_it_is_written_now() -> None:
 
 def headers() -> list[dict[str, Any]]:
     """What each script says now, as JSON has it."""
-    return [json.loads(json.dumps(script_header(each, script))) for each in load_all() for script in each.scripts]
+    return [json.loads(json.dumps(script_header(each, script))) for each in load_all() for script in each.scripts()]
 
 
 NEWEST = {"ListOffsets": 10, "Metadata": 12, "TxnOffsetCommit": 5, "DeleteGroups": 2}
