@@ -98,7 +98,7 @@ class Play:
 
     def elapsed(self) -> float:
         """Milliseconds since the script began."""
-        return round((time.monotonic() - self._start) * 1000, 1)
+        return (time.monotonic() - self._start) * 1000
 
     def now(self, more: int = 0) -> int:
         """The time of day, in milliseconds, at the script's start and some later."""

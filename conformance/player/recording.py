@@ -71,12 +71,12 @@ def exchanges(play: Play) -> list[Json]:
 
 def _line(names: ExchangeNames, entry: SentRequest | Note) -> Json:
     if isinstance(entry, Note):
-        return {**entry.fields, "began": entry.began, "ended": entry.ended}
+        return {**entry.fields, "began": round(entry.began, 1), "ended": round(entry.ended, 1)}
     request = names.named(with_defaults(entry.api, entry.version, entry.body))
     line: Json = {"client": entry.client, "broker": entry.broker, "api": entry.api, "version": entry.version}
-    line |= {"sent": entry.sent_at, "request": request}
+    line |= {"sent": round(entry.sent_at, 1), "request": request}
     if entry.answer.done() and not entry.answer.cancelled():
-        line |= {"answered": entry.answered_at, "answer": names.named(with_transactions(_answer(entry)))}
+        line |= {"answered": round(entry.answered_at, 1), "answer": names.named(with_transactions(_answer(entry)))}
     return line
 
 
