@@ -69,11 +69,12 @@ class Connections:
             self._free[asked.client, asked.broker].append(connection)
             asked.answer.set_result(None)
 
-    async def ask(self, client: str, broker: int, api: str, version: int, body: Json) -> Any:
+    async def ask(self, client: str, broker: int, api: str, version: int, body: Json) -> Json:
         """Send a request and wait for its answer. Raises ConnectionClosed and UnreadableResponse."""
         asked = SentRequest(client, broker, api, version, body)
         await self.send(asked)
-        return await asked.answer
+        answer: Json = await asked.answer
+        return answer
 
     def close(self) -> None:
         """Close every connection. Later requests open new ones."""
