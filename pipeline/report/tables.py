@@ -11,11 +11,9 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline import schemas
-from rejoin.pipeline.audit_candidates import audits_to_run
-from rejoin.pipeline.audits import violations
+from rejoin.pipeline.audits.violations import violations
 from rejoin.pipeline.findings.in_process import findings_in_process
 from rejoin.pipeline.findings.on_spark import findings
 from rejoin.pipeline.report.parquet_tables import LONGEST_FOLDER, OnStep, as_read, on_disk, rows_in_process
@@ -48,17 +46,21 @@ def all_tables(rows: pa.Table | None = None) -> Iterable[tuple[str, MakeTable]]:
     def here(events: DataFrame) -> DataFrame | pa.Table:
         return events if rows is None else rows
 
-    def rebalanced(tables: Mapping[str, DataFrame]) -> DataFrame | pa.Table:
-        return tables.rows("rebalances") if rows is not None and isinstance(tables, Tables) else tables["rebalances"]
+    def made(tables: Mapping[str, DataFrame], name: str) -> DataFrame | pa.Table:
+        return tables.rows(name) if rows is not None and isinstance(tables, Tables) else tables[name]
+
+    def found(events: DataFrame, tables: Mapping[str, DataFrame]) -> DataFrame | pa.Table:
+        read = (made(tables, name) for name in ("rebalances", "ownership", "member_sessions"))
+        return violations(here(events), *read)
 
     return (
         ("streams", lambda events, _: streams(here(events))),
         ("rebalances", lambda events, _: rebalances(here(events))),
         (
             "member_sessions",
-            lambda events, tables: member_sessions(here(events), rebalanced(tables), runs(here(events))),
+            lambda events, tables: member_sessions(here(events), made(tables, "rebalances"), runs(here(events))),
         ),
-        ("pauses", lambda events, tables: pauses(here(events), rebalanced(tables), runs(here(events)))),
+        ("pauses", lambda events, tables: pauses(here(events), made(tables, "rebalances"), runs(here(events)))),
         ("ownership", lambda events, _: ownership(here(events), runs(here(events)))),
         ("balance", lambda events, _: balance(here(events), runs(here(events)))),
         ("commits", lambda events, _: commits(here(events), runs(here(events)))),
@@ -71,7 +73,7 @@ def all_tables(rows: pa.Table | None = None) -> Iterable[tuple[str, MakeTable]]:
         ("readers", lambda events, tables: of_transactions.make("readers", events, tables)),
         (
             "violations",
-            lambda events, tables: of_transactions.with_violations(_violations(events, tables, rows), tables),
+            lambda events, tables: of_transactions.with_violations(found(events, tables), tables),
         ),
         (
             "findings",
@@ -198,17 +200,6 @@ class Tables(Mapping[str, DataFrame]):
 
     def __len__(self) -> int:
         return len(self._futures)
-
-
-def _violations(events: DataFrame, tables: Mapping[str, DataFrame], rows: pa.Table | None) -> DataFrame | pa.Table:
-    rebalanced, owned, sessions = (tables[name] for name in ("rebalances", "ownership", "member_sessions"))
-    if rows is None:
-        return violations(events, rebalanced, owned, sessions)
-    assert isinstance(tables, Tables)
-    kinds = audits_to_run(rows, tables.rows("rebalances"), tables.rows("ownership"))
-    if not kinds:
-        return to_arrow_schema(schemas.VIOLATIONS).empty_table()
-    return violations(events, rebalanced, owned, sessions, kinds).toArrow()
 
 
 def _findings(events: DataFrame, tables: Mapping[str, DataFrame], rows: pa.Table | None) -> DataFrame | pa.Table:

@@ -367,6 +367,7 @@ MAY_IMPORT = {
     "pipeline.tables": (*TABLE_WORDS, "pipeline.schemas", "pipeline.tables"),
     # What rejoin why needs of the tables: no schema of Spark's.
     "pipeline.tables.groups": (*TABLE_WORDS, "pipeline.tables.groups"),
+    "pipeline.audits": (*TABLE_WORDS, "pipeline.audits", "pipeline.schemas", "pipeline.tables"),
     "pipeline.sweep.schemas": ("pipeline.columns",),
     "pipeline.findings": (
         "protocol.partitioner",
@@ -380,7 +381,6 @@ MAY_IMPORT = {
         "protocol.printable",
         *TABLE_WORDS,
         "pipeline.drawn",
-        "pipeline.audit_candidates",
         "pipeline.audits",
         "pipeline.findings",
         "pipeline.reading",
