@@ -12,7 +12,7 @@ import structlog
 from rejoin.client.transports.nodes import LOGGER
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import ConsumerEvent
-from rejoin.protocol.printable import printable_fields
+from rejoin.protocol.printable import printable_fields, printable_json
 
 LEVELS: Final = {
     "debug": logging.DEBUG,
@@ -43,7 +43,7 @@ _MAX_SHOWN = 12
 
 def _json(line: Any) -> str:
     """A line as JSON. Offsets are by partition number, which JSON has only as text."""
-    return orjson.dumps(line, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+    return printable_json(orjson.dumps(line, default=str, option=orjson.OPT_NON_STR_KEYS).decode())
 
 
 def configure(level: str = "info", stream: TextIO | None = None) -> None:

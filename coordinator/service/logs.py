@@ -16,7 +16,7 @@ from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import AppendFailed
 from rejoin.journal.events.transactions import TransactionPrepared
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.printable import printable_fields
+from rejoin.protocol.printable import printable_fields, printable_json
 
 LEVELS: Final = {
     "debug": logging.DEBUG,
@@ -136,7 +136,9 @@ def configure(level: str = "info", stream: TextIO | None = None) -> None:
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
             cut_fields,
-            structlog.processors.JSONRenderer(serializer=lambda line, **_: orjson.dumps(line, default=str).decode()),
+            structlog.processors.JSONRenderer(
+                serializer=lambda line, **_: printable_json(orjson.dumps(line, default=str).decode())
+            ),
         ]
     structlog.configure(
         processors=processors,

@@ -75,3 +75,13 @@ def test_a_terminal_is_shown_names_and_does_not_obey_them() -> None:
     assert "\x1b[2J" not in out.getvalue()
     assert "orders\\x1b[2J" in out.getvalue()
     assert "['\\x1b[31m']" in out.getvalue()
+
+
+def test_a_line_of_json_has_escapes_for_what_is_not_visible() -> None:
+    configure("debug", out := io.StringIO())
+    try:
+        structlog.get_logger().info("group_joined", client="\x9b2J\u202eé", topics=["\x7f"])
+    finally:
+        structlog.reset_defaults()
+    assert out.getvalue().strip().isprintable()
+    assert json.loads(out.getvalue())["client"] == "\x9b2J\u202eé"

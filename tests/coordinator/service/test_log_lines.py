@@ -101,6 +101,13 @@ def test_lines_are_json_without_a_terminal() -> None:
     assert json.loads(line)["owned_after"] == {"a": 3}
 
 
+def test_lines_of_json_have_escapes_for_what_is_not_visible() -> None:
+    logs.configure("info", out := io.StringIO())
+    structlog.get_logger().info("group_created", group_id="\x9b2J\u202eé", members=["\x7f"])
+    assert out.getvalue().strip().isprintable()
+    assert json.loads(out.getvalue())["group_id"] == "\x9b2J\u202eé"
+
+
 def test_lines_are_pretty_on_a_terminal() -> None:
     out = Terminal()
     logs.configure("debug", out)
