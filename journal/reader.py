@@ -74,7 +74,7 @@ def _stream_lines(directory: Path | str, stream: StreamName, after: int) -> Iter
             if number == 1 and seq != segment.first:
                 raise JournalError(segment.path, number, f"row {seq} in a segment that begins with {segment.first}")
             if expected is not None and seq != expected and not _is_known_gap(text, seq - expected):
-                raise JournalError(segment.path, number, f"row {seq} where row {expected} was to come")
+                raise JournalError(segment.path, number, f"row {seq} where row {expected} was expected")
             expected = seq + 1
             if seq > after:
                 yield _NumberedLine(segment.path, number, JournalLine(seq, text))

@@ -58,6 +58,6 @@ def fail_lost_requests(state: ConsumerState, ctx: StepContext) -> bool:
         return False
     lost, state.requests.lost = state.requests.lost, []
     for request in lost:
-        problem = CoordinatorGivenUpError(f"{request.api.name}: the coordinator was given up")
+        problem = CoordinatorGivenUpError(f"{request.api.name}: the connection to the coordinator was given up")
         request.on_failure(state, ctx, request, problem)
     return True

@@ -1,4 +1,4 @@
-"""What a node wants done, in the order in which it came about; a driver carries it out in that order."""
+"""Effects: what a driver has to carry out for a node, in the order in which the node asked for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can happen to a node: all that it ever learns arrives as one of these, with the time, through ``Node.step``."""
+"""Inputs of a node. All that a node learns arrives as one of these, with the time, through ``Node.step``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LogEntries: TypeAlias = tuple[Any, ...]
 """Entries of one partition's log: ``Record`` for an internal topic, ``DataEntry`` for a data partition."""
 
 TopicsRecords: TypeAlias = tuple[AnyTopicsRecord, ...]
-"""What one change of the topics consists of; it is stored whole or not at all."""
+"""Parts of one change of the topics, which is stored whole or not at all."""
 
 
 ANONYMOUS = "User:ANONYMOUS"
@@ -130,7 +130,7 @@ NO_LEADER: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class PartitionRegistration:
-    """What the controller knows of a partition. Kafka: org.apache.kafka.metadata.PartitionRegistration."""
+    """A partition as the controller knows it. Kafka: org.apache.kafka.metadata.PartitionRegistration."""
 
     replicas: tuple[int, ...]
     """The brokers that keep it, the preferred leader first."""

@@ -1,4 +1,4 @@
-"""What a driver on a virtual clock needs in order to skip heartbeats that change nothing.
+"""Quiescence: what lets a driver on a virtual clock skip heartbeats that change nothing.
 
 A member of a Stable group that is in the current generation is *quiet*: a heartbeat of it is answered NONE and restarts
 its session, and does nothing else (``MemberRequests.heartbeat``). So is a member of a consumer group that has reached

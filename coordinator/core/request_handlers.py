@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class RequestHandlers:
-    """What handlers work on, and the handlers."""
+    """The handlers of requests, and the state that they work on."""
 
     ctx: StepContext
     admission: Admission

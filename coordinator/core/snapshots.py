@@ -1,4 +1,4 @@
-"""What a node holds in memory, as values: made for checks that compare it with the log and with what was answered."""
+"""A node's state in memory as values, for checks against the log and against responses."""
 
 from __future__ import annotations
 

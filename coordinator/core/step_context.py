@@ -1,4 +1,4 @@
-"""What one call of ``Node.step`` carries through the core: the time, the settings, and the effects so far.
+"""The context of one call of ``Node.step``: the time, the settings, and the effects so far.
 
 A request that takes long is handled in parts, each in its own step, so that others have their turn between them.
 """
@@ -58,7 +58,7 @@ class StepContext:
         self.now: Millis = 0
         self.effects: list[Effect] = []
         self.parts: deque[RequestPart] = deque()
-        """What is left of requests that take long; each step that fires timers handles one of them."""
+        """Remaining parts of long requests; each step that fires timers handles one of them."""
 
     def reply(self, token: Token, response: Response) -> None:
         if type(token) is OwnToken:

@@ -1,4 +1,4 @@
-"""What a node looks like from outside: pages, scrapers and tests read these, never the core's own objects."""
+"""Views of a node: pages, scrapers and tests read these, never the core's own objects."""
 
 from __future__ import annotations
 

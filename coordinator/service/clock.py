@@ -58,7 +58,7 @@ class SystemClock:
         if step is not None:
             log: Any = structlog.get_logger("coordinator")
             if step.by_ms > 0:
-                effect = "timestamps go on from there; timers have the time that they had left"
+                effect = "timestamps continue from the new time; timers keep the time they had left"
                 log.warning("clock_stepped", by_ms=step.by_ms, effect=effect)
                 on_step(step.by_ms)
             else:
@@ -130,7 +130,7 @@ class ClockFile:
         return newest
 
     def _latest(self, written: dict[str, Any]) -> Millis:
-        """What the clock that wrote the file can have shown at the latest."""
+        """The latest time that the clock can have shown when it wrote the file."""
         clock = int(written["clock"])
         if written["ended"]:
             return clock

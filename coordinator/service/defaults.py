@@ -1,4 +1,4 @@
-"""What holds for a node unless its options say otherwise. Imported by what only shows the options, too."""
+"""Defaults of a node's options. Also imported by code that only shows the options."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class NodeCollector(Collector):
         yield from _store(self.metrics.store)
         yield from _leases(self.metrics, self.node)
         yield _counter(
-            "rejoin_core_failures_total", "Inputs that broke the core outside any shard.", self.core_failures
+            "rejoin_core_failures_total", "Inputs that made the core fail, outside any shard.", self.core_failures
         )
         yield _gauge("rejoin_events_head", "Number of the newest event.", self.head)
         yield _gauge("rejoin_event_listeners", "Listeners that wait for the next event.", self.listeners)
@@ -79,7 +79,9 @@ def _coordinator(metrics: Metrics, node: NodeView) -> Iterator[Metric]:
     counts: Samples = [({"protocol": kind}, count) for kind, count in node.groups_by_type.items()]
     yield _family("gauge", _COORDINATOR + "group_count", "Groups by protocol.", counts)
     yield _counter(
-        _COORDINATOR + "group_completed_rebalance_count", "Rebalances that ended Stable.", metrics.rebalances_completed
+        _COORDINATOR + "group_completed_rebalance_count",
+        "Rebalances that reached Stable.",
+        metrics.rebalances_completed,
     )
     yield _counter(_COORDINATOR + "offset_commit_count", "Offsets committed.", metrics.offsets_committed)
     yield _counter(_COORDINATOR + "offset_expiration_count", "Offsets expired.", metrics.offsets_expired)
@@ -91,7 +93,7 @@ def _coordinator(metrics: Metrics, node: NodeView) -> Iterator[Metric]:
         "Offsets partitions of this node.",
         [({"state": state}, states.get(state, 0)) for state in ("loading", "active", "failed")],
     )
-    waiting = "waiting behind others included, ms."
+    waiting = "queueing included, ms."
     yield _gauge(_COORDINATOR + "partition_load_time_max", f"Longest load, {waiting}", metrics.longest_load_ms)
     average = metrics.load_ms / metrics.loads if metrics.loads else 0
     yield _gauge(_COORDINATOR + "partition_load_time_avg", f"Mean load, {waiting}", average)
@@ -111,7 +113,7 @@ def _requests(metrics: Metrics) -> Iterator[Metric]:
     yield _family(
         "counter",
         ERRORS_TOTAL,
-        "Errors in answers by request, those of single topics, partitions and other resources included.",
+        "Errors in responses by request, including those of single topics, partitions and other resources.",
         [
             ({"request": name, "error": error.name}, count)
             for name, api in metrics.apis.items()
@@ -125,7 +127,7 @@ def _requests(metrics: Metrics) -> Iterator[Metric]:
     )
     yield _histogram(
         _REQUESTS + "remote_time_ms",
-        "The same for requests that had to wait: parked joins and syncs, and appends.",
+        "From the request's last byte to its answer, for requests that waited: JoinGroup, SyncGroup and appends.",
         {name: api.parked for name, api in metrics.apis.items() if any(api.parked.counts)},
     )
 
@@ -148,10 +150,10 @@ def _rejoin(metrics: Metrics, node: NodeView) -> Iterator[Metric]:
         "rejoin_rebalance_unavailable_ms_total", "Time groups spent rebalancing, ms.", metrics.unavailable_ms
     )
     yield _counter(
-        "rejoin_partitions_moved_total", "Partitions that went between remaining members.", metrics.partitions_moved
+        "rejoin_partitions_moved_total", "Partitions moved between remaining members.", metrics.partitions_moved
     )
     yield _counter(
-        "rejoin_partitions_regained_total", "Partitions that had no owner before.", metrics.partitions_regained
+        "rejoin_partitions_regained_total", "Partitions assigned that had no owner before.", metrics.partitions_regained
     )
     yield _by_label("rejoin_events_total", "Events by name.", "event", metrics.events)
     yield _by_label("rejoin_problems_total", "HTTP problems by status.", "status", metrics.problems)
@@ -162,21 +164,19 @@ def _rejoin(metrics: Metrics, node: NodeView) -> Iterator[Metric]:
         metrics.refused,
     )
     yield _counter("rejoin_journal_failures_total", "Journal writes that failed.", metrics.journal_failures)
-    yield _counter("rejoin_journal_rows_lost_total", "Events that the journal lacks.", metrics.journal_rows_lost)
+    yield _counter("rejoin_journal_rows_lost_total", "Events missing from the journal.", metrics.journal_rows_lost)
 
 
 def _store(store: StoreMetrics) -> Iterator[Metric]:
     name = "rejoin_store_"
-    yield _histogram(name + "append_ms", "From the request to append until it is durable, ms.", store.append)
-    yield _histogram(name + "batch_appends", "Appends that were written together.", store.batch_appends)
-    yield _histogram(name + "batch_ms", "How long the store needed for what was written together, ms.", store.write)
-    yield _histogram(
-        name + "load_ms", "From the request to read a partition until it is read, behind others, ms.", store.load
-    )
+    yield _histogram(name + "append_ms", "Time until an append is durable, ms.", store.append)
+    yield _histogram(name + "batch_appends", "Appends in one write.", store.batch_appends)
+    yield _histogram(name + "batch_ms", "Time the store took for one write of several appends, ms.", store.write)
+    yield _histogram(name + "load_ms", "Time to load a partition, queueing included, ms.", store.load)
     yield _counter(name + "records_appended_total", "Records that became durable.", store.records_appended)
     yield _counter(name + "records_read_total", "Records read from the store.", store.records_read)
     yield _counter(name + "records_compacted_total", "Superseded records that were removed.", store.records_removed)
-    yield _counter(name + "appends_fenced_total", "Appends of an older epoch that were refused.", store.appends_fenced)
+    yield _counter(name + "appends_fenced_total", "Appends refused for an outdated epoch.", store.appends_fenced)
     yield _by_label(
         name + "appends_failed_total", "Appends that could not be written, by error.", "error", store.appends_failed
     )
@@ -185,7 +185,7 @@ def _store(store: StoreMetrics) -> Iterator[Metric]:
         for (topic, partition), count in sorted(store.partitions_damaged.items())
     ]
     yield _family("counter", name + "damaged_partitions_total", "Partitions that could not be read.", damaged)
-    yield _counter(name + "reconnections_total", "Connections to the store made anew.", store.reconnections)
+    yield _counter(name + "reconnections_total", "Reconnections to the store.", store.reconnections)
 
 
 def _leases(metrics: Metrics, node: NodeView) -> Iterator[Metric]:

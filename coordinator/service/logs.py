@@ -69,7 +69,7 @@ class LoggedReasons:
         """The names of each address."""
 
     def to_log(self, client: str, reason: str, kind: str = "", address: str = "") -> str | None:
-        """What to log: the reason, or in place of the first one too many that others are only counted, or nothing.
+        """The text to log: the reason; a note that further ones are only counted; or nothing.
 
         Reasons of one ``kind`` are the same though their texts differ. With an address, ``client`` is a name that it
         gave itself.

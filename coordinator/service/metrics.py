@@ -42,7 +42,7 @@ class Histogram:
 
 
 class StoreMetrics(Observer):
-    """What the offsets log counts of its work."""
+    """Counters of the offsets log."""
 
     def __init__(self) -> None:
         self.append = Histogram(APPEND_BUCKETS_MS)
@@ -120,7 +120,7 @@ class Metrics:
         self.journal_rows_lost = 0
         self.store = StoreMetrics()
         self.leases: Mapping[str, int] = {}
-        """What became of this node's leases, by kind; empty where it is the only node."""
+        """Counts of this node's lease changes, by kind; empty on a single node."""
         self.rebalances_completed = 0
         self.unavailable_ms = 0
         self.partitions_moved = 0
@@ -176,4 +176,4 @@ _COUNTERS: Final[dict[type[Event], Callable[[Metrics, Any], None]]] = {
     events.OffsetsDeleted: Metrics._count_offsets_deleted,
     events.PartitionLoaded: Metrics._count_partition_loaded,
 }
-"""What counts more of an event than its name, by the event's class."""
+"""Counters of more than an event's name, by the event's class."""

@@ -1,4 +1,4 @@
-"""What every transport knows of one version of an API: where its error stands, how it fails, and how it is logged."""
+"""One version of an API for every transport: where its error stands, how it fails, and how it is logged."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class StoreProblem(Exception):
 
 
 class Observer:
-    """What a log reports of its work, for metrics, on the event loop's thread. This one does nothing with it."""
+    """Observer of a log's work, for metrics, called on the event loop's thread. This one ignores all calls."""
 
     def appended(self, records: int, millis: float) -> None:
         """An append became durable: how many records it had, and how long that took from when it was asked for."""

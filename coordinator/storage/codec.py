@@ -96,7 +96,7 @@ def check(partition: TopicPartition, rows: Iterable[Row]) -> None:
     """Raise :class:`Unreadable` at the first row whose checksum is wrong."""
     for position, producer_id, kept, key, value in rows:
         if checksum(partition, position, (producer_id, key, value)) != kept:
-            raise Unreadable(f"{partition}, position {position}: the checksum does not fit the record")
+            raise Unreadable(f"{partition}, position {position}: the checksum does not match the record")
 
 
 def _version(key: str) -> int:

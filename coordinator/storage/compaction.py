@@ -94,7 +94,7 @@ def doomed_query(of: str) -> str:
 
 
 def doomed_query_sqlite(ids: Sequence[int], log: str = "log") -> str:
-    """The same for SQLite, with the partition and the checksum of each record.
+    """The statement for SQLite, with the partition and the checksum of each record.
 
     In SQLite all partitions share one sequence of positions, so one query can cover several of them. This form is the
     faster one in SQLite; PostgreSQL may run it as a nested loop. ``log`` is the table, or a view with an index on
@@ -104,7 +104,7 @@ def doomed_query_sqlite(ids: Sequence[int], log: str = "log") -> str:
 
 
 def doomed_with_transactions_query(of: str, columns: str, log: str = "log") -> str:
-    """The same for a partition with transactions. ``columns`` are the columns to select."""
+    """The statement for a partition with transactions. ``columns`` are the columns to select."""
     return _DOOMED.format(of=of, columns=columns, log=log)
 
 

@@ -103,7 +103,7 @@ class MemoryLog:
 
 
 def trimmed(entries: list[DataEntry]) -> list[DataEntry]:
-    """What a data log needs of its entries: the batches that still count, then the last beginning."""
+    """The entries that a data log keeps: batches that are still in the log, then the last log start."""
     start = LogStartEntry(0)
     batches: list[BatchEntry] = []
     for entry in entries:

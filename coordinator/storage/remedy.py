@@ -1,4 +1,4 @@
-"""What to do about a damaged partition, in the words of the log line and of ``rejoin log verify``."""
+"""Advice for damaged partitions, in the words of the log line and of ``rejoin log verify``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Remedy(NamedTuple):
     restore: str
 
     def for_data_partition(self, topic: str) -> str:
-        """What to do when the batches of a partition cannot be read. A start leaves it out and serves all others."""
+        """Advice for a partition whose batches cannot be read. A start leaves it out and serves all others."""
         # Without __transaction_state open transactions would never end, so deleting it is no advice.
         give_up = "" if topic == TRANSACTION_STATE_TOPIC else f", or delete the topic {topic} and create it again"
         return (
@@ -24,14 +24,14 @@ class Remedy(NamedTuple):
         )
 
     def for_data_partitions(self) -> str:
-        """What to do when nothing else of the store is damaged."""
+        """Advice when nothing else of the store is damaged."""
         return (
             f". A start leaves these partitions out and serves all others. To have them back, {self.restore}; "
             "to serve them without their records, delete their topics and create them again"
         )
 
     def for_offsets_partition(self) -> str:
-        """What to do when the records of an offsets partition cannot be read."""
+        """Advice for an offsets partition whose records cannot be read."""
         return (
             f"the groups of all other partitions are served; {self.restore}, or save what can still be read of groups "
             f"and offsets with rejoin log export {self.option} --salvage; "

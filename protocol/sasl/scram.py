@@ -116,7 +116,7 @@ class ScramServer:
         name = message["name"].replace("=2C", ",").replace("=3D", "=")
         credential = self._credential_of(name)
         if credential is None:
-            raise InvalidCredentials("there is no such user with keys for this mechanism")
+            raise InvalidCredentials("no user of this name has keys for this mechanism")
         if message["authzid"] not in {None, name}:
             raise AuthenticationFailed(
                 "Authentication failed: Client requested an authorization id that is different from username"
@@ -134,7 +134,7 @@ class ScramServer:
             raise InvalidCredentials("the client's final message is malformed")
         # Kafka asks for the end only, so that a nonce with something ahead of it passes here; its proof would not.
         if not message["nonce"].endswith(self._nonce):
-            raise InvalidCredentials("the nonce is another one")
+            raise InvalidCredentials("the nonce does not match")
         signed = ",".join((*self._messages, message["bare"])).encode()
         proof = _bytes(message["proof"])
         signature = _hmac(self._mechanism, self._credential.stored_key, signed)
@@ -142,7 +142,7 @@ class ScramServer:
             raise UnreadableToken(f"a proof of {len(proof)} bytes; expected {len(signature)}")
         stored_key = hashlib.new(HASHES[self._mechanism], _xor(proof, signature)).digest()
         if not hmac.compare_digest(stored_key, self._credential.stored_key):
-            raise InvalidCredentials("the proof is not of this password")
+            raise InvalidCredentials("the proof does not match the password")
         self.is_complete = True
         return f"v={_text(_hmac(self._mechanism, self._credential.server_key, signed))}"
 

@@ -218,7 +218,7 @@ def test_a_gap_that_no_row_explains_is_a_defect(tmp_path: Path) -> None:
     writer.close()
     (segment,) = segments(tmp_path)
     segment.path.write_bytes(segment.path.read_bytes().replace(b'"seq":3,', b'"seq":5,'))
-    with pytest.raises(JournalError, match="row 5 where row 3 was to come"):
+    with pytest.raises(JournalError, match="row 5 where row 3 was expected"):
         seqs(tmp_path)
 
 
@@ -322,7 +322,7 @@ def test_segments_are_modified_in_their_order_also_where_the_clock_stood_still_o
     [
         (b"{half\n", ":2: not JSON"),
         (b"[1]\n", ":2: not a row"),
-        (b'{"seq":7}\n', ":2: row 7 where row 2 was to come"),
+        (b'{"seq":7}\n', ":2: row 7 where row 2 was expected"),
         (b'{"seq":2}\n', ":2: Unable to extract tag.*event"),
         (b'{"seq":2', ":2: a half line in a closed segment"),
     ],
@@ -339,7 +339,7 @@ def test_what_is_broken_is_reported_with_file_and_line(tmp_path: Path, broken: b
 def test_a_missing_segment_is_reported(tmp_path: Path) -> None:
     write(tmp_path, 6, segment_rows=2).close()
     (tmp_path / "coordinator-1-000000000003.jsonl").unlink()
-    with pytest.raises(JournalError, match=r"000005\.jsonl:1: row 5 where row 3 was to come"):
+    with pytest.raises(JournalError, match=r"000005\.jsonl:1: row 5 where row 3 was expected"):
         seqs(tmp_path)
     assert seqs(tmp_path, after=4) == [5, 6]
 

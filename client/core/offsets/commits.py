@@ -41,8 +41,8 @@ from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitResponse
 from rejoin.protocol.types import TopicPartition
 
 OLD_MEMBERSHIP = (
-    "the group has given these partitions to another member: more than max.poll.interval.ms may have passed "
-    "between two polls, or the session ended"
+    "these partitions now belong to another member: max.poll.interval.ms has passed between two polls, or the "
+    "session has ended"
 )
 REBALANCING = "the group is rebalancing; poll until that is over, then commit again"
 
@@ -185,7 +185,7 @@ def _advance(state: ConsumerState, ctx: StepContext, commit: PendingCommit) -> N
     if commit not in state.commits.sync:
         return
     if ctx.now >= commit.expires_at:
-        problem = KafkaTimeoutError("time is over, and the offsets are not known to be committed")
+        problem = KafkaTimeoutError("timed out; the offsets may or may not be committed")
         _finish(state, ctx, commit, problem)
         return
     ctx.wake(commit.expires_at)

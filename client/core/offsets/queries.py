@@ -57,7 +57,7 @@ def advance(state: ConsumerState, ctx: StepContext) -> None:
                 _attempt_failed(state, ctx, query, error)
         if query in state.queries:
             if ctx.now >= query.expires_at:
-                _end(state, ctx, query, {}, KafkaTimeoutError("time is over, and the answer is not known"))
+                _end(state, ctx, query, {}, KafkaTimeoutError("timed out before an answer arrived"))
                 continue
             ctx.wake(query.expires_at)
             if not query.in_flight and query.retry_at > ctx.now:

@@ -174,7 +174,7 @@ class PostgresSource:
         for partition, position, epoch, *row in self._rows(None):
             where = f"{partition}, position {position}"
             if not is_whole(partition, 0, row):
-                yield f"{where}: the checksum does not fit the record"
+                yield f"{where}: the checksum does not match the record"
             else:
                 found = problem_of(LogRecord(partition, epoch, entry_of(row)))
                 if found is not None:

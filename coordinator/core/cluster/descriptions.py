@@ -1,4 +1,4 @@
-"""What admin clients ask beside Metadata: DescribeCluster, DescribeTopicPartitions, DescribeLogDirs.
+"""Other requests of admin clients: DescribeCluster, DescribeTopicPartitions, DescribeLogDirs.
 
 Kafka: KafkaApis.handleDescribeCluster, DescribeTopicPartitionsRequestHandler, ReplicaManager.describeLogDirs.
 """

@@ -125,7 +125,7 @@ class MetadataRequests:
         return MetadataResponseTopic(name=name, error_code=error, topic_authorized_operations=operations)
 
     def _operations(self, name: str, context: Context, is_asked: bool) -> int:
-        """What the asker may do with a topic, which need not be there."""
+        """Operations that the client may do on a topic, whether it exists or not."""
         return self._admission.authorized_operations(context, Resource.TOPIC, name) if is_asked else NOT_ASKED
 
     def _show(self, name: str, context: Context, with_operations: bool) -> MetadataResponseTopic:

@@ -34,7 +34,7 @@ class FetchTimer(IntEnum):
 
 @dataclass(slots=True)
 class _Watched:
-    """What one partition has for a Fetch that waits."""
+    """Bytes that one partition has for a waiting Fetch."""
 
     wanted: WantedPartition
     available: int = 0

@@ -59,7 +59,7 @@ class FetchRead:
 
 @dataclass(slots=True)
 class FetchData:
-    """What a reading gave. ``ends_wait``: a partition has an error or another history."""
+    """The result of reading all partitions. ``ends_wait``: a partition has an error, or its log diverged."""
 
     partitions: Answered = field(default_factory=dict)
     size: int = 0
@@ -97,7 +97,7 @@ def epoch_error(asked: FetchPartition, leader_epoch: int) -> ErrorCode:
 def _read(
     asked: FetchPartition, log: ReadableLog, isolation_level: int, left: int, *, at_least_one: bool
 ) -> FetchablePartitionResponse:
-    """What one partition gives."""
+    """The result of reading one partition."""
     offset = asked.fetch_offset
     if asked.last_fetched_epoch >= 0:
         epoch, end_offset = log.end_offset_for(asked.last_fetched_epoch)

@@ -159,7 +159,7 @@ class FetchRequests:
         )
 
     def _with_leaders(self, read: FetchRead, data: Answered, endpoints: dict[int, NodeEndpoint]) -> Answered:
-        """The same with where the leader is, for partitions that another node leads; its address comes once."""
+        """Add the leaders of partitions that other nodes lead; each node's address is added once."""
         if not any(each.error_code in _ELSEWHERE for each in data.values()):
             return data
         topics = {wanted.key: wanted.topic or "" for wanted in read.partitions}

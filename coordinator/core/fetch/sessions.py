@@ -108,7 +108,7 @@ Answered: TypeAlias = dict[FetchKey, FetchablePartitionResponse]
 
 
 class FetchResult(NamedTuple):
-    """What a response has besides its partitions."""
+    """The fields of a response besides its partitions."""
 
     error: ErrorCode
     session_id: int
@@ -124,7 +124,7 @@ class FetchContext(ABC):
 
     @abstractmethod
     def respond(self, data: Answered, now: Millis) -> FetchResult:
-        """What the response has of the data that was read."""
+        """The content of the response, from the data that was read."""
 
 
 class SessionErrorContext(FetchContext):
@@ -225,7 +225,7 @@ class FetchSessions:
         uses_topic_ids: bool,
         now: Millis,
     ) -> FetchContext:
-        """What a request is about."""
+        """The context of a request: its session, or all partitions that it names."""
         partitions = [WantedPartition(key, self._topic(key), asked) for key, asked in wanted.items()]
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._remove(session_id)

@@ -34,7 +34,7 @@ ECHOED_MEMBER_ID: Final = (
 """Refusals of JoinGroup that give the member id back; the others leave it empty, as Kafka's new coordinator does."""
 
 BEFORE_TOPICS: Final = (ErrorCode.UNSUPPORTED_VERSION, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-"""What a ConsumerGroupHeartbeat is refused for before its topics are looked at."""
+"""Errors that refuse a ConsumerGroupHeartbeat before its topics are looked at."""
 
 FIRST_CONSUMER_HEARTBEAT_WITH_AUTHORIZED_TOPICS: Final = 1
 

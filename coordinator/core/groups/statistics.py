@@ -1,4 +1,4 @@
-"""What is remembered of groups for events and views: rebalances, and who owned what. No response depends on it."""
+"""Statistics of groups for events and views: rebalances and owners of partitions. No response depends on them."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class GroupStatistics:
         self._remember_owners(owned)
 
     def remember_loaded(self, leader: str | None, assignments: dict[str, bytes], *, readable: bool) -> None:
-        """The same for a group that was loaded. Its assignments are decoded when an owner is asked for, maybe never."""
+        """Remember the owners of a group that was loaded. Assignments are decoded when an owner is first asked for."""
         self.remember(leader, assignments, {})
         if readable:
             self._unread = assignments

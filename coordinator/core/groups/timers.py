@@ -9,7 +9,7 @@ from rejoin.protocol.types import TopicPartition
 
 
 class GroupTimer(IntEnum):
-    """What is due. Of several at one instant, lower numbers come first."""
+    """Kinds of timers. Of several at one instant, the lower number fires first."""
 
     SESSION = 1
     JOIN = 2

@@ -172,7 +172,7 @@ class OffsetCommits:
     def _values(
         self, request: CommitRequest, version: int, refused: PartitionErrors
     ) -> tuple[dict[TopicPartition, OffsetCommitValue], PartitionErrors]:
-        """What is to be stored, and the results of the partitions that are not."""
+        """Offsets to store, and the results of the partitions that are refused."""
         now = self._ctx.now
         limit = self._ctx.settings.offset_metadata_max_bytes
         results = dict(refused)

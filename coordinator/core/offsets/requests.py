@@ -87,7 +87,7 @@ class OffsetRequests:
         shard.commits.commit(group, token, request, context.api_version, refused)
 
     def _unknown_group(self, request: CommitRequest, context: Context) -> ErrorCode:
-        """What a commit meets where there is no group: without a generation it makes a simple one."""
+        """The error of a commit to a group that does not exist; without a generation it creates a simple group."""
         if request.generation_id_or_member_epoch < 0:
             return ErrorCode.NONE
         is_txn = isinstance(request, TxnOffsetCommitRequest)
@@ -237,7 +237,7 @@ def only_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
 def refuse_partitions(
     topics: tuple[OffsetFetchRequestTopics, ...], error: ErrorCode
 ) -> tuple[OffsetFetchResponseTopics, ...]:
-    """The same error for every partition asked for."""
+    """One error for every requested partition."""
     return tuple(
         OffsetFetchResponseTopics(
             name=topic.name, partitions=tuple(no_offset(index, error) for index in topic.partition_indexes)

@@ -1,4 +1,4 @@
-"""What the end of a transaction does to pending offsets. Kafka: OffsetMetadataManager.replayEndTransactionMarker."""
+"""Ends transactions over pending offsets. Kafka: OffsetMetadataManager.replayEndTransactionMarker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a log keeps: records that are not too old and not too many; when it is compacted, the last record of each key.
+"""Retention and compaction of a log: drops records by age and size, or keeps the last record of each key.
 
 Of a transaction the marker stays while any of its records does, and then for as long as a tombstone: both go in the
 first cleaning after ``delete.retention.ms``, counted from the first one that could have dropped them (KIP-534). Of a

@@ -59,7 +59,7 @@ class ProducerRequests:
         self._admission = admission
         self._ask_peer = ask
         self._asked: set[TopicIdPartition] = set()
-        """What leaders are being asked for. Two nodes that take each other for the leader ask once."""
+        """Partitions that leaders are being asked about. Two nodes that take each other for the leader ask once."""
 
     def describe_producers(self, token: Token, request: DescribeProducersRequest, context: Context) -> None:
         pending = _PendingDescription(self._ctx, token, request)

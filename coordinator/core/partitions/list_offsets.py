@@ -130,7 +130,7 @@ class ListOffsetsRequests:
 
 
 def look_up(log: PartitionLog | SyntheticBatches, timestamp: Millis, end: int, leader_epoch: int) -> OffsetAndTime:
-    """What a log answers for a timestamp, or for one of those that are none; ``end`` is the end for the reader."""
+    """The offset for a timestamp, or for a special value such as latest; ``end`` is the end for the reader."""
     match timestamp:
         case -1:
             return OffsetAndTime(-1, end, leader_epoch)

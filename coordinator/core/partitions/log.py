@@ -58,7 +58,7 @@ class LogBatch:
         return self
 
     def with_own_bytes(self) -> LogBatch:
-        """The same batch, which keeps no memory but its own."""
+        """A copy of the batch that keeps no larger buffer alive."""
         return LogBatch(bytes(self.data), self.header, self.position)
 
     @property
@@ -176,7 +176,7 @@ class AbortedTxns:
             self.append(aborted)
 
     def between(self, offset: int, upper_bound: int) -> list[AbortedTxn]:
-        """Those that ended at an offset or behind it, and began below a bound, in order.
+        """Transactions that ended at an offset or behind it, and began below a bound, in order.
 
         None is looked at behind the first before which everything below the bound had ended.
         """

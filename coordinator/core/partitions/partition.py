@@ -43,7 +43,7 @@ class PartitionTimer(IntEnum):
 
 
 class PartitionObserver(Protocol):
-    """What wants to know when a partition changes for its readers."""
+    """An observer of changes that readers of a partition can see."""
 
     def on_progress(self, partition: TopicIdPartition) -> None:
         """High watermark, last stable offset or log start have moved, or the partition is not led here any more."""
@@ -51,7 +51,7 @@ class PartitionObserver(Protocol):
 
 @dataclass(slots=True)
 class _Replicating:
-    """What happens when all replicas in sync have the log up to an offset."""
+    """A callback for when all in-sync replicas have the log up to an offset."""
 
     end_offset: int
     completion: AppendCompletion
@@ -59,7 +59,7 @@ class _Replicating:
 
 @dataclass(slots=True)
 class _Wanted:
-    """What is to be appended, and what happens when that has ended."""
+    """A pending append, with its completion callback."""
 
     entry: DataEntry
     end_offset: int
@@ -370,7 +370,7 @@ class Partition:
             self._ctx.effects.append(AlterPartition(self.partition, self.epoch, isr))
 
     def _on_replicas(self) -> None:
-        """What waits for replicas may have ended."""
+        """Complete the waits for replicas that are over."""
         if self.is_loading:
             return
         if self._advance():

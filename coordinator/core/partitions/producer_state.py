@@ -1,4 +1,4 @@
-"""What a partition remembers of its producers: epochs, and the last batches of each with their sequences.
+"""A partition's state of producers: epochs, and the last batches of each with their sequences.
 
 Kafka: ProducerStateManager, ProducerStateEntry, ProducerAppendInfo.
 """

@@ -1,4 +1,4 @@
-"""What a produced batch must be like, in the order in which Kafka finds that it is not.
+"""Validation of produced batches, in Kafka's order of checks.
 
 A batch stays as it is unless its topic wants another codec or time. Kafka: ProduceRequest.validateRecords,
 UnifiedLog.analyzeAndValidateRecords, LogValidator.
@@ -101,7 +101,7 @@ def find_batch(data: BatchBytes | None, version: int) -> BatchHeader:
 
 
 def problem_of_request(data: BatchBytes | None) -> ProduceError | None:
-    """What is so wrong with a partition's records that the whole request fails, whatever else may be wrong.
+    """The problem of a partition's records that fails the whole request, whatever else may be wrong.
 
     Kafka: RequestUtils.hasTransactionalRecords looks at the first batch of each before anything is answered.
     """

@@ -1,1 +1,1 @@
-"""What every shard needs, whatever it keeps: routing, loading, appends in flight, timers."""
+"""The runtime of every kind of shard: routing, loading, appends in flight, timers."""

@@ -59,7 +59,7 @@ class Rule:
     while_loading: Check = _loading
 
     def operation(self, resource: Resource) -> Operation | None:
-        """What must be allowed on a resource of this kind."""
+        """The operation that must be allowed on a resource of this kind."""
         match resource:
             case Resource.GROUP:
                 return self.group
@@ -100,7 +100,7 @@ class Admission:
         return self._route(rule, shards, request, context, key)
 
     def route(self, shards: Shards[M], request: Request, context: Context, key: str) -> M | ErrorCode:
-        """The same for a request that is known to be allowed."""
+        """As ``admit``, for a request that is known to be allowed."""
         return self._route(self._rules[type(request)], shards, request, context, key)
 
     def _route(self, rule: Rule, shards: Shards[M], request: Request, context: Context, key: str) -> M | ErrorCode:
@@ -151,5 +151,5 @@ class Admission:
         return self._authorizer.allows(context.principal, operation, resource, name)
 
     def authorized_operations(self, context: Context, resource: Resource, name: str = CLUSTER_NAME) -> int:
-        """What the client may do on a resource, as Kafka's bit field."""
+        """Operations that the client may do on a resource, as Kafka's bit field."""
         return self._authorizer.authorized_operations(context.principal, resource, name)

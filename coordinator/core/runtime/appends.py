@@ -16,7 +16,7 @@ from rejoin.protocol.types import TopicPartition
 
 
 class AppendCompletion(ABC):
-    """What is to be done when an append ends."""
+    """The completion of an append."""
 
     __slots__ = ()
 
@@ -69,7 +69,7 @@ RESPONSE_ERRORS: Final = {
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""What a client gets when the log fails; other errors go through as they are.
+"""Errors that a client gets when the log fails; others pass unchanged.
 
 Kafka: CoordinatorOperationExceptionHelper, GroupMetadataManager.appendGroupMetadataErrorToResponseError.
 """

@@ -10,7 +10,7 @@ from enum import Enum, StrEnum
 
 
 class Operation(Enum):
-    """What may be denied; the value is the bit that Kafka's authorized operations use for it."""
+    """Operations that can be denied; the value is the bit in Kafka's authorized operations."""
 
     READ = 3
     WRITE = 4
@@ -25,7 +25,7 @@ class Operation(Enum):
 
 
 class Resource(StrEnum):
-    """What it may be denied on."""
+    """Kinds of resources that an operation can be denied on."""
 
     CLUSTER = "cluster"
     GROUP = "group"
@@ -118,7 +118,7 @@ class Authorizer:
         )
 
     def authorized_operations(self, principal: str, resource: Resource, name: str) -> int:
-        """What the principal may do on a resource, as Kafka's bit field (KIP-430)."""
+        """Operations that the principal may do on a resource, as Kafka's bit field (KIP-430)."""
         return sum(
             1 << operation.value
             for operation in OPERATIONS[resource]

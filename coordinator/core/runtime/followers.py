@@ -11,7 +11,7 @@ from rejoin.coordinator.core.inputs import Millis, PartitionRegistration
 
 
 class Followers:
-    """What a leader knows of its followers. Without any, the leader is the one replica in sync."""
+    """A leader's view of its followers. Without followers the leader is the only in-sync replica."""
 
     __slots__ = ("_behind_since", "_end_offsets", "_silent", "are_any", "isr", "replicas", "wanted_isr")
 

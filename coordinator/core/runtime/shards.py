@@ -36,7 +36,7 @@ class ClusterMetadata:
         return len(self.brokers) <= 1
 
     def registration(self, partition: LogPartition) -> PartitionRegistration | None:
-        """What the controller knows of a partition; none where there is no controller, or it does not know it."""
+        """A partition as the controller knows it; none without a controller, or if the partition is unknown."""
         return None if self.registrations is None else self.registrations.get(partition)
 
     def leader_of(self, partition: TopicPartition) -> Broker | None:
@@ -60,9 +60,9 @@ class Shards(Generic[M]):
         self._partitions = tuple(TopicPartition(topic, index) for index in range(partitions))
         self.by_partition: dict[TopicPartition, Shard[M]] = {}
         self._found: dict[str, Shard[M]] = {}
-        """Those of keys that were asked for since the last shard came or went."""
+        """Cached lookups of keys, cleared when a shard comes or goes."""
         self.observer: LogObserver | None = None
-        """What follows the logs of all shards that start from now on."""
+        """Observer of the logs of all shards that start from now on."""
 
     # --- looking up
 

@@ -1,4 +1,4 @@
-"""What a shard hosts: a state machine whose whole state comes from one partition's log."""
+"""The state machine that a shard hosts: its whole state comes from one partition's log."""
 
 from __future__ import annotations
 

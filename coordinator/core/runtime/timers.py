@@ -106,7 +106,7 @@ class Deadlines:
         return key
 
     def due(self, now: Millis | None = None) -> list[tuple[Millis, TimerKey]]:
-        """What would be taken out with ``now``, in that order; all timers without. Costs as much as there are."""
+        """Timers due at ``now``, in order; all timers without it. Linear in the number of timers."""
         return sorted((at, key) for key, at in self._due.items() if now is None or at <= now)
 
     def of_scope(self, owner: TopicPartition, scope: str) -> dict[TimerKey, Millis]:

@@ -70,7 +70,7 @@ R = TypeVar("R", AlterConfigsResource, IncrementalAlterConfigsResource)
 
 
 class ResourceType(IntEnum):
-    """What has settings. Kafka: ConfigResource.Type."""
+    """Kinds of resources with settings. Kafka: ConfigResource.Type."""
 
     TOPIC = TOPIC_RESOURCE
     BROKER = 4
@@ -80,7 +80,7 @@ class ResourceType(IntEnum):
 
 
 class AlterOperation(IntEnum):
-    """What an IncrementalAlterConfigs does to a setting. Kafka: AlterConfigOp.OpType."""
+    """Operations of IncrementalAlterConfigs on a setting. Kafka: AlterConfigOp.OpType."""
 
     SET = 0
     DELETE = 1
@@ -124,7 +124,7 @@ class _Descriptions:
         return found
 
     def of(self, entries: Entries, wanted: tuple[str, ...] | None) -> tuple[DescribeConfigsResourceResult, ...]:
-        """Those that are wanted, of entries that :meth:`entries` gave."""
+        """The requested entries among those from :meth:`entries`."""
         key = (id(entries), wanted)
         shown = self._shown.get(key)
         if shown is None:
@@ -292,7 +292,7 @@ class ConfigRequests:
         return {} if topic is None else topic.configs
 
     def _checked(self, resource: AlteredResource, changes: Changes) -> Changes:
-        """Those of the changes that change something.
+        """The changes that have an effect.
 
         Kafka: ControllerConfigurationValidator looks at names and values, ConfigurationControlManager whether there is
         such a topic, after what it looks for in each change.

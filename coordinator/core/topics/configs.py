@@ -137,7 +137,7 @@ OFFSETS_TOPIC_CONFIGS: Final = {
     "compression.type": "producer",
     "segment.bytes": "104857600",
 }
-"""What Kafka gives ``__consumer_offsets``."""
+"""Kafka's settings of ``__consumer_offsets``."""
 
 _WIDTH: Final = {_INT: 31, ConfigType.SHORT: 15, _LONG: 63}
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,30}")
@@ -251,7 +251,7 @@ def log_config(configs: Mapping[str, str]) -> TopicConfig:
 def config_records(
     name: str, configs: Mapping[str, str | None], kind: ConfigResource = TOPIC_RESOURCE
 ) -> tuple[ConfigRecord, ...]:
-    """What it takes for a topic or a group to have these settings; none: the default."""
+    """Changes that give a topic or a group these settings; none stands for the default."""
     return tuple(
         ConfigRecord(data=ConfigData(resource_type=kind, resource_name=name, name=config, value=value))
         for config, value in configs.items()

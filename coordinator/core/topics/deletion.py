@@ -37,7 +37,7 @@ class Deletion:
 
     @property
     def records(self) -> TopicsRecords:
-        """What deletes them."""
+        """The records that delete the topics."""
         return tuple(self._records)
 
     def decide(self) -> None:

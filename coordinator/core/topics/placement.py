@@ -30,7 +30,7 @@ class Placement:
         )
 
     def problem(self, assignments: Sequence[Replicas]) -> str:
-        """What is wrong with replicas that a request asks for; empty where nothing is."""
+        """The problem with the replicas that a request asks for; empty if there is none."""
         for replicas in assignments:
             if len(set(replicas)) < len(replicas):
                 return f"replicas {list(replicas)}: expected no broker twice"

@@ -134,12 +134,12 @@ class TopicRequests:
         return self._admission.allows(CreatePartitionsRequest, context, Resource.TOPIC, name)
 
     def deletion(self, wanted: tuple[DeleteTopicState, ...], context: Context) -> Deletion:
-        """What becomes of the topics of a DeleteTopics, as they are now."""
+        """The result of a DeleteTopics for each topic, on the current state."""
         return Deletion(self.topics, self._admission, wanted, context)
 
 
 class _RequestedChange(TopicChange, Generic[Wanted, Result]):
-    """What a request asks for, topic by topic; the request is answered when all of it is stored."""
+    """A request's topics, one by one; the response leaves when all changes are stored."""
 
     def __init__(self, made_by: TopicRequests, token: Token, topics: tuple[Wanted, ...], context: Context) -> None:
         self._requests = made_by
@@ -170,7 +170,7 @@ class _NamedChange(_RequestedChange[Named, Result]):
     """
 
     _operation: ClassVar[str]
-    """What is denied to those who may not."""
+    """The verb in the error for clients that may not change the topic."""
     _most_topics: ClassVar[int] = MAX_ENTRIES
     """How many topics a request may name."""
 
@@ -188,7 +188,7 @@ class _NamedChange(_RequestedChange[Named, Result]):
 
     @abstractmethod
     def _decide_one(self, topic: Named) -> tuple[Result, TopicsRecords]:
-        """What becomes of one topic, and what it takes."""
+        """The result for one topic, and the changes to store."""
 
     def _records_in_kafka(self, topic: Named, result: Result) -> int:
         """How many records it takes in Kafka, where each partition and each setting has one."""

@@ -169,7 +169,7 @@ class TransactionCoordinator:
 
 
 def _verified_all(partitions: list[TopicPartition], on_verified: Callable[[Verified], None], error: ErrorCode) -> None:
-    """The same error for all partitions of a transaction."""
+    """Report one error for all partitions of a transaction."""
     on_verified(dict.fromkeys(partitions, error))
 
 

@@ -18,7 +18,7 @@ from rejoin.protocol.errors import ErrorCode
 
 
 class End(Enum):
-    """What comes of an end that is asked for, where it is not an error."""
+    """The result of a requested end that is not an error."""
 
     DECIDE = "decide"
     """It is decided now."""
@@ -63,11 +63,11 @@ FIRST_ENDS: Final[dict[tuple[TransactionState, bool], End | ErrorCode]] = {
     (_S.COMPLETE_ABORT, True): _INVALID,
     (_S.COMPLETE_ABORT, False): End.DECIDE,
 }
-"""The same in version 2 for an end with the current epoch."""
+"""Version 2's result of an end with the current epoch."""
 
 
 def end_of(metadata: TransactionMetadata, producer_id: int, producer_epoch: int, commits: bool) -> End | ErrorCode:
-    """What an EndTxn of versions 0 and 1 comes to."""
+    """The result of an EndTxn of transaction versions 0 and 1."""
     if metadata.producer_id != producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if metadata.producer_epoch != producer_epoch:
@@ -80,7 +80,7 @@ def end_of(metadata: TransactionMetadata, producer_id: int, producer_epoch: int,
 def end_with_epoch_bump(
     metadata: TransactionMetadata, producer_id: int, producer_epoch: int, commits: bool
 ) -> End | ErrorCode:
-    """What an EndTxn of version 2 comes to. One that is repeated has the epoch before the current one."""
+    """The result of an EndTxn of transaction version 2. A repeated one has the epoch before the current one."""
     if metadata.pending_state is not None:
         return ErrorCode.CONCURRENT_TRANSACTIONS
     overflowed = (

@@ -23,7 +23,7 @@ from rejoin.protocol.unvalidated import unvalidated
 
 
 def events_of(metadata: TransactionMetadata, transit: TxnTransit) -> Iterator[Event]:
-    """What a change comes to, from the metadata as they were before it."""
+    """Events of a change, from the metadata before it."""
     if transit.state is TransactionState.EMPTY:
         yield _initialized(metadata, transit)
     elif transit.state is TransactionState.ONGOING:

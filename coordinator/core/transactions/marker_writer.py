@@ -153,4 +153,4 @@ _MARKER_ERRORS: Final = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.NOT_COORDINATOR: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
-"""What the coordinator of a group says, as a transaction coordinator knows it, which sends the marker again."""
+"""Errors of a group's coordinator, each with the error after which a transaction coordinator retries the marker."""

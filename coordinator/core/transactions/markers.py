@@ -171,7 +171,7 @@ class TransactionMarkers:
         self._take_in(ending, results)
 
     def _take_in(self, ending: _Ending, results: dict[TopicPartition, ErrorCode]) -> None:
-        """What one node has written. With the last of them, go on."""
+        """Take in the markers that one node has written; after the last one, complete the transaction."""
         ending.in_flight -= 1
         for partition, error in results.items():
             if error in WRITTEN:

@@ -1,4 +1,4 @@
-"""What the coordinator knows of one transactional id, and how it changes.
+"""Metadata of one transactional id, and its changes.
 
 A change has two steps. It is prepared, which sets ``pending_state``; when its record is stored, it is completed. In
 between, other requests are answered CONCURRENT_TRANSACTIONS.
@@ -76,11 +76,11 @@ def _log_partitions(partitions: tuple[TopicPartition, ...]) -> tuple[Transaction
 
 _FEW_PARTITIONS: Final = 8
 _kept_log_partitions: Final = lru_cache(maxsize=1_024)(_log_partitions)
-"""The same for few partitions: the next transaction of a producer mostly has those of the one before."""
+"""Cached sets of few partitions: a producer's next transaction mostly has those of the last one."""
 
 
 class TxnTransit(NamedTuple):
-    """What the metadata will be when a change is stored."""
+    """The metadata after a change is stored."""
 
     state: TransactionState
     producer_id: int
@@ -151,7 +151,7 @@ class TransactionMetadata:
 
     @classmethod
     def loaded(cls, transactional_id: str, value: TransactionLogValue) -> TransactionMetadata:
-        """What a record says."""
+        """The metadata in a record."""
         updated_at = value.transaction_last_update_timestamp_ms
         found = cls(transactional_id, value.producer_id, value.transaction_timeout_ms, updated_at)
         found.producer_epoch = value.producer_epoch

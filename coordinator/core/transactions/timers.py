@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class TransactionTimer(IntEnum):
-    """What is due. Of several at one instant the lower number comes first."""
+    """Kinds of timers. Of several at one instant, the lower number fires first."""
 
     ABORT_TIMED_OUT = 2_200
     EXPIRY = 2_201

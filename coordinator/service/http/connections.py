@@ -34,7 +34,7 @@ _MESSAGES: Final = {
     "Bad status line": "the request line does not end with HTTP/1.0 or HTTP/1.1",
     "Pause on PRI/Upgrade": "HTTP/2; expected HTTP/1.1",
 }
-"""What the parser says in words that are not about requests."""
+"""Texts of the parser that say nothing about the request, with ours."""
 
 
 class Connection(web.RequestHandler):
@@ -194,7 +194,7 @@ class Connections(web.Server):
 
 
 def parser_problem(problem: BaseException | None, message: str) -> str:
-    """What aiohttp or its parser refuses, in a sentence. Their own texts show bytes of the request, or nothing else."""
+    """The reason why aiohttp or its parser refused a request. Their own texts show bytes of it, or nothing."""
     if isinstance(problem, LineTooLong):
         return f"the request line or a header is too long; expected at most {problem.args[1]} bytes"
     if isinstance(problem, InvalidURLError):

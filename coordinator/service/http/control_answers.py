@@ -224,7 +224,7 @@ class RequestAnswer(ControlAnswer):
 
 
 class RequestsAnswer(ControlAnswer):
-    """What clients sent."""
+    """Requests of clients."""
 
     requests: list[RequestAnswer]
 

@@ -1,4 +1,4 @@
-"""What the control API can do: one entry for each operation, from which it is served and described."""
+"""Operations of the control API: each entry is both served and described from here."""
 
 from __future__ import annotations
 
@@ -152,13 +152,11 @@ def _request_log(control: Control, wanted: LogQuery, _: str) -> TextAnswer:
 
 
 OPERATIONS: Final = (
-    ControlOperation(
-        "GET", CONTROL, "this description, and where everything stands", NoFields, DescriptionAnswer, _describe
-    ),
+    ControlOperation("GET", CONTROL, "this description, and the current state", NoFields, DescriptionAnswer, _describe),
     ControlOperation(
         "GET",
         CONTROL + "/clock",
-        "what time it is, and when something is due",
+        "the current time, and the next timer",
         NoFields,
         ClockAnswer,
         lambda control, *_: control.clock_driver.shown(),
@@ -166,7 +164,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "POST",
         CONTROL + "/clock",
-        "let time pass; answers what fired",
+        "advance the clock; returns the timers that fired",
         Advance,
         AdvanceAnswer,
         lambda control, how, _: control.clock_driver.advance(how),
@@ -174,7 +172,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "GET",
         CONTROL + "/faults",
-        "every rule with its hits",
+        "all rules, each with its hits",
         NoFields,
         FaultsAnswer,
         lambda control, *_: {"faults": [fault.shown() for fault in control.faults.all()]},
@@ -182,7 +180,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "POST",
         CONTROL + "/faults",
-        "make a rule, behind those that are there",
+        "add a rule, after the existing ones",
         FaultRule,
         FaultAnswer,
         lambda control, rule, _: control.add_fault(rule).shown(),
@@ -190,7 +188,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "DELETE",
         CONTROL + "/faults",
-        "remove every rule, and let go of what they hold",
+        "remove all rules, and release the requests they hold",
         NoFields,
         RemovalAnswer,
         _clear_faults,
@@ -206,7 +204,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "DELETE",
         CONTROL + "/faults/{id}",
-        "remove a rule, and let go of what it holds",
+        "remove a rule, and release the requests it holds",
         NoFields,
         FaultAnswer,
         _remove_fault,
@@ -214,7 +212,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "POST",
         CONTROL + "/faults/{id}/release",
-        "open the barrier of a rule with pause",
+        "release the requests that a rule with pause holds",
         NoFields,
         ReleaseAnswer,
         _release,
@@ -228,12 +226,17 @@ OPERATIONS: Final = (
         _wait_for_fault,
     ),
     ControlOperation(
-        "POST", CONTROL + "/groups/wait", "wait until a group is so", GroupCondition, GroupAnswer, _wait_for_group
+        "POST",
+        CONTROL + "/groups/wait",
+        "wait until a group meets conditions",
+        GroupCondition,
+        GroupAnswer,
+        _wait_for_group,
     ),
     ControlOperation(
         "POST",
         CONTROL + "/groups/expire",
-        "let a member's session run out now",
+        "expire a member's session now",
         MemberKey,
         MemberAnswer,
         lambda control, which, _: control.actions.expire(which),
@@ -241,7 +244,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "POST",
         CONTROL + "/groups/kick",
-        "remove a member, as an administrator does",
+        "remove a member, as an administrator would",
         MemberKey,
         MemberAnswer,
         lambda control, which, _: control.actions.kick(which),
@@ -249,7 +252,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "POST",
         CONTROL + "/partitions/resign",
-        "lose an offsets partition",
+        "resign as leader of an offsets partition",
         PartitionKey,
         LeadingAnswer,
         lambda control, which, _: control.actions.resign(which),
@@ -257,7 +260,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "POST",
         CONTROL + "/partitions/elect",
-        "lead an offsets partition, loaded anew",
+        "become leader of an offsets partition, reloaded from the log",
         PartitionKey,
         LeadingAnswer,
         lambda control, which, _: control.actions.elect(which),
@@ -265,7 +268,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "GET",
         CONTROL + "/brokers",
-        "how each of several brokers is",
+        "the state of each broker",
         NoFields,
         BrokersAnswer,
         lambda control, *_: control.broker_actions.all(),
@@ -281,7 +284,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "POST",
         CONTROL + "/brokers/{id}/kill",
-        "end a broker as by kill -9",
+        "kill a broker, as kill -9 would",
         NoFields,
         BrokerAnswer,
         lambda control, _, broker: control.broker_actions.kill(broker),
@@ -297,7 +300,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "POST",
         CONTROL + "/brokers/{id}/pause",
-        "let a broker stand still",
+        "pause a broker: it accepts connections and does not answer",
         NoFields,
         BrokerAnswer,
         lambda control, _, broker: control.broker_actions.pause(broker),
@@ -305,7 +308,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "POST",
         CONTROL + "/brokers/{id}/resume",
-        "let a paused broker go on",
+        "resume a paused broker",
         NoFields,
         BrokerAnswer,
         lambda control, _, broker: control.broker_actions.resume(broker),
@@ -321,7 +324,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "POST",
         CONTROL + "/brokers/{id}/heal",
-        "let a broker reach all again",
+        "reconnect a broker to clients, controller and brokers",
         NoFields,
         BrokerAnswer,
         lambda control, _, broker: control.broker_actions.heal(broker),
@@ -329,7 +332,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "POST",
         CONTROL + "/partitions/move",
-        "let another broker lead a partition",
+        "move the leader of a partition to another broker",
         NewLeader,
         LeaderAnswer,
         lambda control, wanted, _: control.broker_actions.move(wanted),
@@ -337,7 +340,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "POST",
         CONTROL + "/partitions/elect-preferred",
-        "let the first replica of every partition lead",
+        "elect the preferred leader of every partition",
         NoFields,
         MovesAnswer,
         lambda control, *_: control.broker_actions.elect_preferred(),
@@ -354,7 +357,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "POST",
         CONTROL + "/topics",
-        "create a topic, or let it grow",
+        "create a topic, or add partitions",
         TopicTarget,
         TopicView,
         lambda control, wanted, _: control.actions.set_topic(wanted),
@@ -362,7 +365,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "POST",
         CONTROL + "/topics/produce",
-        "write records, or move the ends of synthetic logs on",
+        "write records, or advance the ends of synthetic logs",
         NewRecords,
         TopicView,
         lambda control, records, _: control.produce(records),
@@ -370,7 +373,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "POST",
         CONTROL + "/topics/compact",
-        "clean compacted logs now, however little of them is dirty",
+        "compact logs now, whatever their dirty ratio",
         CompactionScope,
         CompactionAnswer,
         lambda control, scope, _: control.actions.compact(scope),
@@ -395,7 +398,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "GET",
         CONTROL + "/requests",
-        "what clients sent, with the answers",
+        "requests of clients, with their responses",
         RequestsQuery,
         RequestsAnswer,
         _requests,
@@ -404,7 +407,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "POST",
         CONTROL + "/snapshot",
-        "keep the whole state",
+        "save the whole state as a snapshot",
         NoFields,
         SnapshotAnswer,
         lambda control, *_: control.actions.snapshot(),
@@ -412,7 +415,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "POST",
         CONTROL + "/restore",
-        "go back to a snapshot, in time too",
+        "restore a snapshot, its time included",
         SnapshotKey,
         SnapshotAnswer,
         lambda control, which, _: control.actions.restore(which),
@@ -420,7 +423,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "POST",
         CONTROL + "/reset",
-        "begin anew, without groups, offsets and rules",
+        "start over, without groups, offsets and rules",
         NoFields,
         ResetAnswer,
         lambda control, *_: control.actions.reset(),
@@ -428,7 +431,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "GET",
         CONTROL + "/mark",
-        "the mark of this moment, for since",
+        "the current mark, to pass as since",
         NoFields,
         MarkAnswer,
         lambda control, *_: {"mark": control.recorder.mark},
@@ -436,7 +439,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "GET",
         CONTROL + "/transcript",
-        "what happened, as a transcript that can be played",
+        "what happened since a mark, as a transcript to replay",
         TranscriptQuery,
         TextAnswer,
         _transcript,
@@ -445,7 +448,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "GET",
         CONTROL + "/broker-log",
-        "what happened, as lines of a broker's server.log",
+        "what happened since a mark, as lines of a broker's server.log",
         LogQuery,
         TextAnswer,
         _broker_log,
@@ -454,7 +457,7 @@ OPERATIONS: Final = (
     ControlOperation(
         "GET",
         CONTROL + "/request-log",
-        "what was asked, as lines of a kafka-request.log",
+        "requests since a mark, as lines of kafka-request.log",
         LogQuery,
         TextAnswer,
         _request_log,

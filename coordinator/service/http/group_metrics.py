@@ -45,7 +45,7 @@ class GroupGauges(Collector):
         yield from self._of_groups()
         yield from self._of_topics()
         yield from self._of_partitions()
-        yield _gauge("rejoin_group_metrics_left_out", "Groups that have no gauges here.", [((), self.left_out)], ())
+        yield _gauge("rejoin_group_metrics_left_out", "Groups without gauges of their own.", [((), self.left_out)], ())
 
     def _of_groups(self) -> Iterator[Metric]:
         def each(name: str, text: str, value: Iterable[float], label: str = "consumergroup") -> Metric:
@@ -79,7 +79,7 @@ class GroupGauges(Collector):
                     lags[key] += offset.lag
         labels = ("consumergroup", "topic")
         yield _gauge(_EXPORTER + "lag_sum", "Lag of a group in a topic, in records.", lags.items(), labels)
-        text = "Committed offsets of a group in a topic, added up."
+        text = "Sum of the committed offsets of a group in a topic."
         yield _gauge(_EXPORTER + "current_offset_sum", text, offsets_of.items(), labels)
 
     def _of_partitions(self) -> Iterator[Metric]:
@@ -96,7 +96,7 @@ class GroupGauges(Collector):
         text = "Age of the record at the committed offset of a group, in seconds; 0 where there is none."
         yield _gauge(_LAG_EXPORTER + "lag_seconds", text, ages, theirs)
         ends = {key[1:]: each.log_end_offset for key, each in rows if each.log_end_offset is not None}
-        text = "End of the log of a partition that a group has committed."
+        text = "Log end offset of a partition that a group has committed."
         yield _gauge("kafka_topic_partition_current_offset", text, ends.items(), ("topic", "partition"))
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rejoin.coordinator.service.security.principals import SslPrincipals
 
 _OPEN: Final = frozenset({"/healthz", "/readyz"})
-"""What probes ask, who have no login."""
+"""Paths for probes, which have no login."""
 
 
 class HttpLogin:

@@ -344,7 +344,7 @@ class Service:
 
 
 def _login(security: ListenerSecurity, settings: Settings) -> HttpLogin | None:
-    """What finds out who sends a request; none where the request may say it itself."""
+    """The authenticator of requests; none if a request may name its principal itself."""
     protocol = security.protocol(HTTP)
     if not protocol.has_sasl and (not protocol.has_tls or settings.ssl_client_auth == "none"):
         return None

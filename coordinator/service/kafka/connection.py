@@ -71,7 +71,7 @@ class KafkaConnection(asyncio.Protocol):
         self._loop = listener.loop
         self._buffer = bytearray()
         self._large: LargeFrame | None = None
-        """What has come of a large frame; the buffer is empty meanwhile, and nothing is parked."""
+        """The part of a large frame received so far; meanwhile the buffer is empty and nothing is parked."""
         self._parked: KafkaRequest | None = None
         """The request that is parked; the next one waits for its response."""
         self._pending: PendingReply | None = None
@@ -89,11 +89,11 @@ class KafkaConnection(asyncio.Protocol):
         self.client_host = "127.0.0.1"
         self.principal = ANONYMOUS
         self.client_id = ""
-        """What the last request said."""
+        """The client id of the last request."""
         self.software = ""
         """The name and version of the client's software, once ApiVersions has said it."""
         self.heads: dict[bytes, RequestHead] = {}
-        """What requests begin with, by their APIs and versions."""
+        """First bytes of requests, by API and version."""
         self.last_used = 0.0
         """When something came last, by the loop's clock."""
 

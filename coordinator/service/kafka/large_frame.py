@@ -9,7 +9,7 @@ _SMALL: Final = 16_384
 
 
 class LargeFrame:
-    """What has arrived of a frame, its size included."""
+    """The received part of a frame, its size included."""
 
     __slots__ = ("_missing", "_pieces", "_small")
 

@@ -232,7 +232,7 @@ class KafkaListener:
     def refuse_size(self, connection: KafkaConnection, size: int, begins: bytes) -> None:
         """The first bytes are not the length of a request, or of one that is too large."""
         if begins.startswith(_HTTP):
-            reason = "an HTTP request; this port speaks Kafka's protocol, HTTP has a port of its own"
+            reason = "an HTTP request; this port speaks Kafka's protocol, and HTTP has another port"
         elif begins.startswith(_TLS_HANDSHAKE):
             reason = "a TLS handshake; this port has no TLS (security.protocol=PLAINTEXT)"
         elif size < 0:

@@ -37,7 +37,7 @@ _LONGEST_CLIENT_ID: Final = 1_024
 _LONGEST_HEAD: Final = 2_048
 _LONGEST_REPEATED: Final = 512
 _REPEATED: Final = (HEARTBEAT, CONSUMER_GROUP_HEARTBEAT)
-"""What a client sends again and again, the same but for the correlation id."""
+"""Requests that clients repeat, equal but for the correlation id."""
 _MOST_HEADS: Final = 64
 _LONGEST_SOFTWARE: Final = 200
 _FIRST_WITH_SOFTWARE: Final = 3
@@ -154,7 +154,7 @@ class RepeatedRequest:
 
     @staticmethod
     def correlation_id(data: bytes) -> int:
-        """That of a whole frame."""
+        """The correlation id of a whole frame."""
         return int.from_bytes(data[_CORRELATION_AT:_CLIENT_AT], "big", signed=True)
 
     def answer_to(self, data: bytes, began: float) -> bytes:
@@ -168,7 +168,7 @@ class RepeatedRequest:
 
 
 class RequestHead(NamedTuple):
-    """What a connection remembers of its last request of one version of an API: all but its correlation id and body.
+    """A connection's last request of one version of an API, without correlation id and body.
 
     Clients say the same in every request: ``client`` are the bytes of it, the client id and tagged fields.
     """
@@ -293,7 +293,7 @@ class RequestReader:
     def repeated(
         self, call: KafkaRequest, response: Response, data: bytes, answer: bytes | memoryview
     ) -> RepeatedRequest | None:
-        """What to remember of a frame that was answered at once, to serve the next one that is the same."""
+        """A frame that was answered at once, kept to answer an equal one faster; none if it must not be."""
         if self._log_requests or len(data) > _LONGEST_REPEATED:
             return None
         return RepeatedRequest(call, data, response, answer)

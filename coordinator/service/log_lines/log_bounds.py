@@ -1,4 +1,4 @@
-"""What clients can make a node log: so many lines a minute of each level, and so many characters of each text.
+"""Bounds of the log: lines a minute for each level, and characters of each text.
 
 Clients choose names, ids and reasons, and each request may cause an event. Kafka logs as much, but into files that are
 rotated.

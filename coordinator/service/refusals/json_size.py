@@ -19,7 +19,7 @@ _PUNCTUATION: Final = 4
 
 
 class _Shape(NamedTuple):
-    """What the size of a struct depends on. ``fixed`` is that of all but texts and lists."""
+    """Fields that determine a struct's size. ``fixed`` is the size of all but texts and lists."""
 
     fixed: int
     texts: tuple[str, ...]

@@ -149,7 +149,7 @@ def log_too_large(
 
 
 def _subject(structs: tuple[Any, ...]) -> Mapping[str, Any]:
-    """What these structs, which are within each other, name: a topic and partition, a group or another resource."""
+    """The resource that these nested structs name: a topic and partition, a group or another one."""
     found: dict[str, Any] = {}
     for struct in structs:
         model: type = type(struct)
@@ -164,7 +164,7 @@ def _subject(structs: tuple[Any, ...]) -> Mapping[str, Any]:
 
 
 def _label(spec: FieldSpec) -> str | None:
-    """What the log calls a field; none for what it leaves out."""
+    """The name of a field in the log; none if the log leaves it out."""
     return None if spec.is_array else _LABELS.get(spec.entity) or _LABELS_BY_NAME.get(spec.name)
 
 

@@ -31,7 +31,7 @@ _FIRST_WITH_HEADERS: Final = 1
 
 
 class Verdict(Enum):
-    """What becomes of a connection."""
+    """Whether a connection goes on."""
 
     GOES_ON = auto()
     SERVE_API_VERSIONS = auto()
@@ -43,7 +43,7 @@ class Verdict(Enum):
 
 
 class LoginStep(NamedTuple):
-    """What to do after a frame. The reason is for the log."""
+    """The next step after a frame. The reason is for the log."""
 
     verdict: Verdict
     answer: bytes = b""
@@ -100,7 +100,7 @@ class Authenticator:
             case _State.AUTHENTICATE:
                 return self._authenticate(frame, now_ms) if self._has_headers else self._token(frame, now_ms)
         assert self._before is not None, "only a further login can have the wrong mechanism"
-        return LoginStep(Verdict.REFUSED, reason=f"another mechanism than {self._before.mechanism} in a further login")
+        return LoginStep(Verdict.REFUSED, reason=f"a new login with another mechanism than {self._before.mechanism}")
 
     # --- the handshake
 
@@ -108,7 +108,7 @@ class Authenticator:
         try:
             header = read_request_header(frame)
         except SchemaError as problem:
-            return LoginStep(Verdict.REFUSED, reason=f"no request, but a login is needed first: {problem}")
+            return LoginStep(Verdict.REFUSED, reason=f"expected a login, received no readable request: {problem}")
         if header.api_key == API_VERSIONS.key and self._before is None:
             return self._api_versions(header)
         if header.api_key != SASL_HANDSHAKE.key:
@@ -124,7 +124,7 @@ class Authenticator:
 
     def _api_versions(self, header: RequestHeader) -> LoginStep:
         if self._state is _State.HANDSHAKE:
-            return LoginStep(Verdict.CLOSED, reason="a second ApiVersions ahead of the login")
+            return LoginStep(Verdict.CLOSED, reason="a second ApiVersions before the login")
         if API_VERSIONS.supports(header.api_version):
             self._state = _State.HANDSHAKE
         return LoginStep(Verdict.SERVE_API_VERSIONS)

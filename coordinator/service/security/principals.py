@@ -106,7 +106,7 @@ def _replacing(pattern: str, replacement: str, case: str) -> _Rule:
 
 
 def _referred(found: re.Match[str], reference: re.Match[str]) -> str:
-    """What ``$1`` stands for; the literal text where there is no such group."""
+    """The text of a group such as ``$1``; the literal text if there is no such group."""
     if reference[1] is not None:
         return reference[1]
     number, rest = reference[2], ""

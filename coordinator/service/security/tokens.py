@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
 _ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""Those with a public key: with the file alone, no token can be made."""
+"""Algorithms with a public key: the file alone is not enough to make a token."""
 
 
 class Tokens:

@@ -32,7 +32,7 @@ class DataEntries(NamedTuple):
                 yield entry
 
     def rewrites(self) -> Iterator[LogStartEntry | CompactionEntry]:
-        """What changes batches that were there before."""
+        """Entries that change earlier batches."""
         for entry in self.entries:
             if not isinstance(entry, BatchEntry):
                 yield entry

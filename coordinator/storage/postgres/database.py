@@ -48,10 +48,10 @@ LOST: Final[tuple[type[BaseException], ...]] = (
         asyncpg.CannotConnectNowError,
     )
 )
-"""What a connection that breaks, or cannot be had, looks like: the last command may have been carried out or not."""
+"""Errors of a broken or refused connection: the last command may or may not have been carried out."""
 
 PostgresError: Final[type[Exception]] = Exception if asyncpg is None else asyncpg.PostgresError
-"""What the server answers when it did not do what it was asked; ``sqlstate`` says why."""
+"""Errors of the server for a command that it did not carry out; ``sqlstate`` says why."""
 
 
 class Database:

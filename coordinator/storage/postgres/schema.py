@@ -111,4 +111,4 @@ ALTER TABLE batches ALTER COLUMN data SET STORAGE EXTERNAL;
 """
 
 STEPS: Final[tuple[str, ...]] = (_FIRST, _TOPICS, _LOADS, _TOPIC_PARTITIONS, _LISTENERS, _DATA)
-"""What makes the schema of version ``n`` out of that of version ``n - 1``, for each ``n`` from 1 on."""
+"""Migrations: each makes the schema of version ``n`` from that of version ``n - 1``, from 1 on."""

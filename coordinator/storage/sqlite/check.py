@@ -121,7 +121,7 @@ def check_progress(connection: sqlite3.Connection, path: Path, progress: Progres
 
 
 def progress_problem(connection: sqlite3.Connection, path: Path, progress: Progress | None) -> str | None:
-    """What is wrong with where the database ends, or none."""
+    """The problem with the end of the database; none if there is none."""
     # No row at all: killed in the first moment of the first start, before there was a progress file.
     name, batch, in_use = connection.execute("SELECT name, batch, in_use FROM store").fetchone() or ("", 0, 0)
     if progress is None:
@@ -187,7 +187,7 @@ def findings(connection: sqlite3.Connection) -> Iterator[LogDefect]:
             in_tail[number] += 1
             tail_checksums -= kept
         if not _fits(partition, position, (producer_id, key, value), kept):
-            yield LogDefect(partition, f"{partition}, position {position}: the checksum does not fit the record")
+            yield LogDefect(partition, f"{partition}, position {position}: the checksum does not match the record")
     by_partition = PARTITION_LOG if connection.execute(_HAS_PARTITION_LOG).fetchone()[0] else "log"
     listed = dict(connection.execute(f"SELECT {number_column}, count(*) FROM {by_partition} GROUP BY 1"))
     if in_tail.total() != tail_records:

@@ -181,7 +181,7 @@ class SqliteDataLogs:
         self._database.submit(delete, self._deleted)
 
     def _deleted(self, outcome: object) -> None:
-        """What could not be deleted goes with the next start."""
+        """Ignore failures: the next start deletes what is left."""
         if isinstance(outcome, BaseException):
             self._throttle.failed("logs_not_deleted", outcome)
 

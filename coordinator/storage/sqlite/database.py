@@ -33,7 +33,7 @@ Work: TypeAlias = Callable[[sqlite3.Connection], Any]
 """Something to do with the database, inside of a transaction that is not its own."""
 
 Done: TypeAlias = Callable[[Any], None]
-"""What became of it: what the work returned, or the exception that it or the commit raised."""
+"""Called with the work's result, or with the exception that the work or the commit raised."""
 
 BROKEN: Final = frozenset(
     {
@@ -56,7 +56,7 @@ _A_USABLE_DISK: Final = "a disk that works and has room, and the right to write 
 _WAL_PAGES: Final = 2_000
 _READ_BUSY_MS: Final = 10_000
 QUICK_MS: Final = 1.0
-"""What a transaction takes at most where the next one need not wait for company."""
+"""The longest duration of a transaction after which the next one does not wait for more work to join it."""
 _RECENT: Final = 8
 
 

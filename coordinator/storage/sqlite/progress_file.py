@@ -29,8 +29,7 @@ class DirectoryInUse(StoreProblem):
     def __init__(self, folder: Path, owner: str) -> None:
         self.by = f"{folder} is in use by another process" + (f", {owner}" if owner else "")
         super().__init__(
-            f"{self.by}: expected a directory of one's own for each coordinator; stop that one, or give another "
-            "directory"
+            f"{self.by}: expected a directory for each coordinator; stop the other one, or use another directory"
         )
 
 
@@ -43,7 +42,7 @@ class ProgressUnreadable(StoreProblem):
 
 
 def advice(folder: Path) -> str:
-    """What to do about a directory that has lost something."""
+    """Advice for a directory that has lost data."""
     return (
         ". Put a complete copy of the directory back; or save what can still be read of groups, offsets and topics, "
         f"though not the topics' records, with rejoin log export --data {folder} --salvage, and import it into an "
@@ -68,7 +67,7 @@ def lock_directory(folder: Path) -> FileLock:
 
 
 class Progress(NamedTuple):
-    """What the progress file says: which store, and how many batches it has had."""
+    """Content of the progress file: the store's id, and how many batches it has had."""
 
     store: str
     batch: int
@@ -83,7 +82,7 @@ class ProgressFile:
         self._store = ""
 
     def read(self) -> Progress | None:
-        """What it says; none where there is no file. Raises :class:`ProgressUnreadable` where it is none of ours."""
+        """The file's content; none without a file. Raises :class:`ProgressUnreadable` if it is not a progress file."""
         database = self._path.with_name(DATABASE)
         # A reader may see half of the old text and half of the new while it is written.
         for _ in range(_LOOKS):

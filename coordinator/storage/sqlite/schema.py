@@ -132,7 +132,7 @@ ALTER TABLE store ADD COLUMN tail_batches INTEGER NOT NULL DEFAULT 0;
 """
 
 STEPS: Final[tuple[str, ...]] = (_FIRST, _TOPICS, _POSITIONS, _TAIL, _TOPIC_PARTITIONS, _DATA, _BATCH_TAIL)
-"""What makes the tables of version ``n`` out of those of version ``n - 1``, for each ``n`` from 1 on."""
+"""Migrations: each makes the tables of version ``n`` from those of version ``n - 1``, from 1 on."""
 
 
 def set_columns(connection: sqlite3.Connection, columns: Mapping[str, int]) -> None:

@@ -1,4 +1,4 @@
-"""What the coordinator needs of a topics log, and how it is written down.
+"""The interface of topics logs, and how changes are written.
 
 Versions count the changes from 1 on. A row is a change: the JSON array of its records. Now and then all rows are
 replaced by one that has everything, ``{"whole": [...]}``, under the version of the newest.
@@ -61,7 +61,7 @@ def whole_as_text(records: TopicsRecords) -> str:
 
 
 def changed(after: int, rows: Iterable[tuple[int, str]]) -> TopicsChanged:
-    """What rows with their versions say, in the order of the versions; ``after`` is that of the row before them.
+    """Changes of the topics from rows, in order of version; ``after`` is the version before the first.
 
     Raises ``ValueError`` where a row cannot be read or one is missing, unless that is the newest. Topics that are not
     known are taken for deleted, and their batches go.

@@ -18,7 +18,7 @@ COMPACT_EVERY: Final = 500
 
 
 class TopicsState(Protocol):
-    """What this module reads of a node's core."""
+    """The parts of a node's core that this module reads."""
 
     @property
     def topics_version(self) -> int:

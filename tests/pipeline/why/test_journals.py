@@ -54,10 +54,10 @@ def test_a_segment_that_is_missing_is_noted(tmp_path: Path, capsys: pytest.Captu
     (segment, *_) = sorted((tmp_path / "whole").glob("simulation-node-1-*.jsonl"))
     lines = segment.read_text().splitlines(keepends=True)
     assert why("orders-app", tmp_path / "whole") == 0
-    assert "was to come" not in said(capsys)
+    assert "was expected" not in said(capsys)
     segment.write_text("".join([*lines[:10], *lines[13:]]))
     assert why("orders-app", tmp_path / "whole") == 0
-    assert f"row 14 where row 11 was to come in {segment.name}; rejoin report counts" in said(capsys)
+    assert f"row 14 where row 11 was expected in {segment.name}; rejoin report counts" in said(capsys)
 
 
 def test_a_folder_of_journals_is_read_as_a_report_reads_it(

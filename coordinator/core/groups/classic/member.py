@@ -79,7 +79,7 @@ class Member:
         return list(names_of(self.protocols))
 
     def metadata_for(self, protocol_name: str) -> bytes:
-        """What this member said for one protocol; empty when it does not list it."""
+        """The member's metadata for one protocol; empty when the member does not list it."""
         for protocol in self.protocols:
             if protocol.name == protocol_name:
                 return protocol.metadata

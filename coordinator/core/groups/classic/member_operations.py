@@ -1,4 +1,4 @@
-"""What happens to single members: their sessions, their parked requests, their removal.
+"""Operations on single members: sessions, parked requests, removal.
 
 A member waits with at most one JoinGroup and one SyncGroup; each is answered exactly once, here.
 """

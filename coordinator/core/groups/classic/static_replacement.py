@@ -75,7 +75,7 @@ class StaticReplacements:
 
 @dataclass(slots=True, frozen=True)
 class ReplacedMember:
-    """What a static member was before it came back under a new id."""
+    """The state of a static member before its instance came back under a new id."""
 
     member_id: str
     protocols: Protocols

@@ -1,4 +1,4 @@
-"""What a ConsumerGroupHeartbeat must be in itself, before its group is looked at.
+"""Validation of a ConsumerGroupHeartbeat by itself, before its group is looked up.
 
 Kafka: GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid.
 """
@@ -51,7 +51,7 @@ FAULTS: Final[tuple[Fault, ...]] = (
     lambda request, _: request.member_epoch == STATIC_LEAVE_EPOCH and request.instance_id is None,
     lambda request, _: request.member_epoch < STATIC_LEAVE_EPOCH,
 )
-"""What makes a heartbeat an invalid request."""
+"""Why a heartbeat is an invalid request; none if it is valid."""
 
 
 def check_consumer_heartbeat(request: ConsumerGroupHeartbeatRequest, context: Context, settings: Settings) -> ErrorCode:

@@ -30,7 +30,7 @@ CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 
 
 def _held(current: CurrentAssignment) -> dict[str, set[int]]:
-    """What a member has, with what it still has to give up."""
+    """Partitions that a member owns, including those that it still has to revoke."""
     held: dict[str, set[int]] = {}
     for partitions in (current.assigned, current.pending):
         for topic_id, epochs in partitions.items():

@@ -14,7 +14,7 @@ ASSIGNMENT_INTERVAL: Final = "consumer.assignment.interval.ms"
 
 
 class GroupSettings:
-    """What applies to each group. Its own settings take effect with the next heartbeat of each member."""
+    """Effective settings of each group. A group's own settings take effect with the next heartbeat of each member."""
 
     def __init__(self, settings: Settings, configs: Mapping[str, Mapping[str, str]]) -> None:
         self._settings = settings

@@ -207,7 +207,7 @@ class Migration:
         return True
 
     def downgrade_with(self, group: ConsumerGroup, epoch: int, member_id: str, changes: Changes) -> None:
-        """The same when a classic member has taken the place of the last modern one, which was static.
+        """Convert the group when a classic member has replaced the last member of the consumer protocol, a static one.
 
         ``epoch`` is the group's before that. Kafka: it becomes the generation, even if the member has bumped it.
         """

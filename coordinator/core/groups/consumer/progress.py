@@ -60,9 +60,9 @@ class GroupProgress:
     assignor: str = ""
     members: dict[str, MemberProgress] = field(default_factory=dict)
     ownership: Ownership = field(default_factory=dict)
-    """What each member has now."""
+    """Partitions that each member owns now."""
     owned_before: Ownership = field(default_factory=dict)
-    """What each had when the group was last Stable."""
+    """Partitions that each member owned when the group was last Stable."""
     rebalance: RebalanceProgress | None = None
     rebalances: int = 0
     _owners: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -170,7 +170,7 @@ class GroupProgress:
         return moved, regained
 
     def rest(self) -> None:
-        """What each has now is what it had before the next rebalance."""
+        """The current owners become the owners before the next rebalance."""
         self._owners_before.clear()
         self.owned_before = dict(self.ownership)
 

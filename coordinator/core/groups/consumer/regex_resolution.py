@@ -15,7 +15,7 @@ from rejoin.coordinator.core.inputs import RegexesResolved
 
 @lru_cache(maxsize=256)
 def _compiled(regex: str) -> Any:
-    """What matches an expression, or none where it is not one."""
+    """The topics that match an expression; none if the expression is invalid."""
     import re2  # noqa: PLC0415 - most processes have no expressions
 
     options = re2.Options()

@@ -57,12 +57,12 @@ class RecordingViews:
         return web.Response(text=found.text, content_type=found.content_type, headers=headers)
 
     def start(self) -> web.Response:
-        """What the page begins with."""
+        """The first state of the page."""
         groups = sorted(self._runtime.node.group_ids())[:MOST_GROUPS]
         head = {
             "recorded": True,
             "live": True,
-            "title": "Groups of this coordinator, as they are",
+            "title": "Groups on this node, live",
             "origin": self._origin,
             "groups": groups,
             "control": self._has_control,
@@ -70,7 +70,7 @@ class RecordingViews:
         return web.Response(body=orjson.dumps(head), content_type="application/json")
 
     async def stream(self, request: web.BaseRequest, group_id: str) -> web.StreamResponse:
-        """What is drawn of a group: all that is kept, and what comes, as lines of JSON."""
+        """The recording of a group as lines of JSON: kept events first, then new ones as they come."""
         with open_stream(self._publisher.feed):
             return await self._stream(request, group_id)
 

@@ -310,7 +310,7 @@ def test_tables_are_verified_as_well(postgres: str, run: Run) -> None:
     asyncio.run(damage())
     code, out, _ = run(verify, store=postgres)
     assert code == 1
-    assert "__consumer_offsets-0, position 1: the checksum does not fit the record" in out
+    assert "__consumer_offsets-0, position 1: the checksum does not match the record" in out
     assert "__consumer_offsets-5, position 1: of epoch 99, which no node had: the lease has 2" in out
     assert "__consumer_offsets-5, position 2: of epoch 2, behind one of epoch 99" in out
 

@@ -1,4 +1,4 @@
-"""What a server-side assignor is asked, and what it answers. Topics are ids here."""
+"""The interface of server-side assignors. Topics are ids here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NOTHING: Final[Mapping[str, Collection[int]]] = MappingProxyType({})
 
 
 class AssignorMember(NamedTuple):
-    """What an assignor knows of a member. ``target`` is what it should have so far, which it may not have yet.
+    """A member as an assignor sees it. ``target`` is its assignment so far, which it may not have reached yet.
 
     Topic ids come in the order in which a Java set has the topics' names: some of Kafka's answers depend on it.
     """
@@ -46,7 +46,7 @@ class ServerAssignor(ABC):
     """
 
     name: ClassVar[str]
-    """What members and settings call it."""
+    """The name that members and settings use."""
 
     @abstractmethod
     def assign(

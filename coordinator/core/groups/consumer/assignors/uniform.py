@@ -129,7 +129,7 @@ def _without_overlaps(members: Mapping[str, AssignorMember]) -> dict[str, Assign
 def kept(
     target: Mapping[str, Collection[int]], partition_counts: Mapping[str, int], most: int, runs: list[Run]
 ) -> tuple[Target, int]:
-    """What a member keeps of its target, and how much that is; what is too much is added to the runs."""
+    """Partitions that a member keeps of its target, and how many; those beyond its quota are added to the runs."""
     subscribed = target.keys() <= partition_counts.keys()
     keeps = dict(target) if subscribed else {each: target[each] for each in target if each in partition_counts}
     count = sum(map(len, keeps.values()))

@@ -23,7 +23,7 @@ def coming(
     rejoins: bool,
     reason: str | None,
 ) -> list[Event]:
-    """What a member's request says of itself: it is new, or joins again, or wants something else than before.
+    """Events of a member's request: the member is new, rejoins, or changes its subscription.
 
     ``state`` is the group's before the request. The assignors of a modern member are the one that it asks for.
     """
@@ -77,5 +77,5 @@ def complete_replacement(events: list[Event], after: ConsumerMemberMetadata, ses
 
 
 def _wishes(metadata: ConsumerMemberMetadata) -> tuple[object, ...]:
-    """What the group's assignment depends on, and which protocol the member speaks."""
+    """The part of a member that the group's assignment depends on, and the protocol that the member speaks."""
     return metadata.topic_names, metadata.topic_regex, metadata.server_assignor, metadata.classic is None

@@ -39,7 +39,7 @@ class UnknownStateError(Exception):
 
 
 def reconcile(current: CurrentAssignment, goal: Goal, owned: Owned, *, subscription_changed: bool) -> CurrentAssignment:
-    """What the member has after this heartbeat; the same object where nothing changes."""
+    """The member's assignment after this heartbeat; the given object if nothing changes."""
     if not subscription_changed and current.is_reconciled_to(goal.epoch):
         return current
     match current.state:

@@ -30,7 +30,7 @@ SHORTEST_PAUSE_MS: Final = 10_000
 
 
 class RegexChange(NamedTuple):
-    """What a heartbeat does to a member's expression."""
+    """How a heartbeat changes a member's regular expression."""
 
     changed: bool = False
     bumps_epoch: bool = False

@@ -103,7 +103,7 @@ class Removals:
     # --- timers
 
     def time_out(self, group: ConsumerGroup, key: TimerKey, cause: RemovalCause) -> None:
-        """What a member had to do did not come in time."""
+        """Remove a member that did not act in time."""
         member_id = key.name
         if member_id in group.members:
             self.remove(group, [member_id], cause, partial(self._timers.retry, key))

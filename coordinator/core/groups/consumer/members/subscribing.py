@@ -30,7 +30,7 @@ from rejoin.journal.events.coordinator import GroupType, StaticMemberReplaced
 from rejoin.protocol.errors import ErrorCode
 
 Before: TypeAlias = tuple[ConsumerMemberMetadata, CurrentAssignment]
-"""What a member was before its request, where it is new: nothing yet."""
+"""A member before its request; ``NEW_MEMBER`` if it is new."""
 
 NEW_MEMBER: Before = (NEW_METADATA, NEW_ASSIGNMENT)
 
@@ -47,7 +47,7 @@ def check_room(group: ConsumerGroup, member_id: str, instance_id: str | None, ma
 def find_member(
     group: ConsumerGroup, member_id: str, instance_id: str | None, epoch: int, owned: Owned, changes: Changes
 ) -> Before | ErrorCode:
-    """What the member of a heartbeat was so far."""
+    """The state of a heartbeat's member before the request."""
     if instance_id is not None:
         return _find_static(group, member_id, instance_id, epoch, owned, changes)
     member = group.members.get(member_id)

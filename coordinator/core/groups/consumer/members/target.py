@@ -42,7 +42,7 @@ def preferred_assignor(counts: Mapping[str, int]) -> str | None:
 def preferred_with(
     counts: Mapping[str, int], before: ConsumerMemberMetadata, after: ConsumerMemberMetadata
 ) -> str | None:
-    """The same as a request counts it: the member's old wish is taken out, and the new one is put in.
+    """The preferred assignor as a request counts it: without the member's old choice, and with the new one.
 
     Kafka: ConsumerGroup.computePreferredServerAssignor. A name that nothing was left of in between counts as first.
     """

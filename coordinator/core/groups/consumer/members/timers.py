@@ -45,13 +45,13 @@ class MemberTimers:
         return self._rebalancing.pop((group.group_id, member_id), None)
 
     def retry(self, key: TimerKey, error: ErrorCode) -> None:
-        """What a timer wrote is in the log, or could not be written: then it fires again."""
+        """Take in the end of a timer's append; after an error the timer fires again."""
         # Kafka: CoordinatorRuntime.EventBasedCoordinatorTimer.schedule. A shard that resigns cancels its timers.
         if error is not ErrorCode.NONE and self._ctx.deadlines.at(key) is None:
             self._ctx.deadlines.set(key, self._ctx.now + RETRY_MS)
 
     def retry_rebalance(self, group_id: str, key: TimerKey, epoch: int, error: ErrorCode) -> None:
-        """The same for a rebalance timer."""
+        """As :meth:`retry`, for a rebalance timer."""
         if error is not ErrorCode.NONE:
             self._rebalancing.setdefault((group_id, key.name), epoch)
             self.retry(key, error)

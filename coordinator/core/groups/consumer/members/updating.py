@@ -1,4 +1,4 @@
-"""What every request of a member does after the member is known: a group epoch, a target, one step towards it.
+"""Steps that every request of a known member goes through: group epoch, target, reconciliation.
 
 The same for a heartbeat of the consumer protocol and for a JoinGroup of a classic member.
 Kafka: GroupMetadataManager.consumerGroupHeartbeat, classicGroupJoinToConsumerGroup.
@@ -51,7 +51,7 @@ class Update:
     rejoins: bool = False
     """Whether the member joins again: with epoch 0, or by JoinGroup."""
     reason: str | None = None
-    """What the client says why it joins (KIP-800)."""
+    """The client's reason for joining (KIP-800)."""
     downgrades: bool = False
     """Whether the group is a classic one after it. Then a target that is due is not computed: the leader will."""
 

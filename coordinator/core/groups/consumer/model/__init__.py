@@ -1,1 +1,1 @@
-"""What a consumer group is: its members and epochs, the records that make them, and how they are written."""
+"""The model of a consumer group: members and epochs, the records that make them, and how records are written."""

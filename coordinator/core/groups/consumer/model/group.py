@@ -88,7 +88,7 @@ class ConsumerGroup:
     """The state that the last event named."""
     previous_state: ConsumerGroupState = ConsumerGroupState.EMPTY
     state_since: Millis = 0
-    """What that event said of the state before, and when."""
+    """The previous state in that event, and when it was entered."""
     protocol_type: str | None = CONSUMER
     has_partition_metadata: bool = False
     """Whether a record of Kafka 4.0 is in the log that wants a tombstone."""
@@ -229,7 +229,7 @@ class ConsumerGroup:
         self._update_subscription_type()
 
     def set_current(self, member_id: str, current: CurrentAssignment | None) -> None:
-        """What a member has; it is made where it is not there yet, as a compacted log may have this record first."""
+        """Set a member's current assignment; creates the member, as a compacted log may have this record first."""
         member = self.members.get(member_id)
         self.member_order.grow(len(self.members))
         if member is None:

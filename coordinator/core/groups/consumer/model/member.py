@@ -31,7 +31,7 @@ class SupportedProtocol(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClassicMetadata:
-    """What a member has that speaks JoinGroup and SyncGroup."""
+    """State of a member that speaks JoinGroup and SyncGroup."""
 
     session_timeout_ms: int
     protocols: tuple[SupportedProtocol, ...]
@@ -54,7 +54,7 @@ class ConsumerMemberMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentAssignment:
-    """What a member has now. ``pending`` are the partitions that it must give up before it gets others."""
+    """A member's current assignment. ``pending`` are the partitions that it must revoke before it gets others."""
 
     epoch: int = 0
     previous_epoch: int = NO_EPOCH
@@ -70,7 +70,7 @@ class CurrentAssignment:
 NEW_METADATA: Final = ConsumerMemberMetadata()
 NEW_ASSIGNMENT: Final = CurrentAssignment()
 RELEASED: Final = CurrentAssignment(epoch=NO_EPOCH)
-"""What a member has after the tombstone of its current assignment."""
+"""The current assignment of a member after its tombstone."""
 
 
 @dataclass(slots=True)

@@ -87,7 +87,7 @@ def target_epoch_record(group_id: str, epoch: int, at: Millis) -> ConsumerGroupT
 
 
 def target_record(group_id: str, member_id: str, target: Partitions) -> ConsumerGroupTargetAssignmentMemberRecord:
-    """What a member should have."""
+    """Record of a member's target assignment."""
     topics = tuple(
         TargetTopicPartitions(topic_id=topic_id, partitions=tuple(sorted(partitions)))
         for topic_id, partitions in target.items()
@@ -100,7 +100,7 @@ def target_record(group_id: str, member_id: str, target: Partitions) -> Consumer
 def current_record(
     group_id: str, member_id: str, current: CurrentAssignment
 ) -> ConsumerGroupCurrentMemberAssignmentRecord:
-    """What a member has."""
+    """Record of a member's current assignment."""
     return stored.current_assignment_record(
         group_id,
         member_id,
@@ -204,12 +204,12 @@ def metadata_of(value: ConsumerGroupMemberMetadataValue) -> ConsumerMemberMetada
 
 
 def target_of(value: ConsumerGroupTargetAssignmentMemberValue) -> Partitions:
-    """What a member should have by its record."""
+    """A member's target assignment, from its record."""
     return {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
 
 
 def current_of(value: ConsumerGroupCurrentMemberAssignmentValue) -> CurrentAssignment:
-    """What a member has by its record."""
+    """A member's current assignment, from its record."""
     return CurrentAssignment(
         epoch=value.member_epoch,
         previous_epoch=value.previous_member_epoch,
@@ -229,5 +229,5 @@ def _held(topics: Iterable[CurrentTopicPartitions], member_epoch: int) -> HeldPa
 
 
 def resolved_of(value: ConsumerGroupRegularExpressionValue) -> ResolvedRegex:
-    """What an expression stands for by its record."""
+    """The topics that a regular expression matches, from its record."""
     return ResolvedRegex(frozenset(value.topics), value.version, value.timestamp)

@@ -1,4 +1,4 @@
-"""What each record of a consumer group does to the groups of a shard, and how to undo it.
+"""Replays each record of a consumer group on the groups of a shard, and can undo it.
 
 Records are replayed at once when they are written, and at load. After compaction only the last record of each key is
 left, in any order: each makes the group and the member that it needs. Kafka: GroupMetadataManager.replay.

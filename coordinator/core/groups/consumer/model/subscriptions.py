@@ -1,4 +1,4 @@
-"""What the members of a consumer group subscribe to, counted: topics by name, regular expressions, and assignors.
+"""Subscriptions of a consumer group's members, counted: topics by name, regular expressions, assignors.
 
 Kafka: ModernGroup, ConsumerGroup.
 """
@@ -116,7 +116,7 @@ class Subscriptions:
         return metadata.topic_names | resolved.topics
 
     def ordered_topics_of(self, metadata: ConsumerMemberMetadata) -> list[str]:
-        """The same in the order of Java's sets, which Kafka makes from records, whose topics are sorted.
+        """Topic names in the order of the Java sets that Kafka makes from records, whose topics are sorted.
 
         Kafka: UnionSet. A member's names come behind the topics of its expression, unless there are more names.
         """

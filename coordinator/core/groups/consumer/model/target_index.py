@@ -52,7 +52,7 @@ class _SizeClass:
             heapify(self._last_first)
 
     def last(self, count: int) -> list[str]:
-        """Those that come last in the order, so many of them."""
+        """So many members from the end of the order."""
         heap, found = self._last_first, list[tuple[Rank, str]]()
         while heap and len(found) < count:
             entry = heappop(heap)
