@@ -216,7 +216,7 @@ class Consumer:
         return self._core.topic_errors()
 
     def assignment(self) -> list[TopicPartition]:
-        """What this consumer owns, by topic and partition."""
+        """Partitions that this consumer owns, by topic and partition."""
         return self._core.assignment()
 
     def group_metadata(self) -> GroupMetadata:
@@ -327,7 +327,7 @@ class Consumer:
         }
 
     async def committed(self, partition: TopicPartition, timeout_ms: int | None = None) -> OffsetAndMetadata | None:
-        """What the group has committed for a partition, or None."""
+        """The group's committed offset for a partition, or None."""
         found = await self._found(lambda token: CommittedAsked(token, (TopicPartition(*partition),), timeout_ms))
         offset = found.offsets.get(partition)
         return None if offset is None else OffsetAndMetadata(offset, found.metadata.get(partition, ""))
@@ -398,7 +398,7 @@ class Consumer:
         self._driver.step(Resumed(partitions))
 
     def paused(self) -> list[TopicPartition]:
-        """What is paused."""
+        """Paused partitions."""
         return self._core.paused()
 
     # -- the listener

@@ -127,7 +127,7 @@ class Driver:
         self._poll: asyncio.Future[PollReturned] | None = None
         self._tokens: set[asyncio.Future[Any]] = set()
         self.broken: BaseException | None = None
-        """What no consumer survives: a fault in the core, or a node that does not understand us."""
+        """The error that ends the consumer: a fault in the core, or a node that does not understand requests."""
 
     # -- calls
 

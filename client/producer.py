@@ -230,7 +230,7 @@ class Producer:
 
     @property
     def buffered_bytes(self) -> int:
-        """What is in use of ``buffer.memory``."""
+        """The part of ``buffer.memory`` in use."""
         return self._driver.core.buffered_bytes
 
 

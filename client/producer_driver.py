@@ -50,7 +50,7 @@ class ProducerDriver:
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at: Millis = 0
         self.broken: BaseException | None = None
-        """What no producer survives: a fault in the core, or a node that does not understand us."""
+        """The error that ends the producer: a fault in the core, or a node that does not understand requests."""
 
     # -- calls
 
@@ -70,7 +70,7 @@ class ProducerDriver:
         return True
 
     def blocked(self, token: object) -> asyncio.Future[None] | None:
-        """What the caller of a record that waits for metadata or memory has to await."""
+        """The future to await for a record that waits for metadata or memory."""
         return self._blocked.get(token)
 
     async def call(self, make: Callable[[asyncio.Future[Any]], ProducerInput]) -> None:

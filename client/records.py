@@ -1,4 +1,4 @@
-"""What polls return: records that were fetched, or records of synthetic logs, which are made when they are read.
+"""Results of polls: fetched records, or records of synthetic logs, which are made when they are read.
 
 A synthetic log over HTTP holds nothing but offsets; key and value follow from them.
 """
@@ -48,7 +48,7 @@ def by_range(returned: PollReturned, timestamp: Millis) -> list[Sequence[Consume
 
 
 class Records(Sequence[ConsumerRecord]):
-    """What one poll returned, by partition and offset. ``ranges`` go from position to position."""
+    """Records of one poll, by partition and offset. ``ranges`` go from position to position."""
 
     __slots__ = ("_length", "_parts", "ranges")
 

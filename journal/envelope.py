@@ -1,4 +1,4 @@
-"""What every row of a journal begins with, and how one is written as JSON.
+"""The envelope of a journal's rows, and how a row is written as JSON.
 
 A row says which run it belongs to, who wrote it (``source``, ``node``), its number in that writer's stream (``seq``,
 dense from 1, over restarts too), the instant, the name of the event and then the event's own fields, flat.

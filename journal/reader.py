@@ -42,7 +42,7 @@ def read_journal(
     source: str | None = None,
     node: str | None = None,
 ) -> Iterator[JournalRow]:
-    """The same rows with their typed events; see :func:`read_lines`."""
+    """Rows with their typed events; see :func:`read_lines`."""
     for path, number, line in islice(_numbered_lines(directory, after, source, node), limit):
         try:
             yield schema.read(line.text)

@@ -1,4 +1,4 @@
-"""What rows of older journals called their events and fields. The one table; both readers use it.
+"""Names of events and fields in older journals. The one table; both readers use it.
 
 The Python reader upgrades a row before it checks it (:func:`upgraded`); the reader on Spark does so with
 each line, before it hands lines to Spark.

@@ -191,7 +191,7 @@ def check_directory(directory: Path) -> None:
 
 @contextmanager
 def _usable(directory: Path) -> Iterator[None]:
-    """What the system says of a directory becomes a problem that names it."""
+    """Turn an OSError about a directory into a problem that names it."""
     try:
         yield
     except OSError as problem:

@@ -1,4 +1,4 @@
-"""What is said: Kafka's messages, error codes, records and embedded formats, as data.
+"""Kafka's protocol as data: messages, error codes, records and embedded formats.
 
 Nothing here decides anything, and nothing here imports another package of ours.
 """

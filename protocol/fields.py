@@ -1,4 +1,4 @@
-"""What each field of a message or record is: its name and type on the wire, its versions, what it names.
+"""Fields of messages and records: name and type on the wire, versions, the kind of thing it names.
 
 It is read from the models, which stay the one place where a field is written down. The version checks and the
 requests' entities are made from it, and so can a codec be.

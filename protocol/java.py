@@ -26,7 +26,7 @@ _TREEIFY_THRESHOLD = 8
 LONGEST_CACHED = 256
 """Texts of more characters are not kept in a cache: what a client sends must not fill the memory."""
 _LONGEST_ORDER = 65_536
-"""The same for all keys of an order together."""
+"""The most characters of all keys together for which an order is cached."""
 
 _FEW_CHARACTERS = 64
 _PIECE_BYTES = 8_192

@@ -63,7 +63,7 @@ class Struct(BaseModel):
 
 
 class Request(Struct):
-    """What a client asks."""
+    """A client's request."""
 
     @classmethod
     def parse(cls, body: bytes | str, version: int) -> Self:
@@ -103,11 +103,11 @@ class Request(Struct):
 
 
 class Response(Struct):
-    """What the coordinator answers."""
+    """The coordinator's response."""
 
 
 class _VersionedFields(NamedTuple):
-    """What of one model depends on the version: its own marked fields and the fields that hold such models."""
+    """Parts of a model that depend on the version: its own marked fields, and fields that hold such models."""
 
     marked: tuple[FieldSpec, ...]
     nested: tuple[FieldSpec, ...]
@@ -130,7 +130,7 @@ def _each(value: Any) -> tuple[BaseModel, ...]:
 
 @cache
 def _exclusions(model: type[BaseModel], version: int) -> set[str] | dict[str, Any]:
-    """What pydantic must leave out to write ``model`` in this version, in pydantic's own ``exclude`` form."""
+    """Fields to leave out when ``model`` is written in this version, in the form of pydantic's ``exclude``."""
     marked, nested = _versioned(model)
     left_out: set[str] = {field.name for field in marked if not field.versions.carries(version)}
     inside: dict[str, Any] = {}
@@ -143,7 +143,7 @@ def _exclusions(model: type[BaseModel], version: int) -> set[str] | dict[str, An
 
 
 class _VersionCheck(NamedTuple):
-    """What a message or a part of one must satisfy in one version."""
+    """Checks of a message or a part of one in one version."""
 
     absent: tuple[FieldSpec, ...]
     needed: tuple[FieldSpec, ...]
@@ -153,7 +153,7 @@ class _VersionCheck(NamedTuple):
 
 @cache
 def _version_check(model: type[BaseModel], version: int) -> _VersionCheck | None:
-    """What is to be checked, or none where every message fits."""
+    """The checks of a model; none if every message passes."""
     marked, nested = _versioned(model)
     carried = [field for field in marked if field.versions.carries(version)]
     inner = [(field, _version_check(cast(type[BaseModel], field.struct), version)) for field in nested]

@@ -41,13 +41,13 @@ class Api:
 
     @property
     def request(self) -> type[Request]:
-        """What a client sends."""
+        """The class of requests."""
         request: type[Request] = _message(self.module, f"{self.name}Request")
         return request
 
     @property
     def response(self) -> type[Response]:
-        """What it is answered."""
+        """The class of responses."""
         response: type[Response] = _message(self.module, f"{self.name}Response")
         return response
 

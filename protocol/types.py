@@ -32,7 +32,7 @@ class WireType(StrEnum):
 
 
 class Entity(StrEnum):
-    """What a field names.
+    """The kind of thing that a field names.
 
     Kafka: ``entityType`` of the message definitions. The last ones are ours; the definitions have none for them.
     """

@@ -14,7 +14,7 @@ SLOT_SETTERS: Final = tuple(
     vars(BaseModel)[slot].__set__
     for slot in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
 )
-"""What sets the four slots that a model consists of: its values, the names that were given, and two that stay none."""
+"""Setters of a model's four slots: its values, the names that were given, and two that stay none."""
 
 _set_fields, _set_names, _set_extra, _set_private = SLOT_SETTERS
 _NAMES: Final[dict[type[BaseModel], set[str]]] = {}

@@ -40,7 +40,7 @@ def closest(name: str, known: Iterable[str]) -> str | None:
 
 
 def reason(error: Any) -> str:
-    """What is wrong with a value, for an entry of ``ValidationError.errors()``."""
+    """The problem with a value, from an entry of ``ValidationError.errors()``."""
     if error["type"] == "extra_forbidden":
         return "unknown field"
     if error["type"] == "missing":

@@ -70,7 +70,7 @@ class Assignor(ABC):
     """
 
     name: ClassVar[str]
-    """What members put into JoinGroup and the coordinator votes on."""
+    """The name that members put into JoinGroup, and that the coordinator chooses by vote."""
 
     protocols: ClassVar[tuple[RebalanceProtocol, ...]] = (RebalanceProtocol.EAGER,)
     """The rebalance protocols this assignor can serve."""

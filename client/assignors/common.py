@@ -1,4 +1,4 @@
-"""What the assignors share: which topics count, and the order of members and topics.
+"""Common parts of assignors: which topics count, and the order of members and topics.
 
 Topics and members sit in hash maps in Kafka. Where the order of such a map can be seen in an answer, the
 functions here compute it; everything else is in the order in which members joined.

@@ -62,7 +62,7 @@ class RackView:
         return rack is not None and rack in self._partition_racks.get(partition, ())
 
     def hardest_first(self, partitions: Iterable[Partition]) -> list[Partition]:
-        """Those with the fewest members nearby first, otherwise in the order they came."""
+        """Partitions ordered by how few members are nearby, otherwise in the given order."""
         return sorted(partitions, key=lambda partition: self._members_near.get(partition, 0))
 
     def next_near(self, partition: Partition, members: Sequence[str], first: int) -> int | None:

@@ -41,7 +41,7 @@ class RebalanceRound:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one step led to.
+    """The outcome of one step.
 
     `before` and `after`: partition → owner. A partition *moved* when it went from one living member to
     another, was *taken over* when its owner had left, and *stayed* otherwise, unless it is new.

@@ -1,4 +1,4 @@
-"""What `rejoin groups` and `rejoin topics` share: common options, errors of the command line, running an action."""
+"""Common parts of `rejoin groups` and `rejoin topics`: options, errors of the command line, running an action."""
 
 from __future__ import annotations
 

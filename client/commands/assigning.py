@@ -1,4 +1,4 @@
-"""What `rejoin assign` computes and prints."""
+"""Computes and prints the output of `rejoin assign`."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ app: Final = App(name="consume", help="Run consumers of a group.", version_flags
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumeOptions:
-    """What can be given on the command line. The texts are those of ``--help``."""
+    """Options of the command line. The texts are those of ``--help``."""
 
     group: Annotated[str, Parameter(name=["--group", "-g"], metavar="GROUP")]
     """Group to join."""

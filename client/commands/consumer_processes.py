@@ -54,7 +54,7 @@ def run(given: ConsumeOptions) -> int:
 
 
 def work_from(given: ConsumeOptions) -> Work:
-    """What this process does. Raises WrongOption, or ValueError, for options that make no sense."""
+    """The work of this process. Raises WrongOption, or ValueError, for options that make no sense."""
     pairs, of_producer = split_settings(given)
     settings = settings_from(pairs, _settings_given(given))
     config = ConsumerConfig(**settings)

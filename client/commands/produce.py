@@ -16,7 +16,7 @@ app: Final = App(name="produce", help="Write lines to a topic, one record for ea
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProduceOptions:
-    """What can be given on the command line. The texts are those of ``--help``."""
+    """Options of the command line. The texts are those of ``--help``."""
 
     topic: Annotated[str, Parameter(name=["--topic", "-t"], metavar="TOPIC")]
     """Topic to write to."""

@@ -136,7 +136,7 @@ def _shown(text: bytes) -> str:
 
 @dataclass(slots=True)
 class Tally:
-    """What became of the records so far."""
+    """Counts of records by outcome, so far."""
 
     began: float = field(default_factory=monotonic)
     read: int = 0

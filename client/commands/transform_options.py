@@ -64,7 +64,7 @@ def split_settings(given: ConsumeOptions) -> tuple[list[str], list[str]]:
 
 
 def transform_from(given: ConsumeOptions, config: ConsumerConfig, pairs: Sequence[str]) -> Transform | None:
-    """What the consumers write, if they do. Raises WrongOption, and ValueError with one sentence."""
+    """The consumers' transform; none if they write nothing. Raises WrongOption, and ValueError with one sentence."""
     if given.transform_to is None:
         return None
     settings = {name: getattr(config, name) for name in ClientSecurityConfig.model_fields}

@@ -1,4 +1,4 @@
-"""What a step of any client's core has: its time, its effects so far, when to come back, and backoffs.
+"""The context of a step of any client's core: time, effects so far, next deadline, and backoffs.
 
 Every part of a core says how long it can wait (:meth:`BaseContext.wake`) each time it is looked at; the smallest of
 these is the next deadline. Nothing else remembers timers, so none can go stale.

@@ -161,7 +161,7 @@ class ConsumerCore:
         return len(self._state.requests.in_flight)
 
     def assignment(self) -> list[TopicPartition]:
-        """What this consumer owns, by topic and partition."""
+        """Partitions that this consumer owns, by topic and partition."""
         return self._state.subscription.owned()
 
     def topic_errors(self) -> Mapping[str, ErrorCode]:
@@ -183,7 +183,7 @@ class ConsumerCore:
         return {p: position for p in sorted(owned) if (position := owned[p].position) is not None}
 
     def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What a commit of all that was handed out commits."""
+        """Offsets for a commit of all records that were handed out."""
         return self._state.subscription.consumed()
 
     def lag(self, partition: TopicPartition) -> int | None:
@@ -220,7 +220,7 @@ class ConsumerCore:
         return self._state.commits.next_auto_at
 
     def partitions_in_order(self) -> list[TopicPartition]:
-        """What this consumer owns, in the order in which the partitions give records next."""
+        """Partitions that this consumer owns, in the order in which they return records next."""
         return list(self._state.subscription.assignment)
 
     def resume_after_idle(

@@ -1,4 +1,4 @@
-"""What a consumer asks of its driver. Effects come in the order in which they came about, and are applied in it."""
+"""Effects of a consumer, which its driver applies in the order in which they came about."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a consumer's calls can raise, with the names Kafka gives them.
+"""Errors of a consumer's calls, with Kafka's names.
 
 The core carries these as values, in effects; only the Python API raises them. ``java_name`` is the simple name of
 Kafka's exception class, which travels to the coordinator in the reason of the next JoinGroup (KIP-800).

@@ -1,4 +1,4 @@
-"""What can happen to a consumer: each arrives as one of these, with the time, through its one door.
+"""Inputs of a consumer: each arrives with the time, through its one door.
 
 A token stands for a caller that waits: the core keeps it and gives the same object back, in exactly one effect.
 """

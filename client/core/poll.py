@@ -63,7 +63,7 @@ def advance(state: ConsumerState, ctx: StepContext, poll: Poll) -> None:
 
 
 def _look_for_records(state: ConsumerState, ctx: StepContext, poll: Poll) -> PollReturned:
-    """What can be handed out now; what comes next is on its way when this returns."""
+    """Records that can be handed out now. When this returns, the next ones are already requested."""
     if ctx.reads_records:
         returned = PollReturned(*buffer.take(state, ctx, poll.max_records, poll.only))
         fetcher.send_fetches(state, ctx)

@@ -1,4 +1,4 @@
-"""What a driver must know to skip the time in which a consumer does nothing new.
+"""Quiescence: what lets a driver skip the time in which a consumer does nothing new.
 
 A member is quiet while it polls without a result, sends heartbeats and refreshes its metadata, and all of that goes
 well. A driver that knows the answers need not play these exchanges: it remembers the :class:`Quiescence`, skips them,

@@ -215,5 +215,5 @@ OTHERWISE: Final[Mapping[str, Reaction]] = {
 
 
 def reaction(api: str, error: E) -> Reaction:
-    """What to do about an error that this API answered; a lost connection or a timeout is NETWORK_EXCEPTION."""
+    """The reaction to an error in this API's response; a lost connection or a timeout is NETWORK_EXCEPTION."""
     return TABLES[api].get(error, OTHERWISE[api])

@@ -1,4 +1,4 @@
-"""What every function of the consumer's core is given beside the state: the step, and what never changes."""
+"""The context of every function of the consumer's core: the step, and constants."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ class SubscriptionState:
         return tuple(sorted({*self.group_topics, *self.topics}))
 
     def owned(self) -> list[TopicPartition]:
-        """What this consumer owns, by topic and partition."""
+        """Partitions that this consumer owns, by topic and partition."""
         return sorted(self.assignment)
 
     def partition_state(self, partition: TopicPartition) -> PartitionState:

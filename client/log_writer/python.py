@@ -63,7 +63,7 @@ class _PythonLog(ClientLog):
         return iter(())
 
     def on_own(self, event: events.ConsumerEvent) -> Iterator[Line]:
-        """What the two libraries say differently."""
+        """Lines that differ between the two libraries."""
         raise NotImplementedError
 
 

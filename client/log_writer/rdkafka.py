@@ -101,7 +101,7 @@ class RdkafkaLog(ClientLog):
 
 
 class QuietRdkafkaLog(RdkafkaLog):
-    """What librdkafka logs without ``debug``."""
+    """The log of librdkafka without ``debug``."""
 
     debug = False
 

@@ -1,4 +1,4 @@
-"""What the logs of all libraries have in common: which template an event calls for, and what the lines quote.
+"""The common part of all libraries' logs: the template for each event, and the values in its lines.
 
 The words are in :mod:`rejoin.journal.kafka_logs.clients`, in the tables that the reader has, too. Times are
 milliseconds since 1970 and are written in UTC.

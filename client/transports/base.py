@@ -1,4 +1,4 @@
-"""What a client's driver needs of a transport: over Kafka's protocol, over HTTP, or within one process."""
+"""The interface of transports: over Kafka's protocol, over HTTP, or within one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an address speaks that ends connections before it answers.
+"""Finds out which protocol an address speaks that closes connections before it answers.
 
 It may speak another protocol than it was asked in, or be starting. So it is asked in the others: only an answer there
 shows that the address or security.protocol is wrong. No login is sent, and no certificate is checked.
@@ -24,7 +24,7 @@ _BEGINNING: Final = 8
 
 
 class Spoken(NamedTuple):
-    """What is spoken on a connection."""
+    """The protocol of a connection."""
 
     is_http: bool
     has_tls: bool

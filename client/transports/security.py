@@ -1,4 +1,4 @@
-"""What the settings of TLS and SASL mean to the transports: a login on a connection, or a header of requests.
+"""Settings of TLS and SASL for the transports: a login on a connection, or a header of requests.
 
 Source: Kafka's SaslClientAuthenticator.
 """

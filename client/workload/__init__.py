@@ -1,1 +1,1 @@
-"""What simulated users do with records: how long they take, and what became of each record."""
+"""Work of simulated users: how long they take for records, and the outcome for each record."""

@@ -1,4 +1,4 @@
-"""What became of the records, counted from consumers' journals: processed, processed again, or lost.
+"""Outcomes of records, counted from consumers' journals: processed, processed again, or lost.
 
 A partition's log is counted from the first position any consumer of the group started at up to the furthest offset that
 was processed or committed. An offset in between that no consumer processed is lost: the group has gone past it.

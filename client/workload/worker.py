@@ -53,12 +53,12 @@ PIECE_MS: Final = 50.0
 """Processing is journaled in pieces of about this length."""
 
 GOES_ON: Final = (AssignorFailedError, ListenerError, CommitFailedError, RebalanceInProgressError)
-"""What a consumer's loop survives besides retriable errors: the next poll rejoins."""
+"""Errors, besides retriable ones, after which a consumer's loop goes on: the next poll rejoins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one process does. ``instance_ids`` is empty for dynamic members."""
+    """The work of one process. ``instance_ids`` is empty for dynamic members."""
 
     topics: tuple[str, ...]
     pattern: str | None

@@ -1,4 +1,4 @@
-"""What the demo prints: events as they happen, and below them who owns what right now."""
+"""Output of the demo: events as they happen, and below them the current owners."""
 
 from __future__ import annotations
 

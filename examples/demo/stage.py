@@ -100,7 +100,7 @@ class Stage:
         return consumer
 
     def look(self, path: str) -> Any:
-        """What the coordinator shows under a path."""
+        """The coordinator's answer to a GET of a path."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
             return json.load(answer)
 

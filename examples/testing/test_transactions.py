@@ -73,7 +73,7 @@ def error_of_commit(writer: Producer) -> str:
 
 
 def read_committed(coordinator: BlockingGroupCoordinator) -> list[bytes | None]:
-    """What a reader of committed records finds, up to the last stable offset."""
+    """Records for a read_committed reader, up to the last stable offset."""
     settings = {"group.id": "readers", "isolation.level": "read_committed", "enable.partition.eof": True}
     consumer = Consumer({"bootstrap.servers": coordinator.bootstrap_servers} | settings)
     consumer.assign([TopicPartition("orders", 0, 0)])

@@ -1,4 +1,4 @@
-"""What each field of an event means. A name means one thing, and has one type, in all events that have it.
+"""Meanings of events' fields. A name means one thing, and has one type, in all events that have it.
 
 The JSON Schema of the journal and the comments of the pipeline's columns are made from this.
 """

@@ -1,1 +1,1 @@
-"""What Kafka's group coordinators log: one table for the writer and the parser."""
+"""Log lines of Kafka's group coordinators: one table for the writer and the parser."""

@@ -1,4 +1,4 @@
-"""What Kafka's coordinator in Java logs of groups of the consumer protocol: the lines that are both written and read.
+"""Log lines of Kafka's Java coordinator about groups of the consumer protocol, both written and read here.
 
 Texts and levels were compared with the classes of 4.0.0, 4.1.0, 4.2.0, 4.3.1 and 4.4.0. What is printed at DEBUG only
 is left out: subscriptions, hashes of metadata and assignments of members. A fenced epoch is not logged at all.

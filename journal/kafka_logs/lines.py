@@ -1,4 +1,4 @@
-"""What Kafka's group coordinators log, version by version: the lines that are both written and read here.
+"""Log lines of Kafka's group coordinators, version by version, both written and read here.
 
 Texts are those of Kafka 1.1 to 4.4 at the levels that brokers have switched on. Two rows of one kind are two texts;
 its range says which versions print it.

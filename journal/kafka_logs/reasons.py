@@ -69,7 +69,7 @@ _BEFORE: Final = {
     "static-metadata": "rejoin-metadata",
     "rejoin-leader": "rejoin-metadata",
 }
-"""What older versions print for a class that they do not know."""
+"""The text of older versions for a class that they do not know."""
 
 
 def reason_line(cause: str, version: Version) -> Template:

@@ -70,7 +70,7 @@ _FORMS: Final = {
     "error": r"\S+",
     "scala_instance": r"Some\(.*?\)|None|\S+",
 }
-"""What fields look like that are no free text."""
+"""Patterns of fields that are not free text."""
 
 _TOKEN: Final = re.compile(
     r"\{(?P<field>\w+)(?P<lazy>\?)?\}|<(?P<since>\d+\.\d+)?-(?P<before>\d+\.\d+)?:|~(?P<read>[^~]*)~|(?P<end>>)|(?P<or>\|)"
@@ -164,7 +164,7 @@ class Template:
         return prefix + "".join(_written(self._parts, version, values))
 
     def fields(self, version: Version) -> list[str]:
-        """What stands in the line of a version."""
+        """Fields in the line of a version."""
         return [*(["group"] if self.bracket else []), *_named(self._parts, version)]
 
     @property

@@ -1,4 +1,4 @@
-"""What Kafka logs of transactions, version by version: the lines that are both written and read here.
+"""Kafka's log lines about transactions, version by version, both written and read here.
 
 Texts were compared with the sources of 2.0 to 3.8 and of 4.0 before its release, and with the classes and a recorded
 log of 4.4. At the levels that brokers have switched on there is little: a producer id, a timeout, a marker that fails,
@@ -22,7 +22,7 @@ PREFIXES: Final = {
     MARKERS: "[Transaction Marker Request Completion Handler {node}]: ",
     REPLICA_MANAGER: "[ReplicaManager broker={node}] ",
 }
-"""What stands before the words of each logger."""
+"""The prefix of each logger."""
 
 _LOG: Final = "__transaction_state-{partition}"
 _REFUSED: Final = "Error processing append operation on partition {topic}-{number}"

@@ -1,1 +1,1 @@
-"""What a page draws of a group's life: rows that are made of events."""
+"""Rows that pages draw of a group's life, made of events."""

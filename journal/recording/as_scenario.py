@@ -1,4 +1,4 @@
-"""What was recorded of a group as a scenario of the laboratory, as far as events tell it.
+"""Makes a scenario of the laboratory from a group's recorded events, as far as they tell it.
 
 Known are who came and went, topics that grew, and coordinators that moved; not known are what nobody records, such as
 how fast records are processed: the scenario says so in its first lines.
@@ -22,7 +22,7 @@ _NO_NAMES: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false
 _STUCK: Final = ("did-not-rejoin", "sync-expiry", "rebalance-expiry")
 """Why a member is removed whose process lives and does not come to the group."""
 _POLL_TIMEOUT: Final = "poll timeout"
-"""What clients say when they leave because the user's code has not polled (KIP-800)."""
+"""Clients' reason for leaving because the user's code has not polled (KIP-800)."""
 
 
 class _Gone(NamedTuple):

@@ -1,4 +1,4 @@
-"""What consumers' own events show ahead of time: who writes them, the lane of each member, and its last event."""
+"""Read ahead from consumers' own events: who writes them, the lane of each member, and its last event."""
 
 from __future__ import annotations
 

@@ -302,7 +302,7 @@ class EventRecorder(Recorder):
     # -- what consumers say themselves
 
     def _client_state(self, state: str) -> Callable[[str, client_events.MemberEvent, int], None]:
-        """What an event of a consumer says of its membership, as the consumer knows it."""
+        """A handler for an event that puts a consumer's own membership into this state."""
 
         def enter(_: str, event: client_events.MemberEvent, now: int) -> None:
             self._memberships[event.client_id] = event.member_id

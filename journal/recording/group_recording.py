@@ -1,4 +1,4 @@
-"""What a page draws of one group, made of a journal's rows as they come."""
+"""The drawing of one group, made of a journal's rows as they come."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ class GroupRecording:
         return {"until": self._until, **self._recorder.take()}
 
     def scenario(self) -> str:
-        """What was taken so far as a scenario; empty where nobody was ever in the group."""
+        """The recording so far as a scenario; empty if the group never had a member."""
         return self._scenario.text(self._until)

@@ -1,1 +1,1 @@
-"""What brokers say of themselves: which versions of which APIs they know, and where they can be reached."""
+"""Brokers: the API versions that each release knows, and where brokers can be reached."""

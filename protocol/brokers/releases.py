@@ -51,7 +51,7 @@ RELEASES: Final = tuple(_CHANGES)
 """Every release that can be named, oldest first."""
 
 RELEASES_TEXT: Final = "0.11.0, 1.0 or 1.1, 2.0 to 2.8, 3.0 to 3.9, or 4.0 to 4.4"
-"""The same for people."""
+"""The known releases, in words."""
 
 
 def has_reached(release: str, since: str) -> bool:

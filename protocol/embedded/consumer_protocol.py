@@ -33,7 +33,7 @@ _LONGEST_KEPT = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a member sends the leader: its topics, and what it held when it last knew.
+    """A member's message to the leader: its topics, and the partitions that it owned last.
 
     `generation_id` is -1 when the member has none, or when its version could not say. `version` is the one
     it was read with; it does not take part in comparisons.
@@ -49,7 +49,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What the leader sends a member: its partitions, in the order the assignor gave them."""
+    """The leader's message to a member: its partitions, in the assignor's order."""
 
     partitions: tuple[TopicPartition, ...]
     user_data: bytes | None = None

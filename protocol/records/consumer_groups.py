@@ -114,7 +114,7 @@ class ClassicProtocol(RecordData):
 
 @dataclass(slots=True, unsafe_hash=True, kw_only=True)
 class ClassicMemberMetadata(RecordData):
-    """What a member that uses the classic protocol has besides."""
+    """Additional fields of a member that uses the classic protocol."""
 
     session_timeout_ms: Int32 = 0
     supported_protocols: tuple[ClassicProtocol, ...] = ()
@@ -184,7 +184,7 @@ class TargetTopicPartitions(RecordData):
 
 @dataclass(slots=True, kw_only=True)
 class ConsumerGroupTargetAssignmentMemberValue(RecordData):
-    """What a member should have."""
+    """A member's target assignment."""
 
     topic_partitions: tuple[TargetTopicPartitions, ...]
 
@@ -218,7 +218,7 @@ class CurrentTopicPartitions(RecordData):
 
 @dataclass(slots=True, kw_only=True)
 class ConsumerGroupCurrentMemberAssignmentValue(RecordData):
-    """What a member has now, and what it has to give up. States: 0 stable, 1 unrevoked, 2 unreleased partitions."""
+    """A member's assignment, and partitions to revoke. States: 0 stable, 1 unrevoked, 2 unreleased partitions."""
 
     member_epoch: Int32
     previous_member_epoch: Int32

@@ -29,7 +29,7 @@ from rejoin.protocol.types import (
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 OFFSETS_TOPIC_ID: Final = "Y29uc3VtZXJfb2Zmc2V0cw"
-"""The same on every node and in every run. Kafka's is random."""
+"""Constant over nodes and runs. Kafka's is random."""
 
 OFFSET_COMMIT_KEY: Final = 1
 GROUP_METADATA_KEY: Final = 2

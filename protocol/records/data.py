@@ -1,4 +1,4 @@
-"""What the keys and values of records consist of: slotted dataclasses whose JSON is written field by field.
+"""Data in keys and values of records: slotted dataclasses whose JSON is written field by field.
 
 A coordinator makes one for each offset that is committed, and knows what it puts in. So they are validated when they
 are read from a log and not when they are made: pydantic models cost four times as much. What is made does not change.
@@ -36,7 +36,7 @@ _WRITERS: Final[dict[tuple[type, int], Writer]] = {}
 
 
 def writer_of(data: type, version: int) -> Writer:
-    """What writes such data in one version."""
+    """The JSON writer of a class of data in one version."""
     write = _WRITERS.get((data, version))
     if write is None:
         write = _WRITERS[data, version] = _compiled(data, version)
@@ -66,13 +66,13 @@ def _compiled(data: type, version: int) -> Writer:
 
 
 def _tagged(spec: FieldSpec, version: int) -> Writer:
-    """What writes a tagged field behind the others, or nothing where it has its default."""
+    """The writer of a tagged field, which comes after the others and writes nothing for the default."""
     write, default, alias = _writer(spec, version), spec.default, spec.alias
     return lambda value: "" if value == default else f',"{alias}":{write(value)}'
 
 
 def _writer(spec: FieldSpec, version: int) -> Writer:
-    """What writes the value of a field."""
+    """The writer of a field's value."""
     struct = spec.struct
     write = _PLAIN[spec.value_type] if struct is None else writer_of(struct, version)
     if spec.is_array:

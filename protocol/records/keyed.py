@@ -1,4 +1,4 @@
-"""What a compacted log holds: records with a key, and the ends of transactions.
+"""Entries of a compacted log: records with a key, and the ends of transactions.
 
 Both sides of a record are structs with the version they are written in; without a value it is a tombstone. Its JSON
 is what Kafka's console formatter prints: ``{"version": 1, "data": {...}}`` for the key and for the value.

@@ -57,7 +57,7 @@ Reader = Callable[[str], VersionedData[Any]]
 
 @cache
 def _readers(record_type: RecordType) -> tuple[Reader, Reader]:
-    """What reads the keys and the values of a type of record, and validates them."""
+    """Readers of a record type's keys and values, which also validate them."""
     (base,) = cast(Any, record_type.record).__orig_bases__
     key, value = (TypeAdapter[VersionedData[Any]](VersionedData[data]) for data in get_args(base))  # type: ignore[valid-type]
     return key.validate_json, value.validate_json

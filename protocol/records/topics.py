@@ -48,7 +48,7 @@ class PartitionData(Struct):
 
 
 ConfigResource: TypeAlias = Literal[2, 32]
-"""What has settings: a topic or a group. Kafka: ConfigResource.Type."""
+"""Kind of a resource with settings: a topic or a group. Kafka: ConfigResource.Type."""
 
 TOPIC_RESOURCE: Final = 2
 GROUP_RESOURCE: Final = 32

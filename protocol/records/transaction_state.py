@@ -14,7 +14,7 @@ from rejoin.protocol.types import In, Int8, Int16, Int32, Int64, PartitionIndex,
 TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
 
 TRANSACTION_STATE_TOPIC_ID: Final = "dHJhbnNhY3Rpb25fc3RhdA"
-"""The same on every node and in every run. Kafka's is random."""
+"""Constant over nodes and runs. Kafka's is random."""
 
 
 class TransactionLogKey(Struct):
@@ -31,7 +31,7 @@ class TransactionLogPartitions(Struct):
 
 
 class TransactionLogValue(Struct):
-    """What is known of a transactional id. Version 1 is flexible, and keeps more of it."""
+    """The state of a transactional id. Version 1 is flexible, and has more fields."""
 
     producer_id: ProducerId
     previous_producer_id: Annotated[ProducerId, In(1, tag=0)] = -1

@@ -1,1 +1,1 @@
-"""What requests are about: the groups, topics and ids that one names, and the entries of its lists."""
+"""The subjects of requests: groups, topics and ids that they name, and the entries of their lists."""

@@ -25,7 +25,7 @@ Wanted: TypeAlias = Mapping[Entity, tuple[Any, ...]]
 """Values of which an entry names one, by what they are: GROUP_ID, MEMBER_ID, TOPIC_NAME, PARTITION and so on."""
 
 _SAME: Final = {Entity.COORDINATOR_KEY: Entity.GROUP_ID, Entity.TOPIC_ID: Entity.TOPIC_NAME}
-"""What a rule names otherwise."""
+"""Entities that rules name by another entity."""
 _ALSO: Final = {"topic_id", "resource_type", "resource_name"}
 """Keys that have no entity in every message."""
 _UNKNOWN: Final = {
@@ -36,7 +36,7 @@ _UNKNOWN: Final = {
     "node_id": -1,
     "port": -1,
 }
-"""What the fields of a failed entry hold in Kafka where that is not their default."""
+"""Kafka's values of a failed entry's fields, where they differ from the defaults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class EntryList:
 
     @property
     def names(self) -> frozenset[Entity]:
-        """What its items and those inside name."""
+        """Entities named by its items and by those inside."""
         own = (
             {self.asked.entity} if self.asked.struct is None else {each.entity for each in _scalars(self.asked.struct)}
         )
@@ -187,7 +187,7 @@ class EntrySelection:
     # --- what entries name
 
     def _names(self, part: Any, spec: FieldSpec | None, around: Mapping[Entity, Any]) -> dict[Entity, Any]:
-        """What an item names, with what the structs around it name."""
+        """Entities named by an item and by the structs around it."""
         if spec is not None and spec.struct is None:
             return {**around, _SAME.get(spec.entity, spec.entity): self._plain(spec.entity, part)}  # type: ignore[arg-type, dict-item]
         names = dict(around)

@@ -1,4 +1,4 @@
-"""What a request is about, whatever its API: groups, members, topics, partitions. Rules match on it.
+"""The subject of a request, whatever its API: groups, members, topics, partitions. Rules match on it.
 
 Each field says what it names (:class:`~rejoin.protocol.types.Entity`), so nothing here knows any API.
 """
@@ -18,7 +18,7 @@ from rejoin.protocol.message import Request
 from rejoin.protocol.types import Entity, TopicPartition
 
 RESOURCES: Final = {2: Entity.TOPIC_NAME, 32: Entity.GROUP_ID}
-"""What resources of settings are, by Kafka's number of their type."""
+"""Entities of resources with settings, by Kafka's number of their type."""
 
 Named: TypeAlias = Callable[[str], str | None]
 """The name of the topic with an id, or none where there is no such topic."""
@@ -41,7 +41,7 @@ def _unnamed(_: str) -> None:
 
 
 def traits_of(request: Request, version: int, named: Named = _unnamed) -> Traits:
-    """What this version of a request names. ``named`` finds the name of a topic by its id."""
+    """Traits of a request in this version. ``named`` finds the name of a topic by its id."""
     traits = Traits()
     _read(request, version, traits, "", named)
     return traits
@@ -88,7 +88,7 @@ def _add(traits: Traits, entity: Entity | None, value: Any, topic: str) -> None:
 
 @cache
 def entities_of(request: type[BaseModel], version: int) -> frozenset[Entity]:
-    """What this version of a request can name."""
+    """Entities that a request of this version can name."""
     found: set[Entity] = set()
     for spec in _naming(request):
         if spec.versions.carries(version):

@@ -1,4 +1,4 @@
-"""What all mechanisms have in common: the two sides of an exchange of tokens, and how one fails."""
+"""The common interface of mechanisms: the two sides of an exchange of tokens, and how one fails."""
 
 from __future__ import annotations
 

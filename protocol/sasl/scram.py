@@ -53,7 +53,7 @@ _CREDENTIAL: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
-    """What a broker keeps of a password."""
+    """A broker's keys in place of a password."""
 
     salt: bytes
     stored_key: bytes

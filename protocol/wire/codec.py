@@ -35,7 +35,7 @@ _MAX_INT32: Final = 2**31 - 1
 
 
 class RequestHeader(NamedTuple):
-    """What stands before every request. ``body_at`` is where the request itself begins."""
+    """The header of a request. ``body_at`` is where the request itself begins."""
 
     api_key: int
     api_version: int
@@ -135,7 +135,7 @@ class Codec:
         return self._response_head(len(body) + self._response_head_size, correlation_id) + body
 
     def response_parts(self, correlation_id: int, response: Response) -> list[Part]:
-        """The same as parts that follow each other; record batches are not copied."""
+        """The response as parts in order; record batches are not copied."""
         parts = self.write_response_parts(response)
         size = sum(map(len, parts)) + self._response_head_size
         if size > _MAX_INT32:

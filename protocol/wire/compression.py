@@ -151,7 +151,7 @@ def _lz4_blocks(data: Buffer) -> Iterator[bytes]:
 
 
 def _unpack_frames(name: str) -> Callable[[Buffer, int], Buffer]:
-    """What unpacks lz4 or zstd frames: into a buffer of a likely size first, then into one of the largest."""
+    """A function that unpacks lz4 or zstd frames, first into a buffer of a likely size, then into the largest."""
 
     def unpack(data: Buffer, limit: int) -> Buffer:
         module: Any = getattr(_cramjam(), name)

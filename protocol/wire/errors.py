@@ -1,4 +1,4 @@
-"""What cannot be read or written."""
+"""Errors of messages that cannot be read or written."""
 
 
 class RecordsError(ValueError):

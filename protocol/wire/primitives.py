@@ -36,7 +36,7 @@ SMALL_VARINTS: Final = tuple(bytes([number]) for number in range(_MORE))
 
 
 class Malformed(Exception):
-    """What is wrong with the bytes of a field; the field is known to the caller."""
+    """The bytes of a field are malformed; the caller knows the field."""
 
 
 def read_long_varint(data: bytes, at: int, first: int) -> tuple[int, int]:

@@ -338,7 +338,7 @@ class _ReaderSource:
     # --- failures
 
     def _failure(self, problem: Exception, variables: dict[str, Any]) -> SchemaError:
-        """What went wrong, and in which field: the one that the failing line of source is about."""
+        """The error, with its field: the one that the failing line of source is about."""
         assert problem.__traceback__ is not None
         about = self._source.locations[problem.__traceback__.tb_lineno - 1]
         location = about[0] if about else NO_LOCATION

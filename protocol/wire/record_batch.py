@@ -32,7 +32,7 @@ TRANSACTIONAL_BIT: Final = 0x10
 CONTROL_BIT: Final = 0x20
 DELETE_HORIZON_BIT: Final = 0x40
 KNOWN_ATTRIBUTES: Final = CODEC_MASK | LOG_APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT | DELETE_HORIZON_BIT
-"""Those that have a meaning."""
+"""Bits of the attributes that have a meaning."""
 
 NO_TIMESTAMP: Final = -1
 NO_PRODUCER_ID: Final = -1
@@ -153,7 +153,7 @@ def checksum_of_copies(data: memoryview) -> int:
 
 
 def checksum_in_place() -> Checksum | None:
-    """What computes the checksum of a buffer without copying it: the package of the extra ``fast``, where it is."""
+    """A checksum that does not copy the buffer, from the package of the extra ``fast``; none without it."""
     try:
         # With the first checksum: its own start takes milliseconds.
         from crc32c import crc32c  # noqa: PLC0415

@@ -38,7 +38,7 @@ value, the value, and where it ends."""
 
 
 class RecordScan(NamedTuple):
-    """What the records of a batch are like. Offsets in order count 0, 1, 2, …"""
+    """Findings about a batch's records. Offsets in order count 0, 1, 2, …"""
 
     smallest_timestamp_delta: int
     largest_timestamp_delta: int
@@ -46,7 +46,7 @@ class RecordScan(NamedTuple):
 
 
 class _Pattern(NamedTuple):
-    """What batches with the same runs of records have in common.
+    """The common part of batches with the same runs of records.
 
     ``constant`` are their columns that do not differ, with what is in them, and ``times`` for each run the columns of
     its timestamps.
@@ -217,7 +217,7 @@ def _pattern(data: bytes, runs: list[tuple[_Layout, int]]) -> _Pattern:
 
 
 def _matched(data: bytes, pattern: _Pattern) -> RecordScan | None:
-    """What the records of a batch are like, if it has a pattern."""
+    """The scan of a batch that follows the pattern; none if it does not."""
     for column, expected in pattern.constant:
         if data[column] != expected:
             return None

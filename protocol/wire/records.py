@@ -38,7 +38,7 @@ class DefaultRecord(NamedTuple):
 
 
 class ControlRecordType(IntEnum):
-    """What a control batch says. Only the ends of transactions occur in topics."""
+    """Types of control records. Only the ends of transactions occur in topics."""
 
     ABORT = 0
     COMMIT = 1
@@ -144,7 +144,7 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _read_varlong(data: bytes, position: int) -> tuple[int, int]:
-    """The same of at most 64 bits."""
+    """Read a varint of at most 64 bits."""
     byte = data[position]
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1), position + 1

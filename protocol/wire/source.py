@@ -1,4 +1,4 @@
-"""What the generated readers and writers have in common: the layout of a message in one version, and source text."""
+"""Common parts of the generated readers and writers: the layout of a message in one version, and source text."""
 
 from __future__ import annotations
 

@@ -355,7 +355,7 @@ class _WriterSource:
     # --- failures
 
     def _failure(self, problem: Exception) -> SchemaError:
-        """What went wrong, and in which fields: those that the failing line of source is about."""
+        """The error, with its fields: those that the failing line of source is about."""
         assert problem.__traceback__ is not None
         about = self._source.locations[problem.__traceback__.tb_lineno - 1] or (NO_LOCATION,)
         field = " or ".join(dict.fromkeys(location.text({}) for location in about))

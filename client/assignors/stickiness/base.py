@@ -1,4 +1,4 @@
-"""What `sticky` and `cooperative-sticky` have in common: everything but where a member's claim is written.
+"""The common base of `sticky` and `cooperative-sticky`: everything but where a member's claim is written.
 
 Source: Kafka's AbstractStickyAssignor.
 """
@@ -34,7 +34,7 @@ class StickyBase(Assignor):
 
     @abstractmethod
     def _claims(self, index: PartitionNumbering, subscriptions: Sequence[Subscription], as_listed: bool) -> list[Claim]:
-        """What each of these members claims to have owned.
+        """The partitions that each of these members claims to have owned.
 
         `as_listed`: whether keys must be in the order in which the member listed its partitions.
         """

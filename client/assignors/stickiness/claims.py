@@ -14,7 +14,7 @@ from rejoin.protocol.embedded.consumer_protocol import NO_GENERATION
 
 
 class Claim(NamedTuple):
-    """What one member claims to have owned: keys of partitions of known topics, in the order listed.
+    """One member's claim to owned partitions: keys of partitions of known topics, in the order listed.
 
     `partitions` are the same as tuples when the member's subscription had them so, for handing on.
     `subscription_generation` is what other members' claims are compared with, `generation` what this

@@ -98,7 +98,7 @@ class ConstrainedAssignment:
         return matching
 
     def _unassigned(self, kept: Mapping[str, list[int]], marks: bytearray | None) -> Row:
-        """What no member keeps, by topic and number."""
+        """Partitions that no member keeps, by topic and number."""
         index = self._index
         if not any(kept.values()):
             return Row.of_everything(index)
@@ -177,7 +177,7 @@ class ConstrainedAssignment:
             self.given[member_id].append(partition)
 
     def _changing_owners(self, kept: Mapping[str, int]) -> dict[Partition, str]:
-        """What was gained, after the first `kept` in a list, and was or may still be another member's."""
+        """Gained partitions, those after the first `kept` in a list, that were or may still be another member's."""
         if not self._revoked and not self._doubly_claimed:
             return {}
         losers = {self._index.partition(key): member_id for key, member_id in self._revoked.items()}

@@ -50,7 +50,7 @@ def _encoded(listed: Sequence[TopicNumbers]) -> bytes:
 
 
 def decode_sticky_user_data(data: bytes | None) -> tuple[list[TopicNumbers], int]:
-    """What it says, and of which generation: -1 in version 0, and nothing at all if it cannot be read."""
+    """The claimed partitions and their generation: -1 in version 0, and no partitions if the data is unreadable."""
     if not data:
         return [], NO_GENERATION
     listed: list[TopicNumbers] = []

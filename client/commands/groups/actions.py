@@ -1,4 +1,4 @@
-"""What ``rejoin groups`` does: one function for each action."""
+"""Actions of ``rejoin groups``, one function each."""
 
 from __future__ import annotations
 

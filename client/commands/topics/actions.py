@@ -1,4 +1,4 @@
-"""What ``rejoin topics`` does: one function for each action."""
+"""Actions of ``rejoin topics``, one function each."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class _Layout(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """What all records of a batch have in common."""
+    """Fields that all records of a batch share."""
 
     topic: str
     partition: int

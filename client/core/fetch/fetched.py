@@ -1,4 +1,4 @@
-"""What a Fetch brought of one partition: batches, which are opened one after the other as their records are due.
+"""Fetched data of one partition: batches, opened one after the other as their records are due.
 
 Kafka: CompletedFetch.
 """

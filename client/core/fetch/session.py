@@ -19,7 +19,7 @@ _LAST_EPOCH: Final = 2**31 - 1
 
 
 class PartitionRequest(NamedTuple):
-    """What a Fetch says of a partition."""
+    """The fields of a partition in a Fetch."""
 
     topic_id: str
     offset: int
@@ -28,7 +28,7 @@ class PartitionRequest(NamedTuple):
 
 
 class FetchContents(NamedTuple):
-    """What the next Fetch carries. ``uses_topic_ids`` is false while the id of a topic is not known."""
+    """The content of the next Fetch. ``uses_topic_ids`` is false while the id of a topic is not known."""
 
     session_id: int
     epoch: int

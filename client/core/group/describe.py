@@ -1,4 +1,4 @@
-"""What a consumer looks like from outside, as one value: its state, its membership and its timers."""
+"""A view of a consumer as one value: its state, its membership and its timers."""
 
 from __future__ import annotations
 

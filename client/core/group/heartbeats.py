@@ -32,7 +32,7 @@ def poll_heartbeat(state: ConsumerState, ctx: StepContext) -> None:
 
 
 def advance(state: ConsumerState, ctx: StepContext) -> None:
-    """What Kafka's heartbeat thread does in one round, once heartbeats are enabled."""
+    """One round of Kafka's heartbeat thread, once heartbeats are enabled."""
     heartbeat, now = state.heartbeat, ctx.now
     if heartbeat.failure is not None:
         return

@@ -257,7 +257,7 @@ def _complete(state: ConsumerState, ctx: StepContext, data: bytes) -> None:
 
 
 def _revoked(state: ConsumerState, ctx: StepContext, completion: Completion, error: BaseException | None) -> None:
-    """What goes to other members was given up; a follow-up rebalance hands it over."""
+    """Partitions for other members are revoked; a follow-up rebalance hands them over."""
     if error is not None:
         if listener.stops_at_once(error):
             _raise_later(state, ctx, "revoked", error)

@@ -1,4 +1,4 @@
-"""What a leader does between JoinGroup and SyncGroup: read the members' subscriptions and run the assignor.
+"""The leader's work between JoinGroup and SyncGroup: read the members' subscriptions and run the assignor.
 
 Source: Kafka's ConsumerCoordinator.onLeaderElected.
 """

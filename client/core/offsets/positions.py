@@ -132,7 +132,7 @@ def _committed_failed(
 def read_committed(
     state: ConsumerState, ctx: StepContext, sent: RequestInFlight, response: Response
 ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-    """What is committed for each partition, None where nothing is. Raises what the answer says."""
+    """The committed offset of each partition, or None. Raises the response's error."""
     # Kafka: OffsetFetchResponseHandler.
     assert isinstance(response, OffsetFetchResponse)
     error = requests.offset_fetch_error(response, sent.version)
@@ -221,7 +221,7 @@ def _send_resets(state: ConsumerState, ctx: StepContext) -> None:
 
 
 def timestamp_of(reset: Reset) -> int:
-    """What ListOffsets is asked for."""
+    """The timestamp in ListOffsets."""
     return reset.value if isinstance(reset, OffsetReset) else reset
 
 

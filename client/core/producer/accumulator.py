@@ -29,7 +29,7 @@ _LEAST_RATIO: Final = 0.1
 
 
 class AppendOutcome(Enum):
-    """What became of a record."""
+    """The outcome for a record."""
 
     APPENDED = auto()
     """It is in a batch that existed and takes more."""

@@ -1,4 +1,4 @@
-"""What becomes of a batch: stored, sent again, split, or failed. Each batch ends in one ``BatchDone``.
+"""Completes batches: stored, sent again, split, or failed. Each batch ends in one ``BatchDone``.
 
 Kafka: Sender.completeBatch, failBatch, canRetry; RecordAccumulator.reenqueue, splitAndReenqueue.
 """

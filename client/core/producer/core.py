@@ -143,7 +143,7 @@ class ProducerCore:
 
     @property
     def buffered_bytes(self) -> int:
-        """What is in use of ``buffer.memory``."""
+        """The part of ``buffer.memory`` in use."""
         return self._state.memory_used
 
     @property

@@ -1,4 +1,4 @@
-"""What can happen to a producer: each arrives as one of these, with the time, through its one door.
+"""Inputs of a producer: each arrives with the time, through its one door.
 
 A token stands for a record or for a caller that waits: the core keeps it and gives the same object back.
 """
@@ -49,7 +49,7 @@ class ProducerClosed:
 
 
 class TransactionCall(Enum):
-    """What a user can call, by the name that Java gives it."""
+    """Calls of a user, by their names in Java."""
 
     INIT = "initTransactions"
     BEGIN = "beginTransaction"

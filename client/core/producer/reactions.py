@@ -175,7 +175,7 @@ OTHERWISE: Final[Mapping[str, ProducerReaction]] = {
 
 
 def reaction(api: str, error: E) -> ProducerReaction:
-    """What to do about an error that this API answered; a lost connection is NETWORK_EXCEPTION."""
+    """The reaction to an error in this API's response; a lost connection is NETWORK_EXCEPTION."""
     found = TABLES[api].get(error)
     if found is not None:
         return found

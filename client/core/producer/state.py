@@ -139,7 +139,7 @@ class TopicState:
     """Why it cannot be used; given to the records that wait."""
     sticky_partition: int = -1
     sticky_bytes: int = 0
-    """What the sticky partition was given since it was chosen."""
+    """Bytes given to the sticky partition since it was chosen."""
     compression_ratio: float = 1.0
 
 
@@ -325,7 +325,7 @@ class ProducerCoreState:
     is_closed: bool = False
 
     def node(self, node_id: int) -> ProducerNode:
-        """What is known of a node."""
+        """The state of a node."""
         node = self.nodes.get(node_id)
         if node is None:
             node = self.nodes[node_id] = ProducerNode()

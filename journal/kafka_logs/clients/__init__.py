@@ -1,4 +1,4 @@
-"""What clients log of their own lives in a group: one table for each library, for the writer and the parser.
+"""Clients' log lines about their membership: one table for each library, for the writer and the parser.
 
 ``kind`` is the name of the consumer's event in :mod:`rejoin.journal.events.client` wherever there is one. Kinds of
 lines that only lead to an event are ``member_state`` (consumer protocol), ``metadata_changed``, ``assignment`` (the

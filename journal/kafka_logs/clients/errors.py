@@ -1,4 +1,4 @@
-"""What client libraries call an error of the coordinator in their logs."""
+"""Names of the coordinator's errors in logs of client libraries."""
 
 from __future__ import annotations
 

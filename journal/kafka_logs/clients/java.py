@@ -10,7 +10,7 @@ from typing import Final
 from rejoin.journal.kafka_logs.template import OLDEST, Template, Version
 
 PREFIX: Final = "[Consumer {static}clientId={client_id}, groupId={group_id}] "
-"""What stands before each line; ``static`` is empty, or ``instanceId=ID, `` of a static member."""
+"""The prefix of each line; ``static`` is empty, or ``instanceId=ID, `` of a static member."""
 
 LOGGERS: Final = (
     "ConsumerCoordinator",

@@ -41,7 +41,7 @@ class DescribedTopicPartitions(Struct):
 
 
 class DescribedAssignment(Struct):
-    """What a member has, or should have."""
+    """A member's current or target assignment."""
 
     topic_partitions: tuple[DescribedTopicPartitions, ...] = ()
 

@@ -76,7 +76,7 @@ REASONS: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.UNSUPPORTED_ASSIGNOR: "The serverAssignor is none of group.consumer.assignors.",
     ErrorCode.INVALID_REGULAR_EXPRESSION: "The subscribedTopicRegex cannot be read as RE2 syntax.",
 }
-"""What is said beside an error of a group."""
+"""Messages beside errors of a group."""
 
 
 def refused(error: ErrorCode) -> ConsumerGroupHeartbeatResponse:

@@ -21,7 +21,7 @@ class DeleteGroupsRequest(Request):
 
 
 class DeletableGroupResult(Struct):
-    """What became of one group."""
+    """The result for one group."""
 
     group_id: GroupId = ""
     error_code: ErrorCode = ErrorCode.NONE

@@ -30,7 +30,7 @@ class LeaveGroupRequest(Request):
 
 
 class LeaveGroupResponseMember(Struct):
-    """What became of one entry of the batch."""
+    """The result for one entry of the batch."""
 
     member_id: MemberId = ""
     group_instance_id: GroupInstanceId | None = ""

@@ -11,7 +11,7 @@ from rejoin.protocol.types import Bytes, GroupId, GroupInstanceId, In, Int32, Me
 
 
 class SyncGroupRequestAssignment(Struct):
-    """What one member shall get. The coordinator does not look inside."""
+    """The assignment of one member. The coordinator does not look inside."""
 
     member_id: MemberId
     assignment: Bytes

@@ -28,7 +28,7 @@ class OffsetFetchRequestTopics(Struct):
 
 
 class OffsetFetchRequestGroup(Struct):
-    """What to fetch for one group; null topics mean all. Member id and epoch are not looked at for classic groups."""
+    """A group's requested topics; null means all. Member id and epoch are ignored for classic groups."""
 
     group_id: GroupId
     member_id: Annotated[MemberId | None, In(9)] = None

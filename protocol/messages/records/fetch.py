@@ -158,7 +158,7 @@ class FetchableTopicResponse(Struct):
 
 
 class FetchResponse(Response):
-    """What was read. In a session only what has changed."""
+    """Fetched partitions; in a session only those with changes."""
 
     throttle_time_ms: Int32 = 0
     error_code: Annotated[ErrorCode, In(7)] = ErrorCode.NONE

@@ -32,7 +32,7 @@ class CreatePartitionsRequest(Request):
 
 
 class CreatePartitionsTopicResult(Struct):
-    """What became of one topic."""
+    """The result for one topic."""
 
     name: TopicName = ""
     error_code: ErrorCode = ErrorCode.NONE

@@ -57,7 +57,7 @@ class CreatableTopicConfigs(Struct):
 
 
 class CreatableTopicResult(Struct):
-    """What became of one topic."""
+    """The result for one topic."""
 
     name: TopicName = ""
     topic_id: Annotated[KafkaUuid, In(7)] = ZERO_UUID

@@ -33,7 +33,7 @@ class DeleteTopicsRequest(Request):
 
 
 class DeletableTopicResult(Struct):
-    """What became of one topic."""
+    """The result for one topic."""
 
     name: Annotated[TopicName | None, In(0, nullable=6)] = ""
     topic_id: Annotated[KafkaUuid, In(6)] = ZERO_UUID

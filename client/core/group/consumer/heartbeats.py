@@ -125,7 +125,7 @@ def _request(state: ConsumerState, ctx: StepContext, member: ConsumerMembership)
 
 
 def _fields(state: ConsumerState, ctx: StepContext, member: ConsumerMembership) -> SentFields:
-    """What a heartbeat says in full."""
+    """All fields of a heartbeat."""
     config, subscription = ctx.config, state.subscription
     return SentFields(
         config.max_poll_interval_ms,

@@ -1,4 +1,4 @@
-"""What a member does in each round: in the background, and in the user's poll.
+"""The rounds of a member: in the background, and in the user's poll.
 
 Source: Kafka's ConsumerMembershipManager.poll, onConsumerPoll.
 """

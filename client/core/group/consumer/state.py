@@ -1,4 +1,4 @@
-"""What a member of a consumer group remembers between two steps, and which states follow which.
+"""The state of a consumer group's member between two steps, and its transitions.
 
 Source: Kafka's MemberState, ConsumerMembershipManager and LocalAssignment.
 """
@@ -80,7 +80,7 @@ NO_ASSIGNMENT: Final = LocalAssignment(-1, {})
 
 
 class SentFields(NamedTuple):
-    """What the last heartbeats said in full: a heartbeat has only what differs from it."""
+    """The fields last sent: a heartbeat carries only those that differ."""
 
     rebalance_timeout_ms: int = -1
     topics: tuple[str, ...] | None = None

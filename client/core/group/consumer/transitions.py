@@ -128,7 +128,7 @@ def give_up_some(
 def raised(
     state: ConsumerState, ctx: StepContext, kind: CallbackKind, error: BaseException | None
 ) -> KafkaError | None:
-    """What the listener raised, as a poll raises it."""
+    """The listener's exception, in the form in which a poll raises it."""
     if error is None:
         return None
     problem = f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""What a user may call in which state of a transaction, and what the rest of the producer asks about it."""
+"""Transitions of a transaction: calls allowed in each state, and questions of the rest of the producer."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def is_open(state: ProducerCoreState) -> bool:
 
 
 def drop_reason(state: ProducerCoreState) -> KafkaError | None:
-    """What the records of an aborted transaction fail with, if it is aborted."""
+    """The error for the records of the transaction, if it is aborted."""
     transaction = state.transaction
     if transaction is None or transaction.status not in (_Status.ABORTING, _Status.ABORTABLE_ERROR):
         return None
