@@ -72,7 +72,7 @@ Ask: TypeAlias = Callable[[Endpoint], Awaitable[tuple[ErrorCode, T]]]
 
 @dataclass(frozen=True, slots=True)
 class MemberDescription:
-    """A member with what it is assigned, which DescribeGroups has in bytes.
+    """A member with its assignment, decoded from DescribeGroups.
 
     Members of classic groups have no epoch and no target assignment. ``upgraded`` is whether a member of a consumer
     group uses the consumer protocol, where the answer says so.
@@ -102,7 +102,7 @@ class GroupDescription:
 
 
 class GroupListing(NamedTuple):
-    """Groups by id, and for each node that did not answer what the problem was. Kafka: ListGroupsResult."""
+    """Groups by id, and the problem of each node that did not answer. Kafka: ListGroupsResult."""
 
     groups: list[ListedGroup]
     unanswered: tuple[str, ...]
@@ -248,7 +248,7 @@ class Admin:
         return await self._ask(request, kind)
 
     async def partitions(self, topics: Iterable[str]) -> dict[str, int | ErrorCode]:
-        """Topic to its number of partitions, or to what is wrong with it."""
+        """Topics with their number of partitions or their error."""
         response = await self._describe_topics(topics)
         return {
             topic.name or "": len(topic.partitions) if topic.error_code is ErrorCode.NONE else topic.error_code

@@ -65,7 +65,7 @@ _numbers = count(1)
 
 
 class RebalanceListener:
-    """Called when partitions are assigned and revoked. Override what is of interest; methods may be ``async``.
+    """Called when partitions are assigned and revoked. Override the methods you need; they may be ``async``.
 
     Any object with some of these methods will do. One without ``on_partitions_lost`` has ``on_partitions_revoked``
     called instead, as in Kafka.
@@ -150,14 +150,14 @@ class Consumer:
         await self.close()
 
     async def start(self) -> None:
-        """Subscribe to what the constructor was given, if anything. ``async with`` does this."""
+        """Subscribe to the topics or pattern of the constructor, if any. ``async with`` does this."""
         topics, pattern, regex = self._topics, self._pattern, self._regex
         self._topics, self._pattern, self._regex = (), None, None
         if topics or pattern is not None or regex is not None:
             await self.subscribe(topics, pattern=pattern, regex=regex, listener=self._listener)
 
     async def close(self, timeout_ms: int | None = None, *, leave: bool = True) -> None:
-        """Commit if auto-commit is on, give up what is owned, leave the group. A second call does nothing.
+        """Commit if auto-commit is on, revoke all partitions, leave the group. A second call does nothing.
 
         ``leave`` false sends nothing to the group, as a crash would. Raises what the rebalance listener raised.
         """
@@ -263,7 +263,7 @@ class Consumer:
         return self._records(await self._driver.poll(Polled(timeout_ms, max_records, only))).by_partition()
 
     async def getone(self) -> ConsumerRecord:
-        """The next record, however long that takes. What is committed meanwhile are the records handed out."""
+        """The next record, however long that takes. Commits meanwhile cover the records handed out."""
         while not self._buffer:
             self._buffer.fill(await self._driver.poll(Polled(_ITERATION_POLL_MS)), self._runtime.clock.now())
         return self._buffer.next()

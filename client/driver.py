@@ -132,7 +132,7 @@ class Driver:
     # -- calls
 
     async def call(self, make: Callable[[asyncio.Future[Any]], Input]) -> Any:
-        """Hand in what ``make`` makes with a token, and wait for its answer; raises what the answer says."""
+        """Hand in the input that ``make`` makes with a token, and wait for its answer; raises the answer's error."""
         if self.broken is not None:
             raise self.broken
         token: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -178,7 +178,7 @@ class Driver:
             self._queue(deadline)
 
     def step(self, what: Input) -> None:
-        """Hand something in, and carry out what the core wants done."""
+        """Hand in an input, and carry out the core's effects."""
         self._inbox.append(what)
         if self._draining or self.broken is not None:
             return

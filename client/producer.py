@@ -164,7 +164,7 @@ class Producer:
         return future
 
     async def send_and_wait(self, topic: str, value: Any = None, **given: Any) -> RecordMetadata:
-        """:meth:`send`, and wait until the record is stored. Raises what it failed with."""
+        """:meth:`send`, and wait until the record is stored. Raises the record's error."""
         return await (await self.send(topic, value, **given))
 
     # -- transactions
@@ -178,7 +178,7 @@ class Producer:
         await self._transaction_call(TransactionCall.INIT)
 
     async def begin_transaction(self) -> None:
-        """Start a transaction: what is sent from now on is part of it."""
+        """Start a transaction: records sent from now on are part of it."""
         await self._transaction_call(TransactionCall.BEGIN)
 
     async def send_offsets_to_transaction(
@@ -202,7 +202,7 @@ class Producer:
         await self._transaction_call(TransactionCall.COMMIT)
 
     async def abort_transaction(self) -> None:
-        """Drop what was not sent yet, and abort the transaction."""
+        """Drop unsent records, and abort the transaction."""
         await self._transaction_call(TransactionCall.ABORT)
 
     @asynccontextmanager

@@ -88,7 +88,7 @@ class ProducerDriver:
     # -- driving
 
     def step(self, what: ProducerInput) -> None:
-        """Hand something in, and carry out what the core wants done."""
+        """Hand in an input, and carry out the core's effects."""
         if self.broken is not None:
             return
         try:

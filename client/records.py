@@ -116,7 +116,7 @@ class RecordBuffer:
         return bool(self._parts)
 
     def fill(self, returned: PollReturned, timestamp: Millis) -> None:
-        """Add what a poll returned."""
+        """Add the records of a poll."""
         for taken, records in zip(returned.ranges, by_range(returned, timestamp), strict=True):
             self._parts.append(_Part(taken, records))
 
@@ -144,7 +144,7 @@ class RecordBuffer:
         )
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
-        """Forget what is left of these partitions."""
+        """Drop the remaining records of these partitions."""
         dropped = set(partitions)
         self._parts = deque(part for part in self._parts if part.partition not in dropped)
 

@@ -73,7 +73,7 @@ def is_old(text: bytes) -> bool:
 
 
 def upgraded_text(text: bytes) -> bytes:
-    """The row in the names of the newest version. What is no row, or no older one, comes back as it is."""
+    """The row with names of the newest version. Other values, and newest rows, come back unchanged."""
     if not is_old(text):
         return text
     try:

@@ -99,7 +99,7 @@ class JournalWriter:
         return lost
 
     def flush(self) -> None:
-        """Hand what is buffered to the operating system, and close the segment when it is full."""
+        """Hand buffered rows to the operating system, and close the segment when it is full."""
         while self._buffer:
             if self._file is None:
                 self._open_segment()
@@ -167,7 +167,7 @@ class JournalWriter:
         _close_name(self._path)
 
     def _recover(self) -> int:
-        """Repair what a crash left open, and find out where the stream goes on."""
+        """Repair the segment that a crash left open, and find where the stream continues."""
         mine = [segment for segment in segments(self.directory) if segment.stream == self.stream]
         for segment in mine:
             if segment.is_open:

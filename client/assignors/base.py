@@ -25,7 +25,7 @@ Assignments: TypeAlias = Mapping[str, Sequence[Partition]]
 
 
 class RebalanceProtocol(Enum):
-    """How members treat what they hold while the group rebalances; the value is Kafka's id."""
+    """How members treat their partitions while the group rebalances; the value is Kafka's id."""
 
     EAGER = 0
     """Give everything up before joining."""
@@ -98,4 +98,4 @@ class Assignor(ABC):
 
 
 class AssignorError(Exception):
-    """An assignor cannot answer: what the members claim makes no sense together. The message says what."""
+    """An assignor cannot assign: the members' claims contradict each other. The message says how."""

@@ -127,7 +127,7 @@ def _subscribers(
 
 
 class _Topic:
-    """One topic while racks decide: what is left of it, and how much each member may still take."""
+    """One topic while racks decide: its remaining partitions, and how many each member may still take."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class _Topic:
             del self._left[number]
 
     def give_in_order(self, given: Mapping[str, list[Partition]], near_only: bool) -> None:
-        """Let one subscriber after the other take what is left (of its own rack), up to its capacity."""
+        """Let one subscriber after the other take remaining partitions (of its own rack), up to its capacity."""
         for member_id in self.racks:
             if not self._left:
                 break

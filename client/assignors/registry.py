@@ -26,7 +26,7 @@ KAFKA_ASSIGNORS: dict[str, type[Assignor]] = {
 
 
 class UnknownAssignor(ValueError):
-    """No assignor of this name, or what was found under it is none."""
+    """No assignor has this name, or the object of this name is not an assignor."""
 
 
 _ASSIGNORS: Final = Plugins(

@@ -34,7 +34,7 @@ class StickyAssignor(StickyBase):
         return encode_sticky_user_data(self._remembered, self._generation)
 
     def on_assignment(self, assignment: Assignment, generation: int) -> None:
-        """Remember what was assigned, and when."""
+        """Remember the assignment and its generation."""
         self._remembered = assignment.partitions
         self._generation = generation
 

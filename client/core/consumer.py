@@ -99,7 +99,7 @@ class ConsumerCore:
     # -- the door
 
     def step(self, what: Input, now: Millis) -> list[Effect]:
-        """Take in what happened and do what is due; return the effects, in order."""
+        """Handle an input and due timers; return the effects, in order."""
         state, ctx = self._state, self._ctx
         ctx.begin(now)
         if state.closing.phase is ClosePhase.CLOSED:

@@ -223,7 +223,7 @@ class Woken:
 
 @dataclass(slots=True)
 class Elapsed:
-    """Nothing but time: do what is due."""
+    """Time has passed: handle due timers."""
 
 
 Input: TypeAlias = (

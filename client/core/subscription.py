@@ -115,7 +115,7 @@ class SubscriptionState:
         self.pattern, self.regex = compiled, None
 
     def subscribe_regex(self, regex: str) -> None:
-        """Subscribe to what the coordinator finds; which topics those are comes with the assignment."""
+        """Subscribe to a pattern that the coordinator matches; the topics come with the assignment."""
         self._choose(SubscriptionType.AUTO_PATTERN)
         self.pattern, self.regex = None, regex
 
@@ -136,7 +136,7 @@ class SubscriptionState:
         return self.change_topics(topic for topic, _ in wanted)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Own what the group gave us; positions of partitions that stay survive."""
+        """Own the group's assignment; partitions that stay keep their positions."""
         self._replace(sorted(partitions))
 
     def _replace(self, partitions: Iterable[TopicPartition]) -> None:
@@ -184,12 +184,12 @@ class SubscriptionState:
         return state
 
     def mark_pending_revocation(self) -> None:
-        """Return no more records: what is owned is about to be given up."""
+        """Return no more records: all partitions are about to be revoked."""
         for state in self.assignment.values():
             state.pending_revocation = True
 
     def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Every position: what a commit without offsets commits."""
+        """Every position, as a commit without offsets commits it."""
         return {
             partition: OffsetAndMetadata(
                 self.assignment[partition].position or 0, leader_epoch=self.assignment[partition].epoch

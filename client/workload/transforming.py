@@ -1,4 +1,4 @@
-"""Consume, transform, produce: what was read is written to another topic before its offsets are committed.
+"""Consume, transform, produce: results are written to another topic before offsets are committed.
 
 Exactly once: the records written for a poll and the offsets of that poll are one transaction; with a commit interval
 it takes in several polls. At least once: the records are stored first; after a crash in between they are written again.
@@ -78,11 +78,11 @@ class Transformer:
 
     @property
     def is_due(self) -> bool:
-        """Whether what is open should end now."""
+        """Whether the open transaction should end now."""
         return self._began is not None and asyncio.get_running_loop().time() >= self._began + self._interval
 
     async def start(self) -> None:
-        """Fence the process that had the transactional id before, which aborts what it left open."""
+        """Fence the last process with the transactional id, which aborts its open transaction."""
         await self._producer.start()
         if self.exactly_once:
             await self._until_done(self._producer.init_transactions)
@@ -126,7 +126,7 @@ class Transformer:
         return written
 
     async def close(self) -> None:
-        """Abort what is open."""
+        """Abort the open transaction."""
         await self._producer.close(CLOSE_TIMEOUT_MS)
 
     async def _until_done(self, call: Callable[[], Awaitable[None]]) -> None:

@@ -289,7 +289,7 @@ class ConsumerLoop:
             await asyncio.wait_for(self._stopping.wait(), wait_ms / 1_000)
 
     async def _handle(self, records: Records) -> None:
-        """Process what a poll returned, and commit it."""
+        """Process and commit the records of a poll."""
         transformer = self._transformer
         if transformer is None:
             await self._process(records)
@@ -353,7 +353,7 @@ class ConsumerLoop:
                 self._events.flush()
 
     def _put_back(self, ranges: list[RecordRange]) -> None:
-        """Seek back to what was not processed, so that it is not committed either."""
+        """Seek back to unprocessed records, so that they are not committed either."""
         owned = set(self.consumer.assignment())
         for topic, partition, start, _ in reversed(ranges):
             if (topic, partition) in owned:

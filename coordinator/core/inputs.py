@@ -54,7 +54,7 @@ class Received:
 
 @dataclass(slots=True)
 class Elapsed:
-    """Nothing but time: fire what is due."""
+    """Time has passed: fire the due timers."""
 
 
 @dataclass(slots=True)

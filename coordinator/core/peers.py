@@ -1,4 +1,4 @@
-"""Requests between nodes: what a node asks itself it handles at once, what it asks another leaves as an effect."""
+"""Requests between nodes: those to the node itself are handled at once, those to others leave as effects."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class RequestPart(NamedTuple):
 
 
 class OwnToken:
-    """Stands for this node itself, where it asks itself what it would ask another node. Its answer is no effect."""
+    """The token of a node's request to itself. Its response is not an effect."""
 
     __slots__ = ("answered",)
 

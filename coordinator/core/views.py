@@ -36,7 +36,7 @@ class MemberView(View):
 
 
 class ConsumerMemberView(MemberView):
-    """A member of a consumer group. ``assignment`` is what it has, without what it is to give up."""
+    """A member of a consumer group. ``assignment`` is the current one, without partitions it has to revoke."""
 
     member_epoch: int
     previous_member_epoch: int
@@ -95,7 +95,7 @@ class ConsumerGroupView(GroupView):
 
 
 class TimerView(NamedTuple):
-    """A timer: what it is for (``session``, ``join``, ``sync``, ``append``, ``expiry``), whose, and when it fires.
+    """A timer: its kind (``session``, ``join``, ``sync``, ``append``, ``expiry``), its owner, and when it fires.
 
     Others belong to no group: the ``fetch`` of a consumer that waits, say.
     """

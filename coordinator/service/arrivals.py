@@ -24,7 +24,7 @@ class Arrivals:
         """Counted by the server."""
 
     def then(self, call: Callable[[], None]) -> None:
-        """Call once what has arrived by now is handed in."""
+        """Call once everything that has arrived is handed in."""
         loop = asyncio.get_running_loop()
         latest = loop.time() + _MOST_SECONDS
         connections, passes = self.connections, 0

@@ -290,7 +290,7 @@ class Runtime:
             self.leadership.expire()
 
     def _drive(self, what: Input | None = None) -> None:
-        """Handle an input behind what is in the inbox, and what that causes."""
+        """Handle an input after those in the inbox and their consequences."""
         inbox = self._inbox
         if what is None or inbox:
             if what is not None:

@@ -37,7 +37,7 @@ Samples = Iterable[tuple[Mapping[str, str], float]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeCollector(Collector):
-    """One look at a node: what was counted, and what its views say."""
+    """One scrape of a node: its counters and views."""
 
     metrics: Metrics
     node: NodeView

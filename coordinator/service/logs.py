@@ -62,7 +62,7 @@ class LoggedReasons:
     """
 
     def __init__(self, metric: str) -> None:
-        """``metric`` counts what is not logged."""
+        """``metric`` counts the lines that are not logged."""
         self._end = f"{_MOST_REASONS} reasons are logged already; others are counted in {metric} and not logged"
         self._by_client: dict[str, set[int]] = {}
         self._names: dict[str, set[int]] = {}

@@ -107,7 +107,7 @@ class ApiMetrics:
 
 
 class Metrics:
-    """All that is counted outside the core. What the core knows itself is read from its views when asked."""
+    """All counters outside the core. The core's own numbers are read from its views when asked for."""
 
     def __init__(self) -> None:
         self.apis: dict[str, ApiMetrics] = {}

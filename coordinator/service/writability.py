@@ -1,4 +1,4 @@
-"""Whether what has to be written can be written: for ``/readyz``."""
+"""Whether the stores can be written, for ``/readyz``."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Logs of topic partitions: what a coordinator writes so that another node, or itself after a restart, can go on."""
+"""Logs of topic partitions, from which another node, or the same one after a restart, goes on."""

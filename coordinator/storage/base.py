@@ -33,7 +33,7 @@ def one_by_one(report: Callable[[], None]) -> None:
 
 
 class StoreProblem(Exception):
-    """A store that cannot be used. The text says what is wrong, where, and what to do."""
+    """A store that cannot be used. The text has the problem, the place and the remedy."""
 
 
 class Observer:
@@ -52,7 +52,7 @@ class Observer:
         """An append could not be written."""
 
     def damaged(self, partition: TopicPartition, text: str) -> None:
-        """A partition cannot be read, and will not be: what is wrong with it."""
+        """A partition is unreadable for good; the text has the problem."""
 
     def read(self, partition: TopicPartition, records: int, millis: float) -> None:
         """A partition was read to its end."""
@@ -74,7 +74,7 @@ class OffsetsLog(Protocol):
         """
 
     async def close(self) -> None:
-        """Finish what was begun."""
+        """Finish pending work."""
 
     def append(self, partition: TopicPartition, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
         """Write records, all or none, behind everything appended before. No records: it ends when all before is stored.
@@ -111,7 +111,7 @@ class DataLogs(Protocol):
         """
 
     def read_data(self, partition: TopicIdPartition, epoch: int, piece: DataPiece, damaged: Damaged) -> None:
-        """Read a partition from its start, up to its end or to what is damaged.
+        """Read a partition from its start, up to its end or to the first damaged record.
 
         A reader of an older epoch may be left without an end.
         """

@@ -57,7 +57,7 @@ class ReplicatedLogs:
         self._epochs: dict[TopicPartition, int] = {}
         self._data: dict[TopicIdPartition, _ReplicatedPartition] = {}
         self.on_fetched: Callable[[int, FollowersFetched], None] | None = None
-        """Called with a leader, and what it learns of its followers."""
+        """Called with a leader, and its state of the followers."""
 
     async def start(self, together: Together = one_by_one) -> None:
         """Nothing to do."""

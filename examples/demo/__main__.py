@@ -26,7 +26,7 @@ from rejoin.journal.reader import read_journal
 from rejoin.journal.schema import JournalSchema
 
 KEPT = Path("out") / "demo"
-"""Where the journals stay, and what the pipeline makes of them."""
+"""The paths of the journals, and the pipeline's output."""
 
 PARTITIONS = 12
 TOPIC = "orders"

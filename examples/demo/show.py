@@ -41,7 +41,7 @@ SAME_TWICE = re.compile(r"\b([a-z]+-\d+) \(\1\)")
 
 
 def short(text: str) -> str:
-    """Member ids without their UUID: what is left is the client id."""
+    """Member ids without their UUID, which leaves the client id."""
     return SAME_TWICE.sub(r"\1", UUID.sub("", text))
 
 

@@ -1,4 +1,4 @@
-"""A consumer loses its session and comes back: nothing is lost, and what it had not committed comes twice."""
+"""A consumer loses its session and comes back: nothing is lost, and uncommitted records come twice."""
 
 from __future__ import annotations
 

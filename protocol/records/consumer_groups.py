@@ -302,7 +302,7 @@ def target_epoch_record(
 def target_assignment_record(
     group_id: str, member_id: str, value: ConsumerGroupTargetAssignmentMemberValue | None
 ) -> ConsumerGroupTargetAssignmentMemberRecord:
-    """The record of what a member should have; without a value its tombstone."""
+    """The record of a member's target assignment; a tombstone without a value."""
     data = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
     versioned = None if value is None else VersionedData(_VALUE_VERSION, value)
     return ConsumerGroupTargetAssignmentMemberRecord(VersionedData(TARGET_MEMBER_KEY, data), versioned)
@@ -311,7 +311,7 @@ def target_assignment_record(
 def current_assignment_record(
     group_id: str, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue | None
 ) -> ConsumerGroupCurrentMemberAssignmentRecord:
-    """The record of what a member has; without a value its tombstone."""
+    """The record of a member's current assignment; a tombstone without a value."""
     data = ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
     versioned = None if value is None else VersionedData(_VALUE_VERSION, value)
     return ConsumerGroupCurrentMemberAssignmentRecord(VersionedData(CURRENT_ASSIGNMENT_KEY, data), versioned)
@@ -320,7 +320,7 @@ def current_assignment_record(
 def regular_expression_record(
     group_id: str, expression: str, value: ConsumerGroupRegularExpressionValue | None
 ) -> ConsumerGroupRegularExpressionRecord:
-    """The record of what a regular expression matched; without a value its tombstone."""
+    """The record of a regular expression's topics; a tombstone without a value."""
     data = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=expression)
     versioned = None if value is None else VersionedData(_VALUE_VERSION, value)
     return ConsumerGroupRegularExpressionRecord(VersionedData(REGULAR_EXPRESSION_KEY, data), versioned)

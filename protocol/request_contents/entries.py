@@ -148,7 +148,7 @@ class SplitRequest(NamedTuple):
 
 
 class EntrySelection:
-    """The entries of a request that name what is wanted."""
+    """Entries of a request that name the given values."""
 
     def __init__(self, request: Request, version: int, wanted: Wanted, named: Named) -> None:
         self.request = request

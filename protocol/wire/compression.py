@@ -1,4 +1,4 @@
-"""The codecs of record batches: gzip, snappy, lz4 and zstd. What is unpacked never exceeds a bound.
+"""The codecs of record batches: gzip, snappy, lz4 and zstd. Unpacked data never exceeds a bound.
 
 ``cramjam`` has all but gzip, and is imported when a batch first needs it. Kafka: CompressionType.
 """

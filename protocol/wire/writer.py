@@ -342,7 +342,7 @@ class _WriterSource:
         self._run_locations.clear()
 
     def _flush(self) -> None:
-        """Add what is pending to the list of parts."""
+        """Add pending parts to the list."""
         self._end_run()
         self._is_one_piece = False
         if len(self._pending) == 1:

@@ -1,1 +1,1 @@
-"""The sticky algorithm: previous owners, what they keep, and how the rest is dealt."""
+"""The sticky algorithm: previous owners, the partitions they keep, and the distribution of the rest."""

@@ -1,4 +1,4 @@
-"""Handing out what was fetched: up to ``max.poll.records``, partition by partition, and the positions move on.
+"""Hands out fetched records: up to ``max.poll.records``, partition by partition, advancing positions.
 
 Source: Kafka's FetchCollector.collectFetch.
 """
@@ -18,7 +18,7 @@ Fetched = tuple[tuple[RecordRange, ...], tuple[list[ConsumerRecord], ...]]
 
 
 def take(state: ConsumerState, ctx: StepContext, max_records: int, only: Collection[TopicPartition] | None) -> Fetched:
-    """Up to ``max_records`` records. Raises what is wrong with the first, if there are no others before it."""
+    """Up to ``max_records`` records. Raises the error of the first record; an error behind good ones waits."""
     buffered, kept = state.fetching.buffered, []
     ranges: list[RecordRange] = []
     lists: list[list[ConsumerRecord]] = []

@@ -53,7 +53,7 @@ class FetchedBatches:
 
     @property
     def is_drained(self) -> bool:
-        """Whether all has been taken; what is cut off does not count."""
+        """Whether all records have been taken; an incomplete last batch does not count."""
         if self._index < len(self._decoded) or not self._has_opened:
             return False
         left = len(self._data) - self._at

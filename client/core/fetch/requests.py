@@ -26,7 +26,7 @@ CONSUMER_REPLICA_ID = -1
 
 
 def fetch(config: ConsumerConfig, contents: FetchContents, version: int) -> FetchRequest:
-    """A Fetch with what a session has to say."""
+    """A Fetch with the contents of its session."""
     with_ids = version >= FIRST_FETCH_WITH_TOPIC_IDS
     topics: dict[tuple[str, str], list[FetchPartition]] = {}
     for (topic, partition), wanted in contents.wanted.items():

@@ -1,4 +1,4 @@
-"""Unsubscribing and closing: what is committed, given up and sent to the group, in which order.
+"""Unsubscribing and closing: the order of commit, revocation and the request to the group.
 
 Source: Kafka's ConsumerCoordinator.close, onLeavePrepare and ClassicKafkaConsumer.unsubscribe.
 """
@@ -27,7 +27,7 @@ _Then: TypeAlias = Callable[[KafkaError | None], None]
 
 
 def unsubscribe(state: ConsumerState, ctx: StepContext, token: Token) -> None:
-    """Give up what is owned, leave the group, read nothing any more. Nothing is committed."""
+    """Revoke all partitions, leave the group, stop reading. Nothing is committed."""
 
     def left(error: KafkaError | None) -> None:
         state.subscription.unsubscribe()

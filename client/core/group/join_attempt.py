@@ -48,7 +48,7 @@ def needed(state: ConsumerState, ctx: StepContext) -> bool:
 
 
 def follow_metadata(state: ConsumerState, ctx: StepContext) -> None:
-    """Match the pattern against what is known now, and remember what a leader watches."""
+    """Match the pattern against current metadata, and remember the topics that a leader watches."""
     # Kafka: maybeUpdateSubscriptionMetadata.
     if state.metadata.version <= state.join.snapshot.version:
         return

@@ -270,7 +270,7 @@ def _revoked(state: ConsumerState, ctx: StepContext, completion: Completion, err
 
 
 def _adopt(state: ConsumerState, ctx: StepContext, completion: Completion) -> None:
-    """Own what the leader decided, and call the listener with what is new, even if nothing is."""
+    """Own the leader's assignment, and call the listener with the new partitions, even if there are none."""
     assigned = completion.assignment.partitions
     _follow_leaders_topics(state, assigned)
     try:

@@ -70,7 +70,7 @@ class ProducerCore:
     # -- the door
 
     def step(self, what: ProducerInput, now: Millis) -> list[ProducerEffect]:
-        """Take in what happened and do what is due; return the effects, in order."""
+        """Handle an input and due timers; return the effects, in order."""
         state, ctx = self._state, self._ctx
         if (
             what.__class__ is Produced
@@ -131,7 +131,7 @@ class ProducerCore:
         return self._state.idempotence.producer
 
     def check_transaction(self) -> None:
-        """Raise what a record cannot be sent for: there is no transaction, or it can only be aborted."""
+        """Raise the reason why a record cannot be sent: no transaction, or one that can only be aborted."""
         refusal = transitions.refusal(self._state)
         if refusal is not None:
             raise refusal

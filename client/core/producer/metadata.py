@@ -65,7 +65,7 @@ def _forget_idle_topics(state: ProducerCoreState, ctx: ProducerContext) -> None:
 
 
 def answered(state: ProducerCoreState, ctx: ProducerContext, sent: MetadataSent, response: MetadataResponse) -> None:
-    """Take in what the cluster looks like."""
+    """Take in the cluster's metadata."""
     metadata = state.metadata
     metadata.request_id = None
     metadata.problem = ""

@@ -22,7 +22,7 @@ from rejoin.protocol.wire.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID,
 
 
 def send_ready(state: ProducerCoreState, ctx: ProducerContext) -> None:
-    """Send what is ready, as many requests to each node as it may have in flight."""
+    """Send ready batches, up to the most requests in flight to each node."""
     while nodes := _ready_nodes(state, ctx):
         progress = False
         for endpoint in nodes.values():
@@ -159,7 +159,7 @@ def _send(state: ProducerCoreState, ctx: ProducerContext, endpoint: Endpoint, ba
 
 
 def expire(state: ProducerCoreState, ctx: ProducerContext) -> None:
-    """Fail what is not done after ``delivery.timeout.ms``, in flight or not; else wake when that is due."""
+    """Fail batches older than ``delivery.timeout.ms``, in flight or not; else wake when that is due."""
     while state.incomplete:
         batch = next(iter(state.incomplete))
         at = batch.created_at + ctx.delivery_timeout_ms

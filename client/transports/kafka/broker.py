@@ -193,7 +193,7 @@ class BrokerNode(NodeState):
                 self._login_due_at = monotonic() + lifetime_ms * share / 1_000
 
     async def _log_in_again(self, connection: BrokerConnection) -> None:
-        """Log in on a connection that is in use. What is asked meanwhile waits; what was asked before is answered."""
+        """Log in on a connection in use. New requests wait; earlier ones are answered."""
         # Kafka: KafkaChannel.maybeBeginClientReauthentication. The next request begins it, and no timer.
         try:
             await self._log_in(connection)

@@ -49,7 +49,7 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 class ClusterRequests:
-    """Finds coordinators, and says what is served."""
+    """Handles requests about the cluster, such as FindCoordinator and ApiVersions."""
 
     def __init__(
         self,

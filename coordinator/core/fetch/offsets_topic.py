@@ -62,7 +62,7 @@ class _OffsetsLog:
     compact_at: int = LEAST_TO_COMPACT
 
     def append(self, records: tuple[Record, ...], now: Millis) -> None:
-        """Add what was appended at once: a batch for each producer, and one for each marker."""
+        """Add the records of one append: a batch for each producer, and one for each marker."""
         for (producer_id, is_marker), alike in groupby(records, _producer):
             if is_marker:
                 for marker in alike:

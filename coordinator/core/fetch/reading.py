@@ -33,7 +33,7 @@ FIRST_FETCH_WITH_ENDPOINTS: Final = 16
 
 @dataclass(slots=True)
 class FetchRead:
-    """A Fetch under way: what is to be read, within which limits, and for whom."""
+    """A Fetch under way: its partitions, its limits, and its client."""
 
     token: Token
     request: FetchRequest

@@ -118,7 +118,7 @@ class FetchRequests:
         self._purgatory.end_wait(token)
 
     def _complete(self, read: FetchRead) -> None:
-        """Read anew what a Fetch has waited for."""
+        """Read the partitions of a waiting Fetch again."""
         try:
             self._answer(read, read_partitions(read, self._logs).partitions)
         except Exception:

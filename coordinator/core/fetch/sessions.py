@@ -1,4 +1,4 @@
-"""Fetch sessions: what a consumer asked for is remembered, so that requests and responses carry only what changes.
+"""Fetch sessions: a consumer's partitions are remembered, so that requests and responses carry only changes.
 
 A session belongs to the node and not to a connection. It names its partitions by name, or from v13 on by topic id.
 
@@ -51,7 +51,7 @@ Wanted: TypeAlias = Mapping[FetchKey, FetchPartition]
 
 @dataclass(slots=True)
 class CachedPartition:
-    """A partition of a session: what the consumer sent last, and what it was last sent."""
+    """A partition of a session: the consumer's last request, and the last response to it."""
 
     wanted: WantedPartition
     high_watermark: int = NOT_SENT
@@ -68,7 +68,7 @@ class CachedPartition:
         )
 
     def sent(self, data: FetchablePartitionResponse) -> None:
-        """Remember what the consumer is sent. After an error it gets the partition again."""
+        """Remember the response for the partition. After an error the consumer gets the partition again."""
         self.high_watermark = data.high_watermark if data.error_code is ErrorCode.NONE else NOT_SENT
         self.log_start_offset = data.log_start_offset
 
@@ -85,7 +85,7 @@ class FetchSession:
     partitions: dict[FetchKey, CachedPartition] = field(default_factory=dict)
 
     def update(self, wanted: Iterable[WantedPartition], forgotten: Iterable[FetchKey]) -> None:
-        """Take in what a request changes."""
+        """Apply the changes of a request."""
         for each in wanted:
             cached = self.partitions.get(each.key)
             if cached is None:

@@ -1,4 +1,4 @@
-"""The groups of a node: which shard has a group, and what is known of it."""
+"""The groups of a node: the shard of each, and views of it."""
 
 from __future__ import annotations
 

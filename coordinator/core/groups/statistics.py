@@ -54,7 +54,7 @@ class MemberAliases:
         self._current[first] = new
 
     def retain(self, member_ids: Collection[str]) -> None:
-        """Drop what is of no use for these members."""
+        """Forget all but these members."""
         self._first = {current: first for current, first in self._first.items() if current in member_ids}
         self._current = {first: current for current, first in self._first.items()}
 
@@ -83,7 +83,7 @@ class GroupStatistics:
         self.rebalance.attempt_started_at = now
 
     def end_rebalance(self) -> RebalanceProgress | None:
-        """The rebalance has ended; returns what it was like."""
+        """The rebalance has ended; returns its statistics."""
         ended, self.rebalance = self.rebalance, None
         return ended
 

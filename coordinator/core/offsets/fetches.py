@@ -1,4 +1,4 @@
-"""OffsetFetch: the committed offsets of one group. What is unknown is -1 without an error."""
+"""OffsetFetch: the committed offsets of one group. Unknown ones are -1 without an error."""
 
 from __future__ import annotations
 

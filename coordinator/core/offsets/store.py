@@ -1,4 +1,4 @@
-"""Committed offsets by group id: what is stored, what transactions hold back, and what is being written.
+"""Committed offsets by group id: stored, pending in transactions, and being written.
 
 They live beside the groups, so that a group may change its kind and keep its offsets. Kafka: OffsetMetadataManager.
 """
@@ -93,7 +93,7 @@ class GroupOffsets:
         return {partition: offset.value for partition, offset in visible.items()}
 
     def remove(self, partition: TopicPartition) -> OffsetCommitValue | None:
-        """Drop what is stored or pending for a partition; returns what was stored."""
+        """Drop the stored and pending offsets of a partition; returns the stored one."""
         for producer_id in self.holders.pop(partition, ()):
             offsets = self.pending[producer_id]
             del offsets[partition]

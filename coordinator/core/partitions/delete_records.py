@@ -112,7 +112,7 @@ class _Deletion(DelayedOperation):
             self._answer()
 
     def time_out(self) -> None:
-        """Wait no longer. What is not stored yet may be stored later."""
+        """The timeout has passed. A deletion that is not stored yet may still be stored later."""
         for slot in self._pending:
             self.failed(slot, ErrorCode.REQUEST_TIMED_OUT)
         self._answer()

@@ -128,7 +128,7 @@ class _PendingDescription:
     left: int = 0
 
     def answered(self, asked: list[_Wanted], response: Response | None) -> None:
-        """Take in what a leader says; one that cannot be reached says nothing."""
+        """Take in the response of a leader; an unreachable one has none."""
         if isinstance(response, DescribeProducersResponse):
             for wanted, topic in zip(asked, response.topics, strict=True):
                 (self.found[wanted],) = topic.partitions

@@ -42,7 +42,7 @@ _last_stable_offset = attrgetter("last_stable_offset")
 
 
 class LogBatch:
-    """A batch of a log: its bytes, and of its header what is looked at often. It does not change."""
+    """A batch of a log: its bytes, and often used fields of its header. It does not change."""
 
     __slots__ = ("base_offset", "data", "last_offset", "leader_epoch", "max_timestamp", "position")
 
@@ -231,7 +231,7 @@ class PartitionLog:
         self.end_offset = 0
         """Kafka's LEO: the offset of the next record."""
         self.high_watermark = 0
-        """The end of what is stored."""
+        """The end of the stored part of the log."""
         self.first_unstable_offset: int | None = None
         """Where the oldest open transaction began."""
         self.epochs: list[EpochEntry] = []

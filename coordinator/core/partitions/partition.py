@@ -145,7 +145,7 @@ class Partition:
             self._observer.on_progress(self.partition)
 
     def log_damaged(self) -> None:
-        """Forget what was read of the log: this node cannot serve the partition."""
+        """Drop the loaded log: this node cannot serve the partition."""
         self.is_damaged = True
         self._empty()
 
@@ -387,7 +387,7 @@ class Partition:
             each.completion.ended(ErrorCode.NONE)
 
     def _append_failed(self, error: ErrorCode) -> None:
-        """Nothing behind a failed append can be stored either: what is there is read again."""
+        """Appends behind a failed one fail, too: the stored log is read again."""
         self._ctx.emit(
             AppendFailed(
                 topic=self.partition.topic,

@@ -184,7 +184,7 @@ class Partitions:
             self._lead(partition, self.leased_by(partition), epoch)
 
     def elect_by_lease(self, leased_by: TopicPartition, epoch: int) -> None:
-        """Lead what the leader of an offsets partition leads; partitions of an older epoch resign first."""
+        """Lead the data partitions of an offsets partition's leader; partitions of an older epoch resign first."""
         if self._cluster.registrations is not None or self._epochs.get(leased_by, -1) >= epoch:
             return
         self.resign_by_lease(leased_by)

@@ -1,4 +1,4 @@
-"""The events of transactions in the log of a data partition, emitted when what they say is stored.
+"""Events of transactions in the log of a data partition, emitted once their records are stored.
 
 While the log grows behind an open transaction, the last stable offset is sampled now and then.
 """

@@ -74,7 +74,7 @@ class Deadlines:
         return self._due.get(key)
 
     def earliest(self) -> Millis | None:
-        """An instant before which nothing is due, or none. What was cancelled or moved later still counts."""
+        """An instant before which nothing is due, or none. Cancelled and postponed timers still count."""
         return self._heap[0][0] if self._heap else None
 
     def next(self) -> Millis | None:

@@ -133,7 +133,7 @@ class TopicChanges:
         self._go_on()
 
     def changed(self, what: TopicsChanged) -> None:
-        """Take in what the log has got from all nodes."""
+        """Take in the changes of all nodes from the log."""
         known, emits = self.version, not what.shares_events
         if what.whole:
             known = 0

@@ -85,7 +85,7 @@ def _of_topic(definition: ConfigDef, given: str | None, default: str | None) -> 
 
 
 def of_cluster(definition: ConfigDef, changed: str | None) -> tuple[ConfigValueSource, ...]:
-    """Where the default of a topic's setting comes from; ``changed``: what the node has in its place."""
+    """The source of the default of a topic's setting; ``changed``: the node's own value."""
     name = definition.synonym
     candidates = [] if name is None else [ConfigValueSource(name, definition.default, _DEFAULT)]
     if changed is not None:
@@ -109,7 +109,7 @@ def of_defaults(definitions: Iterable[ConfigDef]) -> tuple[ConfigEntry, ...]:
 def creatable_configs(
     configs: Mapping[str, str], rate: float | None, defaults: ChangedDefaults
 ) -> tuple[CreatableTopicConfigs, ...]:
-    """The settings of a topic that was created, its own as they were given. Topics share what is equal."""
+    """The settings of a new topic, with its own as given. Topics share equal settings."""
     if not configs:
         return _creatable_defaults(rate, defaults)
     return _creatable(

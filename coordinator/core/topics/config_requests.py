@@ -250,7 +250,7 @@ class ConfigRequests:
         self._changes.make(_ConfigChange(self, request.resources, request.validate_only, decide, respond))
 
     def check_alterable(self, api: type[Request], resource: AlteredResource, context: Context) -> None:
-        """Raise :class:`TopicError` for what has no settings that may be changed."""
+        """Raise :class:`TopicError` for a resource without alterable settings."""
         name = resource.resource_name
         if len({config.name for config in resource.configs}) < len(resource.configs):
             raise TopicError(ErrorCode.INVALID_REQUEST, "a setting stands in the request more than once")

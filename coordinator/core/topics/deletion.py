@@ -1,4 +1,4 @@
-"""Which topics a DeleteTopics deletes, and what it answers for each. Kafka: ControllerApis.deleteTopics."""
+"""Topics that a DeleteTopics deletes, and its result for each. Kafka: ControllerApis.deleteTopics."""
 
 from __future__ import annotations
 

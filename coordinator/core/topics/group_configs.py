@@ -43,7 +43,7 @@ def group_definitions(settings: Settings) -> dict[str, ConfigDef]:
 
 
 def of_group(settings: Settings, configs: Mapping[str, str]) -> tuple[ConfigEntry, ...]:
-    """All settings of a group, by name. What it has not of its own comes from the broker's."""
+    """All settings of a group, by name: its own, else the broker's."""
     entries = []
     for name, definition in sorted(group_definitions(settings).items()):
         assert definition.synonym is not None, "the broker has a setting for each of a group"

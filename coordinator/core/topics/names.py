@@ -17,7 +17,7 @@ _COLLIDING: Final = frozenset("._")
 
 
 class TopicError(Exception):
-    """A topic request that is refused: the error, and what was wrong in words."""
+    """A refused topic request: the error, and its message."""
 
     def __init__(self, error: ErrorCode, message: str) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Requests that change topics. What is decided becomes records, and the answer waits until they are true.
+"""Requests that change topics. Changes become records, and the response waits until they are stored.
 
 Kafka: ControllerApis, ReplicationControlManager.
 """

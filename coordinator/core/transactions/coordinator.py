@@ -129,7 +129,7 @@ class TransactionCoordinator:
         return False
 
     def created(self, error: ErrorCode) -> None:
-        """The log is made, and what is led here of it is being read; or it could not be made."""
+        """The log exists, and the partitions led here are being read; or it could not be created."""
         self._has_failed = error is not ErrorCode.NONE
         self._go_on()
         self._has_failed = False

@@ -107,7 +107,7 @@ class TransactionMarkers:
         self._ctx.deadlines.set(ending.timer, self._ctx.now + delay_ms)
 
     def _send(self, ending: _Ending) -> None:
-        """Send what is left to the leaders, each of which gets one request; this node writes its own at once."""
+        """Send the remaining markers, one request to each leader; this node writes its own at once."""
         by_node: dict[int, list[TopicPartition]] = {}
         for partition in list(ending.left):
             if not self._exists(partition):

@@ -60,7 +60,7 @@ class Access:
         return self._token is not None
 
     def check_token(self, headers: Mapping[str, str]) -> None:
-        """Raise a :class:`Problem` unless a request may do what the token is for."""
+        """Raise a :class:`Problem` unless a request has the token's permission."""
         if self._token is None:
             if not self._is_local:
                 detail = "start the node with --control-token-file: this needs it, as other machines can reach the node"

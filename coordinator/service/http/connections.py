@@ -1,4 +1,4 @@
-"""Connections: what is refused before there is a request.
+"""Connections, and input that is refused before there is a request.
 
 Invalid HTTP is answered as a problem. A client of Kafka's binary protocol is recognised by its first bytes. A head that
 does not arrive in time ends its connection.

@@ -44,7 +44,7 @@ _PATHS: Final = {each.path for each in OPERATIONS}
 
 
 class ControlRoutes:
-    """Finds the operation, reads its arguments, and writes what it returns."""
+    """Finds the operation, reads its arguments, and writes its result."""
 
     def __init__(self, control: Control, access: Access, submit: Submit) -> None:
         """``submit`` hands in one of Kafka's requests, through the fault rules."""

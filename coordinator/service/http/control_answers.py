@@ -184,7 +184,7 @@ class CompactionAnswer(ControlAnswer):
 
 
 class RecordAnswer(ControlAnswer):
-    """A record. What is not UTF-8 has the name with ``_base64``, unless all is asked for in base64."""
+    """A record. Bytes that are not UTF-8 have the name with ``_base64``, unless all are asked for in base64."""
 
     topic: str
     partition: int

@@ -83,7 +83,7 @@ class HttpPeers:
         return self._session
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Cancel the requests under way."""
         for task in list(self._tasks):
             task.cancel()
             with suppress(asyncio.CancelledError):

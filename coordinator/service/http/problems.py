@@ -82,7 +82,7 @@ def invalid_body(name: str, version: int, problem: ValidationError) -> Problem:
 
 
 def field_errors(found: Sequence[Any]) -> list[dict[str, Any]]:
-    """Pydantic's errors as ours: the field, what was wrong, what was given."""
+    """Pydantic's errors as ours: the field, the problem, the given value."""
     return [
         {"field": _path(error["loc"]), "problem": reason(error), "given": abridged(error["input"])} for error in found
     ]

@@ -188,7 +188,7 @@ class Service:
             return self._refuse(request, Problem(500, "internal-error", "the service failed"))
 
     async def _principal(self, request: web.BaseRequest, login: HttpLogin) -> str | None:
-        """Who sends a request. What has a token of its own needs no login beside it."""
+        """The principal of a request. Paths with a token of their own need no login."""
         path, protocol = unquote(request.raw_path.partition("?")[0]), request.protocol
         assert isinstance(protocol, Connection)
         if self._access.has_token and (path == CONTROL or path.startswith(f"{CONTROL}/") or _RESIGN.fullmatch(path)):

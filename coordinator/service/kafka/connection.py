@@ -83,7 +83,7 @@ class KafkaConnection(asyncio.Protocol):
         """Whether all answers are with the transport, and it takes more."""
         self._outgoing: Outgoing | None = None
         self._is_scheduled = False
-        """Whether what is in the buffer is served soon: others have their turn before."""
+        """Whether the buffer is served soon, after a turn of others."""
         self.transport: asyncio.Transport | None = None
         self.max_request_bytes = listener.max_request_bytes
         self.client_host = "127.0.0.1"
@@ -236,7 +236,7 @@ class KafkaConnection(asyncio.Protocol):
         self._read_or_not()
 
     def _take_large(self, large: LargeFrame, data: bytes) -> None:
-        """Take in more of a large frame. When it is whole, serve it, and then what is behind it."""
+        """Take in more of a large frame. Once complete, serve it and the bytes behind it."""
         if self.transport is None:
             return
         rest = large.take(data)
@@ -386,7 +386,7 @@ class KafkaConnection(asyncio.Protocol):
         self._write_on()
 
     def _count_unsent(self) -> None:
-        """Say what is held for a client that does not read."""
+        """Report the bytes held for a client that does not read."""
         transport, outgoing = self.transport, self._outgoing
         size = 0 if outgoing is None else outgoing.owned
         if transport is not None and self._is_paused:
@@ -396,7 +396,7 @@ class KafkaConnection(asyncio.Protocol):
     # --- the end
 
     def close(self) -> None:
-        """Write what is answered, then close."""
+        """Write pending answers, then close."""
         self._close([])
 
     def close_idle(self) -> None:
@@ -426,7 +426,7 @@ class KafkaConnection(asyncio.Protocol):
             transport.pause_reading()
 
     def _read_or_not(self) -> None:
-        """Read on unless the client is ahead of what it is served, or does not take its answers."""
+        """Resume reading unless the client has too many unserved requests, or does not take its answers."""
         transport = self.transport
         is_behind = self._parked is not None or self._is_scheduled
         wanted = self._is_writable and (not is_behind or len(self._buffer) < _READ_AHEAD)

@@ -115,7 +115,7 @@ class KafkaListener:
         await close_servers(servers)
 
     async def stop(self) -> None:
-        """Close every connection. What is answered by now is still written."""
+        """Close every connection. Answers that are ready are still written."""
         await self.stop_accepting()
         if self._look is not None:
             self._look.cancel()
@@ -170,7 +170,7 @@ class KafkaListener:
         self.unsent.hold(connection, 0)
 
     def _look_again(self) -> None:
-        """Close what was idle for too long. Kafka: connections.max.idle.ms."""
+        """Close connections that were idle for too long. Kafka: connections.max.idle.ms."""
         oldest = self.loop.time() - self._idle_seconds
         for connection in list(self.connections):
             if connection.last_used < oldest and not connection.is_busy:

@@ -50,7 +50,7 @@ _ANSWER_BODY_AT: Final = 8
 
 
 class NotServed(Exception):
-    """A request that ends its connection. The text says what was wrong with it.
+    """A request that ends its connection. The text names the problem.
 
     Reasons of one ``kind`` are the same though their texts differ; empty: reasons of the same text are.
     """

@@ -14,7 +14,7 @@ from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.types import TopicPartition
 
 PATIENCE_SECONDS: Final = 5.0
-"""After this, a summary of what is loaded so far is logged."""
+"""After this long, a summary of the partitions loaded so far is logged."""
 LOADING_EVENTS: Final = frozenset({GroupLoaded, PartitionElected, PartitionLoaded, PartitionResigned})
 
 

@@ -24,7 +24,7 @@ _WHOLE: Final = ("exception", "event")
 
 
 class LineBudget:
-    """A processor of structlog: counts, and does not log, what a level logs beyond its lines of a minute."""
+    """A processor of structlog: drops and counts the lines of a level beyond its lines a minute."""
 
     def __init__(self, most: int = MOST_LINES, clock: Callable[[], float] = time.monotonic) -> None:
         self._most = most

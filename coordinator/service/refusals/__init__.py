@@ -1,1 +1,1 @@
-"""Errors in responses: how they are counted, which of them say that a request was wrong, and what the log says then."""
+"""Errors in responses: how they are counted, which of them mean a wrong request, and the log lines of these."""

@@ -86,7 +86,7 @@ class Authenticator:
         self._is_limited = False
         self.login: Login | None = None
         self.has_failed = False
-        """Whether what the client showed was wrong."""
+        """Whether the client's credentials were wrong."""
 
     def receive(self, frame: bytes, now_ms: int, *, is_limited: bool = False) -> LoginStep:
         """Take the next frame of the client. ``now_ms`` is the time since 1970.

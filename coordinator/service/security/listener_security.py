@@ -1,4 +1,4 @@
-"""The security protocol of each listener of a node, and what it needs for that.
+"""The security protocol of each listener of a node, with its certificates and logins.
 
 What takes time to import, or more than the standard library, is imported where a listener needs it.
 """
@@ -153,7 +153,7 @@ class ListenerSecurity:
         return self._logins
 
     def prepare(self, listener: str) -> None:
-        """Read what a listener needs, so that a mistake is found before anything is bound."""
+        """Load a listener's certificates and logins, so that a mistake is found before anything is bound."""
         self.tls(listener)
         protocol = self.protocol(listener)
         if protocol.has_sasl:
@@ -162,7 +162,7 @@ class ListenerSecurity:
             self.principals()
 
     def close(self) -> None:
-        """Remove what was made for this node."""
+        """Remove the files made for this node."""
         if self._self_signed is not None:
             self._self_signed.remove()
             self._self_signed = None

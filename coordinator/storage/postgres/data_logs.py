@@ -146,7 +146,7 @@ class PostgresDataLogs:
         self._log.spawn(self._until_done(delete))
 
     async def _until_done(self, work: Callable[[Connection], Awaitable[None]]) -> None:
-        """Do it, and again while the store does not work. What is left when the node stops goes with the next start."""
+        """Delete, and retry while the store does not work. The next start deletes what is left when the node stops."""
         pause = FIRST_PAUSE
         while True:
             try:

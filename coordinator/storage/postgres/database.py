@@ -95,7 +95,7 @@ class Database:
         )
 
     async def close(self) -> None:
-        """Close the pool; what is being asked through it has some seconds to end."""
+        """Close the pool; queries under way have some seconds to end."""
         pool, self._pool = self._pool, None
         if pool is None:
             return

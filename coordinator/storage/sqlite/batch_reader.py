@@ -90,7 +90,7 @@ def batch_counts(connection: sqlite3.Connection) -> tuple[int, int]:
 
 
 def batch_findings(connection: sqlite3.Connection, topics: Mapping[str, str]) -> Iterator[LogDefect]:
-    """Each partition that a node could not read, and what it would find first; batches that no node would read.
+    """Each partition that a node could not read, with its first problem; and batches that no node would read.
 
     ``topics`` has names by topic id.
     """

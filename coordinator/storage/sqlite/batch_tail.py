@@ -38,7 +38,7 @@ class BatchTail:
         self._durable = 0
 
     def opened(self, connection: sqlite3.Connection) -> None:
-        """Move what a killed process left behind. Raises :class:`StoreProblem` where some of it is missing."""
+        """Move the batches that a killed process left behind. Raises :class:`StoreProblem` if some are missing."""
         (self._durable,) = connection.execute("SELECT tail_batches FROM store").fetchone()
         self._appended = self._durable
         connection.execute("BEGIN IMMEDIATE")

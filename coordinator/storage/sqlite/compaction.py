@@ -47,7 +47,7 @@ class _Run:
 
 
 class Compactor:
-    """Compacts what is due, one run after the other.
+    """Compacts due partitions, one run after the other.
 
     No partition while it is read: a reader that has taken in a record must see the tombstone that ends it.
     """
@@ -73,7 +73,7 @@ class Compactor:
         self._stopped = True
 
     def look_after(self) -> None:
-        """Compact when it is time to. To be asked after each write: what is being read now is looked at again then."""
+        """Compact if it is due. Called after each write: partitions that are being read are tried again then."""
         known = self._index.durable
         if known is self._looked_at or self.is_busy or self._stopped:
             return

@@ -48,7 +48,7 @@ class SqliteDataLogs:
         self._offsets = offsets
         self._observer = observer or Observer()
         self._ids: dict[TopicIdPartition, int] = {}
-        """Kept by the writer's thread; what was rolled back or deleted is looked up again."""
+        """Kept by the writer's thread; rolled back and deleted entries are looked up again."""
         self._tail = BatchTail()
         database.add_hook(self)
         database.add_hook(self._tail)
@@ -92,7 +92,7 @@ class SqliteDataLogs:
         return ends
 
     def _write_entry(self, connection: sqlite3.Connection, number: int, entry: DataEntry) -> None:
-        """Write a log's new beginning, or what a compaction has left of it."""
+        """Write a log's new start, or the remains of a compaction."""
         self._tail.move(connection)
         match entry:
             case LogStartEntry():
@@ -181,7 +181,7 @@ class SqliteDataLogs:
         self._database.submit(delete, self._deleted)
 
     def _deleted(self, outcome: object) -> None:
-        """Ignore failures: the next start deletes what is left."""
+        """Ignore failures: the next start deletes the rest."""
         if isinstance(outcome, BaseException):
             self._throttle.failed("logs_not_deleted", outcome)
 

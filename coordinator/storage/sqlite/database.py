@@ -142,7 +142,7 @@ class SqliteDatabase:
             thread.start()
 
     async def close(self) -> None:
-        """Write what was submitted, report its ends, and leave one whole file behind."""
+        """Write all submitted work, report its ends, and leave one whole file behind."""
         if not self._threads:
             return
         self._is_writing = False
@@ -318,7 +318,7 @@ class SqliteDatabase:
         return results
 
     def _check_identity(self) -> None:
-        """A file that was deleted or replaced takes what is written to it along."""
+        """Raise OSError if the file was deleted or replaced: later writes would be lost."""
         if _identity(self._file) != self._identity:
             raise OSError(f"{self.path} is not the file that was opened: it was removed or replaced")
 
@@ -369,7 +369,7 @@ class SqliteDatabase:
 
 
 def is_broken(problem: BaseException) -> bool:
-    """Whether it is the store that failed, and not what was asked of it."""
+    """Whether the store failed, rather than the operation."""
     if isinstance(problem, sqlite3.Error):
         return getattr(problem, "sqlite_errorcode", 0) & 0xFF in BROKEN
     return isinstance(problem, OSError)

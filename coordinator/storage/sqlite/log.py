@@ -1,4 +1,4 @@
-"""The offsets log in a data directory: for one node that keeps what it knows over restarts.
+"""The offsets log in a data directory, for one node that keeps its state over restarts.
 
 An append is durable when its transaction is; all that wait share one. Its epoch is looked at when it is written, so an
 election fences whatever is still in flight. A partition is read piece by piece, each in a transaction of its own,
@@ -134,7 +134,7 @@ class SqliteLog:
         return ends
 
     def _transaction_ended(self, jobs: int, millis: float) -> None:
-        """A transaction took so long; the ends of what was in it are reported next, before anything else of the loop's.
+        """A transaction took so long; its appends end next, before anything else on the loop.
 
         Others have their work in it too, so what is counted is the appends among those ends.
         """

@@ -47,7 +47,7 @@ class TopicsClient(Protocol):
         """Store a change, and hand in how that ended."""
 
     async def stop(self) -> None:
-        """Finish what is in flight."""
+        """Finish the appends in flight."""
 
 
 def as_text(records: TopicsRecords) -> str:

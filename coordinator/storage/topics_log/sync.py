@@ -100,7 +100,7 @@ class TopicsSync:
         task.add_done_callback(self._tasks.discard)
 
     async def stop(self) -> None:
-        """Finish what is in flight, with a short timeout."""
+        """Finish the appends in flight, with a short timeout."""
         tasks = [*self._tasks, *([self._catching_up] if self._catching_up is not None else [])]
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=2.0)

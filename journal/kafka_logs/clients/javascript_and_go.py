@@ -1,4 +1,4 @@
-"""KafkaJS, franz-go and sarama: what they log of their consumer groups.
+"""Log lines of KafkaJS, franz-go and sarama about consumer groups.
 
 The first two write a message with named values. Those of KafkaJS are fields of JSON, under :data:`KAFKAJS_FIELDS`;
 those of franz-go are written as its BasicLogger does (``message; name: value, name: value``), whichever logger wrote

@@ -1,4 +1,4 @@
-"""librdkafka: what it logs of its consumer group, with the facility before the text.
+"""Log lines of librdkafka about consumer groups, with the facility before the text.
 
 By default that is little: late polls, lost sessions and fatal errors. With ``debug=cgrp`` every step is logged. Lines
 name no group unless their text does.

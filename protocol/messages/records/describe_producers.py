@@ -35,7 +35,7 @@ class DescribeProducersRequest(Request):
 
 
 class ProducerState(Struct):
-    """A producer; -1 for what is not known of it."""
+    """A producer; unknown fields are -1."""
 
     producer_id: ProducerId = 0
     producer_epoch: Int32 = 0

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: when it is sent, what it has, and what its answers mean.
+"""ConsumerGroupHeartbeat: when it is sent, its fields, and the reactions to responses.
 
 Source: Kafka's AbstractHeartbeatRequestManager and ConsumerHeartbeatRequestManager.
 """

@@ -1,4 +1,4 @@
-"""Taking over an assignment: commit, give up what is too much, adopt what is new, then say so to the coordinator.
+"""Adopting an assignment: commit, revoke, assign, then acknowledge to the coordinator.
 
 One assignment is taken over at a time. What calls the listener waits for a poll of the user's.
 

@@ -13,7 +13,7 @@ from rejoin.client.core.step_context import StepContext
 
 
 def advance(state: ConsumerState, ctx: StepContext) -> None:
-    """The background: heartbeats, and what they bring."""
+    """The background: heartbeats and their consequences."""
     member = transitions.member_of(state)
     if not state.subscription.automatic and member.state is MembershipState.UNSUBSCRIBED:
         return
@@ -56,7 +56,7 @@ def is_settled(state: ConsumerState, ctx: StepContext) -> bool:
 
 
 def raise_failure(state: ConsumerState, ctx: StepContext) -> None:
-    """In a poll: raise what the listener or the coordinator has brought."""
+    """In a poll: raise errors of the listener or of the coordinator."""
     member = transitions.member_of(state)
     if state.listener_error is not None:
         error, state.listener_error = state.listener_error, None

@@ -112,7 +112,7 @@ def give_up(state: ConsumerState, ctx: StepContext, kind: CallbackKind, then: Th
 def give_up_some(
     state: ConsumerState, ctx: StepContext, kind: CallbackKind, partitions: list[TopicPartition], then: Then
 ) -> None:
-    """Call the listener for partitions, if there are any; ``then`` is called with what it raised."""
+    """Call the listener for partitions, if there are any; ``then`` is called with its exception."""
     if not partitions:
         then(None)
         return
@@ -140,7 +140,7 @@ def raised(
 
 
 def leave(state: ConsumerState, ctx: StepContext, reason: str, then: Then, *, stays: bool = False) -> None:
-    """Give up what is owned and leave; ``stays`` leaves a dynamic member in the group until its session ends.
+    """Revoke all partitions and leave; ``stays`` leaves a dynamic member in the group until its session ends.
 
     Kafka: AbstractMembershipManager.leaveGroup. The heartbeat that leaves is sent once, and never repeated.
     """

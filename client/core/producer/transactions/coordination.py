@@ -284,7 +284,7 @@ def _gravest(sent: TransactionRequestSent, errors: list[ErrorCode]) -> ErrorCode
 def react(
     state: ProducerCoreState, ctx: ProducerContext, sent: TransactionRequestSent, error: ErrorCode
 ) -> ProducerReaction:
-    """Do what the table says about an error; a lost connection is NETWORK_EXCEPTION."""
+    """React to an error as the table says; a lost connection is NETWORK_EXCEPTION."""
     transaction = _transaction(state)
     transaction.request_id = None
     what = reaction(sent.name, error)

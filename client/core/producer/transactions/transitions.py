@@ -95,7 +95,7 @@ def must_abort(transaction: Transaction, error: KafkaError) -> None:
 
 
 def abort_open(transaction: Transaction) -> None:
-    """Abort what is open, for a producer that is being closed."""
+    """Abort an open transaction, for a producer that is being closed."""
     if transaction.status in _ALLOWED[TransactionCall.ABORT][0]:
         transaction.status = _Status.ABORTING
         transaction.offsets = None

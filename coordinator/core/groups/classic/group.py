@@ -1,4 +1,4 @@
-"""A classic group: its members, their protocols, its leader and its state. What is always true of it is kept here.
+"""A classic group: members, protocols, leader and state. Its invariants are kept here.
 
 Deciding what a request or a timer does to a group is the work of ``joining``, ``rebalance`` and
 ``member_operations``.

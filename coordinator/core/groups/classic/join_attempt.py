@@ -21,7 +21,7 @@ class JoinAttempt:
     parked: ParkedJoin
 
     def update(self, group: ClassicGroup, member: Member) -> None:
-        """Give a member that joins again what it says now."""
+        """Update a member that joins again."""
         group.replace_protocols(member, self.request.protocols)
         member.rebalance_timeout_ms = rebalance_timeout_of(self.request, self.context)
         member.session_timeout_ms = self.request.session_timeout_ms

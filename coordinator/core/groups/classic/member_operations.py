@@ -49,7 +49,7 @@ class MemberOperations:
     def remove(
         self, group: ClassicGroup, member: Member, cause: RemovalCause, client_reason: str | None = None
     ) -> None:
-        """Remove a member; what it waits for is answered UNKNOWN_MEMBER_ID, so that it starts again if it lives."""
+        """Remove a member. Its parked requests are answered UNKNOWN_MEMBER_ID, so that a live member starts again."""
         if member.parked_join is not None:
             self.answer_join(group, member, join_refused(member.parked_join, ErrorCode.UNKNOWN_MEMBER_ID))
         if member.parked_sync is not None:

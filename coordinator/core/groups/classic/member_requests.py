@@ -1,4 +1,4 @@
-"""SyncGroup, Heartbeat and LeaveGroup: what a member does between joining and leaving.
+"""SyncGroup, Heartbeat and LeaveGroup: the requests of a member after it joined.
 
 Kafka: GroupMetadataManager.classicGroupSync, classicGroupHeartbeat and classicGroupLeave.
 """
@@ -37,7 +37,7 @@ from rejoin.protocol.messages.groups.leave_group import (
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 
 HEARTBEAT_RESPONSES: Final = {error: HeartbeatResponse(error_code=error) for error in ErrorCode}
-"""One answer for each error, made once: heartbeats are what a coordinator does all day."""
+"""One response for each error, made once: most requests of a coordinator are heartbeats."""
 
 
 class MemberRequests:
@@ -51,7 +51,7 @@ class MemberRequests:
     # --- SyncGroup
 
     def sync(self, group: ClassicGroup, token: Token, request: SyncGroupRequest) -> None:
-        """Park it, take the leader's assignment, or hand out what is stored."""
+        """Park the request, take the leader's assignment, or return the stored assignment."""
         error = self._check_sync(group, request)
         if error is not ErrorCode.NONE:
             self._ctx.reply(token, sync_refused(error))

@@ -199,7 +199,7 @@ class Rebalancer:
     # --- the sync phase
 
     def receive_assignment(self, group: ClassicGroup, request: SyncGroupRequest) -> None:
-        """Store what the leader decided; no SyncGroup is answered before it is durable."""
+        """Store the leader's assignment; no SyncGroup is answered before it is durable."""
         assert group.state is COMPLETING_REBALANCE, "only a generation without an assignment takes one"
         given = {entry.member_id: entry.assignment for entry in request.assignments}
         # Kafka: ids that are not members are dropped, members without an entry get no bytes at all.

@@ -1,4 +1,4 @@
-"""The states of a group and what they decide alone. These tables are what the code runs on.
+"""The states of a group, and the answers that depend on the state alone. The code runs on these tables.
 
 Kafka: ClassicGroupState. Its own comment says that heartbeats while a rebalance completes are answered
 REBALANCE_IN_PROGRESS; the code behind it answers NONE, and so does the table.

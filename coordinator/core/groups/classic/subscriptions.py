@@ -11,7 +11,7 @@ MOST_BYTES: Final = 4 * 2**20
 
 
 class SubscribedTopics:
-    """Reads subscriptions, and remembers what they name. Members of a group mostly send the same."""
+    """Decodes subscriptions and caches their topics: members of a group mostly send equal ones."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes

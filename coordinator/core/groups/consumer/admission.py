@@ -33,7 +33,7 @@ def _lacks_member_id(request: ConsumerGroupHeartbeatRequest, version: int) -> bo
 
 
 def _joins_badly(request: ConsumerGroupHeartbeatRequest, _: int) -> bool:
-    """A member that joins says how long it may take, that it owns nothing, and what it subscribes to."""
+    """Whether a joining member lacks its rebalance timeout or its subscription, or claims partitions."""
     return request.member_epoch == JOIN_EPOCH and (
         request.rebalance_timeout_ms == -1
         or request.topic_partitions is None

@@ -232,7 +232,7 @@ class ClassicMembers:
     # --- SyncGroup
 
     def sync(self, group: ConsumerGroup, token: Token, request: SyncGroupRequest) -> None:
-        """Hand out what the member has. Assignments in the request are ignored: there is no leader."""
+        """Return the member's current assignment. Assignments in the request are ignored: there is no leader."""
         member = self._member(group, request.member_id, request.group_instance_id, "SyncGroup")
         if isinstance(member, ErrorCode):
             self._ctx.reply(token, sync_refused(member))

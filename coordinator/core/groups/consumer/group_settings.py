@@ -1,4 +1,4 @@
-"""The settings of consumer groups: the broker's, and what a group has of its own. Kafka: GroupConfigManager."""
+"""The settings of consumer groups: the broker's, and each group's own. Kafka: GroupConfigManager."""
 
 from __future__ import annotations
 

@@ -281,7 +281,7 @@ def _says_nothing_new(member: ConsumerMember, request: ConsumerGroupHeartbeatReq
 def described(
     before: ConsumerMemberMetadata, request: ConsumerGroupHeartbeatRequest, context: Context
 ) -> ConsumerMemberMetadata:
-    """A member as its request describes it: what is not given stays. It speaks the consumer protocol from now on."""
+    """A member updated by its request; missing fields stay. It speaks the consumer protocol from now on."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     timeout_ms = request.rebalance_timeout_ms
     return replace(

@@ -68,7 +68,7 @@ class Migration:
     # --- upgrade
 
     def upgrade(self, group: ClassicGroup, member_id: str, changes: Changes) -> ConsumerGroup | ErrorCode:
-        """Make a consumer group of a classic one with members: each goes on with what it has."""
+        """Convert a classic group with members to a consumer group; each member keeps its partitions."""
         group_id = group.group_id
         forbidden = self._forbidden_upgrade(group)
         if forbidden is not None:
@@ -146,7 +146,7 @@ class Migration:
     def _converted(
         self, group: ClassicGroup, protocol: str, joining: str
     ) -> dict[str, tuple[ConsumerMemberMetadata, Partitions]] | None:
-        """Each member as one of a consumer group, with what it has; none where that cannot be read or would be lost."""
+        """Each member as one of a consumer group, with its partitions; none if they are unreadable or would be lost."""
         converted = {}
         members = list(group.members)
         if group.member_order == "hashmap":

@@ -48,7 +48,7 @@ class MemberProgress:
     asked_at: Millis = 0
     """When it was asked to give up what is pending."""
     holders: Ownership = field(default_factory=dict)
-    """Who held what it waited for when that was reported last."""
+    """Owners of the partitions it waited for, as last reported."""
 
 
 @dataclass(slots=True)

@@ -32,7 +32,7 @@ def is_valid(regex: str) -> bool:
 
 
 def matching(regex: str, names: Iterable[str]) -> frozenset[str]:
-    """The names that an expression matches as a whole; none for what is no expression."""
+    """Topic names that an expression matches as a whole; none if the expression is invalid."""
     compiled = _compiled(regex)
     if compiled is None:
         return frozenset()

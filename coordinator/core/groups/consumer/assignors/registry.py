@@ -23,7 +23,7 @@ KAFKA_ASSIGNORS: Final[dict[str, type[ServerAssignor]]] = {
 
 
 class UnknownServerAssignor(ValueError):
-    """No server-side assignor of this name, or what was found under it is none."""
+    """No server-side assignor has this name, or the object of this name is not an assignor."""
 
 
 _ASSIGNORS: Final = Plugins(

@@ -155,7 +155,7 @@ def kept(
 
 
 def hand_out(runs: Iterable[Run], unfilled: Iterable[tuple[Target, int]]) -> None:
-    """Give what is unassigned to those with room, in order."""
+    """Give unassigned partitions to members with room, in order."""
     rooms = iter(unfilled)
     target: Target = {}
     new: Target = {}

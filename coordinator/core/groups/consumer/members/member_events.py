@@ -1,4 +1,4 @@
-"""The events of members that come, come back and change what they want; those that go are in ``removal.py``."""
+"""Events of members that join, rejoin or change their subscription; ``removal.py`` has those of members that leave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reconciliation: one step of one member from what it has towards what it should have.
+"""Reconciliation: one step of one member from its current towards its target assignment.
 
 Runs in the member's own heartbeats and for no other member. What must be given up comes first: as long as the member
 holds any of it, it gets nothing new, and its epoch stays. Kafka: CurrentAssignmentBuilder.
@@ -15,7 +15,7 @@ from rejoin.coordinator.core.groups.consumer.model.state import ConsumerMemberSt
 from rejoin.protocol.java import put_first
 
 Owned: TypeAlias = Mapping[str, Collection[int]] | None
-"""The partitions that a member says it owns, by topic id; none when it does not say, and so owns what it has."""
+"""Partitions that a member reports as owned, by topic id; none without a report: then it owns its assignment."""
 
 IsHeld: TypeAlias = Callable[[str, int], bool]
 """Whether any member has a partition, as assigned or pending."""
@@ -60,7 +60,7 @@ def reconcile(current: CurrentAssignment, goal: Goal, owned: Owned, *, subscript
 
 
 def _advance(current: CurrentAssignment, goal: Goal, owned: Owned, epoch: int) -> CurrentAssignment:
-    """Give up what is not in the target; with nothing left to give up, take what is free of it."""
+    """Revoke partitions outside the target; with none left to revoke, take free partitions of the target."""
     keep: dict[str, Mapping[int, int]] = {}
     revoke: dict[str, Mapping[int, int]] = {}
     add: dict[str, dict[int, int]] = {}

@@ -96,7 +96,7 @@ def replace_static(
     member_type: GroupType = CONSUMER,
     reason: str | None = None,
 ) -> Before:
-    """Let a static member go on under another id: with its subscription, its target and what it has."""
+    """Let a static member go on under another id, with its subscription, its target and its current assignment."""
     group_id = group.group_id
     changes.events.append(
         StaticMemberReplaced(
@@ -130,7 +130,7 @@ def check_epoch(current: CurrentAssignment, epoch: int, owned: Owned) -> ErrorCo
 
 
 def _is_within(owned: Owned, current: CurrentAssignment) -> bool:
-    """Whether a member owns nothing but what is assigned to it. One that says nothing may own more."""
+    """Whether a member owns only its assigned partitions. One without a report may own more."""
     if owned is None:
         return False
     nothing: Collection[int] = ()

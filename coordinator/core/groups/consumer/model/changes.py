@@ -65,7 +65,7 @@ class Changes:
         self._deferred.append(partial(self._replay.replay, record))
 
     def make(self, records: Iterable[Record], step: Step) -> None:
-        """Write records that are not replayed: this is what makes them so."""
+        """Write records without replay; ``step`` makes the change and returns its undoing."""
         self.records += records
         self._do(step)
 
@@ -158,7 +158,7 @@ class Writes:
             call()
 
     def committed(self, group_id: str, read: Callable[[], None]) -> None:
-        """Read a group as the log has it, without what is in flight."""
+        """Read a group as the log has it, without appends in flight."""
         in_flight = self._in_flight.get(group_id, [])
         for each in reversed(in_flight):
             each.undo()

@@ -1,4 +1,4 @@
-"""A member of a consumer group: what it wants (key 5), and what it has now (key 8). Both are replaced, never changed.
+"""A member of a consumer group: metadata (key 5) and current assignment (key 8). Both are replaced, never changed.
 
 Kafka: ConsumerGroupMember.
 """
@@ -39,7 +39,7 @@ class ClassicMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerMemberMetadata:
-    """Who a member is and what it subscribes to."""
+    """A member's identity and subscription."""
 
     instance_id: str | None = None
     rack_id: str | None = None

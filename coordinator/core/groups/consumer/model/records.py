@@ -1,4 +1,4 @@
-"""Between what a consumer group keeps and its records: both ways, in one place.
+"""Conversions between the state of a consumer group and its records, in both directions.
 
 Kafka: GroupCoordinatorRecordHelpers.
 """

@@ -31,7 +31,7 @@ from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
 
 Undo: TypeAlias = Callable[[], object]
-"""Brings back what a record has changed."""
+"""Undoes the change of a record."""
 
 
 def _nothing() -> None:

@@ -62,7 +62,7 @@ class Subscriptions:
                 add(self.classic_protocols, name, by)
 
     def replace(self, before: ConsumerMemberMetadata, after: ConsumerMemberMetadata) -> None:
-        """Count a member that has changed. What is the same on both sides is not touched."""
+        """Count the changes of a member. Equal parts of both sides are not touched."""
         for topic in before.topic_names - after.topic_names:
             self._count_topic(topic, -1, 0)
         for topic in after.topic_names - before.topic_names:
@@ -89,7 +89,7 @@ class Subscriptions:
                     add(self.classic_protocols, name, by)
 
     def resolve(self, regex: str, after: ResolvedRegex | None) -> ResolvedRegex | None:
-        """An expression stands for other topics now, or is not resolved any more; returns what it was."""
+        """Set or clear the topics of an expression; returns the ones before."""
         before = self.resolved.pop(regex, None)
         for topic in before.topics if before is not None else ():
             self._count_topic(topic, 0, -1)
@@ -153,7 +153,7 @@ class Subscriptions:
 
 
 def add(counts: dict[str, int], key: str, by: int) -> None:
-    """Count a key; what is counted to nothing is left out."""
+    """Count a key; keys with a count of 0 are dropped."""
     left = counts.get(key, 0) + by
     if left:
         counts[key] = left
