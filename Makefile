@@ -16,6 +16,15 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	  2> $(VENV)/install.log || (cat $(VENV)/install.log; exit 1)
 	@touch $@
 
+# The packages of the quick tests alone, into the same environment; `make setup` adds the others.
+$(VENV)/.installed-for-quick: pyproject.toml constraints.txt
+	@echo "Installing what the quick tests need into $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --constraint constraints.txt pip setuptools
+	@$(PIP) install --constraint constraints.txt --no-build-isolation --group quick --editable . \
+	  2> $(VENV)/install.log || (cat $(VENV)/install.log; exit 1)
+	@touch $@
+
 # Spark's classes as a JVM has them in memory: all JVMs of the tests start from them. Java versions that cannot, need not.
 $(VENV)/spark-classes: $(VENV)/.installed
 	@REJOIN_SPARK_CLASSES=$(abspath $@) $(RUN) -m rejoin.pipeline.commands.class_archive || true
@@ -35,11 +44,20 @@ test: setup browser $(VENV)/spark-classes
 
 # While editing: lint, types, and the tests that need no socket, process or Spark. Types take one core, so tests run beside.
 check: setup
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint quick
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint tests-without-sockets
 
-QUICK := tests/test_*.py tests/protocol tests/journal tests/transcript tests/coordinator/core tests/coordinator/control \
+WITHOUT_SOCKETS := tests/test_*.py tests/protocol tests/journal tests/transcript tests/coordinator/core tests/coordinator/control \
   tests/client/core tests/client/assignors tests/conformance
-quick: setup
+.PHONY: tests-without-sockets
+tests-without-sockets: setup
+	$(RUN) -m pytest -n 2 --dist loadgroup $(WITHOUT_SOCKETS)
+
+# The first green tests after a clone: messages, journal, assignors and the documents. Where `make setup` has installed all
+# packages, these are used, and else the few that the tests need.
+QUICK := tests/test_contributing.py tests/test_documents.py tests/test_layers.py tests/test_sizes.py \
+  tests/protocol/test_*.py tests/protocol/brokers tests/journal/test_journal.py tests/journal/test_renames.py \
+  tests/transcript tests/client/assignors/test_golden.py tests/client/assignors/test_registry.py
+quick: $(if $(wildcard $(VENV)/.installed),setup,$(VENV)/.installed-for-quick)
 	$(RUN) -m pytest -n 2 --dist loadgroup $(QUICK)
 
 lint: setup
