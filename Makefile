@@ -54,7 +54,7 @@ tests-without-sockets: setup
 
 # The first green tests after a clone: messages, journal, assignors and the documents. Where `make setup` has installed all
 # packages, these are used, and else the few that the tests need.
-QUICK := tests/test_contributing.py tests/test_documents.py tests/test_layers.py tests/test_sizes.py \
+QUICK := tests/docs/test_contributing.py tests/test_documents.py tests/test_layers.py tests/test_sizes.py \
   tests/protocol/test_*.py tests/protocol/brokers tests/journal/test_journal.py tests/journal/test_renames.py \
   tests/transcript tests/client/assignors/test_golden.py tests/client/assignors/test_registry.py
 quick: $(if $(wildcard $(VENV)/.installed),setup,$(VENV)/.installed-for-quick)
