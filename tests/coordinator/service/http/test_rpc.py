@@ -19,6 +19,7 @@ from tests.coordinator.service.helpers import START, Harness, join
 
 HEARTBEAT = b'{"groupId":"g","generationId":1,"memberId":"m"}'
 
+
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
 async def test_every_api_answers_its_own_message_at_its_path(node: Harness, api: Api) -> None:
     answered = await node.request("POST", api.path, sample(api.name, "m").to_json(api.default_version))
