@@ -24,7 +24,7 @@ SOURCES: Final[tuple[str, ...]] = get_args(Source)
 
 
 class Envelope(BaseModel):
-    """What every row begins with. ``at_ms`` is ms since 1970, or since the start of a simulation."""
+    """The first fields of every row. ``at_ms`` is ms since 1970, or since the start of a simulation."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

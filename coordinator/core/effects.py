@@ -86,7 +86,7 @@ class SendRequest:
 
 @dataclass(slots=True)
 class ResolveRegexes:
-    """Find the topics that match each expression of a group, aside; what is found comes as ``RegexesResolved``.
+    """Find the topics that match each expression of a group, aside; the result arrives as ``RegexesResolved``.
 
     ``topics`` are those of this moment that the client may see, and ``version`` is theirs.
     ``core/groups/consumer/regex_resolution.py`` does the work, on any thread.

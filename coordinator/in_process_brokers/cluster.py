@@ -75,7 +75,7 @@ class BrokerCluster:
         control.attach(runtime, feed, self._logs, self)
 
     def _let_in(self, call: Callable[[], None]) -> None:
-        """Call once all brokers have handed in what has arrived."""
+        """Call once all brokers have handed in all arrivals."""
         left = len(self.apps)
 
         def done() -> None:
@@ -127,11 +127,11 @@ class BrokerCluster:
     # --- starting and stopping
 
     async def create_initial_topics(self) -> None:
-        """Create what is there from the beginning, by the first broker."""
+        """Create the initial topics, through the first broker."""
         await self.apps[0].create_initial_topics()
 
     async def start(self) -> None:
-        """Bind all ports, start every broker, then create what is there from the beginning."""
+        """Bind all ports, start every broker, then create the initial topics."""
         started: list[BrokerApp] = []
         try:
             for app in self.apps:

@@ -156,7 +156,7 @@ class ControlledBrokers:
         return self.target_of(request, context.api_version).submit(request, context)
 
     def hand_in(self, what: Input) -> None:
-        """Hand in what a test asks for."""
+        """Hand in a test's request."""
         if isinstance(what, CompactionWanted):
             for runtime in self.node.awake():
                 runtime.hand_in(what)

@@ -1,4 +1,4 @@
-"""Drives the controller of several brokers: sets its timer, and lets every broker in contact know what it decides."""
+"""Drives the controller of several brokers: sets its timer, and sends its decisions to every broker in contact."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ControllerDriver:
         self.publish()
 
     def shut_down(self, node_id: int) -> None:
-        """A broker wants to stop: others lead what it leads, as far as they can."""
+        """A broker wants to stop: its partitions get other leaders, as far as possible."""
         self.controller.fence(node_id)
         self.publish()
 

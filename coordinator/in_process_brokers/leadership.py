@@ -13,7 +13,7 @@ from rejoin.protocol.types import TopicPartition
 
 
 class ControlledLeadership:
-    """What a broker's runtime needs of the controller."""
+    """The controller as a broker's runtime uses it."""
 
     def __init__(self, driver: ControllerDriver) -> None:
         self.valid_until = FOREVER

@@ -35,7 +35,7 @@ class BrokerRuntime(Runtime):
         self._arrived = deque()
 
     def resume(self) -> None:
-        """Go on: first with what the controller has decided meanwhile, then with what clients have sent."""
+        """Resume: first with the controller's decisions meanwhile, then with clients' requests."""
         self.is_paused = False
         arrived, self._arrived = self._arrived or deque(), None
         self._inbox.extend(arrived)
@@ -44,12 +44,12 @@ class BrokerRuntime(Runtime):
     # --- clients that cannot be reached
 
     def cut_off(self) -> None:
-        """Hold up what clients send, and what they are answered."""
+        """Hold up requests of clients, and responses to them."""
         self.is_cut_off = True
         self._held, self._on_the_way = [], []
 
     def heal(self) -> None:
-        """Deliver what was held up."""
+        """Deliver held requests and responses."""
         self.is_cut_off = False
         held, self._held = self._held or [], None
         sent, self._on_the_way = self._on_the_way or [], None

@@ -22,7 +22,7 @@ class Controller:
     def __init__(self, session_timeout_ms: Millis) -> None:
         self.partitions: dict[LogPartition, PartitionRegistration] = {}
         self.brokers: dict[int, Broker] = {}
-        """Those that are alive, as clients reach them."""
+        """Live brokers, with the addresses for clients."""
         self._session_timeout_ms = session_timeout_ms
         self._sessions_end: dict[int, Millis] = {}
         """Brokers that are out of contact, and when they are fenced."""
@@ -126,7 +126,7 @@ class Controller:
         ]
 
     def elect_unclean(self, partition: LogPartition, leader: int) -> bool:
-        """Let a replica lead that need not be in sync: what it does not have is lost. False where it is not alive."""
+        """Elect a replica that may be out of sync: records that it lacks are lost. False if it is not alive."""
         registration = self.partitions[partition]
         if leader not in registration.replicas or leader not in self.brokers:
             return False

@@ -63,7 +63,7 @@ class LeadershipView:
         object.__setattr__(self, "by_partition", {lease.partition: lease for lease in self.leases})
 
     def later(self, millis: Millis) -> Self:
-        """The same view ``millis`` later: that much is taken off every ``ms_left``."""
+        """The view ``millis`` later: every ``ms_left`` is that much less."""
         return replace(
             self,
             nodes=tuple(replace(node, ms_left=node.ms_left - millis) for node in self.nodes),

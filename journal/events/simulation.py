@@ -1,4 +1,4 @@
-"""What the laboratory itself does to the parties: events for the timeline. Kafka has no such events, so they have
+"""The laboratory's own actions: events for the timeline. Kafka has no such events, so they have
 a stream of their own in a journal, which no service writes.
 """
 
@@ -65,7 +65,7 @@ class RecordsInHand(LabEvent):
 
 
 class RecordsCompared(LabEvent):
-    """What a reader got, beside what went into the transforms that write to its topics, when the run ends.
+    """A reader's results at the end of the run, beside the input of the transforms that write to its topics.
 
     Of the records that went in, each was read, is lost, is written and unread, or is still to come.
     """

@@ -64,9 +64,7 @@ def fields_of(kind: type[Any]) -> list[str]:
 
 
 def test_the_types_have_these_fields_and_the_methods_return_them() -> None:
-    shown = {
-        names_in(name)[0]: (names_in(methods), fields) for name, methods, fields in rows("### What the methods return")
-    }
+    shown = {names_in(name)[0]: (names_in(methods), fields) for name, methods, fields in rows("### Return values")}
     parts = (MemberView, ConsumerGroupView, ConsumerMemberView, FiredTimer, EmittedEvent)
     kinds = {kind.__name__: kind for kind in (*returned().values(), *parts)}
     assert shown.keys() == kinds.keys()

@@ -162,7 +162,7 @@ class GroupKind(ABC, Generic[G]):
 def emit_fenced(
     ctx: StepContext, group: Group, error: ErrorCode, member_id: str, group_instance_id: str | None, api: str
 ) -> None:
-    """Report a static member that another one has replaced, if that is what the error says."""
+    """Report a static member that another one has replaced, if the error is FENCED_INSTANCE_ID."""
     if error is not ErrorCode.FENCED_INSTANCE_ID or group_instance_id is None:
         return
     ctx.emit(

@@ -50,7 +50,7 @@ class TopicConfig:
 
     @property
     def keeps_what_is_produced(self) -> bool:
-        """Whether neither codec, times nor keys of what is produced matter to the topic."""
+        """Whether batches are stored as produced: codec, timestamps and keys do not matter to the topic."""
         return (
             self.compression_type == "producer"
             and self.message_timestamp_type == "CreateTime"

@@ -184,7 +184,7 @@ class TransactionMetadata:
         started_at: Millis = NOT_STARTED,
         version: int | None = None,
     ) -> TxnTransit:
-        """A change of what is given. Its previous producer id is the one of now (prepareTransitionTo)."""
+        """A change of the given fields. Its previous producer id is the current one (prepareTransitionTo)."""
         return TxnTransit(
             state,
             self.producer_id,

@@ -359,7 +359,7 @@ class SqliteDatabase:
             loop.call_soon_threadsafe(report)
 
     def _is_quick(self, took: float) -> bool:
-        """Whether writing takes less than what the ends of a transaction cause, so that the two had better overlap.
+        """Whether a transaction takes less time than the work after it, so that overlapping the two pays.
 
         Otherwise what they cause is waited for, and shares the next sync.
         """

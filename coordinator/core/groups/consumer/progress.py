@@ -46,7 +46,7 @@ class MemberProgress:
     pending: NamedPartitions = field(default_factory=dict)
     target: NamedPartitions = field(default_factory=dict)
     asked_at: Millis = 0
-    """When it was asked to give up what is pending."""
+    """When it was asked to revoke its pending partitions."""
     holders: Ownership = field(default_factory=dict)
     """Owners of the partitions it waited for, as last reported."""
 
@@ -95,7 +95,7 @@ class GroupProgress:
             self._count_stable(member, -1)
 
     def rename(self, old: str, new: str) -> None:
-        """A static member goes on under another id: it had what it has."""
+        """A static member goes on under another id, with the same partitions before and now."""
         member = self.members.get(old)
         if member is None:
             return

@@ -14,7 +14,7 @@ from rejoin.coordinator.core.groups.consumer.assignors.base import Assignments, 
 from rejoin.protocol.java import put_first, uuid_bits
 
 _ROUNDS: Final = 16
-"""Kafka: MAX_ITERATION_COUNT. Each round over the topics is taken to halve what is left of the imbalance."""
+"""Kafka: MAX_ITERATION_COUNT. Each round over the topics is assumed to halve the remaining imbalance."""
 
 _NOBODY: Final = -1
 

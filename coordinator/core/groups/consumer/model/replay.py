@@ -212,7 +212,7 @@ class ConsumerReplay:
 
 
 def _restore(group: ConsumerGroup, member_id: str, metadata: Any, kind: Any, current: Any = None) -> None:
-    """Make a member what it was; the type of the subscriptions is kept, as it may have been behind them."""
+    """Restore a member; the type of the subscriptions is kept, as it may have been behind them."""
     group.set_metadata(member_id, metadata)
     if current is not None:
         group.set_current(member_id, current)
