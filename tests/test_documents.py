@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from rejoin.coordinator.state_diagram import state_diagram
+from rejoin.coordinator.state_diagram import TRANSITIONS, page_module, state_diagram
 from rejoin.protocol.brokers.offered_versions import offered
 from rejoin.protocol.registry import APIS, Api
 from tests.docs.texts import TEXTS
@@ -19,8 +19,14 @@ FOLDERS = (
 EVERYTHING = "\n".join(TEXTS.values())
 
 
-def test_the_state_diagram_is_drawn_from_the_table() -> None:
-    assert f"```mermaid\n{state_diagram()}\n```" in TEXTS["docs/groups.md"]
+@pytest.mark.parametrize("kind", TRANSITIONS)
+def test_the_state_diagram_is_drawn_from_the_table(kind: str) -> None:
+    assert f"```mermaid\n{state_diagram(kind)}\n```" in TEXTS["docs/groups.md"]
+
+
+def test_the_laboratory_draws_the_states_of_the_tables() -> None:
+    """``python -m rejoin.coordinator.state_diagram`` writes the module."""
+    assert (ROOT / "pages" / "laboratory" / "group_states.js").read_text("utf-8") == f"{page_module()}\n"
 
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: str(api.name))

@@ -1,17 +1,9 @@
-// The states of a group and the moves between them, with the one it is in. Drawn from the table that the coordinator runs on.
+// The states of a group and the moves between them, with the one it is in. The moves are the coordinator's own tables.
+
+import { GROUP_STATES } from "./group_states.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-
-const CLASSIC = {
-  states: { Empty: [52, 24], PreparingRebalance: [214, 24], CompletingRebalance: [214, 92], Stable: [52, 92] },
-  moves: [["Empty", "PreparingRebalance"], ["PreparingRebalance", "CompletingRebalance"], ["CompletingRebalance", "Stable"],
-    ["Stable", "PreparingRebalance"], ["CompletingRebalance", "PreparingRebalance"], ["PreparingRebalance", "Empty"]],
-};
-const CONSUMER = {
-  states: { Empty: [52, 24], Assigning: [214, 24], Reconciling: [214, 92], Stable: [52, 92] },
-  moves: [["Empty", "Assigning"], ["Assigning", "Reconciling"], ["Reconciling", "Stable"], ["Stable", "Assigning"],
-    ["Reconciling", "Assigning"], ["Stable", "Empty"]],
-};
+const LEFT = 72, TOP = 24, ACROSS = 162, DOWN = 68;
 
 const make = (name, attributes, text) => {
   const element = document.createElementNS(SVG, name);
@@ -30,10 +22,21 @@ function edge([x1, y1], [x2, y2], from, to, isBoth) {
   return { x1: x1 + dx / length * a + ox, y1: y1 + dy / length * a + oy, x2: x2 - dx / length * b + ox, y2: y2 - dy / length * b + oy };
 }
 
-/** The diagram for a group. */
-export function stateDiagram(state, previous, isConsumer) {
-  const { states, moves } = isConsumer ? CONSUMER : CLASSIC;
-  const svg = make("svg", { viewBox: "0 0 290 116", class: "diagram", role: "img", "aria-label": `State of the group: ${state || "not known"}` });
+/** Where each state is drawn: clockwise from the top left, in two rows. */
+function placesOf(states) {
+  const columns = Math.ceil(states.length / 2);
+  return new Map(states.map((state, index) => {
+    const isUpper = index < columns;
+    const column = isUpper ? index : 2 * columns - 1 - index;
+    return [state, [LEFT + ACROSS * column, isUpper ? TOP : TOP + DOWN]];
+  }));
+}
+
+/** The diagram for a group of a kind. */
+export function stateDiagram(state, previous, kind) {
+  const { states, moves } = GROUP_STATES[kind], places = placesOf(states);
+  const width = 2 * LEFT + ACROSS * (Math.ceil(states.length / 2) - 1);
+  const svg = make("svg", { viewBox: `0 0 ${width} ${2 * TOP + DOWN}`, class: "diagram", role: "img", "aria-label": `State of the group: ${state || "not known"}` });
   const defs = make("defs", {});
   const marker = make("marker", { id: "tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" });
   marker.append(make("path", { d: "M0 0L8 4L0 8z" }));
@@ -42,9 +45,9 @@ export function stateDiagram(state, previous, isConsumer) {
   for (const [from, to] of moves) {
     const isBoth = moves.some(each => each[0] === to && each[1] === from);
     const taken = from === previous && to === state;
-    svg.append(make("line", { ...edge(states[from], states[to], from, to, isBoth), class: taken ? "move taken" : "move", "marker-end": "url(#tip)" }));
+    svg.append(make("line", { ...edge(places.get(from), places.get(to), from, to, isBoth), class: taken ? "move taken" : "move", "marker-end": "url(#tip)" }));
   }
-  for (const [name, [x, y]] of Object.entries(states)) {
+  for (const [name, [x, y]] of places) {
     const width = widthOf(name);
     const group = make("g", { class: `node ${name}${name === state ? " now" : ""}` });
     group.append(make("rect", { x: x - width / 2, y: y - 14, width, height: 28, rx: 14 }));

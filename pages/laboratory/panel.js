@@ -73,7 +73,7 @@ export function drawGroup(element, state, group, recording) {
   const names = { generation: isConsumer ? "epoch" : "generation", numberOf: name => recording.byName.get(name)?.number };
   const parts = [];
   const current = view ? view.state : first && !first.isLoading ? "Empty" : "";
-  parts.push(stateDiagram(current, view ? view.previousState : "", isConsumer));
+  parts.push(stateDiagram(current, view ? view.previousState : "", isConsumer ? "consumer" : "classic"));
   const properties = make("dl", "properties");
   const property = (name, value) => { if (value !== null && value !== undefined && value !== "") properties.append(make("dt", "", name), make("dd", "", value)); };
   property("coordinator", first ? `${first.node === UNNAMED ? "a broker that the logs do not name" : first.node}${first.epoch === undefined ? "" : `, leader epoch ${first.epoch}`}${first.isLoading ? ", loading" : ""}` : "none");

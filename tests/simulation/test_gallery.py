@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from rejoin.coordinator.state_diagram import TRANSITIONS, drawn_moves
 from rejoin.journal.events.base import Event
-from rejoin.journal.events.coordinator import JoinPhaseEnded
+from rejoin.journal.events.coordinator import GroupStateChanged, JoinPhaseEnded
 from rejoin.journal.timeline_lines import line_of, short
 from rejoin.simulation.kernel import Actor
 from rejoin.simulation.output.summary import GroupSummary, Summary
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import read_scenario
-from tests.paths import GALLERY
+from tests.paths import GALLERY, ROOT
 
 pytestmark = pytest.mark.xdist_group("gallery")
 """Each scenario is played once, in one process."""
+
+
+RECORDED = ROOT / "tests" / "golden" / "journals"
+DRAWN = {move for kind in TRANSITIONS for move in drawn_moves(kind)}
 
 
 class Played(NamedTuple):
@@ -28,6 +34,8 @@ class Played(NamedTuple):
     """That join phases ended with, in order."""
     lines: tuple[tuple[int, str], ...]
     """What the laboratory's page shows as text: instant and line."""
+    moves: frozenset[tuple[str, str]]
+    """Of groups between states."""
 
 
 @cache
@@ -35,15 +43,18 @@ def played(name: str) -> Played:
     story: list[str] = []
     generations: list[int] = []
     lines: list[tuple[int, str]] = []
+    moves: set[tuple[str, str]] = set()
 
     def on_event(_: Actor, event: Event, now: int) -> None:
+        if isinstance(event, GroupStateChanged):
+            moves.add((event.previous_state, event.state))
         if isinstance(event, JoinPhaseEnded):
             generations.append(event.generation)
         if (line := line_of(event)) is not None:
             lines.append((now, short(line)))
 
     _, summary = play(read_scenario(GALLERY / f"{name}.yaml"), print_line=story.append, listeners=[on_event])
-    return Played(summary, tuple(story), tuple(generations), tuple(lines))
+    return Played(summary, tuple(story), tuple(generations), tuple(lines), frozenset(moves))
 
 
 def group(name: str, group_id: str = "orders-app") -> GroupSummary:
@@ -54,6 +65,19 @@ def group(name: str, group_id: str = "orders-app") -> GroupSummary:
 
 def story(name: str) -> str:
     return "\n".join(played(name).story)
+
+
+@pytest.mark.parametrize("path", sorted(GALLERY.glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_laboratory_draws_every_move_of_every_group(path: Path) -> None:
+    assert {move for move in played(path.stem).moves if "Dead" not in move} - DRAWN == set()
+
+
+def test_the_laboratory_draws_every_move_of_a_recorded_journal() -> None:
+    lines = [line for path in RECORDED.rglob("*.jsonl") for line in path.read_text("utf-8").splitlines()]
+    rows = [row for line in lines if (row := json.loads(line))["event"] == "group_state_changed"]
+    moves = {(row["previous_state"], row["state"]) for row in rows}
+    assert moves
+    assert {move for move in moves if "Dead" not in move} - DRAWN == set()
 
 
 @pytest.mark.parametrize("path", sorted(GALLERY.glob("*.yaml")), ids=lambda path: path.stem)

@@ -205,7 +205,7 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
     def _show_state(self, group: ConsumerGroup, state: ConsumerGroupState) -> None:
         before = group.shown_state
         if before is not state:
-            group.shown_state, group.previous_state, group.state_since = state, before, self._ctx.now
+            group.show_state(state, self._ctx.now)
             self._ctx.emit(
                 GroupStateChanged(group_id=group.group_id, previous_state=before, state=state, generation=group.epoch)
             )

@@ -25,6 +25,7 @@ from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadat
 from rejoin.coordinator.core.groups.consumer.model.state import (
     CONSUMER,
     FIRST_EPOCH,
+    WHY,
     ConsumerGroupState,
     ConsumerMemberState,
     derived_state,
@@ -88,7 +89,7 @@ class ConsumerGroup:
     """The state that the last event named."""
     previous_state: ConsumerGroupState = ConsumerGroupState.EMPTY
     state_since: Millis = 0
-    """The previous state in that event, and when it was entered."""
+    """The state before, and when the group left it."""
     protocol_type: str | None = CONSUMER
     has_partition_metadata: bool = False
     """Whether a record of Kafka 4.0 is in the log that wants a tombstone."""
@@ -121,6 +122,11 @@ class ConsumerGroup:
         """Derived from epochs and members, and costs no look at them."""
         reconciled = self._stable_at.get(self.assignment_epoch, 0)
         return derived_state(len(self.members), self.epoch, self.assignment_epoch, reconciled)
+
+    def show_state(self, state: ConsumerGroupState, now: Millis) -> None:
+        """Remember the state that the next event names. Only legal transitions are possible; the others are bugs."""
+        assert (self.shown_state, state) in WHY, f"a consumer group does not go from {self.shown_state} to {state}"
+        self.shown_state, self.previous_state, self.state_since = state, self.shown_state, now
 
     @property
     def is_empty(self) -> bool:

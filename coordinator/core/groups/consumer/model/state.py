@@ -29,6 +29,27 @@ class ConsumerGroupState(StrEnum):
     DEAD = "Dead"
 
 
+EMPTY: Final = ConsumerGroupState.EMPTY
+ASSIGNING: Final = ConsumerGroupState.ASSIGNING
+RECONCILING: Final = ConsumerGroupState.RECONCILING
+STABLE: Final = ConsumerGroupState.STABLE
+
+WHY: Final[dict[tuple[ConsumerGroupState, ConsumerGroupState], str]] = {
+    (EMPTY, ASSIGNING): "a member joins before the assignment interval has passed",
+    (EMPTY, STABLE): "a member joins and gets everything at once",
+    (ASSIGNING, RECONCILING): "the target assignment is computed",
+    (ASSIGNING, STABLE): "the target assignment is computed, and every member has it already",
+    (ASSIGNING, EMPTY): "the last member leaves or expires",
+    (RECONCILING, STABLE): "the last member reaches its target",
+    (RECONCILING, ASSIGNING): "the group epoch is bumped, and the target assignment is computed later",
+    (RECONCILING, EMPTY): "the last member leaves or expires",
+    (STABLE, RECONCILING): "the group epoch is bumped and the target assignment computed, or a static member is away",
+    (STABLE, ASSIGNING): "the group epoch is bumped, and the target assignment is computed later",
+    (STABLE, EMPTY): "the last member leaves or expires",
+}
+"""Every legal transition between stored states, and what causes it. Any other is a bug."""
+
+
 def derived_state(members: int, epoch: int, assignment_epoch: int, reconciled: int) -> ConsumerGroupState:
     """The state of a group by how many members it has, and how many of them have reached the target."""
     if not members:
