@@ -11,7 +11,7 @@ from typing import Any, Final
 from conformance.groups.commits import groups
 from conformance.groups.mixed import POLICY, mixed
 from conformance.groups.random_moves import random_moves
-from conformance.groups.tables import sequences as member_sequences
+from conformance.groups.sequences import sequences as member_sequences
 from conformance.groups.tables import table as group_table
 from conformance.player.script import Script, ScriptSet
 from conformance.records.compaction import compaction

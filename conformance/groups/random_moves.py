@@ -1,18 +1,19 @@
 """Random migrations: consumers of one group that restart with the other protocol, there and back, and commit meanwhile.
 
-A seed is a script. Each has three phases; a consumer that starts mostly runs with the protocol of the phase.
+Each script has three phases; a consumer that starts mostly runs with the protocol of the phase.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from conformance.groups.consumers import COOPERATIVE, ClassicConsumer, Consumer, ModernConsumer
 from conformance.player.messages import Json
 from conformance.player.play import Play
+from conformance.player.random_play import RandomPlay, random_script
 from conformance.player.script import Script, ScriptFailed
 
 PHASE_LENGTH: Final = 15
@@ -51,27 +52,31 @@ class Application:
         return None if self.consumer is None or self.consumer.has_ended else self.consumer
 
 
-class Moves:
-    """One random sequence."""
+class Moves(RandomPlay):
+    """One random sequence: three phases, each with a protocol."""
+
+    length = 3
 
     def __init__(self, play: Play, policy: str) -> None:
-        self._play = play
-        self._random = random.Random(play.script.name)
-        self._phases = self._random.choice(PHASES[policy])
+        super().__init__(play)
+        self._phases = iter(self.draw.choice(PHASES[policy]))
         names = [play.topic, *play.script.more_topics]
         wanted = [tuple(names), tuple(names), (play.topic,)]
-        self._offered = self._random.choice(OFFERED)
+        self._offered = self.draw.choice(OFFERED)
         self._applications = [
-            Application(name, f"i-{name}" if name in "st" else None, self._random.choice(wanted)) for name in "abcst"
+            Application(name, f"i-{name}" if name in "st" else None, self.draw.choice(wanted)) for name in "abcst"
         ]
         self._offset = 0
 
-    async def run(self) -> None:
-        """All phases; then all leave, so that nothing is parked any more."""
-        for protocol in self._phases:
-            for _ in range(PHASE_LENGTH):
-                await self._operate(protocol)
-            await self._look()
+    async def step(self) -> None:
+        """The next phase."""
+        protocol = next(self._phases)
+        for _ in range(PHASE_LENGTH):
+            await self._operate(protocol)
+        await self._look()
+
+    async def end(self) -> None:
+        """Let all leave, so that nothing is parked any more."""
         await self._drain()
         await self._look()
 
@@ -79,18 +84,16 @@ class Moves:
         free = [each for each in self._applications if each.running is None or not each.running.is_waiting]
         if not free:
             # A static member's place is taken by a consumer that has ended: who is parked waits for its timeout.
-            await self._play.wait(100)
+            await self.play.wait(100)
             return
-        application = self._random.choice(free)
+        application = self.draw.choice(free)
         consumer = application.running
         if consumer is None:
             await self._start(application, protocol)
         else:
-            choices = self._choices(application, consumer, protocol)
-            (chosen,) = self._random.choices([each for each, _ in choices], [weight for _, weight in choices])
-            await chosen()
+            await self.pick(self._table(application, consumer, protocol))()
 
-    def _choices(self, application: Application, consumer: Consumer, protocol: str) -> list[tuple[Operation, int]]:
+    def _table(self, application: Application, consumer: Consumer, protocol: str) -> list[tuple[Operation, int]]:
         return [
             (consumer.proceed, 48),
             (lambda: self._restart(application, consumer, protocol), 6 if runs(consumer, protocol) else 24),
@@ -108,14 +111,14 @@ class Moves:
         """Join with the protocol of the phase, or sometimes with the other."""
         application.incarnations += 1
         kinds = ["classic", "consumer"]
-        wanted = protocol if protocol in kinds and self._random.random() < FAITHFUL else self._random.choice(kinds)
+        wanted = protocol if protocol in kinds and self.draw.random() < FAITHFUL else self.draw.choice(kinds)
         name, instance_id = application.name, application.instance_id
         consumer: Consumer
         if wanted == "classic":
-            offered = self._random.choice(self._offered)
-            consumer = ClassicConsumer(self._play, self._play.group, name, instance_id, offered)
+            offered = self.draw.choice(self._offered)
+            consumer = ClassicConsumer(self.play, self.play.group, name, instance_id, offered)
         else:
-            consumer = ModernConsumer(self._play, self._play.group, name, instance_id, application.incarnations)
+            consumer = ModernConsumer(self.play, self.play.group, name, instance_id, application.incarnations)
         consumer.topics = application.topics
         application.consumer = consumer
         await consumer.proceed()
@@ -125,14 +128,14 @@ class Moves:
         await self._start(application, protocol)
 
     async def _close(self, consumer: Consumer) -> None:
-        await consumer.leave(is_silent=self._random.random() < 0.7 and consumer.instance_id is not None)
+        await consumer.leave(is_silent=self.draw.random() < 0.7 and consumer.instance_id is not None)
 
     # --- offsets
 
     async def _commit(self, consumer: Consumer, behind: int = 0) -> None:
         """Commit for what it owns, or for a partition that it may not own."""
         self._offset += 1
-        owned = consumer.owned or ((self._play.topic, self._random.randrange(PARTITIONS)),)
+        owned = consumer.owned or ((self.play.topic, self.draw.randrange(PARTITIONS)),)
         topics: dict[str, list[Json]] = {}
         for topic, index in owned:
             partition = {"partitionIndex": index, "committedOffset": self._offset, "committedMetadata": consumer.name}
@@ -144,7 +147,7 @@ class Moves:
             "groupInstanceId": consumer.instance_id,
             "topics": [{"name": topic, "partitions": partitions} for topic, partitions in topics.items()],
         }
-        await self._play.ask(consumer.name, "OffsetCommit", body, 9)
+        await self.play.ask(consumer.name, "OffsetCommit", body, 9)
 
     async def _fetch(self, consumer: Consumer) -> None:
         """Look up offsets as a member that owns partitions does."""
@@ -152,10 +155,10 @@ class Moves:
         await self._offsets(consumer.name, member)
 
     async def _offsets(self, client: str, member: Json) -> None:
-        counts = {self._play.topic: PARTITIONS} | self._play.script.more_topics
+        counts = {self.play.topic: PARTITIONS} | self.play.script.more_topics
         topics = [{"name": name, "partitionIndexes": list(range(count))} for name, count in counts.items()]
-        group = {"groupId": self._play.group, "topics": topics, **member}
-        await self._play.ask(client, "OffsetFetch", {"groups": [group], "requireStable": True}, 9)
+        group = {"groupId": self.play.group, "topics": topics, **member}
+        await self.play.ask(client, "OffsetFetch", {"groups": [group], "requireStable": True}, 9)
 
     # --- what clients do by mistake
 
@@ -169,16 +172,16 @@ class Moves:
             ("ConsumerGroupHeartbeat", 1, {"memberEpoch": -1, **own}),
             ("LeaveGroup", 5, {"members": [own]}),
         ]
-        api, version, body = self._random.choice(requests)
+        api, version, body = self.draw.choice(requests)
         # The SyncGroup of a classic member may be parked.
         if consumer.member_id and not (api == "SyncGroup" and isinstance(consumer, ClassicConsumer)):
-            await self._play.ask(consumer.name, api, {"groupId": consumer.group} | body, version)
+            await self.play.ask(consumer.name, api, {"groupId": consumer.group} | body, version)
 
     async def _with_older_epoch(self, consumer: Consumer) -> None:
         if isinstance(consumer, ClassicConsumer):
             await consumer.beat(consumer.generation - 1)
         else:
-            owned = self._random.choice([None, consumer.assigned, []])
+            owned = self.draw.choice([None, consumer.assigned, []])
             body = {"memberEpoch": max(0, consumer.epoch - 1), "topicPartitions": owned}
             await consumer.ask(
                 "ConsumerGroupHeartbeat",
@@ -189,15 +192,15 @@ class Moves:
     # --- admin
 
     async def _look(self) -> None:
-        group = self._play.group
-        await self._play.ask("admin", "ConsumerGroupDescribe", {"groupIds": [group]}, 1)
-        await self._play.ask("admin", "DescribeGroups", {"groups": [group]}, self._random.choice((5, 6)))
+        group = self.play.group
+        await self.play.ask("admin", "ConsumerGroupDescribe", {"groupIds": [group]}, 1)
+        await self.play.ask("admin", "DescribeGroups", {"groups": [group]}, self.draw.choice((5, 6)))
         await self._offsets("admin", {})
 
     async def _delete(self) -> None:
-        topics = [{"name": self._play.topic, "partitions": [{"partitionIndex": self._random.randrange(PARTITIONS)}]}]
-        await self._play.ask("admin", "OffsetDelete", {"groupId": self._play.group, "topics": topics})
-        await self._play.ask("admin", "DeleteGroups", {"groupsNames": [self._play.group]}, 2)
+        topics = [{"name": self.play.topic, "partitions": [{"partitionIndex": self.draw.randrange(PARTITIONS)}]}]
+        await self.play.ask("admin", "OffsetDelete", {"groupId": self.play.group, "topics": topics})
+        await self.play.ask("admin", "DeleteGroups", {"groupsNames": [self.play.group]}, 2)
 
     async def _drain(self) -> None:
         """Let all leave, and those that were parked after them."""
@@ -209,7 +212,7 @@ class Moves:
             if not any(application.running for application in self._applications):
                 return
             await asyncio.sleep(0.25)
-        raise ScriptFailed(f"{self._play.script.name}: a request is parked for ever")
+        raise ScriptFailed(f"{self.play.script.name}: a request is parked for ever")
 
 
 def runs(consumer: Consumer, protocol: str) -> bool:
@@ -220,13 +223,7 @@ def runs(consumer: Consumer, protocol: str) -> bool:
 def random_moves(policy: str, count: int, first: int = 1) -> Iterator[Script]:
     """Scripts by seed, for a broker with a migration policy."""
     for number in range(first, first + count):
-        yield _by_seed(policy, number)
-
-
-def _by_seed(policy: str, number: int) -> Script:
-    async def run(play: Play) -> None:
-        await Moves(play, policy).run()
-
-    name = f"{policy}-{number:03}"
-    more = {f"more-{name}": MORE_PARTITIONS} if number % 3 == 0 else {}
-    return Script(name, run, partitions=PARTITIONS, more_topics=more, keeps_ids=True)
+        name = f"{policy}-{number:03}"
+        more = {f"more-{name}": MORE_PARTITIONS} if number % 3 == 0 else {}
+        make = partial(Moves, policy=policy)
+        yield random_script(name, make, partitions=PARTITIONS, more_topics=more, keeps_ids=True)

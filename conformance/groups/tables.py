@@ -1,8 +1,7 @@
-"""Scripts from tables: requests of a kind, each to a group of its own that was brought into a state; and sequences."""
+"""Scripts from tables: requests of a kind, each to a group of its own that was brought into a state."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final, TypeAlias
 
@@ -13,8 +12,6 @@ from conformance.player.play import Play
 from conformance.player.script import Script
 
 Probe: TypeAlias = Callable[[Group], Awaitable[Any]]
-
-LENGTH: Final = 30
 
 
 def _beat(epoch: int = 0, version: int = 1, *, whole: bool = False, **over: Any) -> Probe:
@@ -142,41 +139,3 @@ def _script(state: State, probes: dict[str, Probe]) -> Callable[[Play], Awaitabl
             await group.ask("ConsumerGroupDescribe", {"groupIds": [group.group]}, 1)
 
     return run
-
-
-async def _sequence(play: Play, seed: str) -> None:
-    """Members come, acknowledge, stay silent about it, leave and come back; one is static."""
-    draw, group = random.Random(seed), play.group
-    members = [Member(play, group, name) for name in "abc"] + [Member(play, group, "s", "one")]
-    for _ in range(LENGTH):
-        member = draw.choice(members)
-        match draw.randrange(12):
-            case 0 | 1 | 2:
-                await (member.join() if not member.epoch else member.acknowledge())
-            case 3 | 4 | 5:
-                await member.acknowledge()
-            case 6 | 7:
-                await member.heartbeat()
-            case 8:
-                await member.leave(LEAVE_FOR_A_WHILE if member.instance_id else LEAVE)
-                member.epoch, member.assigned = 0, []
-            case 9:
-                await member.heartbeat(memberEpoch=max(0, member.epoch - 1))
-            case 10:
-                await member.heartbeat(subscribedTopicNames=draw.choice(([], [play.topic])))
-            case _:
-                await play.ask("admin", "ConsumerGroupDescribe", {"groupIds": [group]}, 1)
-    await play.ask("admin", "ConsumerGroupDescribe", {"groupIds": [group]}, 1)
-
-
-def sequences(count: int) -> Iterator[Script]:
-    """Scripts by seed."""
-    for number in range(1, count + 1):
-        yield _by_seed(f"members-{number:03}")
-
-
-def _by_seed(name: str) -> Script:
-    async def run(play: Play) -> None:
-        await _sequence(play, name)
-
-    return Script(name, run, partitions=4)

@@ -1,24 +1,24 @@
 """Random sequences about records: batches of all kinds, right and wrong, topics of all settings, and how they are read.
 
-A seed is a script. Each topic has settings of its own, some of which change meanwhile.
+Each topic has settings of its own, some of which change meanwhile.
 """
 
 from __future__ import annotations
 
 import base64
 import gzip
-import random
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from functools import partial
+from typing import Any, ClassVar, Final
 
 from conformance.participants.looks import BIG, MAX_TIMESTAMP, Looks
 from conformance.participants.producer import batch
 from conformance.player.messages import Json
 from conformance.player.play import Play
+from conformance.player.random_play import RandomPlay, random_script
 from conformance.player.script import Script
 from rejoin.protocol.wire.records import DefaultRecord, write_records
 
-LENGTH: Final = 60
 PARTITIONS: Final = 2
 TIME: Final = 1_000_000_000_000
 """Long before any recording, and any replay."""
@@ -36,7 +36,7 @@ CONFIGS: Final[tuple[dict[str, str], ...]] = (
     {"cleanup.policy": "compact,delete"},
     {"compression.type": "uncompressed"},
 )
-"""What a topic begins with."""
+"""Settings with which a topic begins."""
 CHANGES: Final[tuple[tuple[str, str | None], ...]] = (
     ("message.timestamp.type", "LogAppendTime"),
     ("message.timestamp.type", "CreateTime"),
@@ -57,59 +57,53 @@ CHANGES: Final[tuple[tuple[str, str | None], ...]] = (
     ("retention.ms", "-2"),
     ("no.such.setting", "1"),
 )
-"""Settings that are given meanwhile, right ones and wrong ones; none: it is deleted."""
+"""Settings given meanwhile, right ones and wrong ones; None deletes a setting."""
 LENGTH_END: Final = 12
 """A batch's length counts from here."""
 APART_MS: Final = 3
-"""So that what brokers stamp on one batch is not what they stamp on the next."""
+"""Brokers stamp the next batch with another time."""
 SETTLED_MS: Final = 150
 """After this a changed setting counts."""
 FIRST_EPOCHS_WITH_REPLICA: Final = 3
 EARLIEST_LOCAL, LATEST_TIERED = -4, -5
 
 
-class RecordMixture:
-    """One random sequence."""
+class RecordMixture(RandomPlay):
+    """One random sequence, on a topic that begins with these settings."""
 
-    def __init__(self, play: Play, seed: str) -> None:
-        self._play = play
-        self._random = random.Random(seed)
+    length = 60
+
+    def __init__(self, play: Play, configs: dict[str, str]) -> None:
+        super().__init__(play)
+        self._configs = configs
         self._looks = Looks(play)
         self._values = 0
         self._session: tuple[Any, int] | None = None
 
-    async def run(self, configs: dict[str, str]) -> None:
-        await self._configure([{"name": name, "configOperation": 0, "value": value} for name, value in configs.items()])
-        choices = [
-            (self._produce, 12),
-            (self._produce_wrongly, 6),
-            (self._fetch, 8),
-            (self._fetch_in_session, 4),
-            (self._list, 8),
-            (self._epoch_end, 2),
-            (self._delete, 2),
-            (self._change, 3),
-            (self._describe, 1),
-        ]
-        for _ in range(LENGTH):
-            (chosen,) = self._random.choices([each for each, _ in choices], [weight for _, weight in choices])
-            await chosen()
+    async def begin(self) -> None:
+        configs = self._configs.items()
+        await self._configure([{"name": name, "configOperation": 0, "value": value} for name, value in configs])
+
+    async def step(self) -> None:
+        await self.pick(self.TABLE)(self)
+
+    async def end(self) -> None:
         await self._looks.fetch(isolation=0)
         await self._looks.ends(isolation=0)
         await self._looks.ends(timestamp=MAX_TIMESTAMP)
 
     def _partition(self) -> int:
-        return self._random.randrange(PARTITIONS)
+        return self.draw.randrange(PARTITIONS)
 
     # --- writing
 
     async def _produce(self) -> None:
         """Records that may well be taken, alone or in several batches of one request."""
-        parts = {each: self._batch() for each in self._random.sample(range(PARTITIONS), self._random.randint(1, 2))}
-        await self._send(parts, self._random.choice((-1, -1, 1)))
+        parts = {each: self._batch() for each in self.draw.sample(range(PARTITIONS), self.draw.randint(1, 2))}
+        await self._send(parts, self.draw.choice((-1, -1, 1)))
 
     async def _produce_wrongly(self) -> None:
-        draw = self._random
+        draw = self.draw
         wrong: tuple[dict[str, Any], ...] = (
             {"crc": "invalid"},
             {"magic": 1},
@@ -156,21 +150,21 @@ class RecordMixture:
         await self._send({wanted: data} | right, -1)
 
     async def _send(self, records: dict[int, bytes], acks: int) -> None:
-        version = self._random.choice((3, 5, 7, 8, 9, 11, 12, 13))
-        name = {"topicId": self._play.topic_id} if version >= 13 else {"name": self._play.topic}
+        version = self.draw.choice((3, 5, 7, 8, 9, 11, 12, 13))
+        name = {"topicId": self.play.topic_id} if version >= 13 else {"name": self.play.topic}
         data = [{"index": partition, "records": data} for partition, data in records.items()]
         body = {"transactionalId": None, "acks": acks, "timeoutMs": 1_000}
-        await self._play.ask("p", "Produce", body | {"topicData": [name | {"partitionData": data}]}, version)
-        await self._play.wait(APART_MS)
+        await self.play.ask("p", "Produce", body | {"topicData": [name | {"partitionData": data}]}, version)
+        await self.play.wait(APART_MS)
 
     def _value(self) -> str:
         self._values += 1
-        return f"v{self._values}" * self._random.choice((1, 1, 1, 30))
+        return f"v{self._values}" * self.draw.choice((1, 1, 1, 30))
 
     def _batch(self) -> bytes:
         """One batch as clients make them: some have keys, headers, times that differ, a codec."""
-        draw = self._random
-        now = self._play.now()
+        draw = self.draw
+        now = self.play.now()
         first = draw.choice((TIME, TIME, TIME + draw.randrange(1_000), now, now - 2 * HOUR_MS, now + 2 * HOUR_MS))
         deltas = [draw.choice((0, 1, 5, -3)) for _ in range(draw.choice((1, 1, 2, 3)))]
         has_keys = draw.random() < 0.7
@@ -196,7 +190,7 @@ class RecordMixture:
 
     async def _fetch(self) -> None:
         """From any offset, with limits that cut batches."""
-        draw = self._random
+        draw = self.draw
         version = draw.choice((4, 5, 7, 9, 10, 11, 12, 13, 15, 16, 17, 18))
         over: dict[str, Any] = {"maxBytes": draw.choice((BIG, 1, 200)), "minBytes": draw.choice((0, 1))}
         await self._looks.fetch(
@@ -210,14 +204,14 @@ class RecordMixture:
 
     async def _fetch_in_session(self) -> None:
         """The next fetch of a session, which may be a wrong one; or the first one."""
-        draw = self._random
+        draw = self.draw
         wanted = self._partition()
         over: dict[str, Any] = {"sessionId": 0, "sessionEpoch": 0}
         if self._session is not None:
             known, epoch = self._session
             over = {"sessionId": known, "sessionEpoch": draw.choice((epoch, epoch, epoch, epoch + 1, -1))}
             if draw.random() < 0.3:
-                name = {"topicId": self._play.topic_id}
+                name = {"topicId": self.play.topic_id}
                 over["forgottenTopicsData"] = [name | {"partitions": [1 - wanted]}]
         answer = await self._looks.fetch(wanted, at=draw.choice((0, 1, 3)), isolation=0, version=18, **over)
         if isinstance(answer, dict):
@@ -225,8 +219,8 @@ class RecordMixture:
             self._session = (answer["sessionId"], max(1, over["sessionEpoch"] + 1)) if is_alive else None
 
     async def _list(self) -> None:
-        draw = self._random
-        now = self._play.now()
+        draw = self.draw
+        now = self.play.now()
         times = (
             -1,
             -2,
@@ -249,36 +243,48 @@ class RecordMixture:
         )
 
     async def _epoch_end(self) -> None:
-        known, wanted = self._random.choice((-1, 0, 3)), self._random.choice((0, 1, -1))
+        known, wanted = self.draw.choice((-1, 0, 3)), self.draw.choice((0, 1, -1))
         partitions = [{"partition": self._partition(), "currentLeaderEpoch": known, "leaderEpoch": wanted}]
-        body: Json = {"topics": [{"topic": self._play.topic, "partitions": partitions}]}
-        version = self._random.choice((2, 3, 4))
+        body: Json = {"topics": [{"topic": self.play.topic, "partitions": partitions}]}
+        version = self.draw.choice((2, 3, 4))
         body |= {"replicaId": -1} if version >= FIRST_EPOCHS_WITH_REPLICA else {}
         await self._looks.ask("OffsetForLeaderEpoch", body, version)
 
     # --- what changes a topic
 
     async def _delete(self) -> None:
-        wanted = {"partitionIndex": self._partition(), "offset": self._random.choice((0, 1, 3, -1, -2, 1_000))}
-        topics = [{"name": self._play.topic, "partitions": [wanted]}]
+        wanted = {"partitionIndex": self._partition(), "offset": self.draw.choice((0, 1, 3, -1, -2, 1_000))}
+        topics = [{"name": self.play.topic, "partitions": [wanted]}]
         body = {"topics": topics, "timeoutMs": 5_000}
-        await self._looks.ask("DeleteRecords", body, self._random.choice((0, 1, 2)))
+        await self._looks.ask("DeleteRecords", body, self.draw.choice((0, 1, 2)))
 
     async def _change(self) -> None:
-        name, value = self._random.choice(CHANGES)
+        name, value = self.draw.choice(CHANGES)
         await self._configure([{"name": name, "configOperation": int(value is None), "value": value}])
 
     async def _configure(self, configs: list[Json]) -> None:
-        resource = {"resourceType": 2, "resourceName": self._play.topic, "configs": configs}
-        body = {"resources": [resource], "validateOnly": self._random.random() < 0.1}
-        await self._looks.ask("IncrementalAlterConfigs", body, self._random.choice((0, 1)))
-        await self._play.wait(SETTLED_MS)
+        resource = {"resourceType": 2, "resourceName": self.play.topic, "configs": configs}
+        body = {"resources": [resource], "validateOnly": self.draw.random() < 0.1}
+        await self._looks.ask("IncrementalAlterConfigs", body, self.draw.choice((0, 1)))
+        await self.play.wait(SETTLED_MS)
 
     async def _describe(self) -> None:
         wanted = ["message.timestamp.type", "max.message.bytes", "cleanup.policy", "compression.type", "retention.ms"]
-        resource = {"resourceType": 2, "resourceName": self._play.topic, "configurationKeys": wanted}
+        resource = {"resourceType": 2, "resourceName": self.play.topic, "configurationKeys": wanted}
         body = {"resources": [resource], "includeSynonyms": False}
-        await self._looks.ask("DescribeConfigs", body, self._random.choice((1, 2)))
+        await self._looks.ask("DescribeConfigs", body, self.draw.choice((1, 2)))
+
+    TABLE: ClassVar = (
+        (_produce, 12),
+        (_produce_wrongly, 6),
+        (_fetch, 8),
+        (_fetch_in_session, 4),
+        (_list, 8),
+        (_epoch_end, 2),
+        (_delete, 2),
+        (_change, 3),
+        (_describe, 1),
+    )
 
 
 def _plain(records: list[Json]) -> bytes:
@@ -298,13 +304,5 @@ def _plain(records: list[Json]) -> bytes:
 def record_mixtures(seeds: Iterable[int]) -> Iterator[Script]:
     """Scripts by seed."""
     for number in seeds:
-        yield _script(number)
-
-
-def _script(number: int) -> Script:
-    name = f"records-{number:03}"
-
-    async def run(play: Play) -> None:
-        await RecordMixture(play, name).run(CONFIGS[number % len(CONFIGS)])
-
-    return Script(name, run, partitions=PARTITIONS)
+        make = partial(RecordMixture, configs=CONFIGS[number % len(CONFIGS)])
+        yield random_script(f"records-{number:03}", make, partitions=PARTITIONS)
