@@ -16,7 +16,7 @@ def subscription(*topics: str) -> str:
     return base64.b64encode(struct.pack(">hi", 0, len(topics)) + names + struct.pack(">i", -1)).decode()
 
 
-class Member:
+class ClassicMember:
     """A member of the script's group, which it leads."""
 
     def __init__(self, play: Play, instance_id: str | None = None, name: str = "m", group: str | None = None) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
-from conformance.groups.classic_member import Member
+from conformance.groups.classic_member import ClassicMember
 from conformance.participants.looks import Looks
 from conformance.participants.producer import Producer
 from conformance.player.messages import Json
 from conformance.player.play import Play
 from conformance.player.script import Script
 
-CLAIMS: Final[dict[str, Callable[[Member], Json]]] = {
+CLAIMS: Final[dict[str, Callable[[ClassicMember], Json]]] = {
     "right": lambda member: member.identity,
     "no-member": lambda member: {},
     "older-generation": lambda member: member.identity | {"generationIdOrMemberEpoch": member.generation - 1},
@@ -27,27 +27,27 @@ CLAIMS: Final[dict[str, Callable[[Member], Json]]] = {
 """What a producer may say of its consumer, in TxnOffsetCommit."""
 
 
-async def _joined(member: Member) -> None:
+async def _joined(member: ClassicMember) -> None:
     await member.join()
 
 
-async def _stable(member: Member) -> None:
+async def _stable(member: ClassicMember) -> None:
     await member.join()
     await member.sync()
 
 
-async def _second_generation(member: Member) -> None:
+async def _second_generation(member: ClassicMember) -> None:
     await _stable(member)
     await member.join()
     await member.sync()
 
 
-async def _left(member: Member) -> None:
+async def _left(member: ClassicMember) -> None:
     await _stable(member)
     await member.leave()
 
 
-GROUPS: Final[dict[str, Callable[[Member], Awaitable[None]]]] = {
+GROUPS: Final[dict[str, Callable[[ClassicMember], Awaitable[None]]]] = {
     "completing": _joined,
     "stable": _stable,
     "second-generation": _second_generation,
@@ -57,7 +57,7 @@ GROUPS: Final[dict[str, Callable[[Member], Awaitable[None]]]] = {
 
 def _commits(state: str, instance_id: str | None) -> Script:
     async def run(play: Play) -> None:
-        looks, member = Looks(play), Member(play, instance_id)
+        looks, member = Looks(play), ClassicMember(play, instance_id)
         await GROUPS[state](member)
         for number, (name, claim) in enumerate(CLAIMS.items()):
             for version in (3, 4, 5, 6):
@@ -76,7 +76,7 @@ def _commits(state: str, instance_id: str | None) -> Script:
 
 async def _mixed_with_commits(play: Play) -> None:
     """Commits of a member beside those of two transactions: the later ones in the log count."""
-    looks, member = Looks(play), Member(play)
+    looks, member = Looks(play), ClassicMember(play)
     await _stable(member)
     p = Producer(play, "p", f"{play.transactional_id}-p")
     q = Producer(play, "q", f"{play.transactional_id}-q")
@@ -150,13 +150,13 @@ async def _stable_fetches(play: Play) -> None:
 
 async def _zombie_of_a_group(play: Play) -> None:
     """The consumer of a producer has left its group: the transaction aborts, and the next owner goes on."""
-    looks, first = Looks(play), Member(play, name="m")
+    looks, first = Looks(play), ClassicMember(play, name="m")
     await _stable(first)
     p = Producer(play, "p", f"{play.transactional_id}-p")
     await p.init()
     await p.produce(0)
     await first.leave()
-    second = Member(play, name="n")
+    second = ClassicMember(play, name="n")
     await _stable(second)
     await p.offsets({0: 5}, **first.identity)
     await looks.both_offsets()

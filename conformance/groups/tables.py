@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final, TypeAlias
 
-from conformance.groups.classic_member import Member as ClassicMember
+from conformance.groups.classic_member import ClassicMember
 from conformance.groups.members import LEAVE, LEAVE_FOR_A_WHILE, STATES, Group, Member, State
 from conformance.player.messages import Json
 from conformance.player.play import Play

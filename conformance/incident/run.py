@@ -86,7 +86,7 @@ def _pairs(settings: dict[str, str]) -> list[str]:
     return [f"{name}={value}" for name, value in settings.items()]
 
 
-class Member:
+class IncidentMember:
     """A consumer's process, which may be started more than once."""
 
     def __init__(self, incident: Incident, name: str, group: dict[str, Any], group_id: str) -> None:
@@ -141,7 +141,7 @@ class Incident:
 
     def __init__(self, plan: dict[str, Any], jars: str, folder: Path) -> None:
         self.plan, self.jars, self.folder = plan, jars, folder
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, IncidentMember] = {}
         self.ledger: list[dict[str, Any]] = []
         self.address = ""
         self._cluster: Cluster | None = None
@@ -179,10 +179,10 @@ class Incident:
             for number in range(1, int(group["members"]) + 1):
                 await self._member(f"{name}-{number}").start()
 
-    def _member(self, name: str) -> Member:
+    def _member(self, name: str) -> IncidentMember:
         group_id = name.rsplit("-", 1)[0]
         if name not in self.members:
-            self.members[name] = Member(self, name, self.plan["groups"][group_id], group_id)
+            self.members[name] = IncidentMember(self, name, self.plan["groups"][group_id], group_id)
         return self.members[name]
 
     async def _at(self, second: float) -> None:
@@ -197,14 +197,14 @@ class Incident:
         await getattr(self, f"_do_{action['do'].replace('-', '_')}")(action, [self._member(each) for each in members])
         entry["to_ms"] = round(time.time() * 1000)
 
-    async def _do_rolling_restart(self, action: dict[str, Any], members: Iterable[Member]) -> None:
+    async def _do_rolling_restart(self, action: dict[str, Any], members: Iterable[IncidentMember]) -> None:
         for nth, member in enumerate(members):
             await self._at(action["at"] + nth * action["every"])
             await member.stop(signal.Signals[action.get("by", "SIGTERM")])
             await asyncio.sleep(action["away"])
             await member.start()
 
-    async def _do_crash_loop(self, action: dict[str, Any], members: Iterable[Member]) -> None:
+    async def _do_crash_loop(self, action: dict[str, Any], members: Iterable[IncidentMember]) -> None:
         for member in members:
             for nth in range(action["times"]):
                 await self._at(action["at"] + nth * action["every"])
@@ -212,47 +212,47 @@ class Incident:
                 await asyncio.sleep(action["away"])
                 await member.start()
 
-    async def _do_kill(self, action: dict[str, Any], members: Iterable[Member]) -> None:
+    async def _do_kill(self, action: dict[str, Any], members: Iterable[IncidentMember]) -> None:
         await asyncio.gather(*(member.stop(signal.SIGKILL) for member in members))
 
-    async def _do_start(self, action: dict[str, Any], members: Iterable[Member]) -> None:
+    async def _do_start(self, action: dict[str, Any], members: Iterable[IncidentMember]) -> None:
         await asyncio.gather(*(member.start() for member in members))
 
-    async def _do_stop(self, action: dict[str, Any], members: Iterable[Member]) -> None:
+    async def _do_stop(self, action: dict[str, Any], members: Iterable[IncidentMember]) -> None:
         await asyncio.gather(*(member.stop() for member in members))
 
-    async def _do_pause(self, action: dict[str, Any], members: Iterable[Member]) -> None:
+    async def _do_pause(self, action: dict[str, Any], members: Iterable[IncidentMember]) -> None:
         await asyncio.gather(*(member.pause(action["for"]) for member in members))
 
-    async def _do_slow_handler(self, action: dict[str, Any], members: Iterable[Member]) -> None:
+    async def _do_slow_handler(self, action: dict[str, Any], members: Iterable[IncidentMember]) -> None:
         for member in members:
             member.send(f"sleep {action['for']}")
         await asyncio.sleep(action["for"])
 
-    async def _do_subscribe(self, action: dict[str, Any], members: Iterable[Member]) -> None:
+    async def _do_subscribe(self, action: dict[str, Any], members: Iterable[IncidentMember]) -> None:
         for member in members:
             member.send(f"subscribe {','.join(action['topics'])}")
 
-    async def _do_duplicate(self, action: dict[str, Any], members: Iterable[Member]) -> None:
+    async def _do_duplicate(self, action: dict[str, Any], members: Iterable[IncidentMember]) -> None:
         """Another process with the same instance id; the first one is fenced."""
         for member in members:
-            other = self.members[f"{member.name} again"] = Member(
+            other = self.members[f"{member.name} again"] = IncidentMember(
                 self, member.name, self.plan["groups"][member.name.rsplit("-", 1)[0]], member.name.rsplit("-", 1)[0]
             )
             await other.start()
 
-    async def _do_broker_restart(self, action: dict[str, Any], _: Iterable[Member]) -> None:
+    async def _do_broker_restart(self, action: dict[str, Any], _: Iterable[IncidentMember]) -> None:
         assert self._cluster is not None, "the broker runs"
         await self._cluster.stop(1, signal.Signals[action.get("by", "SIGTERM")])
         await asyncio.sleep(action["away"])
         await self._cluster.start(1)
 
-    async def _do_produce(self, action: dict[str, Any], _: Iterable[Member]) -> None:
+    async def _do_produce(self, action: dict[str, Any], _: Iterable[IncidentMember]) -> None:
         """Records for all topics, so that there is something to commit."""
         topics = ",".join(self.plan["groups"])
         await _checked(sys.executable, "-c", _PRODUCE, self.address, topics, str(action["for"]))
 
-    async def _do_grow(self, action: dict[str, Any], _: Iterable[Member]) -> None:
+    async def _do_grow(self, action: dict[str, Any], _: Iterable[IncidentMember]) -> None:
         for topic in action["topics"]:
             await _checked(sys.executable, "-c", _GROW, self.address, topic, str(action["partitions"]))
 

@@ -19,7 +19,7 @@ from conformance.members.exchanged import look, script_lines
 from conformance.members.lives import LIVES, RECORDS, TOPICS, Life
 from conformance.members.moving_lives import MOVING_LIVES, PARTITIONS
 from conformance.members.playing import LifePlayer
-from conformance.members.proxy import HOST, Exchange, Proxy
+from conformance.members.proxy import HOST, ProxiedExchange, Proxy
 from conformance.members.recorded import recorded
 from conformance.members.sequences import DIFFERENCES
 from conformance.transactions.record import compressed
@@ -44,7 +44,7 @@ JAVA_NAMES: Final = {
 }
 
 
-class ProcessPlayer(LifePlayer):
+class MemberProcesses(LifePlayer):
     """Members in processes of their own, on a real cluster."""
 
     def __init__(self, client: str, life: Life, jars: str, cluster: Cluster, proxy: Proxy) -> None:
@@ -173,7 +173,7 @@ async def play(lives: list[Life], folder: Path) -> None:
 
 async def _play_on(brokers: int, settings: dict[str, str], lives: list[Life], jars: str, folder: Path) -> None:
     """Play lives on a cluster of so many brokers, with a proxy before each."""
-    exchanges: list[Exchange] = []
+    exchanges: list[ProxiedExchange] = []
     async with AsyncExitStack() as stack:
         proxies = {number: await stack.enter_async_context(Proxy(0, exchanges)) for number in range(1, brokers + 1)}
         advertised = {number: proxy.port for number, proxy in proxies.items()}
@@ -183,16 +183,16 @@ async def _play_on(brokers: int, settings: dict[str, str], lives: list[Life], ja
         proxy = proxies[1]
         await _write_topics(f"{HOST}:{proxy.port}")
         # Not recorded: what a broker does for the first time takes it long.
-        await ProcessPlayer("ours", WARM_UP, jars, cluster, proxy).play()
+        await MemberProcesses("ours", WARM_UP, jars, cluster, proxy).play()
         if brokers > 1:
             await _move(cluster, 1)
         for life in lives:
-            await asyncio.gather(*(ProcessPlayer(client, life, jars, cluster, proxy).play() for client in life.clients))
+            await asyncio.gather(*(player.play() for player in players))
             _write(life, exchanges, cluster.group_log(), settings, folder)
             print(life.name, flush=True)
 
 
-def _write(life: Life, exchanges: list[Exchange], log: str, settings: dict[str, str], folder: Path) -> None:
+def _write(life: Life, exchanges: list[ProxiedExchange], log: str, settings: dict[str, str], folder: Path) -> None:
     """Write what was compared of a life, and of one that moves a group all that was asked and answered."""
     groups = {client: f"{client}-{life.name}" for client in life.clients}
     found = {client: recorded(exchanges, log, groups[client]) for client in CLIENTS if client in groups}

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from conformance.kafka.broker import kafka_version
-from conformance.members.proxy import HOST, Exchange
+from conformance.members.proxy import HOST, ProxiedExchange
 from conformance.player.connection import Connections
 from rejoin.protocol.messages.cluster.metadata import MetadataResponse
 
@@ -30,7 +30,7 @@ LOOKS: Final = (("ConsumerGroupDescribe", 1), ("DescribeGroups", 6), ("OffsetFet
 
 
 def script_lines(
-    exchanges: Sequence[Exchange], name: str, group: str, topics: Mapping[str, int], settings: Mapping[str, str]
+    exchanges: Sequence[ProxiedExchange], name: str, group: str, topics: Mapping[str, int], settings: Mapping[str, str]
 ) -> list[dict[str, Any]]:
     """The header, and a line for each request about the group."""
     ids = {
@@ -53,9 +53,9 @@ def script_lines(
     return [header, *(_line(number, each, own[0].at, named) for number, each in enumerate(in_order(own), 1))]
 
 
-def in_order(exchanges: Sequence[Exchange]) -> list[Exchange]:
+def in_order(exchanges: Sequence[ProxiedExchange]) -> list[ProxiedExchange]:
     """Requests as the broker came to them: of two prompt ones in flight at a time, that which was answered first."""
-    ordered: list[Exchange] = []
+    ordered: list[ProxiedExchange] = []
     for each in exchanges:
         at = len(ordered)
         while at and _overtakes(each, ordered[at - 1]):
@@ -64,14 +64,14 @@ def in_order(exchanges: Sequence[Exchange]) -> list[Exchange]:
     return ordered
 
 
-def _overtakes(later: Exchange, earlier: Exchange) -> bool:
+def _overtakes(later: ProxiedExchange, earlier: ProxiedExchange) -> bool:
     if later.answered_at is None or earlier.answered_at is None or later.client_id == earlier.client_id:
         return False
     is_prompt = {later.api, earlier.api} <= PROMPT and later.at - earlier.at < IN_FLIGHT_SECONDS
     return is_prompt and later.answered_at < earlier.answered_at
 
 
-def _line(number: int, each: Exchange, start: float, named: Mapping[str, str]) -> dict[str, Any]:
+def _line(number: int, each: ProxiedExchange, start: float, named: Mapping[str, str]) -> dict[str, Any]:
     answered_at = each.at if each.answered_at is None else each.answered_at
     answer = None if each.response is None else json.loads(each.response.to_json(each.version))
     return {

@@ -28,7 +28,7 @@ HOST: Final = "127.0.0.1"
 
 
 @dataclass(slots=True)
-class Exchange:
+class ProxiedExchange:
     """A request that passed, when it did, and its answer, if any. A lost answer has its instant alone."""
 
     client_id: str
@@ -54,10 +54,13 @@ class Proxy:
     """
 
     def __init__(
-        self, port_of_broker: int, exchanges: list[Exchange] | None = None, losing: list[LostAnswer] | None = None
+        self,
+        port_of_broker: int,
+        exchanges: list[ProxiedExchange] | None = None,
+        losing: list[LostAnswer] | None = None,
     ) -> None:
         self.port_of_broker = port_of_broker
-        self.exchanges: list[Exchange] = [] if exchanges is None else exchanges
+        self.exchanges: list[ProxiedExchange] = [] if exchanges is None else exchanges
         self.losing: list[LostAnswer] = [] if losing is None else losing
         self._serving: set[asyncio.Task[None]] = set()
 
@@ -81,7 +84,7 @@ class Proxy:
         there: asyncio.StreamWriter | None = None
         try:
             back, there = await asyncio.open_connection(HOST, self.port_of_broker)
-            waiting: asyncio.Queue[tuple[Exchange | None, bytes]] = asyncio.Queue()
+            waiting: asyncio.Queue[tuple[ProxiedExchange | None, bytes]] = asyncio.Queue()
             async with asyncio.TaskGroup() as both:
                 both.create_task(self._forward(reader, there, waiting))
                 both.create_task(self._return(back, writer, waiting))
@@ -96,7 +99,7 @@ class Proxy:
         self,
         client: asyncio.StreamReader,
         broker: asyncio.StreamWriter,
-        waiting: asyncio.Queue[tuple[Exchange | None, bytes]],
+        waiting: asyncio.Queue[tuple[ProxiedExchange | None, bytes]],
     ) -> None:
         while True:
             frame = await _frame(client)
@@ -109,7 +112,7 @@ class Proxy:
             exchange = None
             if codec is not None:
                 request = codec.read_request(frame, header.body_at)
-                exchange = Exchange(header.client_id, codec.api.name, codec.version, time.monotonic(), request)
+                exchange = ProxiedExchange(header.client_id, codec.api.name, codec.version, time.monotonic(), request)
                 if codec.api is not API_VERSIONS:
                     self.exchanges.append(exchange)
             if exchange is None or not _has_no_answer(exchange.request):
@@ -120,7 +123,7 @@ class Proxy:
         self,
         broker: asyncio.StreamReader,
         client: asyncio.StreamWriter,
-        waiting: asyncio.Queue[tuple[Exchange | None, bytes]],
+        waiting: asyncio.Queue[tuple[ProxiedExchange | None, bytes]],
     ) -> None:
         own = offered()
         while True:
@@ -150,7 +153,7 @@ class Proxy:
             exchange.response = response
             client.write(len(frame).to_bytes(4, "big") + frame)
 
-    def _loses(self, exchange: Exchange) -> bool:
+    def _loses(self, exchange: ProxiedExchange) -> bool:
         for each in self.losing:
             if exchange.api == each.api and exchange.client_id.startswith(each.clients):
                 self.losing.remove(each)
@@ -167,14 +170,14 @@ async def _frame(reader: asyncio.StreamReader) -> bytes:
     return await reader.readexactly(length)
 
 
-def _gives_assignment(exchange: Exchange) -> bool:
+def _gives_assignment(exchange: ProxiedExchange) -> bool:
     if isinstance(exchange.response, ConsumerGroupHeartbeatResponse):
         assignment = exchange.response.assignment
         return assignment is not None and bool(assignment.topic_partitions)
     return exchange.api == "SyncGroup" and exchange.response is not None
 
 
-def _moves(exchange: Exchange) -> bool:
+def _moves(exchange: ProxiedExchange) -> bool:
     """Whether a member joins, leaves, or says or is given what it has."""
     if isinstance(exchange.request, ConsumerGroupHeartbeatRequest):
         response = exchange.response

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any, Final
 
 from conformance.members.exchanged import ADMIN
-from conformance.members.proxy import Exchange
+from conformance.members.proxy import ProxiedExchange
 from conformance.members.sequences import MEMBERSHIP, OFFSETS, sequences
 from conformance.members.transitions import transitions
 from rejoin.protocol.errors import ErrorCode
@@ -17,7 +17,7 @@ LEAST_INTERVALS: Final = 3
 """Fewer are no rhythm."""
 
 
-def recorded(exchanges: Sequence[Exchange], log: str, group: str) -> dict[str, Any]:
+def recorded(exchanges: Sequence[ProxiedExchange], log: str, group: str) -> dict[str, Any]:
     """All that is kept of a client in a life; a restarted member is one."""
     own = [each for each in exchanges if each.client_id.startswith(f"{group}.") and not each.client_id.endswith(ADMIN)]
     names = sorted({each.client_id for each in own})
@@ -31,7 +31,7 @@ def recorded(exchanges: Sequence[Exchange], log: str, group: str) -> dict[str, A
     }
 
 
-def backoffs(exchanges: Iterable[Exchange]) -> dict[str, int]:
+def backoffs(exchanges: Iterable[ProxiedExchange]) -> dict[str, int]:
     """Milliseconds from an error of the coordinator to what the same member asks it next: the median of each kind."""
     waits: dict[str, list[float]] = {}
     failed: dict[str, tuple[str, float]] = {}
@@ -46,7 +46,7 @@ def backoffs(exchanges: Iterable[Exchange]) -> dict[str, int]:
     return {kind: round(1_000 * median(gaps)) for kind, gaps in sorted(waits.items())}
 
 
-def intervals(exchanges: Sequence[Exchange]) -> dict[str, int]:
+def intervals(exchanges: Sequence[ProxiedExchange]) -> dict[str, int]:
     """Milliseconds between requests that a member repeats by a timer: the median of each kind."""
     gaps: dict[str, list[float]] = {}
     for name in {each.client_id for each in exchanges}:

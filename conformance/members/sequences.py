@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from conformance.members.proxy import Exchange
+from conformance.members.proxy import ProxiedExchange
 from rejoin.protocol.embedded.consumer_protocol import decode_subscription
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.metadata import MetadataResponse
@@ -27,7 +27,7 @@ PASSING: Final = ("-> lost", "-> COORDINATOR_LOAD_IN_PROGRESS", "-> NOT_COORDINA
 Sequences = dict[str, list[str]]
 
 
-def sequences(exchanges: Iterable[Exchange]) -> Sequences:
+def sequences(exchanges: Iterable[ProxiedExchange]) -> Sequences:
     """The lines of one client."""
     found: Sequences = {"membership": [], "offsets": [], "data": []}
     exchanges = list(exchanges)
@@ -54,7 +54,7 @@ def sequences(exchanges: Iterable[Exchange]) -> Sequences:
     return found
 
 
-def _line(each: Exchange, names: Mapping[str, str | None]) -> str | None:
+def _line(each: ProxiedExchange, names: Mapping[str, str | None]) -> str | None:
     request: Any = each.request
     response: Any = each.response
     match each.api:
@@ -179,7 +179,7 @@ def _partitions(topics: Any, names: Mapping[str, str | None]) -> str:
     )
 
 
-class Difference(NamedTuple):
+class SettingDifference(NamedTuple):
     """A setting that one client needs in a life to behave as the other does, and why it is meant."""
 
     life: str
@@ -189,7 +189,7 @@ class Difference(NamedTuple):
 
 
 DIFFERENCES: Final = tuple(
-    Difference(
+    SettingDifference(
         life,
         "java",
         {"metadata.recovery.strategy": "none"},

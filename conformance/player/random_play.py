@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, ClassVar, TypeAlias
 
 from conformance.player.play import Play
 from conformance.player.script import Script
 
-Probe = TypeVar("Probe")
+Probe: TypeAlias = Callable[..., Awaitable[Any]]
+Table: TypeAlias = Sequence[tuple[Probe, int]]
+"""Probes with their weights."""
 
 
 class RandomPlay(ABC):
@@ -42,7 +44,7 @@ class RandomPlay(ABC):
     async def end(self) -> None:
         """Look at the outcome."""
 
-    def pick(self, table: Sequence[tuple[Probe, int]]) -> Probe:
+    def pick(self, table: Table) -> Probe:
         """One probe of a table, each by its weight."""
         (probe,) = self.draw.choices([probe for probe, _ in table], [weight for _, weight in table])
         return probe

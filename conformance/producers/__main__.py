@@ -12,7 +12,7 @@ from typing import Final
 
 from conformance.kafka.broker import JAVA, Cluster, class_path, kafka_version
 from conformance.kafka.cluster_actions import KafkaActions
-from conformance.members.proxy import HOST, Exchange, LostAnswer, Proxy
+from conformance.members.proxy import HOST, LostAnswer, ProxiedExchange, Proxy
 from conformance.producers.lives import LIVES, PARTITIONS, ProducerLife
 from conformance.producers.playing import ProducerPlayer
 from conformance.producers.requests import recorded
@@ -29,7 +29,7 @@ WARM_UP: Final = ProducerLife(
 )
 
 
-class ProcessPlayer(ProducerPlayer):
+class ProducerProcesses(ProducerPlayer):
     """Producers in processes of their own, on a real cluster."""
 
     def __init__(self, client: str, life: ProducerLife, proxies: list[Proxy], jars: str, cluster: Cluster) -> None:
@@ -87,7 +87,7 @@ async def play(lives: list[ProducerLife], folder: Path) -> None:
 
 async def _play_on(brokers: int, lives: list[ProducerLife], jars: str, folder: Path) -> None:
     """Play lives on a cluster of so many brokers, with a proxy before each."""
-    exchanges: list[Exchange] = []
+    exchanges: list[ProxiedExchange] = []
     losing: list[LostAnswer] = []
     async with AsyncExitStack() as stack:
         proxies = {
@@ -98,9 +98,9 @@ async def _play_on(brokers: int, lives: list[ProducerLife], jars: str, folder: P
         for number, proxy in proxies.items():
             proxy.port_of_broker = cluster.ports[number]
         # Not recorded: what a broker does for the first time takes it long.
-        await ProcessPlayer("ours", WARM_UP, list(proxies.values()), jars, cluster).play()
+        await ProducerProcesses("ours", WARM_UP, list(proxies.values()), jars, cluster).play()
         for life in lives:
-            players = [ProcessPlayer(client, life, list(proxies.values()), jars, cluster) for client in CLIENTS]
+            players = [ProducerProcesses(client, life, list(proxies.values()), jars, cluster) for client in CLIENTS]
             await asyncio.gather(*(player.play() for player in players))
             found = {player.client: recorded(exchanges, player.name, player.outcomes) for player in players}
             text = json.dumps({"kafka": kafka_version(), **found}, indent=1, ensure_ascii=False)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import Any, Final, NamedTuple
 
-from conformance.members.proxy import Exchange
+from conformance.members.proxy import ProxiedExchange
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.wire.record_batch import CODEC_MASK, TRANSACTIONAL_BIT, parse_header
 
@@ -21,7 +21,7 @@ PASSING: Final = ("-> COORDINATOR_LOAD_IN_PROGRESS", "-> COORDINATOR_NOT_AVAILAB
 _CODECS: Final = ("", " gzip", " snappy", " lz4", " zstd")
 
 
-def recorded(exchanges: Sequence[Exchange], name: str, outcomes: list[str]) -> dict[str, Any]:
+def recorded(exchanges: Sequence[ProxiedExchange], name: str, outcomes: list[str]) -> dict[str, Any]:
     """All that is kept of a client in a life."""
     own = [each for each in exchanges if each.client_id.startswith(f"{name}.")]
     ids = sorted({each.client_id for each in own})
@@ -35,7 +35,7 @@ def recorded(exchanges: Sequence[Exchange], name: str, outcomes: list[str]) -> d
     }
 
 
-def _sequences(exchanges: Iterable[Exchange], name: str) -> dict[str, list[str]]:
+def _sequences(exchanges: Iterable[ProxiedExchange], name: str) -> dict[str, list[str]]:
     requests: list[str] = []
     data: list[str] = []
     for each in exchanges:
@@ -50,7 +50,7 @@ def _sequences(exchanges: Iterable[Exchange], name: str) -> dict[str, list[str]]
     return {"requests": requests, "data": sorted(data)}
 
 
-def backoffs(exchanges: Iterable[Exchange]) -> dict[str, int]:
+def backoffs(exchanges: Iterable[ProxiedExchange]) -> dict[str, int]:
     """Milliseconds from an error, or from a lost answer, to the same request again: the median of each kind."""
     waits: dict[str, list[float]] = {}
     failed: dict[tuple[str, str], tuple[str, float]] = {}
@@ -64,7 +64,7 @@ def backoffs(exchanges: Iterable[Exchange]) -> dict[str, int]:
     return {kind: round(1_000 * median(gaps)) for kind, gaps in sorted(waits.items())}
 
 
-def _error(each: Exchange) -> str:
+def _error(each: ProxiedExchange) -> str:
     response: Any = each.response
     if response is None:
         return "no answer" if each.answered_at is None else "a lost answer"
@@ -79,7 +79,7 @@ def _codes(response: Any) -> Iterable[ErrorCode]:
             yield from _codes(each)
 
 
-def _line(each: Exchange) -> str:
+def _line(each: ProxiedExchange) -> str:
     request: Any = each.request
     error = _error(each)
     match each.api:
@@ -125,7 +125,7 @@ def _batch(part: Any) -> str:
     return f"{part.index}[{header.records_count} records{whose}{codec}{transactional}]"
 
 
-class Difference(NamedTuple):
+class RequestDifference(NamedTuple):
     """Lines of one client that the other does not have, and why that is meant."""
 
     client: str
@@ -134,7 +134,7 @@ class Difference(NamedTuple):
 
 
 DIFFERENCES: Final = (
-    Difference(
+    RequestDifference(
         "java",
         "Metadata none ",
         "A transactional producer asks its bootstrap server for the nodes before it looks for its coordinator. Ours "

@@ -15,7 +15,7 @@ from conformance.participants.looks import BIG, MAX_TIMESTAMP, Looks
 from conformance.participants.producer import batch
 from conformance.player.messages import Json
 from conformance.player.play import Play
-from conformance.player.random_play import RandomPlay, random_script
+from conformance.player.random_play import RandomPlay, Table, random_script
 from conformance.player.script import Script
 from rejoin.protocol.wire.records import DefaultRecord, write_records
 
@@ -274,7 +274,7 @@ class RecordMixture(RandomPlay):
         body = {"resources": [resource], "includeSynonyms": False}
         await self._looks.ask("DescribeConfigs", body, self.draw.choice((1, 2)))
 
-    TABLE: ClassVar = (
+    TABLE: ClassVar[Table] = (
         (_produce, 12),
         (_produce_wrongly, 6),
         (_fetch, 8),

@@ -12,7 +12,7 @@ from conformance.player.connection import ConnectionClosed, Connections, SentReq
 from conformance.player.messages import Json, api_key, newest
 from conformance.player.play import Play
 from conformance.player.script import ScriptFailed
-from conformance.steps.requests import NEWEST, Client, Step, StepRequest, request_body
+from conformance.steps.requests import NEWEST, Step, StepClient, StepRequest, request_body
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.registry import BY_NAME
@@ -50,7 +50,7 @@ class StepPlayer:
         self._play = play
         self._target = play.target
         self._first = next(iter(self._target.addresses))
-        self._clients: dict[str, Client] = {}
+        self._clients: dict[str, StepClient] = {}
         self._open: dict[str, deque[SentRequest]] = {}
         self._coordinator = self._first
         self._partition = partition_for(play.group, self._target.offsets_partitions)
@@ -111,7 +111,7 @@ class StepPlayer:
             raise self._failed(f"{name} waits for nothing")
         await self._settle(self._client(name), waiting[0], expected)
 
-    async def _settle(self, client: Client, asked: SentRequest, expected: str | None) -> None:
+    async def _settle(self, client: StepClient, asked: SentRequest, expected: str | None) -> None:
         """Wait for an answer, and let the client learn from it."""
         api, waiting = asked.api, self._open[client.name]
         try:
@@ -182,8 +182,8 @@ class StepPlayer:
             await loaded(self._play.connections, self._play.group, found)
             await asyncio.sleep(FOLLOWED_SECONDS)
 
-    def _client(self, name: str) -> Client:
-        return self._clients.setdefault(name, Client(name))
+    def _client(self, name: str) -> StepClient:
+        return self._clients.setdefault(name, StepClient(name))
 
     def _complain(self, problem: str) -> None:
         if not self._target.lenient:

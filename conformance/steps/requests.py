@@ -30,7 +30,7 @@ class BadScript(ValueError):
 
 
 @dataclass
-class Client:
+class StepClient:
     """What a client knows: its settings, and what it has learned."""
 
     name: str
@@ -62,8 +62,8 @@ class StepRequest:
     """The request of a step, before its body is written."""
 
     group: str
-    client: Client
-    clients: dict[str, Client]
+    client: StepClient
+    clients: dict[str, StepClient]
     step: Step
     version: int
     offsets_partition: int

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 from conformance.participants.producer import Producer
 from conformance.player.messages import Json
 from conformance.player.play import Play
-from conformance.player.random_play import random_script
+from conformance.player.random_play import Table, random_script
 from conformance.player.script import Script
 from conformance.transactions.sequences import PARTITIONS, Sequence
 from conformance.transactions.states import markers
@@ -134,7 +134,7 @@ class Mixture(Sequence):
             commits, version = self.draw.random() < 0.5, self.draw.choice((0, 1, 2))
             await markers(producer, 0, 1, epoch=epoch, commit=commits, transaction_version=version)
 
-    TABLE: ClassVar = (
+    TABLE: ClassVar[Table] = (
         *Sequence.TABLE,
         (_both, 4),
         (_plain_commit, 2),

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 from conformance.participants.looks import MAX_TIMESTAMP, Looks
 from conformance.participants.producer import Producer
 from conformance.player.play import Play
-from conformance.player.random_play import RandomPlay, random_script
+from conformance.player.random_play import RandomPlay, Table, random_script
 from conformance.player.script import Script
 from conformance.transactions.states import markers
 
@@ -140,7 +140,7 @@ class Sequence(RandomPlay):
             case _:
                 await self.looks.fetch(isolation=isolation)
 
-    TABLE: ClassVar = (
+    TABLE: ClassVar[Table] = (
         (_begin, 10),
         (_produce, 6),
         (_end, 9),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final
 
-from conformance.groups.classic_member import Member
+from conformance.groups.classic_member import ClassicMember
 from conformance.participants.brokers import INTERNAL_PARTITIONS, TRANSACTIONS
 from conformance.participants.looks import Looks
 from conformance.participants.producer import Producer
@@ -302,7 +302,7 @@ async def _timed_out_elsewhere(session: Session) -> None:
 async def _group_moves(session: Session) -> None:
     """Pending offsets move with their group, and the markers find them."""
     await session.find()
-    member = Member(session.play)
+    member = ClassicMember(session.play)
     producer = session.producer
     old = await session.brokers.group_coordinator()
     await producer.init()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
-from conformance.groups.classic_member import Member
+from conformance.groups.classic_member import ClassicMember
 from conformance.participants.looks import Looks
 from conformance.participants.producer import Producer
 from conformance.player.play import Play
@@ -124,7 +124,7 @@ async def _several_at_once(play: Play, version: int) -> None:
 
 async def _static_member_replaced(play: Play, version: int) -> None:
     """Another process takes over a group instance id while offsets of the first are pending."""
-    looks, first = Looks(play), Member(play, "one", "m")
+    looks, first = Looks(play), ClassicMember(play, "one", "m")
     await first.join()
     await first.sync()
     producers = [Producer(play, name, f"{play.transactional_id}-{name}", version) for name in "pq"]
@@ -135,7 +135,7 @@ async def _static_member_replaced(play: Play, version: int) -> None:
         await p.add_offsets()
         await q.add_offsets()
     await p.offsets({0: 1}, **first.identity)
-    second = Member(play, "one", "n")
+    second = ClassicMember(play, "one", "n")
     await second.join()
     await second.sync()
     for asked in (3, 4) if version < 2 else (3, 4, 5, 6):

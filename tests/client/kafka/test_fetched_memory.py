@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from conformance.members.proxy import Exchange
+from conformance.members.proxy import ProxiedExchange
 from rejoin.client import Consumer, TopicPartition
 from rejoin.protocol.wire.record_batch import HEADER_SIZE, size_at
 from tests.conformance.replaying.brokers import CLOCKS, ProxiedBrokers, proxied_brokers
@@ -26,7 +26,7 @@ class Backlog(NamedTuple):
     most: int
 
 
-def fetched(exchanges: Sequence[Exchange]) -> list[int]:
+def fetched(exchanges: Sequence[ProxiedExchange]) -> list[int]:
     """The sizes of all batches that were fetched; an answer may end within one, which is fetched again."""
     sizes: list[int] = []
     for each in exchanges:

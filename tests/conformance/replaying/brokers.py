@@ -9,7 +9,7 @@ from typing import Any
 
 import conformance.members.playing
 import conformance.members.proxy
-from conformance.members.proxy import Exchange, LostAnswer, Proxy
+from conformance.members.proxy import LostAnswer, ProxiedExchange, Proxy
 from rejoin.client.transports import nodes
 from rejoin.client.transports.kafka import broker
 from rejoin.coordinator.config import Settings
@@ -34,7 +34,7 @@ class ProxiedBrokers:
 
     kafka: GroupCoordinator
     proxies: list[Proxy]
-    exchanges: list[Exchange]
+    exchanges: list[ProxiedExchange]
 
     async def create_topic(self, name: str, partitions: int) -> None:
         """A topic as clients make it, with real logs."""
@@ -52,7 +52,7 @@ async def proxied_brokers(
     """So many brokers with these settings. Simulated processes reach them by the proxies."""
     given = Settings(offsets_topic_num_partitions=1, transaction_state_log_num_partitions=2, **settings)
     options = Options(settings=given, port=0, kafka_port=0, topics=topics, control=ControlOptions())
-    exchanges: list[Exchange] = []
+    exchanges: list[ProxiedExchange] = []
     losing: list[LostAnswer] = []
     async with BrokerCluster(options, count) as cluster:
         kafka = GroupCoordinator(cluster, loop, has_socket=True)
