@@ -187,6 +187,7 @@ async def _play_on(brokers: int, settings: dict[str, str], lives: list[Life], ja
         if brokers > 1:
             await _move(cluster, 1)
         for life in lives:
+            players = [MemberProcesses(client, life, jars, cluster, proxy) for client in life.clients]
             await asyncio.gather(*(player.play() for player in players))
             _write(life, exchanges, cluster.group_log(), settings, folder)
             print(life.name, flush=True)
