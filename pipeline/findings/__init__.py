@@ -1,25 +1,18 @@
 """Why a group rebalances: rules over the tables, each naming what is wrong and which setting to change.
 
 Each rule is a function of one group's :class:`~pipeline.findings.history.GroupHistory`: the rows of the tables that are
-about it. Drivers gather those rows: :mod:`~rejoin.pipeline.findings.on_spark` for much data,
-:mod:`~rejoin.pipeline.findings.in_process` for little. Nothing here needs Spark or Arrow.
+about it. :mod:`~rejoin.pipeline.findings.table` gathers those rows, on Spark for much data and in this process for
+little. Nothing here needs Spark or Arrow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.rules import judge
-
-READS: Final = ("rebalances", "member_sessions", "pauses", "balance", "ownership", "records")
-"""The tables that the rules need."""
-COUNTS_BROKERS: Final = ("group_loaded", "partition_elected", "partition_loaded", "broker_started")
-"""Events whose nodes are brokers."""
-OF_ALL_GROUPS: Final = ("broker_stopped", "broker_started", "partition_load_failed")
-"""Events that may concern every group."""
 
 
 def rows_of(history: GroupHistory) -> Iterable[dict[str, Any]]:

@@ -177,7 +177,7 @@ class MinuteOfCommits:
 
 @dataclass(frozen=True, slots=True)
 class ObservedEvent:
-    """Of the table ``events``: one of :data:`READ_ONE_BY_ONE`, or an error."""
+    """Of the table ``events``: one that a rule declares with :func:`rejoin.pipeline.findings.rules.reads.reads`."""
 
     source: str
     node: str | None
@@ -209,6 +209,8 @@ class ObservedEvent:
     api: str | None = None
     generation: int | None = None
     offset_count: int | None = None
+    more: dict[str, Any] | None = None
+    """Further columns that rules declare."""
 
     def as_evidence(self) -> dict[str, Any]:
         """Where to find the event."""
@@ -239,33 +241,6 @@ class OwnedPartition:
 
 MINUTE_MS: Final = 60_000
 COMMIT_APIS: Final = ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT")
-
-READ_ONE_BY_ONE: Final = (
-    "poll_timeout_exceeded",
-    "member_fenced",
-    "fenced",
-    "group_loaded",
-    "broker_stopped",
-    "broker_started",
-    "commit_refused",
-    "assignment_store_failed",
-    "offsets_deleted",
-    "group_deleted",
-    "conversion_refused",
-    "group_converted",
-    "member_epoch_fenced",
-    "revocation_requested",
-    "revocation_completed",
-    "topic_created",
-    "topic_grown",
-    "topic_written",
-    "membership_reset",
-    "subscribing",
-)
-"""Events of which the rules see every row."""
-
-FAILED_APIS: Final = (*COMMIT_APIS, "JOIN_GROUP")
-"""Requests of which the rules see every one that was answered with an error."""
 
 ROWS: Final[dict[str, type[Any]]] = {
     "rebalance": ObservedRebalance,

@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline import schemas
 from rejoin.pipeline.findings.absences import OF_PROCESSES, REACHES_MS
-from rejoin.pipeline.findings.in_process import are_commits, are_read_one_by_one
+from rejoin.pipeline.findings.table import are_commits, are_read_one_by_one
 from rejoin.pipeline.incremental import still_needed
 from rejoin.pipeline.incremental.ranges import condensed
 from rejoin.pipeline.incremental.runs import SCHEMA, ObservedRuns

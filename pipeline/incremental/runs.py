@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from rejoin.pipeline.findings import COUNTS_BROKERS, OF_ALL_GROUPS
 from rejoin.pipeline.findings.observed_rows import RunContext
-from rejoin.pipeline.findings.rules.offsets_log import SLOW_LOAD_MS
+from rejoin.pipeline.findings.sums import COUNTS_BROKERS
+from rejoin.pipeline.findings.table import without_group
 from rejoin.pipeline.schemas import EVENTS
 from rejoin.pipeline.tables.groups.rows import TOPIC_EVENTS, date_of
 from rejoin.pipeline.vocabulary import EXACT
@@ -140,6 +140,11 @@ class ObservedRuns:
             [ends, self.events.filter(pc.is_in(self.events["run_id"], pa.array(wanted, pa.string())))]
         )
 
+    def events_seen(self, run_ids: Iterable[str]) -> pa.Table:
+        """Events of some runs that rules see although they are about no group."""
+        rows = self.rows(run_ids)
+        return rows.filter(without_group(rows))
+
     def _new(self, events: pa.Table) -> pa.Table:
         codes = pc.binary_join_element_wise(*(events[name] for name in _STREAM), "\0").combine_chunks()
         codes = codes.dictionary_encode()
@@ -188,9 +193,5 @@ def _largest(events: pa.Table) -> list[tuple[str, int]]:
 
 
 def _concerns_all(events: pa.Table) -> pa.ChunkedArray:
-    name = events["event"]
-    slow = pc.and_(
-        pc.equal(name, "partition_loaded"), pc.fill_null(pc.greater_equal(events["load_ms"], SLOW_LOAD_MS), False)
-    )
-    of_some = pc.is_in(name, pa.array([*TOPIC_EVENTS, *OF_ALL_GROUPS]))
-    return pc.and_(pc.is_null(events["group_id"]), pc.or_(of_some, slow))
+    of_topics = pc.and_(pc.is_in(events["event"], pa.array(TOPIC_EVENTS)), pc.is_null(events["group_id"]))
+    return pc.or_(of_topics, without_group(events))

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline import schemas
-from rejoin.pipeline.findings.in_process import are_commits, commits_by_minute, first_owned, joined, judged
 from rejoin.pipeline.findings.observed_rows import MINUTE_MS
+from rejoin.pipeline.findings.table import are_commits, joined, judged, rows_by_kind, rows_of_kind, runs_of
 from rejoin.pipeline.incremental.groups import READ, Groups, Key, StepRows, is_of
 from rejoin.pipeline.incremental.runs import SCHEMA, ObservedRuns, Waits
 from rejoin.pipeline.incremental.table_files import TableFiles
@@ -77,10 +77,10 @@ class IncrementalTables:
         self._open = {name: _schema(name).empty_table() for name in NAMES}
         """Rows that are not settled, of all groups."""
         self._history = {name: _schema(name).empty_table() for name in _LOOKED_AT}
-        self._owned = first_owned(_schema("ownership").empty_table())
+        self._owned = rows_of_kind("owned", _schema("ownership").empty_table())
         """When partitions had their first owner, as far as that is settled."""
         self._commits = SCHEMA.empty_table().select(_COMMIT)
-        self._minutes = commits_by_minute(SCHEMA.empty_table())
+        self._minutes = rows_of_kind("commits", SCHEMA.empty_table())
         self._judged = _schema("findings").empty_table()
         """Findings of each group, before those about one broker become one."""
         self._saved_at, self._saving_seconds = time.monotonic(), 0.0
@@ -127,7 +127,7 @@ class IncrementalTables:
         until = {run_id: self._runs.settled_before(run_id) // MINUTE_MS * MINUTE_MS for run_id in self._runs.known}
         limits = pa.array([until[run_id] for run_id in commits["run_id"].to_pylist()], pa.int64())
         is_over = pc.less(commits["at_ms"], limits)
-        self._minutes = pa.concat_tables([self._minutes, commits_by_minute(commits.filter(is_over))])
+        self._minutes = pa.concat_tables([self._minutes, rows_of_kind("commits", commits.filter(is_over))])
         self._commits = commits.filter(pc.invert(is_over)).combine_chunks()
 
     def _judge(self, rows: StepRows) -> None:
@@ -136,12 +136,13 @@ class IncrementalTables:
         tables = {name: pa.concat_tables([_of(self._history[name], keys), rows.made[name]]) for name in _LOOKED_AT}
         # Of records only losses matter, which are never settled.
         tables["records"] = rows.made["records"]
-        owned = pa.concat_tables([_of(self._owned, keys), first_owned(rows.made["ownership"])])
-        minutes = pa.concat_tables([_of(self._minutes, keys), commits_by_minute(_of(self._commits, keys))])
+        owned = pa.concat_tables([_of(self._owned, keys), rows_of_kind("owned", rows.made["ownership"])])
+        minutes = pa.concat_tables([_of(self._minutes, keys), rows_of_kind("commits", _of(self._commits, keys))])
         run_ids = sorted({run_id for run_id, _ in keys})
-        events = pa.concat_tables([self._runs.rows(run_ids), self._groups.one_by_one(keys)])
-        runs = {run_id: run.context() for run_id, run in self._runs.known.items()}
-        found = judged(tables.__getitem__, events, runs, {"owned": _first(owned), "commits": minutes})
+        events, of_runs = self._groups.one_by_one(keys), self._runs.events_seen(run_ids)
+        runs = runs_of({run_id: run.context() for run_id, run in self._runs.known.items()}, of_runs)
+        parts = rows_by_kind(tables | {"events": events}, {"owned": _first(owned), "commits": minutes})
+        found = judged(parts, runs)
         groups = set(keys)
         before = self._judged.to_pylist()
         kept = [row for row in before if (row["run_id"], row["group_id"]) not in groups or self._is_long_ago(row)]
@@ -158,7 +159,7 @@ class IncrementalTables:
             if name in _LOOKED_AT and rows.settled[name].num_rows:
                 self._history[name] = pa.concat_tables([self._history[name], rows.settled[name]])
         if rows.settled["ownership"].num_rows:
-            self._owned = _first(pa.concat_tables([self._owned, first_owned(rows.settled["ownership"])]))
+            self._owned = _first(pa.concat_tables([self._owned, rows_of_kind("owned", rows.settled["ownership"])]))
 
     def _write(self, settled: Mapping[str, pa.Table], step: int) -> None:
         self._open["findings"] = self._all_findings()

@@ -12,10 +12,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.in_process import pauses_by_generation_here
 from rejoin.pipeline.findings.observed_rows import RunContext, short
-from rejoin.pipeline.findings.on_spark import pauses_by_generation
 from rejoin.pipeline.findings.rules import order
+from rejoin.pipeline.findings.sums import KINDS, sums_of
 from rejoin.pipeline.report.data import FINEST, MOST_INTERVALS, GroupReport, Intervals, Report, Row
 from rejoin.pipeline.report.defaults import MOST_GROUPS
 from rejoin.pipeline.report.lag import fill_lag
@@ -138,13 +137,13 @@ def _fill_counts(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mappi
 
 def _fill_rebalances(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
     rebalances = shown.rows(tables, "rebalances")
-    paused = collected(tables, "pauses")
-    sums = shown.of(pauses_by_generation(tables["pauses"])) if paused is None else pauses_by_generation_here(paused)
-    pauses = by_group(rows_of(sums))
+    pauses = shown.rows(tables, "pauses", (*GROUP, *KINDS["pauses"].reads, "end"))
     for key, group in made.items():
         rows = sorted(rebalances.get(key, ()), key=lambda row: (row["prepared_at_ms"], row["rebalance_id"]))
         history = GroupHistory.of(
-            RunContext(key[0], shown.spans[key][1]), key[1], {"rebalance": rows, "pauses": pauses.get(key, ())}
+            RunContext(key[0], shown.spans[key][1]),
+            key[1],
+            {"rebalance": rows, "pauses": sums_of("pauses", pauses.get(key, ()))},
         )
         cost = history.stopped_ms if history.pauses else {}
         group.rebalances = [

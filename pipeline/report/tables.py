@@ -14,8 +14,7 @@ from pyspark.sql import functions as fn
 
 from rejoin.pipeline import schemas
 from rejoin.pipeline.audits.violations import violations
-from rejoin.pipeline.findings.in_process import findings_in_process
-from rejoin.pipeline.findings.on_spark import findings
+from rejoin.pipeline.findings.table import findings
 from rejoin.pipeline.report.parquet_tables import LONGEST_FOLDER, OnStep, as_read, on_disk, rows_in_process
 from rejoin.pipeline.tables.commits import commits
 from rejoin.pipeline.tables.group_tables import balance, member_sessions, ownership, pauses, rebalances
@@ -77,7 +76,9 @@ def all_tables(rows: pa.Table | None = None) -> Iterable[tuple[str, MakeTable]]:
         ),
         (
             "findings",
-            lambda events, tables: of_transactions.with_findings(_findings(events, tables, rows), tables),
+            lambda events, tables: of_transactions.with_findings(
+                findings(lambda name: made(tables, name), here(events)), tables
+            ),
         ),
     )
 
@@ -200,10 +201,3 @@ class Tables(Mapping[str, DataFrame]):
 
     def __len__(self) -> int:
         return len(self._futures)
-
-
-def _findings(events: DataFrame, tables: Mapping[str, DataFrame], rows: pa.Table | None) -> DataFrame | pa.Table:
-    if rows is None:
-        return findings(tables, events)
-    assert isinstance(tables, Tables)
-    return findings_in_process(tables.rows, rows)

@@ -11,7 +11,9 @@ from typing import Any, Final
 
 from rejoin.pipeline.findings import rows_of
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.observed_rows import READ_ONE_BY_ONE, RunContext
+from rejoin.pipeline.findings.observed_rows import RunContext
+from rejoin.pipeline.findings.rules.reads import names_read_whole
+from rejoin.pipeline.findings.sums import sums_of
 from rejoin.pipeline.reading.usual_lines import read_usual, rows_of_events
 from rejoin.pipeline.tables.groups import pauses
 from rejoin.pipeline.tables.groups.rebalance_events import FOLLOWED
@@ -20,8 +22,9 @@ from rejoin.pipeline.tables.groups.rows import GroupRows, RebalanceOfGroup, RunS
 from rejoin.pipeline.vocabulary import EXACT
 from rejoin.pipeline.why.story import Row
 
+_READ_ONE_BY_ONE: Final = names_read_whole()
 _OF_REBALANCES: Final = frozenset((*FOLLOWED, "group_created"))
-_OF_COORDINATORS: Final = frozenset((*FOLLOWED, *READ_ONE_BY_ONE, "static_member_restored", "group_created"))
+_OF_COORDINATORS: Final = frozenset((*FOLLOWED, *_READ_ONE_BY_ONE, "static_member_restored", "group_created"))
 READ_EVENTS: Final = _OF_COORDINATORS | pauses.READS.keys()
 """The events that are looked at."""
 _CAME: Final = ("member_joined", "static_member_replaced")
@@ -54,11 +57,11 @@ def findings_of(
     rows: dict[str, Iterable[Mapping[str, Any]]] = {
         "rebalance": rebalances,
         "session": sessions_of(group_id, events),
-        "pauses": by_generation(pauses_of(group_id, events, rebalances)),
+        "pauses": sums_of("pauses", pauses_of(group_id, events, rebalances)),
         "balance": list(_balances(group_id, events)),
         "owned": _first_owners(group_id, events),
         "progress": progress,
-        "event": [row for row in events if row["event"] in READ_ONE_BY_ONE and row["group_id"] in (group_id, None)],
+        "event": [row for row in events if row["event"] in _READ_ONE_BY_ONE and row["group_id"] in (group_id, None)],
     }
     return list(rows_of(GroupHistory.of(run, group_id, rows)))
 
@@ -69,24 +72,6 @@ def pauses_of(group_id: str, events: Sequence[Row], rebalances: Sequence[Row]) -
     of_group = [event_of(row) for row in events if row["group_id"] == group_id and row["event"] in pauses.READS]
     rebalanced = [RebalanceOfGroup._make(row.get(name) for name in RebalanceOfGroup._fields) for row in rebalances]
     return list(pauses.pauses_of_group(GroupRows(of_group, rebalanced, RunSummary(end_ms))))
-
-
-def by_generation(rows: Iterable[Row]) -> list[Row]:
-    """Pauses by the generation that ended them, as ``GenerationPauses`` of the rules."""
-    sums: dict[tuple[int, str], Row] = {}
-    for row in rows:
-        if row.get("generation_to") is None or row["ended_at_ms"] is None or row["end"] != "assigned":
-            continue
-        key = {"generation_to": row["generation_to"], "kind": row["kind"]}
-        known = sums.setdefault(
-            (row["generation_to"], row["kind"]),
-            {**key, "pauses": 0, "stopped_ms": 0, "ended_at_ms": row["ended_at_ms"], "guessed": True},
-        )
-        known["pauses"] += 1
-        known["stopped_ms"] += row["stopped_ms"]
-        known["ended_at_ms"] = max(known["ended_at_ms"], row["ended_at_ms"])
-        known["guessed"] &= row["confidence"] != EXACT
-    return list(sums.values())
 
 
 def consumers_report(group_id: str, events: Iterable[Row]) -> bool:

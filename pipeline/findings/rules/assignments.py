@@ -13,6 +13,8 @@ from rejoin.pipeline.findings.formatting import count, names, period, seconds, s
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import COOPERATIVE, EAGER, Balance, MemberSession, all_exact
 from rejoin.pipeline.findings.phrases import capital, first, last, probably, share, when
+from rejoin.pipeline.findings.rules.reads import AnyBut, reads
+from rejoin.pipeline.vocabulary import REQUEST
 
 WORTH_IT_S: Final = 1.0
 """Consumer-seconds below which a change of the assignor is not worth it."""
@@ -324,13 +326,14 @@ def half_migrated_assignor(causes: Causes) -> Iterator[Finding]:
     )
 
 
+@reads(REQUEST, api=("JOIN_GROUP",), error=AnyBut("NONE"))
 def inconsistent_protocols(causes: Causes) -> Iterator[Finding]:
     """A client may not join, as it has no assignor (or no protocol type) that all members of the group have."""
     history = causes.history
     refused = [
         each
         for each in history.events
-        if each.event == "request" and each.api == "JOIN_GROUP" and each.error == "INCONSISTENT_GROUP_PROTOCOL"
+        if each.event == REQUEST and each.api == "JOIN_GROUP" and each.error == "INCONSISTENT_GROUP_PROTOCOL"
     ]
     if not refused:
         return

@@ -12,6 +12,8 @@ from rejoin.pipeline.findings.formatting import count, names, period, times
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import COMMIT_APIS, MINUTE_MS, ObservedEvent, all_exact
 from rejoin.pipeline.findings.phrases import capital, probably
+from rejoin.pipeline.findings.rules.reads import AnyBut, reads
+from rejoin.pipeline.vocabulary import REQUEST
 
 REFUSED: Final = 3
 """A commit that a rebalance overtook is usual; from so many on it is a finding."""
@@ -51,6 +53,8 @@ _SETTINGS: Final = {
 }
 
 
+@reads("commit_refused")
+@reads(REQUEST, api=COMMIT_APIS, error=AnyBut("NONE"))
 def refused_commits(causes: Causes) -> Iterator[Finding]:
     """Commits came too late: what was processed since the last good one is processed again by the next owner."""
     history = causes.history
@@ -164,6 +168,7 @@ def assigned_and_subscribed(causes: Causes) -> Iterator[Finding]:
     )
 
 
+@reads("offsets_deleted", "group_deleted")
 def expired_offsets(causes: Causes) -> Iterator[Finding]:
     """Committed offsets were forgotten: the next consumer begins where auto.offset.reset says."""
     history = causes.history
@@ -204,8 +209,7 @@ def _refusals(history: GroupHistory) -> list[ObservedEvent]:
     return [
         each
         for each in history.events
-        if each.error in WHY
-        and (each.event == "commit_refused" or (each.event == "request" and each.api in COMMIT_APIS))
+        if each.error in WHY and (each.event == "commit_refused" or (each.event == REQUEST and each.api in COMMIT_APIS))
     ]
 
 

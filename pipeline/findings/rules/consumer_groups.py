@@ -11,6 +11,7 @@ from rejoin.pipeline.findings.finding import LOW, MEDIUM, SHORTER, Finding
 from rejoin.pipeline.findings.formatting import count, names, period, span, times
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import MemberSession, ObservedEvent, all_exact
+from rejoin.pipeline.findings.rules.reads import reads
 
 _GIVE_UP: Final = (
     "Partitions are given up within poll(): shorten the work between two polls and in onPartitionsRevoked, or lower "
@@ -46,6 +47,7 @@ _REMEDY: Final = {
 }
 
 
+@reads("revocation_requested", "revocation_completed")
 def stuck_reconciliation(causes: Causes) -> Iterator[Finding]:
     """A member does not give up partitions that others wait for, until its rebalance timeout takes it out."""
     history = causes.history
@@ -129,6 +131,7 @@ def _listed(event: ObservedEvent) -> str:
     return ", ".join(listed[:4]) + (", …" if len(listed) > 4 else "") if listed else "unknown"
 
 
+@reads("member_epoch_fenced")
 def epoch_fencing_loop(causes: Causes) -> Iterator[Finding]:
     """A member is fenced again and again since it speaks with an epoch that it does not have."""
     history = causes.history
@@ -168,6 +171,7 @@ def epoch_fencing_loop(causes: Causes) -> Iterator[Finding]:
         )
 
 
+@reads("conversion_refused", "group_converted")
 def migration_blocked(causes: Causes) -> Iterator[Finding]:
     """Members ask a group to change its protocol, and it does not."""
     history = causes.history

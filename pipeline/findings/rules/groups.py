@@ -12,6 +12,7 @@ from rejoin.pipeline.findings.formatting import count, names, period, seconds, s
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import METADATA_CHANGED, ObservedEvent, ObservedRebalance, all_exact
 from rejoin.pipeline.findings.phrases import first, last, share, stood_still, when
+from rejoin.pipeline.findings.rules.reads import reads
 
 METADATA_AGE_MS: Final = 5 * 60_000
 """Kafka's default of metadata.max.age.ms: consumers have looked at the metadata again by then."""
@@ -28,6 +29,7 @@ NOTICED_MS: Final = 6 * 60_000
 """Leaders notice a topic's growth within metadata.max.age.ms, five minutes by default."""
 
 
+@reads("topic_created", "topic_grown", "topic_written")
 def topic_growth(causes: Causes) -> Iterator[Finding]:
     """A topic got more partitions. They have no reader before the leader refreshes its metadata, up to
     metadata.max.age.ms later."""

@@ -12,6 +12,7 @@ from rejoin.pipeline.findings.formatting import count, period, span, times
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import ObservedEvent, ObservedRebalance, all_exact
 from rejoin.pipeline.findings.phrases import first, last, share, stood_still, when
+from rejoin.pipeline.findings.rules.reads import AtLeast, reads
 from rejoin.protocol.partitioner import partition_for
 
 PARTITIONS: Final = 50
@@ -25,6 +26,8 @@ _STORE_FAILED: Final = ("assignment_store_failed", "rebalance_started")
 UNAVAILABLE: Final = ("COORDINATOR_NOT_AVAILABLE", "NOT_ENOUGH_REPLICAS", "REQUEST_TIMED_OUT", "KAFKA_STORAGE_ERROR")
 
 
+@reads("assignment_store_failed", "commit_refused")
+@reads("rebalance_started", cause=("store-failure",))
 def offsets_partition_cannot_be_written(causes: Causes) -> Iterator[Finding]:
     """The leader's assignment could not be stored, again and again: each time all members have to join anew."""
     history = causes.history
@@ -72,6 +75,7 @@ def _is_near_outage(history: GroupHistory, rebalance: ObservedRebalance) -> bool
     )
 
 
+@reads("partition_loaded", load_ms=AtLeast(SLOW_LOAD_MS), of_all_groups=True)
 def slow_load(causes: Causes) -> Iterator[Finding]:
     """A new coordinator read its partition of the offsets topic for long; until it has, the group has none."""
     history = causes.history
@@ -104,6 +108,7 @@ def slow_load(causes: Causes) -> Iterator[Finding]:
         )
 
 
+@reads("partition_load_failed", of_all_groups=True)
 def load_failed(causes: Causes) -> Iterator[Finding]:
     """A coordinator could not load its partition of the offsets topic: the groups of it have none."""
     history = causes.history

@@ -14,6 +14,7 @@ from rejoin.pipeline.findings.formatting import at_least, count, names, period, 
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import MemberSession, ObservedEvent, ObservedRebalance, all_exact
 from rejoin.pipeline.findings.phrases import first, last, probably, share, stood_still, value, when
+from rejoin.pipeline.findings.rules.reads import reads
 
 HELD_UP_MS: Final = 6_000
 """A join phase of this length is long: members learn of it with their next heartbeat, after 3 s by default."""
@@ -24,6 +25,7 @@ AGAIN: Final = 3
 MARGIN: Final = 1.2
 
 
+@reads("commit_refused")
 def max_poll_exceeded(causes: Causes) -> Iterator[Finding]:
     """A consumer did not poll within max.poll.interval.ms: its own heartbeat thread leaves the group. The coordinator
     knows that only from the client's reason (KIP-800) or from a process that left and went on, else the consumer's own

@@ -16,6 +16,7 @@ from rejoin.pipeline.findings.formatting import at_least, count, names, period, 
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import MemberSession, ObservedEvent, ObservedRebalance, all_exact
 from rejoin.pipeline.findings.phrases import first, last, probably, share, stood_still, value, when
+from rejoin.pipeline.findings.rules.reads import reads
 
 LEAST_RENAMED: Final = 2
 """Static members that come back with other ids, from so many on."""
@@ -185,6 +186,7 @@ def _waits_for_the_dead(rebalance: ObservedRebalance, absence: Absence) -> bool:
     )
 
 
+@reads("member_fenced", "fenced", "commit_refused")
 def duplicate_instance_id(causes: Causes) -> Iterator[Finding]:
     """Two processes use one group.instance.id. Each that joins fences the other (FENCED_INSTANCE_ID), which is fatal
     for a consumer; no rebalance shows it."""

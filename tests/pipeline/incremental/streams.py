@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from rejoin.pipeline.findings.in_process import findings_in_process
+from rejoin.pipeline.findings.table import findings
 from rejoin.pipeline.incremental.groups import READ
 from rejoin.pipeline.incremental.runs import Waits
 from rejoin.pipeline.incremental.tables import IncrementalTables
@@ -99,7 +99,7 @@ def whole(events: pa.Table) -> dict[str, list[Row]]:
     for name in OF_TRANSACTIONS:
         made[name] = of_producers.make(name, cast("DataFrame", None))
     found = {name: table.to_pylist() for name, table in made.items()}
-    groups = findings_in_process(made.__getitem__, events)
+    groups = findings(made.__getitem__, events)
     about = findings_about(
         [row for row in found["transactions"] if is_suspicious(row)],
         found["producers"],

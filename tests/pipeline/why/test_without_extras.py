@@ -6,27 +6,21 @@ import asyncio
 import io
 import json
 import os
-import random
 import re
 import sys
 from contextlib import closing, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow as pa
 import pytest
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.__main__ import main
 from rejoin.client import Consumer
 from rejoin.commands import EXTRAS
 from rejoin.coordinator.testing import running
 from rejoin.pipeline.event_fields import EVENT_COLUMNS
-from rejoin.pipeline.findings.in_process import pauses_by_generation_here
 from rejoin.pipeline.live.service import ServiceClient
-from rejoin.pipeline.schemas import EVENTS, PAUSES
-from rejoin.pipeline.vocabulary import EXACT, INFERRED
-from rejoin.pipeline.why.events import by_generation
+from rejoin.pipeline.schemas import EVENTS
 from tests.paths import ROOT
 
 GOLDEN: Final = str(ROOT / "tests" / "golden" / "journals" / "simulation")
@@ -136,20 +130,3 @@ async def test_what_needs_an_extra_names_it(tmp_path_factory: pytest.TempPathFac
 
 def test_the_columns_of_events_are_those_of_their_table() -> None:
     assert list(EVENT_COLUMNS) == EVENTS.fieldNames()
-
-
-def test_pauses_by_generation_are_those_of_a_report() -> None:
-    draw = random.Random(1)
-    rows = [
-        dict.fromkeys(PAUSES.fieldNames())
-        | {"generation_to": draw.choice((None, 1, 2, 3)), "kind": draw.choice(("stop-the-world", "incremental"))}
-        | {"ended_at_ms": draw.choice((None, *range(5))), "end": draw.choice(("assigned", "gone")), "began_at_ms": 0}
-        | {"stopped_ms": draw.randrange(9), "confidence": draw.choice((EXACT, INFERRED))}
-        | {"run_id": "run-1", "group_id": "orders-app"}
-        for _ in range(300)
-    ]
-    table = pa.Table.from_pylist(rows, to_arrow_schema(PAUSES))
-    expected = {(row["generation_to"], row["kind"]): row for row in pauses_by_generation_here(table).to_pylist()}
-    found = by_generation(rows)
-    assert [expected[row["generation_to"], row["kind"]] | row for row in found] == list(expected.values())
-    assert len(found) == len(expected) == 6

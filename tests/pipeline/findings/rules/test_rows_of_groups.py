@@ -1,4 +1,4 @@
-"""Which events the rules see of a group, where all are rows of this process."""
+"""Which rows of tables the rules see of a group."""
 
 from __future__ import annotations
 
@@ -8,24 +8,29 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline import schemas
-from rejoin.pipeline.findings import READS
-from rejoin.pipeline.findings.in_process import rows_of_groups_in_process
+from rejoin.pipeline.findings.observed_rows import RunContext
 from rejoin.pipeline.findings.rules.offsets_log import SLOW_LOAD_MS
+from rejoin.pipeline.findings.sums import KINDS
+from rejoin.pipeline.findings.table import rows_by_kind, rows_of_groups, runs_of, without_group
 
 ABOUT = {"run_id": "r", "source": "broker-log", "node": "1", "confidence": "exact"}
+RUNS = {name: RunContext(name, 1_000) for name in ("r", "another run")}
 
 
-def seen(*events: dict[str, Any]) -> list[tuple[int, str]]:
+def seen(*events: dict[str, Any]) -> list[tuple[int | None, str]]:
     """Place of each event that is seen, with the group that sees it."""
     rows = [{**ABOUT, "seq": number, "at_ms": number, **event} for number, event in enumerate(events)]
-    tables = {name: to_arrow_schema(schemas.TABLES[name]).empty_table() for name in READS}
+    names = {seen.table for seen in KINDS.values()} - {"events"}
+    tables = {name: to_arrow_schema(schemas.TABLES[name]).empty_table() for name in names}
     sessions = [("r", "g", ["t"]), ("r", "h", ["u"]), ("r", "unknown", None), ("another run", "g", ["t"])]
     tables["member_sessions"] = pa.Table.from_pylist(
-        [dict(zip(("run_id", "group_id", "topics"), row, strict=True)) for row in sessions],
+        [{"member_id": "m", **dict(zip(("run_id", "group_id", "topics"), row, strict=True))} for row in sessions],
         to_arrow_schema(schemas.MEMBER_SESSIONS),
     )
-    found = rows_of_groups_in_process(tables.__getitem__, pa.Table.from_pylist(rows, to_arrow_schema(schemas.EVENTS)))
-    return sorted((row["seq"], row["group_id"]) for kind, row in found if kind == "event")
+    tables["events"] = pa.Table.from_pylist(rows, to_arrow_schema(schemas.EVENTS))
+    of_runs = tables["events"].filter(without_group(tables["events"]))
+    found = rows_of_groups(rows_by_kind(tables), runs_of(RUNS, of_runs))
+    return sorted((event.seq, history.group_id) for history in found for event in history.events)
 
 
 def test_what_a_broker_does_may_concern_every_group_of_its_run() -> None:

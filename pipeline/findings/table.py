@@ -1,0 +1,304 @@
+"""The table ``findings``: the rows of each group brought together and judged, on Spark or in this process.
+
+Both drivers select rows by :data:`~rejoin.pipeline.findings.sums.KINDS`, hand those of one group at a time to its sums,
+and judge groups by the same functions. ``watch`` calls these with sums that it keeps between steps.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial, reduce
+from itertools import groupby
+from operator import and_, itemgetter, or_
+from typing import Any, Final, get_args, get_type_hints
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+from rejoin.pipeline import schemas
+from rejoin.pipeline.findings import rows_of
+from rejoin.pipeline.findings.history import GroupHistory
+from rejoin.pipeline.findings.observed_rows import RunContext
+from rejoin.pipeline.findings.rules.brokers import SHARED, one_for_each_event
+from rejoin.pipeline.findings.rules.reads import (
+    AnyBut,
+    AtLeast,
+    Condition,
+    Where,
+    matches,
+    more_columns,
+    read_events,
+    read_of_all_groups,
+)
+from rejoin.pipeline.findings.sums import KINDS, SIGNS, RowKind, contexts_of
+from rejoin.pipeline.tables.common import GROUP
+from rejoin.pipeline.tables.whole_groups import values_of
+
+Key = tuple[str, str]
+Row = dict[str, Any]
+
+_FINDINGS: Final = to_arrow_schema(schemas.FINDINGS)
+_SCHEMAS: Final = {name: to_arrow_schema(table) for name, table in schemas.TABLES.items()} | {
+    "events": to_arrow_schema(schemas.EVENTS)
+}
+_TYPES: Final = {int: pa.int64(), str: pa.string(), bool: pa.bool_()}
+_ROWS_AT_ONCE: Final = 16_384
+
+
+# -- what all drivers call
+
+
+@dataclass(frozen=True)
+class RunRows:
+    """What is known of a run beside the rows of its groups."""
+
+    context: RunContext
+    of_all: list[Row] = field(default_factory=list)
+    """Events that concern every group."""
+    of_topics: dict[str, list[Row]] = field(default_factory=dict)
+    """Events without a group, by their topic."""
+
+    def concerning(self, sessions: Iterable[Mapping[str, Any]]) -> list[Row]:
+        """Events that may concern a group whose members have these sessions."""
+        topics: set[str] = set()
+        for session in sessions:
+            topics.update(session["topics"] or ())
+        # A group whose topics are not known may read any.
+        named = [self.of_topics.get(topic, ()) for topic in sorted(topics)] if topics else self.of_topics.values()
+        return [*self.of_all, *(row for rows in named for row in rows)]
+
+
+def runs_of(contexts: Mapping[str, RunContext], events: pa.Table) -> dict[str, RunRows]:
+    """The runs, with events that are about no group and are seen by rules."""
+    runs = {run_id: RunRows(context) for run_id, context in contexts.items()}
+    of_all_groups = read_of_all_groups()
+    for row in events.select(["run_id", *KINDS["event"].columns]).to_pylist():
+        run = runs[row["run_id"]]
+        if matches(row, of_all_groups):
+            run.of_all.append(row)
+        elif row["topic"] is not None:
+            run.of_topics.setdefault(row["topic"], []).append(row)
+    return runs
+
+
+def rows_of_groups(parts: Mapping[str, pa.Table], runs: Mapping[str, RunRows]) -> Iterator[GroupHistory]:
+    """The groups that have rows in these tables, which are as :func:`rows_of_kind` gives them."""
+    groups: dict[Key, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for kind, table in parts.items():
+        for row in table.to_pylist():
+            if row["group_id"] is not None:
+                groups[row["run_id"], row["group_id"]][kind].append(row)
+    for (run_id, group_id), rows in groups.items():
+        yield history_of(runs[run_id], group_id, rows)
+
+
+def history_of(run: RunRows, group_id: str, rows: dict[str, list[Row]]) -> GroupHistory:
+    """One group from its rows by kind, and from the events of its run that may concern it."""
+    if sessions := rows.get("session"):
+        rows["event"] = [*rows.get("event", ()), *run.concerning(sessions)]
+    more = more_columns()
+    for row in rows.get("event", ()) if more else ():
+        row["more"] = {name: row[name] for name in more}
+    return GroupHistory.of(run.context, group_id, rows)
+
+
+def judged(parts: Mapping[str, pa.Table], runs: Mapping[str, RunRows]) -> Iterator[Row]:
+    """The findings of each group."""
+    return (row for history in rows_of_groups(parts, runs) for row in rows_of(history))
+
+
+def joined(findings: Iterable[Row]) -> pa.Table:
+    """The table, in which findings of several groups about one event of a broker are one."""
+    together: dict[tuple[str, str | None], list[Row]] = defaultdict(list)
+    for finding in findings:
+        together[finding["run_id"], None if finding["finding"] in SHARED else finding["group_id"]].append(finding)
+    rows = [row for found_together in together.values() for row in one_for_each_event(found_together)]
+    return pa.Table.from_pylist(rows, schema=_FINDINGS)
+
+
+def rows_of_kind(kind: str, table: pa.Table) -> pa.Table:
+    """The rows of one kind that rules see, from the rows of whole groups of the kind's table."""
+    seen = KINDS[kind]
+    rows = table if seen.where is None else table.filter(selected(table, seen.where))
+    if seen.sums is None:
+        return rows.select([*GROUP, *seen.columns])
+    rows = rows.select([*GROUP, *seen.reads])
+    for name in seen.lengths:
+        rows = rows.set_column(rows.schema.get_field_index(name), name, pc.list_value_length(rows[name]))
+    in_order = rows.sort_by([(name, "ascending") for name in GROUP])
+    return pa.Table.from_batches(_summed(seen, in_order.to_batches(_ROWS_AT_ONCE)), _schema_of(seen))
+
+
+def rows_by_kind(tables: Mapping[str, pa.Table], sums: Mapping[str, pa.Table] | None = None) -> dict[str, pa.Table]:
+    """All rows that rules see of some groups, by kind. ``sums``: those of kinds that are made already."""
+    known = sums or {}
+    return {
+        kind: known[kind] if kind in known else rows_of_kind(kind, tables[seen.table]) for kind, seen in KINDS.items()
+    }
+
+
+def _summed(seen: RowKind, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The sums of each group. All rows of a group come one after the other."""
+    assert seen.sums is not None
+    rows = (row for batch in batches for row in values_of(batch))
+    made: list[tuple[Any, ...]] = []
+    for key, group in groupby(rows, key=itemgetter(0, 1)):
+        made += [(*key, *sums) for sums in seen.sums(row[2:] for row in group)]
+        if len(made) >= _ROWS_AT_ONCE:
+            yield _batch(made, _schema_of(seen))
+            made = []
+    yield _batch(made, _schema_of(seen))
+
+
+def _batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True) if rows else ((),) * len(schema)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(values, each.type) for values, each in zip(columns, schema, strict=True)], schema=schema
+    )
+
+
+def _schema_of(seen: RowKind) -> pa.Schema:
+    """Columns of sums: as in the table that they are made of or, where it has no such column, of the field's type."""
+    known, hints = _SCHEMAS[seen.table], get_type_hints(seen.row)
+    as_known = [name for name in known.names if name not in seen.lengths]
+    return pa.schema(
+        [
+            (name, known.field(name).type if name in as_known else _type_of(hints[name]))
+            for name in (*GROUP, *seen.columns)
+        ]
+    )
+
+
+def _type_of(hint: Any) -> pa.DataType:
+    return next(_TYPES[each] for each in (get_args(hint) or (hint,)) if each in _TYPES)
+
+
+def findings(table: Callable[[str], Any], events: Any) -> Any:
+    """The table ``findings`` from the tables of :data:`KINDS`, by name, and the events: all with Spark, or all Arrow."""
+    return _of_spark(table, events) if isinstance(events, DataFrame) else _of_rows(table, events)
+
+
+# -- rows of this process
+
+
+def _of_rows(table: Callable[[str], pa.Table], events: pa.Table) -> pa.Table:
+    signs = events.group_by(list(SIGNS)).aggregate([("at_ms", "max")]).select([*SIGNS, "at_ms_max"])
+    tables = {seen.table: events if seen.table == "events" else table(seen.table) for seen in KINDS.values()}
+    return joined(
+        judged(rows_by_kind(tables), runs_of(contexts_of(values_of(signs)), events.filter(without_group(events))))
+    )
+
+
+def selected(table: pa.Table, where: Where) -> pa.ChunkedArray:
+    """Which rows of an Arrow table are selected."""
+    found = [
+        reduce(pc.and_, (pc.fill_null(_meets(table[name], condition), False) for name, condition in each.items()))
+        for each in where
+    ]
+    return reduce(pc.or_, found)
+
+
+def _meets(values: pa.ChunkedArray, condition: Condition) -> pa.ChunkedArray:
+    if isinstance(condition, AnyBut):
+        return pc.is_valid(values) if condition.value is None else pc.not_equal(values, condition.value)
+    if isinstance(condition, AtLeast):
+        return pc.greater_equal(values, condition.value)
+    return pc.is_in(values, pa.array(condition, pa.string()))
+
+
+def are_commits(events: pa.Table) -> pa.ChunkedArray:
+    """Which events are commits of a group that were stored."""
+    return selected(events, KINDS["commits"].where or ())
+
+
+def are_read_one_by_one(events: pa.Table) -> pa.ChunkedArray:
+    """Which events rules see as they are."""
+    return selected(events, read_events())
+
+
+def without_group(events: pa.Table) -> pa.ChunkedArray:
+    """Which events are about no group, and are seen by rules."""
+    return pc.and_(pc.is_null(events["group_id"]), are_read_one_by_one(events))
+
+
+# -- rows of Spark
+
+
+def _of_spark(table: Callable[[str], DataFrame], events: DataFrame) -> DataFrame:
+    """The table, lazily.
+
+    All rows of a group that rules see go to one task. What holds for a run is collected before that: a few rows.
+    """
+    signs = events.groupBy(*SIGNS).agg(fn.max("at_ms").alias("at_ms")).toArrow()
+    columns = ["run_id", "group_id", *KINDS["event"].columns]
+    of_runs = events.where(fn.col("group_id").isNull() & _column(read_events())).select(*columns).toArrow()
+    runs = runs_of(contexts_of(values_of(signs)), of_runs)
+    parts = [
+        _part(kind, _on_spark(seen, events if seen.table == "events" else table(seen.table)))
+        for kind, seen in KINDS.items()
+    ]
+    rows = reduce(lambda some, more: some.unionByName(more, allowMissingColumns=True), parts)
+
+    # Spark reads the kind of a function from its type hints, which a partial one has not.
+    def judge(table: pa.Table) -> pa.Table:
+        return _judge(runs, table)
+
+    found = rows.groupBy(*GROUP).applyInArrow(judge, schema=schemas.FINDINGS)
+    # Findings about one event of a broker come to one task, all others stay with their group.
+    key = fn.when(~fn.col("finding").isin(*SHARED), fn.col("group_id"))
+    return found.withColumn("key", key).groupBy("run_id", "key").applyInArrow(_join, schema=schemas.FINDINGS)
+
+
+def _on_spark(seen: RowKind, table: DataFrame) -> DataFrame:
+    """As :func:`rows_of_kind`."""
+    rows = table if seen.where is None else table.where(_column(seen.where))
+    if seen.sums is None:
+        return rows
+    lengths = [
+        fn.when(fn.col(name).isNotNull(), fn.size(name)).alias(name) if name in seen.lengths else fn.col(name)
+        for name in seen.reads
+    ]
+    in_order = rows.select(*GROUP, *lengths).repartition(*GROUP).sortWithinPartitions(*GROUP)
+    return in_order.mapInArrow(partial(_summed, seen), from_arrow_schema(_schema_of(seen)))
+
+
+def _part(kind: str, rows: DataFrame) -> DataFrame:
+    return rows.select(*GROUP, fn.struct(*KINDS[kind].columns).alias(kind))
+
+
+def _column(where: Where) -> Column:
+    """As :func:`selected`."""
+    return reduce(
+        or_,
+        (
+            reduce(and_, (fn.coalesce(_holds(name, condition), fn.lit(False)) for name, condition in each.items()))
+            for each in where
+        ),
+    )
+
+
+def _holds(name: str, condition: Condition) -> Column:
+    column = fn.col(name)
+    if isinstance(condition, AnyBut):
+        return column.isNotNull() if condition.value is None else column != condition.value
+    if isinstance(condition, AtLeast):
+        return column >= condition.value
+    return column.isin(*condition)
+
+
+def _judge(runs: Mapping[str, RunRows], table: pa.Table) -> pa.Table:
+    """All findings of one group, from its rows."""
+    run_id, group_id = (table.column(name)[0].as_py() for name in GROUP)
+    if group_id is None:
+        return _FINDINGS.empty_table()
+    rows = {kind: table.column(kind).combine_chunks().drop_null().to_pylist() for kind in KINDS}
+    return pa.Table.from_pylist(list(rows_of(history_of(runs[run_id], group_id, rows))), schema=_FINDINGS)
+
+
+def _join(table: pa.Table) -> pa.Table:
+    return joined(table.drop_columns(["key"]).to_pylist())
