@@ -179,7 +179,7 @@ def _type_of(hint: Any) -> pa.DataType:
 
 
 def findings(table: Callable[[str], Any], events: Any) -> Any:
-    """The table ``findings`` from the tables of :data:`KINDS`, by name, and the events: all with Spark, or all Arrow."""
+    """The table ``findings`` from the tables of :data:`KINDS`, by name, and the events; all are Spark's or Arrow's."""
     return _of_spark(table, events) if isinstance(events, DataFrame) else _of_rows(table, events)
 
 

@@ -36,8 +36,7 @@ from rejoin.pipeline.findings.rules.consumer_groups import (
 from rejoin.pipeline.findings.rules.groups import lost_records, membership_changed, subscription_changed, topic_growth
 from rejoin.pipeline.findings.rules.offsets_log import load_failed, offsets_partition_cannot_be_written, slow_load
 from rejoin.pipeline.findings.rules.phases import rebalance_still_open, rejoin_loop, sync_held_up
-from rejoin.pipeline.findings.rules.polls import join_held_up, max_poll_exceeded
-from rejoin.pipeline.findings.rules.progress import owned_not_moving
+from rejoin.pipeline.findings.rules.polls import join_held_up, max_poll_exceeded, owned_not_moving
 from rejoin.pipeline.findings.rules.readiness import ready_for_the_consumer_protocol
 from rejoin.pipeline.findings.rules.restarts import (
     changing_instance_ids,
