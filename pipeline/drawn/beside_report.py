@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as fn
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
 from rejoin.pipeline.drawn.events import DRAWN, events_of
 from rejoin.pipeline.drawn.page import origin_of, recorded, render
@@ -18,11 +18,11 @@ MOST_EVENTS: Final = 100_000
 """Of more the page would be large and slow to open; then there is none."""
 
 
-def events_to_draw(events: DataFrame, report: Report) -> pa.Table:
-    """The events of the report's groups that are drawn, collected; one too many where they are too many."""
+def events_to_draw(events: ds.Dataset, report: Report) -> pa.Table:
+    """The events of the report's groups that are drawn; one too many where they are too many."""
     groups = sorted({group.group_id for group in report.groups})
-    of_groups = fn.col("group_id").isNull() | fn.col("group_id").isin(groups)
-    return events.where(fn.col("event").isin(list(DRAWN)) & of_groups).limit(MOST_EVENTS + 1).toArrow()
+    of_groups = pc.field("group_id").is_null() | pc.field("group_id").isin(groups)
+    return events.head(MOST_EVENTS + 1, filter=pc.field("event").isin(list(DRAWN)) & of_groups)
 
 
 def draw(report: Report, rows: pa.Table, out: Path) -> None:

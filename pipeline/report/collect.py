@@ -1,4 +1,4 @@
-"""From the tables to a :class:`~pipeline.report.data.Report`: a few small queries; none reads the events again."""
+"""From the tables to a :class:`~pipeline.report.data.Report`. No query reads the events again."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, NamedTuple
 
+import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from rejoin.pipeline.findings.history import GroupHistory
@@ -18,9 +19,9 @@ from rejoin.pipeline.findings.sums import KINDS, sums_of
 from rejoin.pipeline.report.data import FINEST, MOST_INTERVALS, GroupReport, Intervals, Report, Row
 from rejoin.pipeline.report.defaults import MOST_GROUPS
 from rejoin.pipeline.report.lag import fill_lag
-from rejoin.pipeline.report.shown import Key, ShownGroups, all_rows, by_group, collected, key_of, rows_of
+from rejoin.pipeline.report.shown import Key, ShownGroups, StoredTables, all_rows, by_group, rows_of
 from rejoin.pipeline.report.tables import AT_ONCE
-from rejoin.pipeline.report.transactions import collect_transactions
+from rejoin.pipeline.report.transactions import collect_transactions, order_of_violations
 from rejoin.pipeline.tables.common import GROUP
 from rejoin.pipeline.tables.groups.rows import TopicPartition
 from rejoin.pipeline.tables.whole_groups import values_of
@@ -37,7 +38,7 @@ _RANK: Final = {"high": 0, "medium": 1, "low": 2}
 
 
 def collect(
-    tables: Mapping[str, DataFrame],
+    tables: StoredTables,
     quarantine: DataFrame,
     *,
     title: str,
@@ -65,7 +66,7 @@ def collect(
     about_producers = [row for rows in findings.values() for row in rows if row["transactional_ids"] is not None]
     transactions = collect_transactions(tables, sorted(about_producers, key=order))
     on_step("quarantine")
-    kinds = rows_of(quarantine.groupBy("kind").agg(fn.count("*").alias("n")).orderBy(fn.desc("n"), "kind"))
+    kinds = rows_of(quarantine.groupBy("kind").agg(fn.count("*").alias("n")).orderBy(fn.desc("n"), "kind").toArrow())
     streams = sorted(all_rows(tables, "streams"), key=lambda row: (row["run_id"], row["source"], row["node"]))
     return Report(
         title,
@@ -73,7 +74,7 @@ def collect(
         [_other(key, rebalanced.get(key, 0), findings.get(key, ())) for key in ranked if key not in made],
         streams[:MOST_STREAMS],
         [(row["kind"], row["n"]) for row in kinds],
-        rows_of(quarantine.orderBy("file", "line").limit(MOST_LINES)),
+        rows_of(quarantine.orderBy("file", "line").limit(MOST_LINES).toArrow()),
         sum(row["rows"] or 0 for row in streams),
         transactions=transactions,
         readers=sorted(all_rows(tables, "readers"), key=lambda row: (row["run_id"], row["reader"])),
@@ -90,7 +91,7 @@ def _place_shared(made: Mapping[Key, GroupReport], rows: Iterable[Row]) -> None:
             shown[0].findings = sorted([*shown[0].findings, row], key=order)
 
 
-def _fill(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
+def _fill(made: dict[Key, GroupReport], shown: ShownGroups, tables: StoredTables) -> None:
     """All that is drawn of the groups: some queries at a time, as most of each is planning."""
     parts: tuple[Callable[[], None], ...] = (
         lambda: _fill_rebalances(made, shown, tables),
@@ -108,16 +109,16 @@ def _fill(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str,
         group.counts = {"members": max(members, default=0), **group.counts}
 
 
-def _fill_lanes(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
+def _fill_lanes(made: dict[Key, GroupReport], shown: ShownGroups, tables: StoredTables) -> None:
     _fill_owners(made, shown, tables)
     fill_members(made, shown, tables)
 
 
-def _fill_lists(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
+def _fill_lists(made: dict[Key, GroupReport], shown: ShownGroups, tables: StoredTables) -> None:
     for key, rows in shown.rows(tables, "balance").items():
         made[key].balance = sorted(rows, key=lambda row: (row["at_ms"], row["generation"]))
     for key, rows in shown.rows(tables, "violations").items():
-        in_order = sorted(rows, key=_order_of_violations)
+        in_order = sorted(rows, key=order_of_violations)
         made[key].violations = [row for row in in_order if row["kind"] != AFTER_REMOVAL]
         made[key].after_removal = [row for row in in_order if row["kind"] == AFTER_REMOVAL]
     for key, rows in shown.rows(tables, "requests").items():
@@ -125,17 +126,12 @@ def _fill_lists(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mappin
         made[key].requests = sorted(known, key=lambda row: (-row["requests"], row["api"], row["day"]))
 
 
-def _order_of_violations(row: Row) -> tuple[Any, ...]:
-    partition = -1 if row["partition"] is None else row["partition"]
-    return row["at_ms"], row["kind"], row["topic"] or "", partition
-
-
-def _fill_counts(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
+def _fill_counts(made: dict[Key, GroupReport], shown: ShownGroups, tables: StoredTables) -> None:
     for key, rows in shown.rows(tables, "progress", (*GROUP, "twice", "lost")).items():
         made[key].counts = {"duplicates": sum(r["twice"] for r in rows), "lost": sum(r["lost"] for r in rows)}
 
 
-def _fill_rebalances(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
+def _fill_rebalances(made: dict[Key, GroupReport], shown: ShownGroups, tables: StoredTables) -> None:
     rebalances = shown.rows(tables, "rebalances")
     pauses = shown.rows(tables, "pauses", (*GROUP, *KINDS["pauses"].reads, "end"))
     for key, group in made.items():
@@ -158,53 +154,41 @@ def _fill_rebalances(made: dict[Key, GroupReport], shown: ShownGroups, tables: M
         ]
 
 
-_OWNED: Final = (*GROUP, "topic", "partition", "owner", "from_ms", "to_ms", "overlap_ms")
+_OWNED: Final = ("topic", "partition", "owner", "from_ms", "to_ms", "overlap_ms")
 
 
-def _owned(shown: ShownGroups, tables: Mapping[str, DataFrame]) -> dict[str, list[Any]]:
-    """Columns of intervals; where there are very many, the shortest gaps are closed before anything is collected."""
-    rows = collected(tables, "ownership")
-    if rows is not None and rows.num_rows <= 4 * MOST_INTERVALS:
-        return dict(rows.filter(pc.equal(rows["kind"], "owned")).select(_OWNED).to_pydict())
-    owned = shown.of(tables["ownership"].where("kind = 'owned' AND from_ms IS NOT NULL AND to_ms IS NOT NULL"))
-    numbers = {key_of(row): row["n"] for row in rows_of(owned.groupBy(*GROUP).agg(fn.count("*").alias("n")))}
-    gaps = {
-        key: (to_ms - from_ms) // FINEST if numbers.get(key, 0) > 4 * MOST_INTERVALS else 0
-        for key, (from_ms, to_ms) in shown.spans.items()
-    }
-    slim = owned.select(*_OWNED)
-    if any(gaps.values()):
-        slim = _closed(slim, shown.value(gaps))
-    return dict(slim.toArrow().to_pydict())
+def _owned(shown: ShownGroups, tables: StoredTables) -> dict[Key, pa.Table]:
+    """Intervals by group, without the shortest gaps where there are very many."""
+    owned = (pc.field("kind") == "owned") & pc.field("from_ms").is_valid() & pc.field("to_ms").is_valid()
+    found = {}
+    for key, span in shown.spans.items():
+        batches = list(ShownGroups({key: span}).batches(tables, "ownership", _OWNED, owned))
+        if rows := sum(batch.num_rows for batch in batches):
+            gap_ms = (span[1] - span[0]) // FINEST
+            found[key] = pa.Table.from_batches(batches)
+            if rows > 4 * MOST_INTERVALS and gap_ms:
+                found[key] = _closed(found[key], gap_ms)
+    return found
 
 
-def _expected(shown: ShownGroups, tables: Mapping[str, DataFrame]) -> dict[Key, dict[TopicPartition, int]]:
+def _expected(shown: ShownGroups, tables: StoredTables) -> dict[Key, dict[TopicPartition, int]]:
     """Since when partitions waited for their first owner."""
-    rows = collected(tables, "ownership")
-    if rows is None:
-        gaps = shown.of(tables["ownership"].where(fn.col("end") == "initial")).toArrow()
-    else:
-        gaps = rows.filter(pc.equal(rows["end"], "initial"))
     expected: dict[Key, dict[TopicPartition, int]] = defaultdict(dict)
-    for run_id, group_id, topic, partition, from_ms in values_of(gaps.select(_EXPECTED)):
-        expected[run_id, group_id][topic, partition] = from_ms
+    for batch in shown.batches(tables, "ownership", _EXPECTED, pc.field("end") == "initial"):
+        for run_id, group_id, topic, partition, from_ms in values_of(batch):
+            expected[run_id, group_id][topic, partition] = from_ms
     return expected
 
 
 _EXPECTED: Final = (*GROUP, "topic", "partition", "from_ms")
 
 
-def _fill_owners(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
-    columns, expected = _owned(shown, tables), _expected(shown, tables)
-    places: dict[Key, list[int]] = defaultdict(list)
-    for index, key in enumerate(zip(columns["run_id"], columns["group_id"], strict=True)):
-        if key in shown.spans:
-            places[key].append(index)
+def _fill_owners(made: dict[Key, GroupReport], shown: ShownGroups, tables: StoredTables) -> None:
+    owned, expected = _owned(shown, tables), _expected(shown, tables)
     # Each group may have its share, and what small ones leave goes to those that come after them.
     left = MOST_INTERVALS
-    for number, key in enumerate(sorted(places, key=lambda key: (len(places[key]), key))):
-        ours = {name: [values[index] for index in places[key]] for name, values in columns.items()}
-        _draw_owners(made[key], ours, expected[key], left // (len(places) - number))
+    for number, key in enumerate(sorted(owned, key=lambda key: (owned[key].num_rows, key))):
+        _draw_owners(made[key], owned[key].to_pydict(), expected[key], left // (len(owned) - number))
         left -= len(made[key].held)
 
 
@@ -235,7 +219,7 @@ def _draw_owners(
     group.to_ms = max(group.to_ms, int(held.end.max()))
 
 
-def fill_members(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
+def fill_members(made: dict[Key, GroupReport], shown: ShownGroups, tables: StoredTables) -> None:
     """A lane for each member of the groups whose owners are not known."""
     without = {key: shown.spans[key] for key, group in made.items() if not group.partitions}
     if not without:
@@ -276,20 +260,22 @@ def _shared_names(rows: Sequence[Row], group: GroupReport) -> set[str]:
     return shared
 
 
-def _closed(owned: DataFrame, gap_ms: Column) -> DataFrame:
+def _closed(owned: pa.Table, gap_ms: int) -> pa.Table:
     """Intervals of one owner drawn together where at most so much lies between them."""
-    place = Window.partitionBy(*GROUP, "topic", "partition").orderBy("from_ms", "to_ms", "owner")
-    follows = (fn.col("owner") == fn.lag("owner").over(place)) & (
-        fn.col("from_ms") - fn.lag("to_ms").over(place) <= gap_ms
-    )
-    numbered = owned.withColumn("fresh", fn.coalesce(~follows, fn.lit(True)).cast("int"))
-    islands = numbered.withColumn("island", fn.sum("fresh").over(place))
-    return islands.groupBy(*GROUP, "topic", "partition", "owner", "island").agg(
-        fn.min("from_ms").alias("from_ms"), fn.max("to_ms").alias("to_ms"), fn.max("overlap_ms").alias("overlap_ms")
-    )
+    in_order = owned.sort_by([(name, "ascending") for name in ("topic", "partition", "from_ms", "to_ms", "owner")])
+    made: list[list[Any]] = []
+    last_ms = 0
+    for topic, partition, owner, from_ms, to_ms, overlap_ms in values_of(in_order):
+        if made and owner is not None and made[-1][:3] == [topic, partition, owner] and from_ms - last_ms <= gap_ms:
+            made[-1][4] = max(made[-1][4], to_ms)
+            made[-1][5] = max(made[-1][5] or 0, overlap_ms or 0)
+        else:
+            made.append([topic, partition, owner, from_ms, to_ms, overlap_ms])
+        last_ms = to_ms
+    return pa.Table.from_pylist([dict(zip(_OWNED, row, strict=True)) for row in made], owned.schema)
 
 
-def _fill_pauses(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
+def _fill_pauses(made: dict[Key, GroupReport], shown: ShownGroups, tables: StoredTables) -> None:
     for key, rows in shown.rows(tables, "pauses", _OF_PAUSES).items():
         of_owners: dict[str | None, dict[str, Any]] = {}
         steps: list[tuple[int, int, int]] = []
@@ -341,7 +327,7 @@ def _running(steps: list[tuple[int, int, int]], from_ms: int, to_ms: int) -> lis
     return sorted({*highest.values(), *last.values()})
 
 
-def _spans(tables: Mapping[str, DataFrame]) -> dict[Key, tuple[int, int]]:
+def _spans(tables: StoredTables) -> dict[Key, tuple[int, int]]:
     """When each group was: from its first row in any table to the end of its run."""
     ends: dict[str, int] = {}
     for row in all_rows(tables, "streams"):
@@ -374,19 +360,23 @@ class _Extent(NamedTuple):
     most: int | None
     rows: int
 
+    def with_(self, more: _Extent) -> _Extent:
+        """The extent of both."""
+        least = [each for each in (self.least, more.least) if each is not None]
+        most = [each for each in (self.most, more.most) if each is not None]
+        return _Extent(min(least, default=None), max(most, default=None), self.rows + more.rows)
 
-def _extents(tables: Mapping[str, DataFrame], name: str, column: str) -> dict[Key, _Extent]:
-    rows = collected(tables, name)
-    if rows is None:
-        sums = tables[name].groupBy(*GROUP).agg(fn.min(column), fn.max(column), fn.count("*")).toArrow()
-    else:
-        functions = [(column, "min"), (column, "max"), ([], "count_all")]
-        sums = rows.group_by(list(GROUP)).aggregate(functions)
-        sums = sums.select([*GROUP, f"{column}_min", f"{column}_max", "count_all"])
-    return {
-        (run_id, group_id): _Extent(*extent)
-        for run_id, group_id, *extent in zip(*(each.to_pylist() for each in sums.columns), strict=True)
-    }
+
+def _extents(tables: StoredTables, name: str, column: str) -> dict[Key, _Extent]:
+    found: dict[Key, _Extent] = {}
+    functions = [(column, "min"), (column, "max"), ([], "count_all")]
+    names = [*GROUP, f"{column}_min", f"{column}_max", "count_all"]
+    for batch in tables[name].to_batches(columns=[*GROUP, column]):
+        sums = pa.Table.from_batches([batch]).group_by(list(GROUP)).aggregate(functions).select(names)
+        for run_id, group_id, *extent in values_of(sums):
+            key, more = (run_id, group_id), _Extent(*extent)
+            found[key] = found[key].with_(more) if key in found else more
+    return found
 
 
 def _weight(findings: Sequence[Row]) -> tuple[int, float]:

@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
 from rejoin.pipeline.report.data import GroupReport
-from rejoin.pipeline.report.shown import Key, ShownGroups, collected
+from rejoin.pipeline.report.shown import Key, ShownGroups, StoredTables
 from rejoin.pipeline.tables.common import GROUP
 from rejoin.pipeline.tables.whole_groups import values_of
 
 LAG_POINTS: Final = 400
 
 
-def fill_lag(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
+def fill_lag(made: dict[Key, GroupReport], shown: ShownGroups, tables: StoredTables) -> None:
     """The lag of each group at some instants."""
-    newest = partial(_newest_of_bins, shown.spans)
-    rows = collected(tables, "commits")
-    if rows is None:
-        commits = shown.of(tables["commits"].where("outcome = 'stored' AND lag IS NOT NULL")).select(*_OF_COMMITS)
-        # Each part of the table has its own newest ones, of which the newest count.
-        rows = commits.mapInArrow(newest, commits.schema).toArrow()
-    else:
-        rows = rows.filter(pc.and_(pc.equal(rows["outcome"], "stored"), pc.is_valid(rows["lag"]))).select(_OF_COMMITS)
+    stored = (pc.field("outcome") == "stored") & pc.field("lag").is_valid()
     by_group = defaultdict(list)
-    for run_id, group_id, *lag in (row for batch in newest(rows.to_batches()) for row in values_of(batch)):
+    for run_id, group_id, *lag in _newest_of_bins(shown, shown.batches(tables, "commits", _OF_COMMITS, stored)):
         by_group[run_id, group_id].append(lag)
     for key, found in by_group.items():
         made[key].lag = _lag(found, *shown.spans[key])
@@ -40,23 +31,17 @@ def fill_lag(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[s
 _OF_COMMITS: Final = (*GROUP, "topic", "partition", "at_ms", "seq", "lag")
 
 
-def _newest_of_bins(
-    spans: Mapping[Key, tuple[int, int]], batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def _newest_of_bins(shown: ShownGroups, batches: Iterable[pa.RecordBatch]) -> Iterable[tuple[Any, ...]]:
     """Of commits, the newest of each partition in each piece of its group's time."""
     newest: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     for batch in batches:
-        schema = batch.schema
         for row in values_of(batch):
             run_id, group_id, topic, partition, at_ms, seq, _ = row
-            if (run_id, group_id) in spans:
-                place = run_id, group_id, topic, partition, _bin(at_ms, spans[run_id, group_id])
+            if span := shown.spans.get((run_id, group_id)):
+                place = run_id, group_id, topic, partition, _bin(at_ms, span)
                 if place not in newest or newest[place][4:6] <= (at_ms, seq):
                     newest[place] = row
-    if newest:
-        columns = zip(*newest.values(), strict=True)
-        arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return newest.values()
 
 
 def _bin(at_ms: int, span: tuple[int, int]) -> int:

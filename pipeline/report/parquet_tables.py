@@ -14,8 +14,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 Keep = Callable[[DataFrame, StructType, Path, Sequence[str]], DataFrame]
@@ -24,6 +26,8 @@ Keep = Callable[[DataFrame, StructType, Path, Sequence[str]], DataFrame]
 OnStep = Callable[[str], None]
 """Called with what is done next."""
 
+FOLDERS_BY: Final = ("day", "group_id")
+"""Columns by which tables lie in folders, as far as they have them."""
 MOST_ROWS: Final = 10_000
 """Tables up to this size stay in this process; all their rows travel with each job that reads them."""
 _ROWS_AT_ONCE: Final = 16_384
@@ -78,6 +82,13 @@ def local(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
 
 def _read(spark: SparkSession, schema: StructType, folder: Path) -> DataFrame:
     return spark.read.schema(schema).parquet(str(folder)).select(*schema.fieldNames())
+
+
+def stored(schema: StructType, folder: Path | None) -> ds.Dataset:
+    """The rows below a folder, for readers without Spark."""
+    arrow = to_arrow_schema(schema)
+    by = ds.partitioning(pa.schema([arrow.field(name) for name in FOLDERS_BY if name in arrow.names]), flavor="hive")
+    return ds.dataset(str(folder), arrow, format="parquet", partitioning=by)
 
 
 def as_read(rows: pa.Table, by: Iterable[str]) -> pa.Table:

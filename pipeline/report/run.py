@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
+import pyarrow.dataset as ds
 from pyarrow.parquet import read_metadata
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
@@ -32,7 +32,7 @@ from rejoin.pipeline.report.data import Report
 from rejoin.pipeline.report.defaults import MOST_GROUPS, TITLE
 from rejoin.pipeline.report.events import PlainRows, in_one_run, read_events, rows_of_events
 from rejoin.pipeline.report.page import STEPPED, render
-from rejoin.pipeline.report.parquet_tables import Keep, OnStep, in_process, on_disk, rows_in_process
+from rejoin.pipeline.report.parquet_tables import Keep, OnStep, in_process, on_disk, rows_in_process, stored
 from rejoin.pipeline.report.tables import all_tables, make_tables
 
 PAGE: Final = "report.html"
@@ -101,8 +101,9 @@ def make_report(
     if not names_groups:
         raise NoInput(_nothing(found, quarantine))
     tables = make_tables(events, folder, rows=rows, on_step=on_step)
-    report = collect(tables, quarantine, title=title, groups=groups, most_groups=most_groups, on_step=on_step)
-    _count_files(report, found, events if rows is None else rows)
+    report = collect(tables.stored(), quarantine, title=title, groups=groups, most_groups=most_groups, on_step=on_step)
+    readable = stored(schemas.EVENTS, folder / "events") if rows is None else ds.dataset(rows)
+    _count_files(report, found, readable)
     report.made = f"Made by rejoin report; the tables are in {folder}."
     if groups and not report.groups:
         known = sorted({row["group_id"] for row in report.others})
@@ -112,12 +113,12 @@ def make_report(
         annotate(report, annotations)
         keep_annotations(annotations, folder / "annotations")
     on_step("laboratory")
-    draw(report, events_to_draw(events, report) if rows is None else rows, out)
+    draw(report, events_to_draw(readable, report), out)
     (out / PAGE).write_text(render(report), encoding="utf-8")
     return report
 
 
-def _count_files(report: Report, found: Sequence[InputFile], events: DataFrame | pa.Table) -> None:
+def _count_files(report: Report, found: Sequence[InputFile], events: ds.Dataset) -> None:
     """Say which files were read. One that could not be is no line of the quarantine, though it has a row there."""
     report.unread = [each for each in found if each.problem is not None]
     report.files = len(found) - len(report.unread)
@@ -128,12 +129,9 @@ def _count_files(report: Report, found: Sequence[InputFile], events: DataFrame |
     report.quarantine = [row for row in report.quarantine if row["line"] is not None or row["file"] not in whole]
 
 
-def _without_events(found: Sequence[InputFile], events: DataFrame | pa.Table) -> list[str]:
+def _without_events(found: Sequence[InputFile], events: ds.Dataset) -> list[str]:
     """Files of which no line became an event. A Parquet file has the names of the files that it was made of."""
-    if isinstance(events, DataFrame):
-        named = {row.file for row in events.select("file").distinct().collect()}
-    else:
-        named = set(events["file"].unique().to_pylist())
+    named = {file for batch in events.to_batches(columns=["file"]) for file in batch["file"].unique().to_pylist()}
     return [each.path for each in found if each.kind != "parquet" and each.path not in named]
 
 

@@ -1,21 +1,24 @@
-"""Rows of tables about the groups that a page shows, from Spark or, of little data, from this process."""
+"""Rows of tables about the groups that a page shows.
+
+A table is a dataset of Arrow, in this process or in Parquet below the report's folder: reading it needs no Spark.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as fn
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
 from rejoin.pipeline.report.data import Row
-from rejoin.pipeline.report.tables import Tables
-from rejoin.pipeline.tables.common import GROUP
 
 Key: TypeAlias = tuple[str, str]
+StoredTables: TypeAlias = Mapping[str, ds.Dataset]
+"""The tables by their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,48 +27,30 @@ class ShownGroups:
 
     spans: dict[Key, tuple[int, int]]
 
-    def of(self, table: DataFrame) -> DataFrame:
-        """The rows of these groups."""
-        if not self.spans:
-            return table.limit(0)
-        wanted = fn.array(*[_struct(key) for key in self.spans])
-        return table.where(fn.array_contains(wanted, fn.struct(*GROUP)))
+    def batches(
+        self, tables: StoredTables, name: str, columns: Sequence[str], where: pc.Expression | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of these groups in a table. Where several runs are shown, some of other groups may be among them."""
+        runs, groups = (sorted({key[number] for key in self.spans}) for number in (0, 1))
+        wanted = pc.field("run_id").isin(runs) & pc.field("group_id").isin(groups)
+        yield from tables[name].to_batches(columns=list(columns), filter=wanted if where is None else wanted & where)
 
     def rows(
-        self, tables: Mapping[str, DataFrame], name: str, columns: Sequence[str] = ()
+        self, tables: StoredTables, name: str, columns: Sequence[str] = (), where: pc.Expression | None = None
     ) -> dict[Key, list[dict[str, Any]]]:
         """The rows of these groups in a table, by group, with these columns or with all."""
-        found = collected(tables, name)
-        if found is None:
-            table = self.of(tables[name])
-            return by_group(rows_of(table.select(*columns) if columns else table))
-        groups = by_group(rows_of(found.select(columns) if columns else found))
+        batches = self.batches(tables, name, columns or tables[name].schema.names, where)
+        groups = by_group(row for batch in batches for row in rows_of(batch))
         return {key: groups[key] for key in self.spans if key in groups}
 
-    def value(self, values: Mapping[Key, int]) -> Column:
-        """A number of each group as a column."""
-        pairs = [part for key in self.spans for part in (_struct(key), fn.lit(values[key]))]
-        return fn.element_at(fn.create_map(*pairs), fn.struct(*GROUP))
 
-
-def _struct(key: Key) -> Column:
-    return fn.struct(*[fn.lit(value).alias(name) for name, value in zip(GROUP, key, strict=True)])
-
-
-def collected(tables: Mapping[str, DataFrame], name: str) -> pa.Table | None:
-    """The rows of a table if they are in this process."""
-    return tables.collected(name) if isinstance(tables, Tables) else None
-
-
-def all_rows(tables: Mapping[str, DataFrame], name: str) -> list[dict[str, Any]]:
+def all_rows(tables: StoredTables, name: str) -> list[dict[str, Any]]:
     """All rows of a table."""
-    rows = collected(tables, name)
-    return rows_of(tables[name] if rows is None else rows)
+    return rows_of(tables[name].to_table())
 
 
-def rows_of(table: DataFrame | pa.Table) -> list[dict[str, Any]]:
-    rows = table.toArrow() if isinstance(table, DataFrame) else table
-    found: list[dict[str, Any]] = rows.to_pylist()
+def rows_of(table: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = table.to_pylist()
     for row in found:
         for name, value in row.items():
             if isinstance(value, list) and value and isinstance(value[0], tuple):

@@ -9,13 +9,22 @@ from threading import Lock
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from rejoin.pipeline import schemas
 from rejoin.pipeline.audits.violations import violations
 from rejoin.pipeline.findings.table import findings
-from rejoin.pipeline.report.parquet_tables import LONGEST_FOLDER, OnStep, as_read, on_disk, rows_in_process
+from rejoin.pipeline.report.parquet_tables import (
+    FOLDERS_BY,
+    LONGEST_FOLDER,
+    OnStep,
+    as_read,
+    on_disk,
+    rows_in_process,
+    stored,
+)
 from rejoin.pipeline.tables.commits import commits
 from rejoin.pipeline.tables.group_tables import balance, member_sessions, ownership, pauses, rebalances
 from rejoin.pipeline.tables.records import progress, ranges_by_partition, records
@@ -29,8 +38,6 @@ MakeTable = Callable[[DataFrame, Mapping[str, DataFrame]], DataFrame | pa.Table]
 
 AT_ONCE: Final = 2
 """While one query is planned, another runs."""
-_BY: Final = ("day", "group_id")
-"""Columns by which tables lie in folders, as far as they have them."""
 
 
 def all_tables(rows: pa.Table | None = None) -> Iterable[tuple[str, MakeTable]]:
@@ -85,7 +92,7 @@ def all_tables(rows: pa.Table | None = None) -> Iterable[tuple[str, MakeTable]]:
 
 def folders_of(name: str) -> list[str]:
     """The columns by which a table lies in folders."""
-    return [column for column in _BY if column in schemas.TABLES[name].fieldNames()]
+    return [column for column in FOLDERS_BY if column in schemas.TABLES[name].fieldNames()]
 
 
 def make_tables(
@@ -138,7 +145,7 @@ def keep_table(
     """Write one table below a folder. ``here``: its rows stay in this process as well."""
     schema, by = schemas.TABLES[name], folders_of(name) if by is None else by
     if isinstance(table, DataFrame) and not here:
-        return KeptTable(on_disk(table, schema, folder / name, by), None)
+        return KeptTable(on_disk(table, schema, folder / name, by), None, folder / name)
     rows = as_read(table.toArrow() if isinstance(table, DataFrame) else table, by)
     return KeptTable(rows_in_process(spark, rows, schema, folder / name, by), rows)
 
@@ -167,6 +174,7 @@ class KeptTable(NamedTuple):
 
     frame: DataFrame
     rows: pa.Table | None
+    folder: Path | None = None
 
 
 class Tables(Mapping[str, DataFrame]):
@@ -189,9 +197,13 @@ class Tables(Mapping[str, DataFrame]):
         assert rows is not None, f"the rows of {name} are with Spark"
         return rows
 
-    def collected(self, name: str) -> pa.Table | None:
-        """Its rows if they are in this process."""
-        return self._futures[name].result().rows
+    def stored(self) -> dict[str, ds.Dataset]:
+        """All tables for readers without Spark: rows of this process, or their folders."""
+        kept = {name: future.result() for name, future in self._futures.items()}
+        return {
+            name: stored(schemas.TABLES[name], each.folder) if each.rows is None else ds.dataset(each.rows)
+            for name, each in kept.items()
+        }
 
     def __getitem__(self, name: str) -> DataFrame:
         return self._futures[name].result().frame

@@ -11,11 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as fn
-
 from rejoin.pipeline.findings.formatting import clock, count, is_simulated, period, span
 from rejoin.pipeline.report.data import LogChart, Row, TransactionsReport
+from rejoin.pipeline.report.shown import StoredTables, all_rows
 
 MOST_LOGS: Final = 12
 """Charts on a page: the partitions whose readers waited longest."""
@@ -30,14 +28,21 @@ WIDTH, HEIGHT, LANE = 1000, 120, 10
 # --- from the tables
 
 
-def collect_transactions(tables: Mapping[str, DataFrame], findings: Sequence[Row]) -> list[TransactionsReport]:
+def collect_transactions(tables: StoredTables, findings: Sequence[Row]) -> list[TransactionsReport]:
     """What the page shows of each run with transactions."""
-    producers = _rows(tables["producers"].orderBy("run_id", fn.desc("fenced_requests"), fn.desc("transactions")))
+    producers = sorted(
+        all_rows(tables, "producers"),
+        key=lambda row: (row["run_id"], -(row["fenced_requests"] or 0), -(row["transactions"] or 0)),
+    )
     if not producers:
         return []
-    samples, spans = _samples(tables["stable_offsets"]), _spans(tables["transactions"])
-    violations = _rows(tables["violations"].where("group_id IS NULL").orderBy("at_ms", "kind", "topic", "partition"))
-    ends = {row["run_id"]: row["last"] for row in _rows(_last(tables["streams"]))}
+    samples, spans = _samples(tables), _spans(tables)
+    violations = sorted(
+        (row for row in all_rows(tables, "violations") if row["group_id"] is None), key=order_of_violations
+    )
+    ends: dict[str, int] = {}
+    for row in all_rows(tables, "streams"):
+        ends[row["run_id"]] = max(row["last_at_ms"] or 0, ends.get(row["run_id"], 0))
     made = []
     for run_id in dict.fromkeys(row["run_id"] for row in producers):
         of_run = [row for row in producers if row["run_id"] == run_id]
@@ -55,31 +60,31 @@ def collect_transactions(tables: Mapping[str, DataFrame], findings: Sequence[Row
     return made
 
 
-def _last(streams: DataFrame) -> DataFrame:
-    return streams.groupBy("run_id").agg(fn.max("last_at_ms").alias("last"))
-
-
-def _rows(table: DataFrame) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = table.toArrow().to_pylist()
-    return found
+def order_of_violations(row: Row) -> tuple[Any, ...]:
+    """The key by which rows of violations are in order."""
+    partition = -1 if row["partition"] is None else row["partition"]
+    return row["at_ms"], row["kind"], row["topic"] or "", partition
 
 
 ByLog = dict[str, dict[tuple[str, int], list[Row]]]
 
 
-def _samples(table: DataFrame) -> ByLog:
+def _samples(tables: StoredTables) -> ByLog:
     found: ByLog = defaultdict(lambda: defaultdict(list))
-    for row in _rows(table.orderBy("at_ms", "source", "node", "seq")):
+    in_order = [(name, "ascending") for name in ("at_ms", "source", "node", "seq")]
+    for row in tables["stable_offsets"].to_table().sort_by(in_order).to_pylist():
         found[row["run_id"]][row["topic"], row["partition"]].append(row)
     return found
 
 
-def _spans(table: DataFrame) -> ByLog:
+def _spans(tables: StoredTables) -> ByLog:
     """Run to log to the transactions that were open in it, the longest of very many."""
     columns = ("run_id", "transactional_id", "producer_id", "outcome", "coordinated", "started_at_ms")
-    logs = table.select(*columns, fn.explode("logs").alias("log")).select(*columns, "log.*")
+    rows = tables["transactions"].to_table(columns=[*columns, "logs"]).to_pylist()
+    logs = ({**{name: row[name] for name in columns}, **log} for row in rows for log in row["logs"] or ())
+    opened = (row for row in logs if row["opened_at_ms"] is not None)
     found: ByLog = defaultdict(lambda: defaultdict(list))
-    for row in _rows(logs.where("opened_at_ms IS NOT NULL").orderBy("opened_at_ms")):
+    for row in sorted(opened, key=lambda row: row["opened_at_ms"]):
         found[row["run_id"]][row["topic"], row["partition"]].append(row)
     return found
 

@@ -65,15 +65,6 @@ def ends_of_runs(events: DataFrame) -> DataFrame:
     )
 
 
-def ends_of_runs_in_process(events: pa.Table) -> dict[str, int]:
-    """``run_id`` to ``ends_at_ms`` of events that are rows of this process."""
-    ends: dict[str, int] = {}
-    for rows in (events, events.filter(pc.equal(events["event"], "run_ended"))):
-        lasts = rows.group_by("run_id").aggregate([("at_ms", "max")])
-        ends |= dict(zip(lasts["run_id"].to_pylist(), lasts["at_ms_max"].to_pylist(), strict=True))
-    return ends
-
-
 def some_groups(batches: Iterable[pa.RecordBatch], at_once: int = _ROWS_AT_ONCE) -> Iterator[pa.Table]:
     """The rows of whole groups, of many at a time."""
     waiting: list[pa.RecordBatch] = []

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote
 
+import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from pypdf import PdfReader
-from pyspark.sql import SparkSession
 from rich.console import Console
 
 from rejoin.pipeline.findings.formatting import seconds
@@ -193,7 +194,7 @@ def test_a_stop_of_milliseconds_is_not_nothing() -> None:
     assert '<b>0</b><span class="soft">consumer-seconds' not in page
 
 
-def test_where_owners_are_not_known_each_member_has_a_lane(spark: SparkSession) -> None:
+def test_where_owners_are_not_known_each_member_has_a_lane() -> None:
     rows = [
         ("r", "g", "i-1-x", "i-1", "c", 10, 40, "replaced"),
         ("r", "g", "i-1-y", "i-1", "c", 45, None, "open"),
@@ -202,12 +203,13 @@ def test_where_owners_are_not_known_each_member_has_a_lane(spark: SparkSession) 
         ("r", "g", "old", None, "d", None, 50, "left"),
         ("r", "h", "other", None, "e", 1, 2, "left"),
     ]
-    columns = "run_id string, group_id string, member_id string, group_instance_id string, client_id string, "
-    sessions = spark.createDataFrame(rows, columns + "joined_at_ms long, ended_at_ms long, end string")
+    names = ("run_id", "group_id", "member_id", "group_instance_id", "client_id", "joined_at_ms", "ended_at_ms", "end")
+    sessions = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows])
     group = GroupReport("r", "g", 5, 100)
     known = GroupReport("r", "h", 0, 100, partitions=[("t", 0, 0)])
     keys = {("r", "g"): (5, 100), ("r", "h"): (0, 100)}
-    fill_members({("r", "g"): group, ("r", "h"): known}, ShownGroups(keys), {"member_sessions": sessions})
+    tables = {"member_sessions": ds.dataset(sessions)}
+    fill_members({("r", "g"): group, ("r", "h"): known}, ShownGroups(keys), tables)
     # Two members with one client.id at a time are two lanes, with their member ids.
     assert group.members == ["d", "i-1", "c-a", "c-b"]
     assert group.sessions == [

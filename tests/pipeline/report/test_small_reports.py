@@ -19,7 +19,7 @@ from rejoin.journal.events.simulation import RecordsCompared
 from rejoin.pipeline.commands.interrupts import Interrupts
 from rejoin.pipeline.commands.parser import report
 from rejoin.pipeline.reading.inputs import InputFile
-from rejoin.pipeline.report.parquet_tables import in_process, on_disk
+from rejoin.pipeline.report.parquet_tables import in_process, on_disk, stored
 from rejoin.pipeline.report.run import is_small, make_report
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
@@ -104,6 +104,9 @@ def test_names_of_groups_and_columns_survive_in_the_names_of_folders(spark: Spar
     table = spark.createDataFrame(list(zip(names, range(len(names)), strict=True)), schema)
     kept = [keep(table, schema, tmp_path / keep.__name__, ["group_id"]) for keep in (in_process, on_disk)]
     kept.append(spark.read.schema(schema).parquet(str(tmp_path / "in_process")).select("group_id", "rows"))
+    for keep in (in_process, on_disk):
+        read = stored(schema, tmp_path / keep.__name__).to_table().sort_by("rows")
+        assert read["group_id"].to_pylist() == [name or None for name in names]
     first, *others = [sorted(each.collect(), key=lambda row: row.rows) for each in kept]
     assert [row.group_id for row in first] == [name or None for name in names]
     assert all(rows == first for rows in others)
