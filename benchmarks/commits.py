@@ -39,7 +39,8 @@ from rich.table import Table
 from benchmarks.server_load import loop_factory
 from rejoin.coordinator.commands.serve import calm_collector
 from rejoin.coordinator.core.inputs import Context
-from rejoin.coordinator.service.app import App, InitialTopic, Options
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.service.options import InitialTopic, Options
 from rejoin.coordinator.storage.codec import encode
 from rejoin.coordinator.storage.postgres.database import Database
 from rejoin.coordinator.storage.postgres.log import PostgresLog

@@ -30,7 +30,8 @@ from rejoin.coordinator.commands.log.contents import LogRecord, LogSummary
 from rejoin.coordinator.commands.log.filling import fill_database
 from rejoin.coordinator.commands.serve import calm_collector
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.service.app import App, InitialTopic, Options
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.service.options import InitialTopic, Options
 from rejoin.coordinator.storage.base import Observer
 from rejoin.coordinator.storage.codec import Entry, decode, encode
 from rejoin.coordinator.storage.postgres.database import Database

@@ -22,7 +22,8 @@ from rich.table import Table
 from benchmarks.server_load import ServerProcess, http_post, loop_factory, on_last_core, served
 from rejoin.coordinator.commands.serve import calm_collector
 from rejoin.coordinator.service import logs
-from rejoin.coordinator.service.app import App, Options
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.service.options import Options
 
 SIZES: Final = (1_000, 2_000, 5_000, 10_000)
 _METADATA: Final = "AAEAAAABAAZvcmRlcnMAAAAAAAAAAA=="

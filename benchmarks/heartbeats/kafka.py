@@ -29,7 +29,8 @@ from benchmarks.server_load import LoadResult, hammer, on_last_core, served
 from rejoin.coordinator.commands.serve import calm_collector
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service import logs
-from rejoin.coordinator.service.app import App, Options
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.service.options import Options
 
 ROUNDS: Final = 7
 SECONDS: Final = 1.0

@@ -36,7 +36,8 @@ from benchmarks.server_load import ServerProcess, loop_factory, never_asleep, on
 from rejoin.coordinator.commands.serve import calm_collector
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service import logs
-from rejoin.coordinator.service.app import App, Options
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.service.options import Options
 from rejoin.protocol.message import Request
 from rejoin.protocol.messages.records.fetch import FetchPartition, FetchRequest, FetchTopic
 from rejoin.protocol.messages.records.produce import PartitionProduceData, ProduceRequest, TopicProduceData

@@ -19,7 +19,8 @@ from rich.table import Table
 from benchmarks.server_load import loop_factory
 from benchmarks.transactions.producers import TransactionalProducer, make_topic
 from rejoin.coordinator.commands.serve import calm_collector
-from rejoin.coordinator.service.app import App, Options
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.service.options import Options
 
 PARTITIONS: Final = (125, 250, 500, 1_000, 2_000)
 ROUNDS: Final = 7

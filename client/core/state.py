@@ -6,76 +6,35 @@ functions are. What never changes (settings, assignors) is in the :class:`~rejoi
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum, auto
+from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from rejoin.client.assignors import MemberSubscription
 from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.errors import KafkaError
-from rejoin.client.core.fetch.fetched import FetchedBatches
-from rejoin.client.core.fetch.session import FetchSessionHandler
-from rejoin.client.core.group.consumer.state import ConsumerMembership, LocalAssignment
-from rejoin.client.core.inputs import Answered, Failed, Millis, OffsetAndMetadata, Token
+from rejoin.client.core.fetch.state import ClusterCache, FetchState
+from rejoin.client.core.group.consumer.state import ConsumerMembership
+from rejoin.client.core.group.state import (
+    NO_GENERATION,
+    REBALANCING,
+    CoordinatorLookup,
+    Generation,
+    HeartbeatTimers,
+    JoinState,
+    MemberState,
+    Reconciliation,
+)
+from rejoin.client.core.inputs import Answered, Failed, Millis, Token
+from rejoin.client.core.offsets.state import CommitState, LogEndLookup, PositionLookup, Query
 from rejoin.client.core.subscription import SubscriptionState
-from rejoin.journal.events.client import CommitKind
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
-from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
-from rejoin.protocol.messages.records.list_offsets import ListOffsetsRequest
 from rejoin.protocol.registry import Api
 from rejoin.protocol.types import TopicPartition
 
 if TYPE_CHECKING:
     from rejoin.client.core.step_context import StepContext
-
-# -- the member
-
-
-class MemberState(Enum):
-    """Where this consumer stands with its group."""
-
-    UNJOINED = auto()
-    PREPARING_REBALANCE = auto()
-    COMPLETING_REBALANCE = auto()
-    STABLE = auto()
-
-
-REBALANCING = frozenset({MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE})
-
-
-class Generation(NamedTuple):
-    """Which membership this is: the generation, the member id and the assignor that the group chose."""
-
-    generation_id: int
-    member_id: str
-    protocol: str | None
-
-    def __str__(self) -> str:
-        # Kafka: Generation.toString; it travels in the reason of a JoinGroup.
-        name = "null" if self.protocol is None else self.protocol
-        return f"Generation{{generationId={self.generation_id}, memberId='{self.member_id}', protocol='{name}'}}"
-
-
-NO_GENERATION = Generation(-1, "", None)
-
-
-@dataclass(slots=True)
-class HeartbeatTimers:
-    """A member's three clocks. They count while ``enabled``: from JoinGroup's answer until the membership ends."""
-
-    enabled: bool = False
-    failure: KafkaError | None = None
-    """Why heartbeats stopped for good; the next poll raises it."""
-    attempts: int = 0
-    due_at: Millis = 0
-    session_expires_at: Millis = 0
-    poll_expires_at: Millis = 0
-    request: HeartbeatRequest | None = None
-    """The last request, which is sent again while the generation stays the same."""
-
 
 # -- requests
 
@@ -107,19 +66,6 @@ class Requests:
     last_id: int = 0
 
 
-@dataclass(slots=True)
-class CoordinatorLookup:
-    """The search for the coordinator: at most one FindCoordinator is in flight."""
-
-    request_id: int | None = None
-    attempts: int = 0
-    retry_at: Millis = 0
-    fatal_error: KafkaError | None = None
-    """Why the last attempt failed for good; raised in the user's next call."""
-    callbacks: list[Callable[[KafkaError | None], None]] = field(default_factory=list)
-    """Called once each, when the lookup that runs has ended."""
-
-
 # -- metadata
 
 Racks: TypeAlias = tuple[tuple[str | None, ...], ...]
@@ -132,17 +78,6 @@ class TopicInfo(NamedTuple):
     partitions: int
     racks: Racks
     internal: bool
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataSnapshot:
-    """What a leader's assignment was computed from; racks count only where the leader itself has one."""
-
-    version: int = 0
-    topics: dict[str, tuple[int, tuple[frozenset[str | None], ...]]] = field(default_factory=dict)
-
-    def matches(self, other: MetadataSnapshot) -> bool:
-        return self.version == other.version or self.topics == other.topics
 
 
 @dataclass(slots=True)
@@ -166,189 +101,6 @@ class MetadataCache:
     update_in_flight: int = 0
     """The update that the request in flight, or the last one, answers."""
     update_seen: int = 0
-
-
-# -- joining
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """The members as they described themselves, in the coordinator's order, and the topics any of them wants."""
-
-    members: dict[str, MemberSubscription]
-    topics: tuple[str, ...]
-
-
-@dataclass(slots=True)
-class PendingJoin:
-    """One try to join: JoinGroup, then SyncGroup. ``outcome`` is the assignment, or why there is none."""
-
-    started_at: Millis
-    outcome: bytes | KafkaError | None = None
-    candidates: Candidates | None = None
-    """As leader: the members that get partitions, until the assignor has run."""
-    skip_assignment: bool = False
-    """As leader: the group's assignment stands, nothing is computed."""
-    metadata_update: int = 0
-    """As leader: the metadata update that must be seen before the assignor runs."""
-
-
-@dataclass(slots=True)
-class JoinState:
-    """The attempt that runs now, if any, and what the last one was made from."""
-
-    attempt: PendingJoin | None = None
-    retry_at: Millis = 0
-    snapshot: MetadataSnapshot = MetadataSnapshot()
-    """The topics as the last poll saw them."""
-    assigned_from: MetadataSnapshot | None = None
-    """As leader: the topics as the assignment was computed from them."""
-    joined_topics: tuple[str, ...] | None = None
-    """The subscription that the last JoinGroup carried."""
-    rebalance_began_at: Millis | None = None
-    prepare_until: Millis | None = None
-    """While preparing: until when the commit before the rebalance is repeated."""
-    commit: PendingCommit | None = None
-    commit_retry_at: Millis = 0
-
-
-# -- offsets
-
-
-@dataclass(slots=True, eq=False)
-class PendingCommit:
-    """One commit. ``done`` and ``error`` say how the last attempt, or the whole, ended."""
-
-    kind: CommitKind
-    offsets: Mapping[TopicPartition, OffsetAndMetadata]
-    token: Token = None
-    expires_at: Millis = 0
-    then: Callable[[KafkaError | None], None] | None = None
-    """Set for a synchronous commit: called once, with how it ended for good."""
-    attempts: int = 0
-    retry_at: Millis = 0
-    request_id: int | None = None
-    done: bool = False
-    error: KafkaError | None = None
-
-
-@dataclass(slots=True)
-class Reconciliation:
-    """In a consumer group: an assignment that is being taken over, as far as its topics are known."""
-
-    assignment: LocalAssignment
-    partitions: list[TopicPartition]
-    revoked: list[TopicPartition]
-    joins: int
-    """How often the member had joined when this began."""
-    until: Millis
-    """Until when the commit before it is repeated."""
-    commit: PendingCommit | None = None
-    retry_at: Millis = 0
-    committed: bool = False
-
-
-@dataclass(slots=True)
-class CommitState:
-    """The commits that are open."""
-
-    sync: list[PendingCommit] = field(default_factory=list)
-    async_open: int = 0
-    """Asynchronous commits without an answer."""
-    completed: deque[PendingCommit] = field(default_factory=deque)
-    """Asynchronous commits whose answers are to be handed out by a call of the user's."""
-    fenced: bool = False
-    next_auto_at: Millis | None = None
-
-    @property
-    def idle(self) -> bool:
-        """Whether no commit is under way, and all that the user has still to be handed are commits that went well."""
-        return not (self.sync or self.async_open or any(each.error is not None for each in self.completed))
-
-
-@dataclass(slots=True)
-class CommittedFetch:
-    """An OffsetFetch for the partitions that have no position yet."""
-
-    partitions: tuple[TopicPartition, ...]
-    generation: Generation | None
-    request_id: int = 0
-    offsets: dict[TopicPartition, OffsetAndMetadata | None] | None = None
-    error: KafkaError | None = None
-
-
-@dataclass(slots=True)
-class PositionLookup:
-    """The search for positions. ``error`` is raised from the next poll."""
-
-    committed: CommittedFetch | None = None
-    attempts: int = 0
-    retry_at: Millis = 0
-    error: KafkaError | None = None
-
-
-@dataclass(slots=True)
-class LogEndLookup:
-    """The search for log ends: at most one ListOffsets is in flight."""
-
-    request_id: int | None = None
-    due_at: Millis = 0
-    partitions: list[TopicPartition] = field(default_factory=list)
-    """What ``request`` asks for; it is sent again while they stay the same."""
-    request: ListOffsetsRequest | None = None
-
-
-@dataclass(slots=True, eq=False)
-class Query:
-    """A question of the user's for offsets. ``attempt`` tries to answer it."""
-
-    token: Token
-    expires_at: Millis
-    attempt: Callable[[ConsumerState, StepContext, Query], None]
-    in_flight: set[int] = field(default_factory=set)
-    """Requests of this attempt that have no answer yet: one to each leader that was asked."""
-    found: dict[TopicPartition, int | None] = field(default_factory=dict)
-    attempts: int = 0
-    retry_at: Millis = 0
-    metadata: dict[TopicPartition, str] = field(default_factory=dict)
-
-
-# -- fetching
-
-
-class LeaderAndEpoch(NamedTuple):
-    """The node that leads a partition, and its epoch."""
-
-    node_id: int
-    epoch: int
-
-
-@dataclass(slots=True)
-class ClusterCache:
-    """The nodes, and what they lead, as far as records are fetched. Epochs never go back while the topic id stays."""
-
-    nodes: dict[int, Endpoint] = field(default_factory=dict)
-    topic_ids: dict[str, str] = field(default_factory=dict)
-    leaders: dict[TopicPartition, LeaderAndEpoch] = field(default_factory=dict)
-    asked_topics: set[str] = field(default_factory=set)
-    """Topics that questions were about; they are asked for beside the subscribed ones."""
-
-
-class BufferedFetch(NamedTuple):
-    """What was fetched of a partition and is not handed out yet."""
-
-    partition: TopicPartition
-    batches: FetchedBatches
-
-
-@dataclass(slots=True)
-class FetchState:
-    """Fetching: at most one request in flight to each node. Keys are node ids."""
-
-    sessions: dict[int, FetchSessionHandler] = field(default_factory=dict)
-    in_flight: dict[int, int] = field(default_factory=dict)
-    retry_at: dict[int, Millis] = field(default_factory=dict)
-    buffered: deque[BufferedFetch] = field(default_factory=deque)
 
 
 # -- the user's calls

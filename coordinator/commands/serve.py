@@ -23,14 +23,9 @@ from rejoin.coordinator.commands.secret_options import (
 from rejoin.coordinator.commands.serve_options import ServeOptions
 from rejoin.coordinator.config import Settings, WrongSetting, settings_from, unknown_variables
 from rejoin.coordinator.service import logs
-from rejoin.coordinator.service.app import (
-    App,
-    ControlOptions,
-    InitialTopic,
-    Options,
-    StartFailed,
-)
+from rejoin.coordinator.service.app import App
 from rejoin.coordinator.service.defaults import KAFKA_PORT
+from rejoin.coordinator.service.options import ControlOptions, InitialTopic, Options, StartFailed
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.error_lines import refuse
 from rejoin.journal.segments import JournalError

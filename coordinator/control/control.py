@@ -19,7 +19,7 @@ from rejoin.coordinator.control.node_interface import ControlledRuntime, Control
 from rejoin.coordinator.control.topic_records import NewRecords, TopicRecords
 from rejoin.coordinator.control.waiting import GroupWaiter
 from rejoin.coordinator.core.inputs import Context
-from rejoin.coordinator.core.topics.topics import INTERNAL_TOPICS
+from rejoin.coordinator.core.topics.table import INTERNAL_TOPICS
 from rejoin.coordinator.core.views import GroupView
 from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.storage.base import OffsetsLog

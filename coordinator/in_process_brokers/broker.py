@@ -7,7 +7,8 @@ from rejoin.coordinator.in_process_brokers.controller_driver import ControllerDr
 from rejoin.coordinator.in_process_brokers.leadership import ControlledLeadership
 from rejoin.coordinator.in_process_brokers.runtime import BrokerRuntime
 from rejoin.coordinator.in_process_brokers.topics import TopicsRegistry
-from rejoin.coordinator.service.app import App, CommonParts, Options
+from rejoin.coordinator.service.app import App, CommonParts
+from rejoin.coordinator.service.options import Options
 from rejoin.coordinator.service.security.listener_security import ListenerSecurity
 from rejoin.coordinator.service.stores import Store
 from rejoin.coordinator.storage.replicated import ReplicatedLogs

@@ -23,9 +23,9 @@ from rejoin.coordinator.in_process_brokers.links import CONTROLLER, Links
 from rejoin.coordinator.in_process_brokers.peers import BrokerPeers
 from rejoin.coordinator.in_process_brokers.topics import TopicsRegistry
 from rejoin.coordinator.leadership.controller import Controller
-from rejoin.coordinator.service.app import Options, StartFailed, check_control, control_of, security_of
 from rejoin.coordinator.service.clock import SystemClock
 from rejoin.coordinator.service.metrics import Metrics
+from rejoin.coordinator.service.options import Options, StartFailed, check_control, control_of, security_of
 from rejoin.coordinator.service.stores import coordinator_partitions
 from rejoin.coordinator.storage.replicated import ReplicatedLogs
 from rejoin.protocol.brokers.listener_address import HIGHEST_PORT, ListenerAddress, addresses_from, addresses_text

@@ -5,43 +5,39 @@ from __future__ import annotations
 import asyncio
 import uuid
 from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import structlog
 
-from rejoin.coordinator.config import DEFAULTS, Settings
 from rejoin.coordinator.core.inputs import Context, FetchWaited
 from rejoin.coordinator.core.node import Node
-from rejoin.coordinator.core.topics.topics import MAX_PARTITIONS
 from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.service.arrivals import Arrivals
 from rejoin.coordinator.service.clock import Clock, ClockFile, SystemClock
-from rejoin.coordinator.service.defaults import BODY_SECONDS, HEAD_SECONDS, HOST, MAX_BODY_BYTES, PORT
 from rejoin.coordinator.service.driver import Runtime
 from rejoin.coordinator.service.http.access import Access
 from rejoin.coordinator.service.http.server import Service
 from rejoin.coordinator.service.http.views import Views
 from rejoin.coordinator.service.kafka.binding import Bound, bind, listening_socket, reachable, wanted
 from rejoin.coordinator.service.metrics import Metrics
+from rejoin.coordinator.service.options import (
+    Options,
+    StartFailed,
+    access_of,
+    check_control,
+    control_of,
+    create_topic,
+    security_of,
+)
 from rejoin.coordinator.service.publisher import Publisher
 from rejoin.coordinator.service.security.listener_security import ListenerSecurity
 from rejoin.coordinator.service.security.loopback import is_loopback
 from rejoin.coordinator.service.stores import Store, open_store
-from rejoin.coordinator.storage.base import SoleLogs, StoreProblem
-from rejoin.coordinator.storage.memory import MemoryLog
+from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.journal.writer import JournalWriter
 from rejoin.protocol.brokers.listener_address import HTTP, ListenerAddress, addresses_from
-from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
-from rejoin.protocol.messages.topics.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
-from rejoin.protocol.registry import CREATE_TOPICS
 
 if TYPE_CHECKING:
     from socket import socket
@@ -50,66 +46,6 @@ if TYPE_CHECKING:
     from rejoin.coordinator.service.http.control import ControlRoutes
     from rejoin.coordinator.service.http.peers import HttpPeers
     from rejoin.coordinator.service.kafka.listener import KafkaListener
-
-
-class StartFailed(Exception):
-    """A node that cannot start with its options. The text is for the user."""
-
-
-@dataclass(frozen=True, slots=True)
-class InitialTopic:
-    """A topic to create at the start."""
-
-    name: str
-    partitions: int
-    records_per_second: float | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse what does not fit into a request. The rest is answered as Kafka does."""
-        if self.partitions > MAX_PARTITIONS:
-            raise ValueError(
-                f"topic {self.name} with {self.partitions} partitions: expected at most {MAX_PARTITIONS} of them"
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class ControlOptions:
-    """The control API: who may use it (no token is needed unless there is one), and on which clock the node runs.
-
-    ``clock`` is ``real``, ``virtual`` or ``fast:SPEED``.
-    """
-
-    token: str | None = None
-    clock: str = "real"
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How a node runs, beside Kafka's own settings. Port 0 takes a free one; without ``listen`` there is none.
-
-    ``data`` is a directory in which everything is kept over restarts, ``store`` a database that several nodes share;
-    without either, ``log`` is the offsets log.
-    """
-
-    settings: Settings = DEFAULTS
-    host: str = HOST
-    port: int = PORT
-    advertised_host: str | None = None
-    kafka_port: int | None = None
-    """The port of Kafka's own protocol, on ``host``; none: no listener, unless the settings name some."""
-    journal: Path | None = None
-    topics: tuple[InitialTopic, ...] = ()
-    max_body_bytes: int = MAX_BODY_BYTES
-    head_seconds: float = HEAD_SECONDS
-    body_seconds: float = BODY_SECONDS
-    clock: Clock | None = None
-    log: SoleLogs = field(default_factory=MemoryLog)
-    data: Path | None = None
-    store: str | None = None
-    control: ControlOptions | None = None
-    token: str | None = None
-    """Without the control API: the token that is needed to resign a partition."""
-    listen: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +149,7 @@ class App:
 
     def _http_service(self, arrivals: Arrivals | None) -> Service:
         options, store = self._options, self.store
-        access = _access(options)
+        access = access_of(options)
         return Service(
             self.runtime,
             Views(
@@ -399,81 +335,12 @@ class App:
     async def create_initial_topics(self) -> None:
         """Create the topics of the options."""
         for topic in self._options.topics:
-            await self._create(topic)
-
-    async def _create(self, topic: InitialTopic) -> None:
-        rate = topic.records_per_second
-        configs = () if rate is None else (CreatableTopicConfig(name="emulator.records.per.second", value=str(rate)),)
-        creatable = CreatableTopic(
-            name=topic.name, num_partitions=topic.partitions, replication_factor=-1, assignments=(), configs=configs
-        )
-        request = CreateTopicsRequest(topics=(creatable,))
-        context = Context(api_version=CREATE_TOPICS.max_version, by_operator=True)
-        answer = await self.runtime.submit(request, context).answer()
-        assert isinstance(answer, CreateTopicsResponse)
-        result = answer.topics[0]
-        if result.error_code is ErrorCode.TOPIC_ALREADY_EXISTS and self.store.is_durable:
-            return
-        if result.error_code is not ErrorCode.NONE:
-            raise StartFailed(f"topic {topic.name}: {result.error_code.name}: {result.error_message or 'refused'}")
-
-
-def security_of(options: Options) -> ListenerSecurity:
-    """How the listeners are protected. A certificate that is made is valid for all names that clients know."""
-    advertised = [each.host for each in addresses_from(options.settings.advertised_listeners)]
-    names = [options.host, options.advertised_host or "", *advertised]
-    try:
-        return ListenerSecurity(options.settings, tuple(names))
-    except ValueError as problem:
-        raise StartFailed(str(problem)) from None
+            await create_topic(self.runtime, topic, may_exist=self.store.is_durable)
 
 
 def _clock_file(options: Options, clock: Clock) -> ClockFile | None:
     """A node under control has the time that it is given, and needs none."""
     return ClockFile(options.data, clock) if options.data is not None and options.control is None else None
-
-
-def check_control(options: Options) -> None:
-    """The control API can do anything to the node, so beyond this machine it needs a token."""
-    token = _token(options)
-    if token is not None:
-        if not token or not token.isascii() or not token.isprintable():
-            raise StartFailed("--control-token-file: expected printable ASCII characters, at least one")
-    elif options.control is not None and options.listen and not is_loopback(options.host):
-        raise StartFailed(
-            f"--control on {options.host or 'every address'}: expected --control-token-file too, since other machines "
-            "can reach it; or listen on 127.0.0.1"
-        )
-
-
-def control_of(options: Options, *, is_durable: bool, topics_logged: bool) -> Control:
-    """The control API on the clock that the options name."""
-    assert options.control is not None, "there is a control to make"
-    if options.store is not None and options.control.clock != "real":
-        raise StartFailed(f"--clock {options.control.clock}: expected real with --store, whose leases run in real time")
-    # Imported here: most nodes start without the control API.
-    from rejoin.coordinator.control.clocks import clock_named  # noqa: PLC0415
-    from rejoin.coordinator.control.control import Control  # noqa: PLC0415
-
-    return Control(
-        options.settings,
-        clock_named(options.control.clock),
-        topics_logged=topics_logged,
-        is_durable=is_durable,
-    )
-
-
-def _access(options: Options) -> Access:
-    return Access(
-        options.host,
-        options.advertised_host or "",
-        token=_token(options),
-        is_local=not options.listen or is_loopback(options.host),
-    )
-
-
-def _token(options: Options) -> str | None:
-    return options.token if options.control is None else options.control.token
 
 
 def _control_routes(app: App, access: Access) -> ControlRoutes | None:

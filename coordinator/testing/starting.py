@@ -14,7 +14,8 @@ from rejoin.coordinator.client_settings import unknown_setting
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.in_process_brokers.cluster import BrokerCluster
 from rejoin.coordinator.service import logs
-from rejoin.coordinator.service.app import App, ControlOptions, InitialTopic, Options, StartFailed
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.service.options import ControlOptions, InitialTopic, Options, StartFailed
 from rejoin.coordinator.storage.memory import MemoryLog
 from rejoin.coordinator.testing.arguments import check_type
 from rejoin.coordinator.testing.coordinator import GroupCoordinator

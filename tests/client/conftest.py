@@ -10,7 +10,8 @@ import pytest
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service import logs
-from rejoin.coordinator.service.app import App, InitialTopic, Options
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.service.options import InitialTopic, Options
 
 logs.configure("critical")
 

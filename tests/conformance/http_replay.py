@@ -15,7 +15,8 @@ from conformance.replay.replay import Emulator, Ids, Recording, is_served, plann
 from rejoin.coordinator.core.effects import Effect
 from rejoin.coordinator.core.inputs import Input, Received
 from rejoin.coordinator.service import app as app_module
-from rejoin.coordinator.service.app import App, InitialTopic, Options
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.service.options import InitialTopic, Options
 from rejoin.protocol.registry import BY_NAME
 from tests.coordinator.service.helpers import START, ManualClock
 

@@ -17,7 +17,8 @@ from conformance.security.login import Player, Step, load
 from conformance.security.record import GOLDEN, LISTENERS, USERS, Certificates
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service import logs
-from rejoin.coordinator.service.app import App, Options
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.service.options import Options
 from tests.conformance.replaying.virtual_time import run_virtually
 
 logs.configure("critical")

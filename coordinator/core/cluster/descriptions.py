@@ -17,7 +17,8 @@ from rejoin.coordinator.core.runtime.shards import CLUSTER_ID, ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.names import TopicError, check_name
 from rejoin.coordinator.core.topics.node_configs import LOG_DIR, MOST_DESCRIBED_PARTITIONS
-from rejoin.coordinator.core.topics.topics import INTERNAL_TOPICS, Topics
+from rejoin.coordinator.core.topics.table import INTERNAL_TOPICS
+from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.describe_cluster import (
     DescribeClusterBroker,

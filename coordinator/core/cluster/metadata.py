@@ -11,7 +11,8 @@ from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.shards import CLUSTER_ID, ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.requests import TopicRequests
-from rejoin.coordinator.core.topics.topics import INTERNAL_TOPICS, Topics
+from rejoin.coordinator.core.topics.table import INTERNAL_TOPICS
+from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
 from rejoin.protocol.messages.cluster.metadata import (

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.partitions.log import UNKNOWN_EPOCH, UNKNOWN_OFFSET, AbortedTxn, EpochEntry
 from rejoin.coordinator.core.topics.synthetic_log import SyntheticLog
-from rejoin.coordinator.core.topics.topics import Topic
+from rejoin.coordinator.core.topics.table import Topic
 from rejoin.protocol.records.batch_run import BatchRun, run_of
 from rejoin.protocol.records.synthetic import synthetic_record
 from rejoin.protocol.types import BatchBytes

@@ -12,7 +12,8 @@ from rejoin.coordinator.core.runtime.appends import AppendCompletion
 from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.delayed import DelayedOperation, DelayedTimer, Purgatory
 from rejoin.coordinator.core.step_context import StepContext
-from rejoin.coordinator.core.topics.topics import INTERNAL_TOPICS, Topics
+from rejoin.coordinator.core.topics.table import INTERNAL_TOPICS
+from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.records.delete_records import (
     DeleteRecordsPartitionResult,

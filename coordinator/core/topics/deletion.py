@@ -9,7 +9,8 @@ from rejoin.coordinator.core.inputs import Context, TopicsRecords
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.topics.names import TWICE
-from rejoin.coordinator.core.topics.topics import Topic, Topics
+from rejoin.coordinator.core.topics.table import Topic
+from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.topics.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicState
 from rejoin.protocol.messages.topics.describe_topic_partitions import DescribeTopicPartitionsRequest

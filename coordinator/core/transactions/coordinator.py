@@ -19,7 +19,8 @@ from rejoin.coordinator.core.topics.placement import Placement
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.coordinator.core.transactions.markers import TransactionMarkers
 from rejoin.coordinator.core.transactions.producer_ids import ProducerIds
-from rejoin.coordinator.core.transactions.shard import OnComplete, TransactionsShard, TxnProducer
+from rejoin.coordinator.core.transactions.producers import TxnProducer
+from rejoin.coordinator.core.transactions.shard import OnComplete, TransactionsShard
 from rejoin.coordinator.core.transactions.timers import TransactionTimer
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.partitioner import partition_for
@@ -165,7 +166,7 @@ class TransactionCoordinator:
         if key.kind is TransactionTimer.MARKERS:
             self._markers.timer_fired(key)
         elif isinstance(key.owner, TopicIdPartition) and key.owner in self.shards:
-            self.shards[key.owner].timer_fired(key)
+            self.shards[key.owner].cleanup.timer_fired(key)
 
 
 def _verified_all(partitions: list[TopicPartition], on_verified: Callable[[Verified], None], error: ErrorCode) -> None:

@@ -8,33 +8,38 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.partitions.partition import Partition
 from rejoin.coordinator.core.runtime.appends import AppendCompletion
-from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
+from rejoin.coordinator.core.transactions.cleanup import TransactionCleanup
 from rejoin.coordinator.core.transactions.ending import End, end_of, end_with_epoch_bump
 from rejoin.coordinator.core.transactions.events import events_of
 from rejoin.coordinator.core.transactions.log import (
-    batch_of_tombstones,
     read_transactions,
-    tombstone_batches,
     transaction_batch,
 )
 from rejoin.coordinator.core.transactions.metadata import (
-    EXHAUSTED_EPOCH,
     FIRST_WITH_EPOCH_BUMPS,
     IS_COMPLETE,
     IS_DECIDED,
-    IS_IDLE,
     TransactionMetadata,
     TransactionState,
     TxnTransit,
 )
 from rejoin.coordinator.core.transactions.producer_ids import ProducerIds
-from rejoin.coordinator.core.transactions.timers import TransactionTimer
+from rejoin.coordinator.core.transactions.producers import (
+    NO_PRODUCER,
+    WRITE_ERRORS,
+    OnError,
+    OnProducer,
+    TxnProducer,
+    initialisation_error,
+    producer_error,
+    unanswered,
+)
 from rejoin.journal.events.transactions import (
     EndedBy,
     ProducerFenced,
@@ -42,41 +47,12 @@ from rejoin.journal.events.transactions import (
     TransactionsLoaded,
 )
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.java import concurrent_hash_map_order
 from rejoin.protocol.records.transaction_state import TransactionLogValue
 from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.wire.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
-WRITE_ERRORS: Final = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-"""What a producer gets when the log fails. Kafka: TransactionStateManager.appendTransactionToLog."""
-
 FENCE_MARKER_DELAY_MS: Final = 20
 """How long an abort that no producer asked for is seen as decided, before its markers are written."""
-
-
-class TxnProducer(NamedTuple):
-    """What a producer writes with."""
-
-    producer_id: int = NO_PRODUCER_ID
-    epoch: int = NO_PRODUCER_EPOCH
-
-
-NO_PRODUCER: Final = TxnProducer()
-
-OnError: TypeAlias = Callable[[ErrorCode], None]
-"""Called with the outcome of a change."""
-
-OnProducer: TypeAlias = Callable[[ErrorCode, TxnProducer], None]
-"""Called with the outcome of a change, and with what the producer goes on with."""
 
 
 OnComplete: TypeAlias = Callable[[str], None]
@@ -109,13 +85,11 @@ class TransactionsShard:
         self._partition = partition
         self._ids = ids
         self._markers = markers
-        self._loaded_at = ctx.now
         self.is_led = True
         self.owner = partition.partition
         self.coordinator_epoch = partition.epoch
         self.transactions: dict[str, TransactionMetadata] = {}
-        self._abort_key = TimerKey(TransactionTimer.ABORT_TIMED_OUT, self.owner)
-        self._expiry_key = TimerKey(TransactionTimer.EXPIRY, self.owner)
+        self.cleanup = TransactionCleanup(ctx, self, partition, ids)
 
     # --- loading and resigning
 
@@ -136,8 +110,8 @@ class TransactionsShard:
             self._ctx.emit(
                 TransactionsLoaded(topic=topic, partition=partition, coordinator_epoch=epoch, transactional_ids=count)
             )
-        self._watch_timeouts()
-        self._watch_expiry()
+        self.cleanup.watch_timeouts()
+        self.cleanup.watch_expiry()
 
     def resigned(self) -> None:
         """The partition is led elsewhere, or will be read again; what was being written has failed by now."""
@@ -161,8 +135,8 @@ class TransactionsShard:
             producer_id = self._ids.take()
             metadata = TransactionMetadata(transactional_id, producer_id, timeout_ms, self._ctx.now)
             self.transactions[transactional_id] = metadata
-            self._watch_expiry()
-        error = _initialisation_error(metadata, expected)
+            self.cleanup.watch_expiry()
+        error = initialisation_error(metadata, expected)
         if error is not ErrorCode.NONE:
             self._check_fenced(error, metadata, expected, "InitProducerId")
             on_end(error, NO_PRODUCER)
@@ -213,7 +187,7 @@ class TransactionsShard:
             on_end(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         elif metadata.pending_state is not None:
             on_end(ErrorCode.CONCURRENT_TRANSACTIONS)
-        elif (error := _producer_error(metadata, producer)) is not ErrorCode.NONE:
+        elif (error := producer_error(metadata, producer)) is not ErrorCode.NONE:
             self._check_fenced(error, metadata, producer, "AddPartitionsToTxn")
             on_end(error)
         elif metadata.state is TransactionState.ONGOING and all(each in metadata.partitions for each in wanted):
@@ -231,7 +205,7 @@ class TransactionsShard:
     ) -> dict[TopicPartition, ErrorCode]:
         """Whether partitions are part of the transaction."""
         metadata = self.transactions.get(transactional_id)
-        error = ErrorCode.INVALID_PRODUCER_ID_MAPPING if metadata is None else _producer_error(metadata, producer)
+        error = ErrorCode.INVALID_PRODUCER_ID_MAPPING if metadata is None else producer_error(metadata, producer)
         if metadata is None or error is not ErrorCode.NONE:
             if metadata is not None:
                 self._check_fenced(error, metadata, producer, "AddPartitionsToTxn")
@@ -297,7 +271,7 @@ class TransactionsShard:
     def markers_written(self, metadata: TransactionMetadata) -> None:
         """Every partition has its marker."""
         metadata.pending_state = None
-        self._write(metadata, metadata.prepare_complete(self._ctx.now), _unanswered)
+        self._write(metadata, metadata.prepare_complete(self._ctx.now), unanswered)
 
     # --- writing
 
@@ -317,7 +291,7 @@ class TransactionsShard:
             self._ctx.emit(event)
         metadata.complete(transit)
         if transit.state is TransactionState.ONGOING:
-            self._set_abort_timer()
+            self.cleanup.set_abort_timer()
         elif transit.state in IS_COMPLETE:
             self._on_complete(metadata.transactional_id)
 
@@ -350,63 +324,6 @@ class TransactionsShard:
                 )
             )
 
-    # --- timers
-
-    def timer_fired(self, key: TimerKey) -> None:
-        if key == self._abort_key:
-            self._abort_timed_out()
-            self._watch_timeouts()
-        elif key == self._expiry_key:
-            self._expire()
-            self._watch_expiry()
-
-    def _abort_timed_out(self) -> None:
-        now = self._ctx.now
-        for metadata in list(self.transactions.values()):
-            is_late = metadata.started_at + metadata.timeout_ms < now
-            if metadata.state is TransactionState.ONGOING and metadata.pending_state is None and is_late:
-                if metadata.is_epoch_exhausted and not self._ids.has_any:
-                    self._ids.request(_unanswered)  # the next run finds one
-                else:
-                    self.abort(metadata, "timeout", _unanswered_with)
-
-    def _expire(self) -> None:
-        now, partition = self._ctx.now, self._partition
-        unused_since = now - self._ctx.settings.transactional_id_expiration_ms
-        expired = {
-            transactional_id: metadata
-            for transactional_id, metadata in self.transactions.items()
-            if metadata.updated_at <= unused_since and metadata.state in IS_IDLE and metadata.pending_state is None
-        }
-        if not expired:
-            return
-        in_order = [each for each in concurrent_hash_map_order(list(self.transactions)) if each in expired]
-        for ids, records in tombstone_batches(in_order, partition.config.max_message_bytes):
-            partition.append(*batch_of_tombstones(len(ids), records, partition.log.end_offset, partition.epoch, now))
-            for transactional_id in ids:
-                metadata = expired[transactional_id]
-                metadata.pending_state = TransactionState.DEAD
-                partition.when_stored(partition.log.end_offset, _TombstoneStored(self, metadata))
-
-    def _watch_timeouts(self) -> None:
-        if any(metadata.state is TransactionState.ONGOING for metadata in self.transactions.values()):
-            self._set_abort_timer()
-
-    def _set_abort_timer(self) -> None:
-        settings = self._ctx.settings
-        self._set(self._abort_key, settings.transaction_abort_timed_out_transaction_cleanup_interval_ms)
-
-    def _watch_expiry(self) -> None:
-        if self.transactions:
-            settings = self._ctx.settings
-            self._set(self._expiry_key, settings.transaction_remove_expired_transaction_cleanup_interval_ms)
-
-    def _set(self, key: TimerKey, interval_ms: Millis) -> None:
-        """Look at the next multiple of an interval."""
-        now, deadlines = self._ctx.now, self._ctx.deadlines
-        if deadlines.at(key) is None:
-            deadlines.set(key, now + interval_ms - (now - self._loaded_at) % interval_ms)
-
 
 @dataclass(slots=True)
 class _TransitStored(AppendCompletion):
@@ -425,53 +342,9 @@ class _TransitStored(AppendCompletion):
         self.on_end(WRITE_ERRORS.get(error, error))
 
 
-@dataclass(slots=True)
-class _TombstoneStored(AppendCompletion):
-    """A transactional id that is about to be forgotten."""
-
-    shard: TransactionsShard
-    metadata: TransactionMetadata
-
-    def ended(self, error: ErrorCode) -> None:
-        self.metadata.pending_state = None
-        if error is ErrorCode.NONE:
-            self.shard.forgotten(self.metadata)
-
-
-def _initialisation_error(metadata: TransactionMetadata, expected: TxnProducer | None) -> ErrorCode:
-    if metadata.pending_state is not None:
-        return ErrorCode.CONCURRENT_TRANSACTIONS
-    if expected is not None and not _is_own(metadata, expected):
-        return ErrorCode.PRODUCER_FENCED
-    return ErrorCode.CONCURRENT_TRANSACTIONS if metadata.state in IS_DECIDED else ErrorCode.NONE
-
-
-def _is_own(metadata: TransactionMetadata, expected: TxnProducer) -> bool:
-    """Whether a producer may have what it expects: the id is new, or its own, or the one that it had before."""
-    if metadata.producer_epoch == NO_PRODUCER_EPOCH or expected.producer_id == metadata.producer_id:
-        return True
-    return expected.producer_id == metadata.previous_producer_id and expected.epoch >= EXHAUSTED_EPOCH
-
-
-def _producer_error(metadata: TransactionMetadata, producer: TxnProducer) -> ErrorCode:
-    if metadata.producer_id != producer.producer_id:
-        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    if metadata.producer_epoch != producer.epoch:
-        return ErrorCode.PRODUCER_FENCED
-    return ErrorCode.CONCURRENT_TRANSACTIONS if metadata.state in IS_DECIDED else ErrorCode.NONE
-
-
 def _aborted_first(on_end: OnProducer, error: ErrorCode, _: TxnProducer) -> None:
     on_end(ErrorCode.CONCURRENT_TRANSACTIONS if error is ErrorCode.NONE else error, NO_PRODUCER)
 
 
 def _end_with(on_end: OnProducer, given: TxnProducer, error: ErrorCode) -> None:
     on_end(error, given if error is ErrorCode.NONE else NO_PRODUCER)
-
-
-def _unanswered(_: ErrorCode) -> None:
-    """No client waits for this."""
-
-
-def _unanswered_with(_: ErrorCode, __: TxnProducer) -> None:
-    """The same."""

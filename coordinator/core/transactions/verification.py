@@ -11,7 +11,7 @@ from typing import Final
 
 from rejoin.coordinator.core.peers import PeerRequests
 from rejoin.coordinator.core.transactions.coordinator import TransactionCoordinator, Verified
-from rejoin.coordinator.core.transactions.shard import TxnProducer
+from rejoin.coordinator.core.transactions.producers import TxnProducer
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.transactions.add_partitions_to_txn import (

@@ -16,7 +16,8 @@ from rejoin.client.transports.addresses import open_transport
 from rejoin.client.transports.base import TransportError
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service import logs
-from rejoin.coordinator.service.app import App, Options
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.service.options import Options
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest
 from tests.certificates import Authority
 

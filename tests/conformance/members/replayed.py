@@ -15,7 +15,7 @@ from conformance.members.lives import RECORDS, TOPICS, Life
 from conformance.members.playing import LifePlayer
 from conformance.members.proxy import Proxy
 from conformance.members.recorded import recorded
-from rejoin.coordinator.service.app import InitialTopic
+from rejoin.coordinator.service.options import InitialTopic
 from rejoin.coordinator.testing import GroupCoordinator
 from tests.conformance.replaying.brokers import CLOCKS, proxied_brokers
 from tests.conformance.replaying.virtual_time import PROCESS, VirtualLoop, run_virtually

@@ -16,7 +16,7 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control import clocks
 from rejoin.coordinator.in_process_brokers.cluster import BrokerCluster
 from rejoin.coordinator.service import clock, logs
-from rejoin.coordinator.service.app import ControlOptions, InitialTopic, Options
+from rejoin.coordinator.service.options import ControlOptions, InitialTopic, Options
 from rejoin.coordinator.testing import GroupCoordinator
 from rejoin.journal import wall_clock
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest

@@ -11,7 +11,7 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.core.inputs import Context, Millis
 from rejoin.coordinator.in_process_brokers.cluster import BrokerCluster
-from rejoin.coordinator.service.app import Options
+from rejoin.coordinator.service.options import Options
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.topics.create_topics import (
     CreatableReplicaAssignment,

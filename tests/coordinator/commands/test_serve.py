@@ -24,7 +24,7 @@ from rejoin.coordinator.commands.journal_schema import journal_schema
 from rejoin.coordinator.commands.serve import options_from, topic_from
 from rejoin.coordinator.commands.serve_options import ServeOptions
 from rejoin.coordinator.config import DEFAULTS, Settings, WrongSetting, settings_from
-from rejoin.coordinator.service.app import InitialTopic
+from rejoin.coordinator.service.options import InitialTopic
 from rejoin.coordinator.testing import running as coordinator_running
 from rejoin.journal.reader import read_journal
 from rejoin.journal.segments import segments

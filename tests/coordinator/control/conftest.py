@@ -11,7 +11,8 @@ import pytest
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service import logs
-from rejoin.coordinator.service.app import App, ControlOptions, InitialTopic, Options
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.service.options import ControlOptions, InitialTopic, Options
 from tests.coordinator.control.helpers import ControlledNode
 
 logs.configure("critical")

@@ -18,7 +18,8 @@ from rejoin.coordinator.commands.serve import options_from
 from rejoin.coordinator.commands.serve_options import ServeOptions
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.fault_injection.fault_rules import FaultRule
-from rejoin.coordinator.service.app import App, ControlOptions, Options, StartFailed
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.service.options import ControlOptions, Options, StartFailed
 from rejoin.coordinator.testing import BlockingGroupCoordinator, GroupCoordinator, running
 from tests.coordinator.control.conftest import Start
 from tests.coordinator.control.helpers import ControlledNode

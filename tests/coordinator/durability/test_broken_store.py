@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.service.app import App, InitialTopic, Options
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.service.options import InitialTopic, Options
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
 from rejoin.coordinator.storage.sqlite.progress_file import DATABASE
 from rejoin.protocol.errors import ErrorCode

@@ -10,8 +10,9 @@ import pytest
 
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.service import logs
-from rejoin.coordinator.service.app import App, InitialTopic, Options
+from rejoin.coordinator.service.app import App
 from rejoin.coordinator.service.clock import ClockFile, Uptime
+from rejoin.coordinator.service.options import InitialTopic, Options
 from rejoin.protocol.messages.records.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,

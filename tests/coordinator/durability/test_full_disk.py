@@ -11,8 +11,9 @@ import aiohttp
 import pytest
 
 from rejoin.coordinator.service import exposition
-from rejoin.coordinator.service.app import App, InitialTopic, Options
+from rejoin.coordinator.service.app import App
 from rejoin.coordinator.service.http.group_metrics import GroupGauges
+from rejoin.coordinator.service.options import InitialTopic, Options
 from rejoin.coordinator.service.writability import LEAST_FREE_BYTES, disk_problem
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
 from rejoin.protocol.errors import ErrorCode

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from rejoin.coordinator.core.inputs import Context
-from rejoin.coordinator.service.app import App, InitialTopic, Options
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.service.options import InitialTopic, Options
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest, MetadataResponse
 
 

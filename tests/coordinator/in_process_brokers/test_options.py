@@ -8,7 +8,7 @@ import pytest
 
 from rejoin.coordinator.config import Settings, settings_from
 from rejoin.coordinator.in_process_brokers.cluster import BrokerCluster
-from rejoin.coordinator.service.app import Options, StartFailed
+from rejoin.coordinator.service.options import Options, StartFailed
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ import rejoin.coordinator.storage.sqlite.log
 import rejoin.coordinator.storage.topics_log.sqlite  # noqa: F401
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Context
-from rejoin.coordinator.service.app import App, InitialTopic, Options
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.service.options import InitialTopic, Options
 from rejoin.protocol.message import Request
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import offsets_partition

@@ -16,7 +16,8 @@ import asyncpg
 import pytest
 
 from rejoin.coordinator.leadership.lease_driver import LeaseDriver
-from rejoin.coordinator.service.app import App, ControlOptions, InitialTopic, Options, StartFailed
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.service.options import ControlOptions, InitialTopic, Options, StartFailed
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest

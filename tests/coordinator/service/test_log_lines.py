@@ -15,9 +15,10 @@ import structlog
 from rejoin.coordinator.commands.journal_schema import journal_schema
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.service import logs
-from rejoin.coordinator.service.app import App, InitialTopic, Options
+from rejoin.coordinator.service.app import App
 from rejoin.coordinator.service.log_lines import load_summaries as loads
 from rejoin.coordinator.service.metrics import Metrics
+from rejoin.coordinator.service.options import InitialTopic, Options
 from rejoin.coordinator.service.publisher import Publisher
 from rejoin.coordinator.storage.log_throttle import LogThrottle
 from rejoin.coordinator.storage.sqlite.log import SqliteLog

@@ -18,7 +18,8 @@ import pytest
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Received
 from rejoin.coordinator.core.node import Node
-from rejoin.coordinator.service.app import App, ControlOptions, Options
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.service.options import ControlOptions, Options
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest
 
 SESSION_MS: Final = 4_000

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from rejoin.coordinator.core.inputs import Context
-from rejoin.coordinator.service.app import App, InitialTopic, Options
+from rejoin.coordinator.service.app import App
 from rejoin.coordinator.service.clock import Clock
 from rejoin.coordinator.service.http.cluster_views import readiness
+from rejoin.coordinator.service.options import InitialTopic, Options
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.records.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest

@@ -12,7 +12,8 @@ from typing import Any
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service import logs
-from rejoin.coordinator.service.app import App, Options
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.service.options import Options
 from rejoin.coordinator.storage.memory import MemoryLog
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import GroupCreated

@@ -14,7 +14,7 @@ from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.transactions.coordinator import TransactionCoordinator
 from rejoin.coordinator.core.transactions.producer_ids import ProducerIds
-from rejoin.coordinator.core.transactions.shard import TxnProducer
+from rejoin.coordinator.core.transactions.producers import TxnProducer
 from rejoin.journal.events.transactions import ProducerIdInitialized
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.transactions.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

@@ -11,11 +11,12 @@ from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.step_context import StepContext
-from rejoin.coordinator.core.topics.topics import INTERNAL_TOPICS, Topics
+from rejoin.coordinator.core.topics.table import INTERNAL_TOPICS
+from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.coordinator.core.transactions.coordinator import TransactionCoordinator, Verified
 from rejoin.coordinator.core.transactions.metadata import FIRST_WITH_EPOCH_BUMPS
 from rejoin.coordinator.core.transactions.producer_ids import ProducerIds
-from rejoin.coordinator.core.transactions.shard import TxnProducer
+from rejoin.coordinator.core.transactions.producers import TxnProducer
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.transactions.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from rejoin.protocol.messages.transactions.add_partitions_to_txn import (

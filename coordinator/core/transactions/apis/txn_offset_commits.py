@@ -19,7 +19,7 @@ from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.coordinator.core.transactions.coordinator import Verified
-from rejoin.coordinator.core.transactions.shard import TxnProducer
+from rejoin.coordinator.core.transactions.producers import TxnProducer
 from rejoin.coordinator.core.transactions.verification import TransactionVerification
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest

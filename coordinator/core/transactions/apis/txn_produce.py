@@ -18,7 +18,7 @@ from rejoin.coordinator.core.partitions.validation import ProduceError
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.transactions.coordinator import Verified
-from rejoin.coordinator.core.transactions.shard import TxnProducer
+from rejoin.coordinator.core.transactions.producers import TxnProducer
 from rejoin.coordinator.core.transactions.timers import TransactionTimer
 from rejoin.coordinator.core.transactions.verification import TransactionVerification
 from rejoin.protocol.errors import ErrorCode

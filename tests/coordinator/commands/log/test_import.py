@@ -15,7 +15,8 @@ import pytest
 
 from rejoin.coordinator.commands.log.command import dump, export, import_, verify
 from rejoin.coordinator.core.runtime.shard import ShardState
-from rejoin.coordinator.service.app import App, InitialTopic, Options
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.service.options import InitialTopic, Options
 from rejoin.coordinator.storage.sqlite.progress_file import DATABASE
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.partitioner import partition_for

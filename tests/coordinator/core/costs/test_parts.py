@@ -10,7 +10,8 @@ import pytest
 from rejoin.coordinator.core.groups.admin_requests import COST_OF_DELETION, PART
 from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.inputs import Context
-from rejoin.coordinator.service.app import App, Options
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.service.options import Options
 from rejoin.journal.events.coordinator import GroupDeleted
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rejoin.coordinator.core.fetch.synthetic import BatchCache, SyntheticBatches
 from rejoin.coordinator.core.inputs import RecordsWritten
 from rejoin.coordinator.core.topics.synthetic_log import SyntheticLog
-from rejoin.coordinator.core.topics.topics import Topic
+from rejoin.coordinator.core.topics.table import Topic
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.records.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rejoin.coordinator.service.app import ControlOptions
+from rejoin.coordinator.service.options import ControlOptions
 from tests.coordinator.service.conftest import Serve
 from tests.coordinator.service.helpers import Harness, create_topics
 from tests.coordinator.service.test_bad_input import raw

@@ -11,8 +11,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from rejoin.coordinator.core.views import GroupView
-from rejoin.coordinator.service.app import InitialTopic
 from rejoin.coordinator.service.http import group_metrics
+from rejoin.coordinator.service.options import InitialTopic
 from tests.coordinator.service.conftest import Serve
 from tests.coordinator.service.helpers import Harness
 from tests.paths import ROOT

@@ -13,8 +13,8 @@ import pytest
 
 from rejoin.coordinator.core.runtime.shards import CLUSTER_ID
 from rejoin.coordinator.service import logs
-from rejoin.coordinator.service.app import InitialTopic
 from rejoin.coordinator.service.kafka.requests import WireVersion
+from rejoin.coordinator.service.options import InitialTopic
 from rejoin.protocol.brokers.offered_versions import ADVERTISED_FROM, offered
 from rejoin.protocol.wire.errors import SchemaError
 from rejoin.protocol.wire.record_batch import BatchHeader, sealed

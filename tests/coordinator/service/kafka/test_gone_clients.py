@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from rejoin.coordinator.service.app import InitialTopic
+from rejoin.coordinator.service.options import InitialTopic
 from rejoin.protocol.messages.records.fetch import FetchPartition, FetchRequest, FetchTopic
 from rejoin.protocol.registry import FETCH
 from tests.coordinator.service.conftest import Serve

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from rejoin.coordinator.core.partitions.validation import _locate
-from rejoin.coordinator.service.app import InitialTopic
 from rejoin.coordinator.service.kafka.large_frame import LargeFrame
+from rejoin.coordinator.service.options import InitialTopic
 from rejoin.protocol.message import Request
 from rejoin.protocol.messages.records.fetch import FetchPartition, FetchRequest, FetchTopic
 from rejoin.protocol.messages.records.produce import PartitionProduceData, ProduceRequest, TopicProduceData

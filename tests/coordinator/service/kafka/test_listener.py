@@ -9,7 +9,8 @@ import struct
 import pytest
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.service.app import App, Options, StartFailed
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.service.options import Options, StartFailed
 from rejoin.coordinator.testing.starting import running
 from rejoin.protocol.brokers.releases import newest_versions
 from rejoin.protocol.registry import BY_NAME

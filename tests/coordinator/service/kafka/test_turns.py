@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import struct
 
-from rejoin.coordinator.service.app import InitialTopic
+from rejoin.coordinator.service.options import InitialTopic
 from rejoin.protocol.messages.records.fetch import FetchPartition, FetchRequest, FetchTopic
 from rejoin.protocol.messages.records.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from rejoin.protocol.registry import FETCH, PRODUCE

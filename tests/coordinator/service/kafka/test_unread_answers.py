@@ -14,8 +14,9 @@ import pytest
 import uvloop
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.service.app import App, InitialTopic, Options
+from rejoin.coordinator.service.app import App
 from rejoin.coordinator.service.kafka.outgoing import UnsentBytes
+from rejoin.coordinator.service.options import InitialTopic, Options
 from rejoin.protocol.messages.records.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,

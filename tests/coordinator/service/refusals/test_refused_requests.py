@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from rejoin.coordinator.service.app import InitialTopic
+from rejoin.coordinator.service.options import InitialTopic
 from rejoin.coordinator.service.refusals.refused_requests import REFUSALS, refusals_of
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request

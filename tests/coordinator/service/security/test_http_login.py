@@ -11,7 +11,7 @@ import jwt
 import pytest
 from pydantic import SecretStr
 
-from rejoin.coordinator.service.app import ControlOptions
+from rejoin.coordinator.service.options import ControlOptions
 from rejoin.coordinator.service.security.failed_logins import FailedLogins
 from tests.coordinator.service.conftest import Serve
 from tests.coordinator.service.helpers import Harness

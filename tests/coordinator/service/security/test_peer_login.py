@@ -12,7 +12,8 @@ from pydantic import SecretStr
 
 from rejoin.client import Consumer, Producer, TopicPartition
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.service.app import App, InitialTopic, Options, StartFailed
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.service.options import InitialTopic, Options, StartFailed
 from tests.coordinator.leadership.nodes import settings
 from tests.coordinator.service.security.conftest import Certificates
 

@@ -16,7 +16,8 @@ from pydantic import SecretStr
 
 from rejoin.__main__ import main
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.service.app import App, Options, StartFailed
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.service.options import Options, StartFailed
 from tests.coordinator.service.conftest import Serve
 from tests.coordinator.service.helpers import Harness
 from tests.coordinator.service.kafka.frames import Peer, api_versions, find_coordinator

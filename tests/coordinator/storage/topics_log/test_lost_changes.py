@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.service.app import App, InitialTopic, Options
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.service.options import InitialTopic, Options
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.coordinator.storage.sqlite.progress_file import DATABASE
 from rejoin.coordinator.storage.topics_log.base import as_text, changed, whole_as_text
