@@ -16,8 +16,8 @@ from rejoin.client.config import ConsumerConfig
 from rejoin.client.core import requests
 from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.errors import CodedError, KafkaError, KafkaTimeoutError, UnsupportedVersionError
-from rejoin.client.core.group.state import NO_GENERATION
 from rejoin.client.core.inputs import OffsetAndMetadata
+from rejoin.client.core.state.membership import NO_GENERATION
 from rejoin.client.transports.base import Transport, TransportError
 from rejoin.protocol.embedded.consumer_protocol import decode_assignment
 from rejoin.protocol.errors import ErrorCode

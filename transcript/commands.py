@@ -36,9 +36,9 @@ def play(
     """
     # Imported here, since help can do without.
     from rejoin.files import read_text  # noqa: PLC0415
-    from rejoin.transcript.interpreter import NodeFailed  # noqa: PLC0415
     from rejoin.transcript.player import TranscriptError, differences  # noqa: PLC0415
     from rejoin.transcript.player import play as play_text  # noqa: PLC0415
+    from rejoin.transcript.session import NodeFailed  # noqa: PLC0415
 
     is_stream = str(file) == "-"
     name = "standard input" if is_stream else str(file)

@@ -25,7 +25,6 @@ from rejoin.client.core.group import closing, describe, heartbeats, join_attempt
 from rejoin.client.core.group.consumer import rounds
 from rejoin.client.core.group.consumer.state import ConsumerMembership
 from rejoin.client.core.group.describe import MembershipView
-from rejoin.client.core.group.state import Generation, MemberState
 from rejoin.client.core.in_flight_requests import fail_lost_requests
 from rejoin.client.core.inputs import (
     Answered,
@@ -54,7 +53,8 @@ from rejoin.client.core.inputs import (
 )
 from rejoin.client.core.offsets import commits, queries
 from rejoin.client.core.quiescence import Quiescence, RecordProgress
-from rejoin.client.core.state import ClosePhase, ConsumerState, RequestInFlight
+from rejoin.client.core.state.consumer import ClosePhase, ConsumerState, RequestInFlight
+from rejoin.client.core.state.membership import Generation, MemberState
 from rejoin.client.core.step_context import Deserializer, LogEnd, StepContext, by_topic
 from rejoin.client.core.subscription import SubscriptionType
 from rejoin.journal.events.client import Range, RecordsProcessed, Subscribing

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from rejoin.client.core.effects import Cancel, Endpoint, Send
 from rejoin.client.core.errors import CoordinatorGivenUpError
-from rejoin.client.core.group.state import NO_GENERATION, Generation
-from rejoin.client.core.state import ConsumerState, OnAnswer, OnFailure, RequestInFlight
+from rejoin.client.core.state.consumer import ConsumerState, OnAnswer, OnFailure, RequestInFlight
+from rejoin.client.core.state.membership import NO_GENERATION, Generation
 from rejoin.client.core.step_context import StepContext
 from rejoin.protocol.message import Request
 from rejoin.protocol.registry import BY_REQUEST

@@ -11,10 +11,10 @@ from rejoin.client.assignors import ClusterView
 from rejoin.client.core import requests
 from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.errors import InvalidTopicError, KafkaError, TopicAuthorizationError
-from rejoin.client.core.fetch.state import LeaderAndEpoch
-from rejoin.client.core.group.state import MetadataSnapshot
 from rejoin.client.core.in_flight_requests import send
-from rejoin.client.core.state import ConsumerState, RequestInFlight, TopicInfo
+from rejoin.client.core.state.consumer import ConsumerState, RequestInFlight, TopicInfo
+from rejoin.client.core.state.fetching import LeaderAndEpoch
+from rejoin.client.core.state.membership import MetadataSnapshot
 from rejoin.client.core.step_context import StepContext
 from rejoin.client.core.subscription import SubscriptionType
 from rejoin.protocol.errors import ErrorCode

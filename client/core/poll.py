@@ -13,7 +13,7 @@ from rejoin.client.core.group import heartbeats, join_attempt, join_loop, lookup
 from rejoin.client.core.group.consumer import rounds
 from rejoin.client.core.inputs import Polled
 from rejoin.client.core.offsets import commits, fetching, positions
-from rejoin.client.core.state import ConsumerState, Poll
+from rejoin.client.core.state.consumer import ConsumerState, Poll
 from rejoin.client.core.step_context import StepContext
 from rejoin.client.core.subscription import SubscriptionType
 

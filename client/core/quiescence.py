@@ -16,7 +16,7 @@ from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.group import heartbeat_timers
 from rejoin.client.core.group.consumer import rounds
 from rejoin.client.core.inputs import Millis
-from rejoin.client.core.state import ConsumerState, Poll
+from rejoin.client.core.state.consumer import ConsumerState, Poll
 from rejoin.client.core.step_context import StepContext
 from rejoin.client.core.subscription import SubscriptionType
 from rejoin.protocol.types import TopicPartition

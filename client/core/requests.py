@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from rejoin.client.config import ConsumerConfig
-from rejoin.client.core.group.state import NO_GENERATION, Generation
 from rejoin.client.core.inputs import OffsetAndMetadata
+from rejoin.client.core.state.membership import NO_GENERATION, Generation
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.find_coordinator import (
     Coordinator,

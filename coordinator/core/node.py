@@ -6,22 +6,13 @@ A recorded list of inputs with their times replays a node exactly. There is no o
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core import describe, quiescence, snapshots
-from rejoin.coordinator.core.apis import HandlersByRequest, RulesByRequest
-from rejoin.coordinator.core.cluster.leaders import Leaders
-from rejoin.coordinator.core.effects import Append, Effect, Reply
-from rejoin.coordinator.core.fetch.logs import ReadableLogs
-from rejoin.coordinator.core.fetch.offsets_topic import OffsetsTopic
+from rejoin.coordinator.core.apis import HandlersByRequest
+from rejoin.coordinator.core.effects import Effect, Reply
 from rejoin.coordinator.core.fetch.purgatory import FetchTimer
-from rejoin.coordinator.core.fetch.requests import FetchRequests
-from rejoin.coordinator.core.groups.classic.group import ClassicGroup
-from rejoin.coordinator.core.groups.group_shards import GroupShards
-from rejoin.coordinator.core.groups.quiet_session import QuietSession
-from rejoin.coordinator.core.groups.requests import GroupRequests
 from rejoin.coordinator.core.inputs import (
     ClusterSeen,
     CompactionWanted,
@@ -42,37 +33,27 @@ from rejoin.coordinator.core.inputs import (
     Stored,
     Token,
     TopicsChanged,
-    TopicsRecords,
     TopicsStored,
 )
 from rejoin.coordinator.core.partitions.partition import PartitionTimer
-from rejoin.coordinator.core.partitions.partitions import Partitions
-from rejoin.coordinator.core.peers import PeerRequests
-from rejoin.coordinator.core.request_handlers import RequestHandlers
-from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.runtime.authorizer import Authorizer
 from rejoin.coordinator.core.runtime.delayed import DelayedTimer
 from rejoin.coordinator.core.runtime.shard import Shard, ShardState
-from rejoin.coordinator.core.runtime.shards import ClusterMetadata, Shards
-from rejoin.coordinator.core.step_context import NEXT_PART, PartTimer, StepContext
-from rejoin.coordinator.core.topics.changes import TopicChanges
-from rejoin.coordinator.core.topics.topics import Topics
+from rejoin.coordinator.core.step_context import NEXT_PART, PartTimer
 from rejoin.coordinator.core.transactions.timers import TransactionTimer
-from rejoin.coordinator.core.views import GroupView, LogSlice, NodeView, OffsetView, TimerView, TopicView
 from rejoin.journal.events.coordinator import CoreFailed
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, OffsetRecord
 from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC_ID
 from rejoin.protocol.registry import BY_REQUEST, PRODUCE
 from rejoin.protocol.request_contents.traits import traits_of
 from rejoin.protocol.types import LogPartition, TopicIdPartition, TopicPartition
 
 if TYPE_CHECKING:
-    from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
     from rejoin.protocol.messages.records.produce import ProduceRequest
+from rejoin.coordinator.core.node_quiescence import NodeQuiescence
+from rejoin.coordinator.core.node_views import NodeViews
 
 
-class Node:
+class Node(NodeViews, NodeQuiescence):
     """A coordinator node. ``new_id`` gives a fresh UUID as text each time it is called.
 
     With ``topics_logged`` changes of topics are asked for with ``AppendTopics``; otherwise they are true at once.
@@ -81,42 +62,9 @@ class Node:
     """
 
     def __init__(self, settings: Settings, new_id: Callable[[], str], *, topics_logged: bool = False) -> None:
-        self.settings = settings
-        self._ctx = StepContext(settings, new_id)
-        self.earliest_deadline: Callable[[], Millis | None] = self._ctx.deadlines.earliest
-        """An instant before which nothing is due, or none; ``next_deadline`` may be later. Costs nothing."""
-        self._cluster = ClusterMetadata()
-        self._partitions = Partitions(self._ctx, self._cluster)
-        self._topics = Topics(settings, new_id, self._ctx.emit, self._partitions)
-        # A store of which nothing is said, as in transcripts and simulations, is like a log with followers.
-        self._groups = GroupShards(self._ctx, self._topics, lambda: not (topics_logged and self._cluster.is_one_broker))
-        self._shards: dict[str, Shards[Any]] = {OFFSETS_TOPIC: self._groups}
-        admission = Admission(RulesByRequest(), self._ctx, self._cluster, Authorizer(settings.emulator_deny))
-        self._changes = TopicChanges(self._ctx, self._topics, self._groups, self._partitions, logged=topics_logged)
-        offsets_topic = self._groups.observer = OffsetsTopic(self._ctx, self._groups)
-        logs = self._logs = ReadableLogs(self._ctx, self._cluster, self._topics, self._partitions, offsets_topic)
-        self._fetches = FetchRequests(self._ctx, logs, admission)
-        self._partitions.observe(self._fetches)
-        offsets_topic.on_progress = self._fetches.on_progress
-        self._changes.on_applied = self._fetches.on_topics_changed
-        self._requests = RequestHandlers(
-            self._ctx,
-            admission,
-            self._cluster,
-            self._groups,
-            self._topics,
-            self._partitions,
-            self._changes,
-            Leaders(self._cluster, self._groups, self._topics, self._partitions),
-            logs,
-            GroupRequests(self._ctx, self._groups, admission),
-            self._fetches,
-            PeerRequests(self._ctx),
-        )
+        super().__init__(settings, new_id, topics_logged=topics_logged)
         self._partitions.observe(self)
         self._handlers = HandlersByRequest(self._requests)
-
-    # --- the door
 
     def step(self, what: Input, now: Millis, *, is_late: bool = False) -> list[Effect]:
         """Handle one input; with ``Elapsed``, fire what is due. Returns the effects, in order.
@@ -303,151 +251,6 @@ class Node:
     def _shard(self, partition: TopicPartition) -> Shard[Any] | None:
         """The shard of a partition, if this node leads it."""
         return self._shards[partition.topic].by_partition.get(partition)
-
-    # --- questions
-
-    def describe(self) -> NodeView:
-        """The node in short."""
-        return describe.of_node(self.settings.broker_id, self._cluster, self._groups)
-
-    def group_ids(self) -> list[str]:
-        """Every group of this node, sorted."""
-        return sorted(group.group_id for group in self._groups.groups())
-
-    @property
-    def leaders(self) -> dict[TopicPartition, int]:
-        """The node that leads each partition, as far as this one knows."""
-        return self._cluster.leaders
-
-    def describe_group(self, group_id: str) -> GroupView | None:
-        """One group, or none where this node has no such group."""
-        shard = self._groups.machine_of(group_id)
-        group = None if shard is None else shard.groups.get(group_id)
-        if shard is None or group is None:
-            return None
-        if isinstance(group, ClassicGroup):
-            return describe.of_group(group, shard.statistics.of(group_id), self._ctx.deadlines)
-        return describe.of_consumer_group(shard.consumer, group_id, self._ctx.deadlines)
-
-    def describe_offsets(self, group_id: str, now: Millis) -> list[OffsetView]:
-        """The committed offsets of a group, by topic and partition."""
-        offsets = self._groups.offsets(group_id)
-        return [] if offsets is None else describe.of_offsets(offsets, self._topics, self._partitions, now)
-
-    def describe_topics(self, now: Millis) -> list[TopicView]:
-        """Every topic, by name."""
-        return self._topics.describe(now)
-
-    def compacted_topics(self) -> list[str]:
-        """The names of the topics whose logs are compacted."""
-        return self._partitions.compacted_topics()
-
-    def read_log(self, topic: str, partition: int, offset: int, max_bytes: int, now: Millis) -> LogSlice | ErrorCode:
-        """The batches of a partition from an offset on, or why they cannot be read here."""
-        self._ctx.now = now
-        found = self._logs.find(topic, partition)
-        if isinstance(found, ErrorCode):
-            return found
-        log, end = found.log, found.log.high_watermark
-        offset = max(offset, log.log_start_offset)
-        records = log.read(offset, max_bytes, end, at_least_one=True) if offset < end else b""
-        return LogSlice(bytes(records), log.log_start_offset, end)
-
-    def timers(self) -> list[TimerView]:
-        """Every timer, in the order in which they fire."""
-        return [describe.of_timer(key, at) for at, key in self._ctx.deadlines.due()]
-
-    def due(self, now: Millis) -> list[TimerView]:
-        """The timers that fire at ``now`` or before, in the order in which they do."""
-        return [describe.of_timer(key, at) for at, key in self._ctx.deadlines.due(now)]
-
-    def topic_ids(self) -> list[str]:
-        """The id of every topic, by name."""
-        return [topic.topic_id for _, topic in sorted(self._topics.by_name.items())]
-
-    def damaged_partitions(self) -> list[TopicPartition]:
-        """The data partitions of this node whose logs cannot be read, in order."""
-        return self._partitions.damaged()
-
-    def topic_named(self, topic_id: str) -> str | None:
-        """The name of the topic with this id, or none where there is no such topic."""
-        return self._topics.named(topic_id)
-
-    @property
-    def topics_version(self) -> int:
-        """How far the topics log is known; 0 where there is none."""
-        return self._changes.version
-
-    @property
-    def topics_settled(self) -> bool:
-        """Whether every change of the topics that was wanted here is stored, or refused."""
-        return self._changes.settled
-
-    def topics_records(self) -> TopicsRecords:
-        """All topics as they are, as the topics log could keep them."""
-        return (*self._ctx.features.records(), *self._topics.records())
-
-    # --- for simulations
-
-    def shard(self, partition: TopicPartition) -> snapshots.ShardSnapshot | None:
-        """An offsets partition, or none where another node leads it."""
-        shard = self._groups.by_partition.get(partition)
-        return None if shard is None else snapshots.of_shard(shard)
-
-    def group(self, group_id: str) -> snapshots.GroupSnapshot | None:
-        """A classic group as it is in memory, loaded or not."""
-        group = self._groups.classic_group(group_id)
-        return None if group is None else snapshots.of_group(group, self._groups.offsets(group_id))
-
-    def consumer_group(self, group_id: str) -> snapshots.ConsumerGroupSnapshot | None:
-        """A consumer group as it is in memory, loaded or not."""
-        group = self._groups.consumer_group(group_id)
-        return None if group is None else snapshots.of_consumer_group(group, self._groups.offsets(group_id))
-
-    def quiet_session(
-        self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int
-    ) -> QuietSession | None:
-        """The session of a member whose heartbeats only restart it, or none."""
-        machine = self._groups.machine_of(group_id)
-        if machine is not None and self._groups.consumer_group(group_id) is not None:
-            return machine.consumer.quiet_session(group_id, member_id, group_instance_id, generation_id)
-        group = self._groups.classic_group(group_id)
-        return quiescence.quiet_session(group, self._ctx.deadlines, member_id, group_instance_id, generation_id)
-
-    def suspend_session(self, session: QuietSession) -> None:
-        """The heartbeats of a quiet member are left out from now on."""
-        quiescence.suspend(session, self._ctx.deadlines)
-
-    def resume_session(self, session: QuietSession, expires_at: Millis) -> None:
-        """Let a suspended session run on, as the heartbeats that were left out would have set it."""
-        quiescence.resume(session, self._ctx.deadlines, expires_at)
-
-    def has_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> bool:
-        """Whether an offset is stored for each of a group's partitions."""
-        offsets = self._groups.offsets(group_id)
-        return offsets is not None and all(partition in offsets.stored for partition in partitions)
-
-    def resume_offsets(self, records: Iterable[OffsetRecord]) -> None:
-        """Store the offsets that a quiet member has committed while its commits were left out."""
-        for record in records:
-            key = record.key.data
-            offsets = self._groups.offsets(key.group)
-            if offsets is not None and record.value is not None:
-                offsets.store(TopicPartition(key.topic, key.partition), record.value.data)
-
-    def resume_commit(
-        self, group_id: str, token: Token, request: OffsetCommitRequest, version: int, at: Millis
-    ) -> Append:
-        """Put a commit in flight that arrived at an instant and was accepted; returns its append."""
-        machine = self._groups.machine_of(group_id)
-        assert machine is not None, "commits are left out only where their group is led"
-        ctx = self._ctx
-        ctx.now, ctx.effects = at, []
-        machine.commits.resume(machine.groups[group_id], token, request, version)
-        (append,) = ctx.effects
-        assert isinstance(append, Append), "an accepted commit is written"
-        machine.log.order_appends()
-        return append
 
     def saw(self, instant: Millis) -> None:
         """This instant is on record: no end of a topic's log is before it."""

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rejoin.coordinator.core.partitions.describe_producers import ProducerRequests
     from rejoin.coordinator.core.partitions.leader_epochs import LeaderEpochRequests
     from rejoin.coordinator.core.partitions.list_offsets import ListOffsetsRequests
-    from rejoin.coordinator.core.partitions.produce import ProduceRequests
+    from rejoin.coordinator.core.partitions.produce.requests import ProduceRequests
     from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager
     from rejoin.coordinator.core.topics.config_requests import ConfigRequests
     from rejoin.coordinator.core.topics.requests import TopicRequests
@@ -153,7 +153,7 @@ class RequestHandlers:
 
     @cached_property
     def produces(self) -> ProduceRequests:
-        from rejoin.coordinator.core.partitions.produce import ProduceRequests
+        from rejoin.coordinator.core.partitions.produce.requests import ProduceRequests
 
         return ProduceRequests(
             self.ctx,

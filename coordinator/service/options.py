@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rejoin.coordinator.config import DEFAULTS, Settings
 from rejoin.coordinator.core.inputs import Context
-from rejoin.coordinator.core.topics.creation import MAX_PARTITIONS
+from rejoin.coordinator.core.topics.topics import MAX_PARTITIONS
 from rejoin.coordinator.service.clock import Clock
 from rejoin.coordinator.service.defaults import BODY_SECONDS, HEAD_SECONDS, HOST, MAX_BODY_BYTES, PORT
 from rejoin.coordinator.service.driver import Runtime

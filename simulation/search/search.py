@@ -19,8 +19,8 @@ from rejoin.simulation.search.checked_simulation import CheckedSimulation
 from rejoin.simulation.search.observations import Violation
 from rejoin.simulation.search.schedules import FAULTS_MS, SCHEDULES
 from rejoin.simulation.simulation import Simulation
-from rejoin.transcript.interpreter import NodeFailed
 from rejoin.transcript.player import TranscriptError, play
+from rejoin.transcript.session import NodeFailed
 
 SHRINK_TRIES: Final = 300
 FIRST_SCHEDULE: Final = next(iter(SCHEDULES))

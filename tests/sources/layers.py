@@ -175,8 +175,9 @@ MAY_IMPORT = {
     "coordinator.in_process_brokers.links": (),
     # The service knows the control only where it puts it together and where it serves it.
     "coordinator.service.app": (*SERVICE, "coordinator.control"),
+    "coordinator.service.options": (*SERVICE, "coordinator.control"),
     "coordinator.service.http.control": (*SERVICE, "coordinator.control"),
-    "coordinator.service.http.control_operations": (*SERVICE, "coordinator.control"),
+    "coordinator.service.http.control_api": (*SERVICE, "coordinator.control"),
     "coordinator.commands": (
         "protocol",
         "journal",
@@ -190,8 +191,8 @@ MAY_IMPORT = {
         "protocol",
         "journal.file_lock",
         "coordinator.commands.log",
-        "coordinator.core.topics.names",
         "coordinator.core.topics.topics",
+        "coordinator.core.topics.names",
         "coordinator.service.stores",
         "coordinator.commands.atomic_file",
         "coordinator.commands.secret_options",

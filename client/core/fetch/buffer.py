@@ -9,9 +9,9 @@ from collections.abc import Collection
 
 from rejoin.client.core.errors import CorruptRecordError, KafkaError, RecordDeserializationError
 from rejoin.client.core.fetch.consumer_record import ConsumerRecord
-from rejoin.client.core.fetch.state import BufferedFetch
 from rejoin.client.core.inputs import RecordRange
-from rejoin.client.core.state import ConsumerState
+from rejoin.client.core.state.consumer import ConsumerState
+from rejoin.client.core.state.fetching import BufferedFetch
 from rejoin.client.core.step_context import StepContext
 from rejoin.protocol.types import TopicPartition
 

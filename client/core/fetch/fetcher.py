@@ -27,10 +27,10 @@ from rejoin.client.core.fetch.session import (
     FetchSessionHandler,
     PartitionRequest,
 )
-from rejoin.client.core.fetch.state import BufferedFetch
 from rejoin.client.core.in_flight_requests import send
 from rejoin.client.core.reactions import Reaction, reaction
-from rejoin.client.core.state import ConsumerState, RequestInFlight
+from rejoin.client.core.state.consumer import ConsumerState, RequestInFlight
+from rejoin.client.core.state.fetching import BufferedFetch
 from rejoin.client.core.step_context import StepContext
 from rejoin.client.core.subscription import PartitionState
 from rejoin.protocol.errors import ErrorCode

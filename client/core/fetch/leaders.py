@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 from rejoin.client.core import metadata
 from rejoin.client.core.effects import Endpoint
-from rejoin.client.core.fetch.state import LeaderAndEpoch
-from rejoin.client.core.state import ConsumerState
+from rejoin.client.core.state.consumer import ConsumerState
+from rejoin.client.core.state.fetching import LeaderAndEpoch
 from rejoin.client.core.step_context import StepContext
 from rejoin.protocol.types import TopicPartition
 

@@ -17,7 +17,7 @@ from rejoin.client.core.fetch import requests
 from rejoin.client.core.fetch.leaders import leader_of
 from rejoin.client.core.in_flight_requests import send
 from rejoin.client.core.reactions import Reaction, reaction
-from rejoin.client.core.state import ConsumerState, RequestInFlight
+from rejoin.client.core.state.consumer import ConsumerState, RequestInFlight
 from rejoin.client.core.step_context import StepContext
 from rejoin.client.core.subscription import PartitionState
 from rejoin.protocol.message import Response

@@ -14,11 +14,11 @@ from rejoin.client.core.errors import KafkaError
 from rejoin.client.core.fetch import fetcher
 from rejoin.client.core.group import join_loop, listener, lookup, membership
 from rejoin.client.core.group.consumer import heartbeats, transitions
-from rejoin.client.core.group.state import NO_GENERATION
 from rejoin.client.core.in_flight_requests import cancel
 from rejoin.client.core.inputs import Closed, Token
 from rejoin.client.core.offsets import commits
-from rejoin.client.core.state import ClosePhase, ConsumerState
+from rejoin.client.core.state.consumer import ClosePhase, ConsumerState
+from rejoin.client.core.state.membership import NO_GENERATION
 from rejoin.client.core.step_context import StepContext
 from rejoin.journal.events.client import ConsumerClosed
 

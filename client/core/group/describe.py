@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rejoin.client.core.inputs import Millis
-from rejoin.client.core.state import ConsumerState
+from rejoin.client.core.state.consumer import ConsumerState
 
 
 class MembershipView(NamedTuple):

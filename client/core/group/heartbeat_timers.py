@@ -7,7 +7,7 @@ Source: Kafka's Heartbeat.
 
 from __future__ import annotations
 
-from rejoin.client.core.state import ConsumerState
+from rejoin.client.core.state.consumer import ConsumerState
 from rejoin.client.core.step_context import StepContext
 
 

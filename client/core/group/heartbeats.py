@@ -10,10 +10,10 @@ from __future__ import annotations
 from rejoin.client.core import requests
 from rejoin.client.core.errors import CoordinatorGivenUpError, KafkaError
 from rejoin.client.core.group import heartbeat_timers, lookup, membership
-from rejoin.client.core.group.state import MemberState
 from rejoin.client.core.in_flight_requests import send
 from rejoin.client.core.reactions import Reaction, reaction
-from rejoin.client.core.state import ConsumerState, RequestInFlight
+from rejoin.client.core.state.consumer import ConsumerState, RequestInFlight
+from rejoin.client.core.state.membership import MemberState
 from rejoin.client.core.step_context import StepContext
 from rejoin.journal.events.client import Fenced, HeartbeatFailed, PollTimeoutExceeded
 from rejoin.protocol.errors import ErrorCode

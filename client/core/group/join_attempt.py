@@ -19,10 +19,10 @@ from rejoin.client.core.errors import (
 )
 from rejoin.client.core.group import heartbeat_timers, lookup, membership
 from rejoin.client.core.group.leader import compute_assignment, read_members
-from rejoin.client.core.group.state import Generation, MemberState, PendingJoin
 from rejoin.client.core.in_flight_requests import send
 from rejoin.client.core.reactions import Reaction, reaction
-from rejoin.client.core.state import ConsumerState, RequestInFlight
+from rejoin.client.core.state.consumer import ConsumerState, RequestInFlight
+from rejoin.client.core.state.membership import Generation, MemberState, PendingJoin
 from rejoin.client.core.step_context import StepContext, by_topic
 from rejoin.client.core.subscription import SubscriptionType
 from rejoin.journal.events.client import AssignmentSkipped, Fenced, GenerationJoined, GroupSynced, JoinSent

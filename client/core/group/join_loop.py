@@ -16,10 +16,10 @@ from rejoin.client.core import metadata
 from rejoin.client.core.effects import CallbackKind
 from rejoin.client.core.errors import CodedError, IllegalStateError, KafkaError
 from rejoin.client.core.group import join_attempt, listener, lookup, membership
-from rejoin.client.core.group.state import NO_GENERATION, Generation, MemberState
 from rejoin.client.core.inputs import Millis
 from rejoin.client.core.offsets import commits
-from rejoin.client.core.state import ConsumerState
+from rejoin.client.core.state.consumer import ConsumerState
+from rejoin.client.core.state.membership import NO_GENERATION, Generation, MemberState
 from rejoin.client.core.step_context import StepContext, by_topic
 from rejoin.client.core.subscription import SubscriptionType
 from rejoin.journal.events.client import (

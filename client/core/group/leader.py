@@ -9,8 +9,8 @@ from rejoin.client.assignors import BadAssignment, MemberSubscription, run_assig
 from rejoin.client.core import metadata
 from rejoin.client.core.errors import AssignorFailedError
 from rejoin.client.core.group import membership
-from rejoin.client.core.group.state import Candidates
-from rejoin.client.core.state import ConsumerState
+from rejoin.client.core.state.consumer import ConsumerState
+from rejoin.client.core.state.membership import Candidates
 from rejoin.client.core.step_context import StepContext
 from rejoin.journal.events.client import AssignmentComputed, AssignorFailed
 from rejoin.protocol.embedded.consumer_protocol import decode_subscription, encode_partitions

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rejoin.client.core.effects import CallbackKind, CallListener
 from rejoin.client.core.errors import KafkaError, ListenerError, WakeupError
-from rejoin.client.core.state import ConsumerState, ListenerDone
+from rejoin.client.core.state.consumer import ConsumerState, ListenerDone
 from rejoin.client.core.step_context import StepContext
 from rejoin.protocol.types import TopicPartition
 

@@ -19,7 +19,7 @@ from rejoin.client.core.errors import (
 from rejoin.client.core.group import heartbeat_timers
 from rejoin.client.core.in_flight_requests import drop_requests_to, send
 from rejoin.client.core.reactions import Reaction, reaction
-from rejoin.client.core.state import ConsumerState, RequestInFlight
+from rejoin.client.core.state.consumer import ConsumerState, RequestInFlight
 from rejoin.client.core.step_context import StepContext
 from rejoin.journal.events.client import CoordinatorFound, CoordinatorLost, CoordinatorNotFound
 from rejoin.protocol.errors import ErrorCode

@@ -11,9 +11,9 @@ from typing import Any
 
 from rejoin.client.core import requests
 from rejoin.client.core.errors import FencedInstanceIdError, KafkaError
-from rejoin.client.core.group.state import NO_GENERATION, Generation, MemberState
 from rejoin.client.core.in_flight_requests import send
-from rejoin.client.core.state import ConsumerState, RequestInFlight
+from rejoin.client.core.state.consumer import ConsumerState, RequestInFlight
+from rejoin.client.core.state.membership import NO_GENERATION, Generation, MemberState
 from rejoin.client.core.step_context import StepContext
 from rejoin.journal.events.client import GroupLeft, MembershipReset, RejoinRequested
 from rejoin.protocol.errors import ErrorCode

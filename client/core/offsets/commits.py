@@ -29,12 +29,12 @@ from rejoin.client.core.errors import (
     UnexpectedError,
 )
 from rejoin.client.core.group import lookup, membership
-from rejoin.client.core.group.state import NO_GENERATION, MemberState
 from rejoin.client.core.in_flight_requests import send
 from rejoin.client.core.inputs import CommitAsked, OffsetAndMetadata
-from rejoin.client.core.offsets.state import PendingCommit
 from rejoin.client.core.reactions import Reaction, reaction
-from rejoin.client.core.state import ConsumerState, RequestInFlight
+from rejoin.client.core.state.consumer import ConsumerState, RequestInFlight
+from rejoin.client.core.state.membership import NO_GENERATION, MemberState
+from rejoin.client.core.state.offsets import PendingCommit
 from rejoin.client.core.step_context import StepContext, offsets_by_topic
 from rejoin.journal.events.client import CommitFailed, CommitKind, CommitSucceeded, Fenced
 from rejoin.protocol.errors import ErrorCode

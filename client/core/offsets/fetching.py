@@ -15,7 +15,7 @@ from rejoin.client.core import metadata, requests
 from rejoin.client.core.errors import KafkaError, OffsetOutOfRangeError, TopicAuthorizationError
 from rejoin.client.core.in_flight_requests import send
 from rejoin.client.core.inputs import OffsetReset, RecordRange
-from rejoin.client.core.state import ConsumerState, RequestInFlight
+from rejoin.client.core.state.consumer import ConsumerState, RequestInFlight
 from rejoin.client.core.step_context import StepContext
 from rejoin.client.core.subscription import PartitionState
 from rejoin.protocol.errors import ErrorCode

@@ -20,12 +20,12 @@ from rejoin.client.core.errors import (
 )
 from rejoin.client.core.fetch.leaders import by_leader
 from rejoin.client.core.group import lookup, membership
-from rejoin.client.core.group.state import Generation
 from rejoin.client.core.in_flight_requests import cancel, send
 from rejoin.client.core.inputs import Millis, OffsetAndMetadata, OffsetReset, Reset
-from rejoin.client.core.offsets.state import CommittedFetch
 from rejoin.client.core.reactions import Reaction, reaction
-from rejoin.client.core.state import ConsumerState, RequestInFlight
+from rejoin.client.core.state.consumer import ConsumerState, RequestInFlight
+from rejoin.client.core.state.membership import Generation
+from rejoin.client.core.state.offsets import CommittedFetch
 from rejoin.client.core.step_context import StepContext, offsets_by_topic
 from rejoin.journal.events.client import PositionsFound
 from rejoin.protocol.errors import ErrorCode

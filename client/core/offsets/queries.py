@@ -22,8 +22,8 @@ from rejoin.client.core.group import lookup, membership
 from rejoin.client.core.in_flight_requests import cancel, send
 from rejoin.client.core.inputs import CommittedAsked, OffsetsAsked, PositionAsked
 from rejoin.client.core.offsets import positions
-from rejoin.client.core.offsets.state import Query
-from rejoin.client.core.state import ConsumerState, RequestInFlight
+from rejoin.client.core.state.consumer import ConsumerState, RequestInFlight
+from rejoin.client.core.state.offsets import Query
 from rejoin.client.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response

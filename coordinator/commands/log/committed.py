@@ -16,8 +16,8 @@ from typing import Final
 import orjson
 
 from rejoin.coordinator.commands.log.contents import LogProblem, LogRecord, LogSummary, StoredTopicChange, topic_names
-from rejoin.coordinator.core.topics.creation import MAX_PARTITIONS
 from rejoin.coordinator.core.topics.names import TopicError, check_name
+from rejoin.coordinator.core.topics.topics import MAX_PARTITIONS
 from rejoin.coordinator.storage.topics_log.base import as_text
 from rejoin.protocol.records.topics import (
     PartitionData,

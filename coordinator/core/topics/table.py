@@ -1,4 +1,7 @@
-"""All topics with their partitions, as the records of the topics log make them (``protocol.records.topics``)."""
+"""Topics with their settings and partitions. The table changes only by records (``protocol.records.topics``).
+
+A synthetic partition has no stored records: its end offset is a function of the time since the partition was made.
+"""
 
 from __future__ import annotations
 

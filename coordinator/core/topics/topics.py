@@ -1,9 +1,4 @@
-"""Topics: names, partitions, and a synthetic log for each partition.
-
-There are no records. A partition's end offset is a function of time: it grows from the instant the partition was made,
-by so many records a second. That is enough for positions, lag, commits, duplicates and losses to be real.
-
-Nothing changes here but by records (``protocol.records.topics``): requests are turned into records, which are replayed.
+"""Requests that create, grow, delete or write topics: each is checked, and turned into records for the topics log.
 
 Kafka: ReplicationControlManager for the errors of creating, growing and deleting.
 """
@@ -11,19 +6,13 @@ Kafka: ReplicationControlManager for the errors of creating, growing and deletin
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from rejoin.coordinator.core.inputs import Millis, RecordsWritten, TopicsRecords
 from rejoin.coordinator.core.topics.config_entries import creatable_configs
-from rejoin.coordinator.core.topics.configs import RATE_CONFIG, ConfigError, check, rate_of
-from rejoin.coordinator.core.topics.creation import (
-    MAX_PARTITIONS,
-    assigned_replicas,
-    check_replicas,
-    grown_replicas,
-    new_topic,
-)
+from rejoin.coordinator.core.topics.configs import RATE_CONFIG, ConfigError, check, config_records, rate_of
 from rejoin.coordinator.core.topics.names import TopicError, check_collision, check_name
-from rejoin.coordinator.core.topics.placement import Placement
+from rejoin.coordinator.core.topics.placement import Placement, Replicas
 from rejoin.coordinator.core.topics.table import Topic, TopicTable
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.java import random_uuid
@@ -34,7 +23,11 @@ from rejoin.protocol.records.topics import (
     PartitionRecord,
     RemoveTopicData,
     RemoveTopicRecord,
+    TopicData,
+    TopicRecord,
 )
+
+MAX_PARTITIONS: Final = 100_000
 
 
 class Topics(TopicTable):
@@ -52,7 +45,7 @@ class Topics(TopicTable):
             return refused, ()
         # Kafka: a topic that is only validated gets an id, too, which is thrown away.
         topic_id = random_uuid(self._new_id)
-        assigned = assigned_replicas(wanted)
+        assigned = _assigned_replicas(wanted)
         replicas = assigned or placement.replicas(0, count, wanted.replication_factor)
         result = CreatableTopicResult(
             name=wanted.name,
@@ -63,7 +56,7 @@ class Topics(TopicTable):
             configs=creatable_configs(configs, rate, self.defaults),
         )
         kept = replicas if placement.default_replication_factor is not None else ()
-        return result, new_topic(wanted.name, topic_id, rate, count, self.time(now), configs, kept)
+        return result, _new_topic(wanted.name, topic_id, rate, count, self.time(now), configs, kept)
 
     @staticmethod
     def check_automatic(name: str) -> ErrorCode:
@@ -77,7 +70,7 @@ class Topics(TopicTable):
     def automatic(self, name: str, placement: Placement, now: Millis) -> TopicsRecords:
         """The records of a topic that is made because metadata was asked for it."""
         settings = self._settings
-        return new_topic(
+        return _new_topic(
             name,
             random_uuid(self._new_id),
             settings.emulator_records_per_second,
@@ -98,13 +91,13 @@ class Topics(TopicTable):
     ) -> TopicsRecords:
         """The records of an internal topic with a real log."""
         replicas = placement.replicas(0, partitions)
-        return new_topic(name, topic_id, None, partitions, self.time(now), configs, replicas)
+        return _new_topic(name, topic_id, None, partitions, self.time(now), configs, replicas)
 
     def _check(self, wanted: CreatableTopic, placement: Placement) -> int:
         count, brokers = wanted.num_partitions, len(placement.brokers)
         if wanted.assignments:
             count = self._check_assignments(wanted)
-            check_replicas(assigned_replicas(wanted), placement)
+            _check_replicas(_assigned_replicas(wanted), placement)
             return count
         # Kafka: ReplicationControlManager.createTopic, in this order.
         factor, most = wanted.replication_factor, max(brokers, 1)
@@ -176,7 +169,7 @@ class Topics(TopicTable):
                     f"{len(wanted.assignments)} assignments for {wanted.count - before} new partitions",
                 )
             assigned = tuple(each.broker_ids for each in wanted.assignments or ())
-            check_replicas(assigned, placement)
+            _check_replicas(assigned, placement)
         except TopicError as problem:
             refused = CreatePartitionsTopicResult(
                 name=wanted.name, error_code=problem.error, error_message=problem.message
@@ -187,7 +180,7 @@ class Topics(TopicTable):
             partition_id=before,
             partitions=wanted.count - before,
             started_at=self.time(now),
-            replicas=grown_replicas(topic, wanted.count - before, assigned, placement),
+            replicas=_grown_replicas(topic, wanted.count - before, assigned, placement),
         )
         return CreatePartitionsTopicResult(name=wanted.name), (PartitionRecord(data=new),)
 
@@ -209,3 +202,42 @@ class Topics(TopicTable):
             base_offset=partition.base_offset + written.records,
         )
         return (PartitionRecord(data=data),)
+
+
+def _assigned_replicas(wanted: CreatableTopic) -> tuple[Replicas, ...]:
+    """The replicas that a request asks for, by partition."""
+    ordered = sorted(wanted.assignments, key=lambda assignment: assignment.partition_index)
+    return tuple(assignment.broker_ids for assignment in ordered)
+
+
+def _grown_replicas(
+    topic: Topic, count: int, assigned: tuple[Replicas, ...], placement: Placement
+) -> tuple[Replicas, ...]:
+    """The replicas of so many more partitions of a topic: as many of each as of those before."""
+    if not topic.replicas:
+        return ()
+    return assigned or placement.replicas(len(topic.replicas), count, len(topic.replicas[0]))
+
+
+def _check_replicas(assigned: tuple[Replicas, ...], placement: Placement) -> None:
+    problem = placement.problem(assigned)
+    if problem:
+        raise TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+
+
+def _new_topic(
+    name: str,
+    topic_id: str,
+    rate: float | None,
+    partitions: int,
+    now: Millis,
+    configs: Mapping[str, str],
+    replicas: tuple[Replicas, ...],
+) -> TopicsRecords:
+    """The records of a topic that starts now."""
+    new = PartitionData(topic_id=topic_id, partition_id=0, partitions=partitions, started_at=now, replicas=replicas)
+    return (
+        TopicRecord(data=TopicData(name=name, topic_id=topic_id, records_per_second=rate)),
+        *config_records(name, configs),
+        PartitionRecord(data=new),
+    )

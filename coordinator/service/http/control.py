@@ -24,7 +24,8 @@ from rejoin.coordinator.control.errors import (
 from rejoin.coordinator.control.fault_injection.bodies import Body
 from rejoin.coordinator.service.driver import Submit
 from rejoin.coordinator.service.http.access import Access, check_content_type
-from rejoin.coordinator.service.http.control_operations import OPERATIONS, ControlOperation, TextAnswer
+from rejoin.coordinator.service.http.control_api.operation import ControlOperation, TextAnswer
+from rejoin.coordinator.service.http.control_api.operations import OPERATIONS
 from rejoin.coordinator.service.http.problems import MOST_ERRORS, Problem, field_errors, one_error
 from rejoin.coordinator.service.http.server import CONTROL
 from rejoin.protocol.validation import sentence

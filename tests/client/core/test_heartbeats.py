@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rejoin.client.core.group.state import MemberState
 from rejoin.client.core.inputs import Failure
+from rejoin.client.core.state.membership import MemberState
 from rejoin.journal.events.client import CoordinatorLost, GroupLeft, HeartbeatFailed, PollTimeoutExceeded
 from rejoin.protocol.errors import ErrorCode as E
 from tests.client.core.bench import Bench

@@ -9,8 +9,8 @@ import pytest
 
 from rejoin.client.assignors import Assignments, Assignor, ClusterView, MemberSubscription, RebalanceProtocol
 from rejoin.client.core.errors import AssignorFailedError, IllegalStateError, UnexpectedError
-from rejoin.client.core.group.state import MemberState
 from rejoin.client.core.inputs import RebalanceEnforced
+from rejoin.client.core.state.membership import MemberState
 from rejoin.client.core.step_context import common_protocol
 from rejoin.protocol.embedded.consumer_protocol import decode_assignment, decode_subscription
 from rejoin.protocol.errors import ErrorCode as E

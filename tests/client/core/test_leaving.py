@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from rejoin.client.core.errors import IllegalStateError, ListenerError
-from rejoin.client.core.group.state import MemberState
 from rejoin.client.core.inputs import Assigned, Closed, CommitAsked, Polled, RebalanceEnforced
+from rejoin.client.core.state.membership import MemberState
 from rejoin.protocol.errors import ErrorCode as E
 from tests.client.core.bench import Bench, tp
 

@@ -15,9 +15,9 @@ from rejoin.client.core.errors import (
     TopicAuthorizationError,
     UnexpectedError,
 )
-from rejoin.client.core.group.state import MemberState
 from rejoin.client.core.inputs import Failure
 from rejoin.client.core.reactions import TABLES, reaction
+from rejoin.client.core.state.membership import MemberState
 from rejoin.protocol.errors import ErrorCode as E
 from tests.client.core.bench import Bench
 

@@ -22,7 +22,7 @@ from rejoin.coordinator.config import WrongSetting, settings_from
 from rejoin.coordinator.control.fault_injection.fault_fields import FaultFields
 from rejoin.coordinator.control.fault_injection.fault_rules import FaultRule
 from rejoin.coordinator.core.views import GroupView
-from rejoin.coordinator.service.http.control_operations import OPERATIONS
+from rejoin.coordinator.service.http.control_api.operations import OPERATIONS
 from rejoin.coordinator.testing import (
     BlockingGroupCoordinator,
     GroupCoordinator,

@@ -16,8 +16,8 @@ from rejoin.simulation.search.checks import AT_THE_END, EACH_STEP, NOW_AND_THEN,
 from rejoin.simulation.search.schedules import SCHEDULES, random_scenario
 from rejoin.simulation.search.search import BadRange, FailingSeed, explain, parse_seeds, play_checked, search_seeds
 from rejoin.simulation.simulation import Simulation
-from rejoin.transcript.interpreter import NodeFailed
 from rejoin.transcript.player import play
+from rejoin.transcript.session import NodeFailed
 from tests.simulation.search.mutations import MUTATIONS, SEARCHED, Mutation
 from tests.simulation.unfinished import run_to_horizon
 

@@ -31,7 +31,7 @@ from rejoin.client.core.group.consumer.state import (
 )
 from rejoin.client.core.in_flight_requests import send
 from rejoin.client.core.reactions import Reaction, reaction
-from rejoin.client.core.state import ConsumerState, RequestInFlight
+from rejoin.client.core.state.consumer import ConsumerState, RequestInFlight
 from rejoin.client.core.step_context import StepContext, by_topic
 from rejoin.journal.events.client import (
     AssignmentAcknowledged,

@@ -12,9 +12,9 @@ from rejoin.client.core.errors import KafkaError
 from rejoin.client.core.group import listener, membership
 from rejoin.client.core.group.consumer import transitions
 from rejoin.client.core.group.consumer.state import ConsumerMembership, LocalAssignment, MembershipState
-from rejoin.client.core.group.state import Reconciliation
 from rejoin.client.core.offsets import commits
-from rejoin.client.core.state import ConsumerState
+from rejoin.client.core.state.consumer import ConsumerState
+from rejoin.client.core.state.membership import Reconciliation
 from rejoin.client.core.step_context import StepContext, by_topic
 from rejoin.journal.events.client import PartitionsAssigned
 from rejoin.protocol.types import TopicPartition

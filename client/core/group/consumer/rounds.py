@@ -8,7 +8,7 @@ from __future__ import annotations
 from rejoin.client.core.group import lookup
 from rejoin.client.core.group.consumer import heartbeats, reconciliation, transitions
 from rejoin.client.core.group.consumer.state import HAS_NO_GROUP, IS_LEAVING, MembershipState
-from rejoin.client.core.state import ConsumerState
+from rejoin.client.core.state.consumer import ConsumerState
 from rejoin.client.core.step_context import StepContext
 
 

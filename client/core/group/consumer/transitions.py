@@ -21,8 +21,8 @@ from rejoin.client.core.group.consumer.state import (
     ConsumerMembership,
     MembershipState,
 )
-from rejoin.client.core.group.state import Generation, MemberState
-from rejoin.client.core.state import ConsumerState
+from rejoin.client.core.state.consumer import ConsumerState
+from rejoin.client.core.state.membership import Generation, MemberState
 from rejoin.client.core.step_context import StepContext, by_topic
 from rejoin.journal.events.client import (
     Fenced,

@@ -13,8 +13,8 @@ from functools import partial
 from typing import Final
 
 from rejoin.coordinator.core.inputs import Millis
-from rejoin.coordinator.core.partitions.produce import Guards, TxnBatch
-from rejoin.coordinator.core.partitions.validation import ProduceError
+from rejoin.coordinator.core.partitions.produce.production import Guards, TxnBatch
+from rejoin.coordinator.core.partitions.produce.validation import ProduceError
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.transactions.coordinator import Verified

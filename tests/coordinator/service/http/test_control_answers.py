@@ -11,8 +11,9 @@ import aiohttp
 import pytest
 from pydantic import BaseModel
 
-from rejoin.coordinator.service.http.control_answers import answer_schemas
-from rejoin.coordinator.service.http.control_operations import OPERATIONS, TextAnswer
+from rejoin.coordinator.service.http.control_api.answers import answer_schemas
+from rejoin.coordinator.service.http.control_api.operation import TextAnswer
+from rejoin.coordinator.service.http.control_api.operations import OPERATIONS
 from rejoin.coordinator.testing import GroupCoordinator, running
 from tests.coordinator.control.samples import GROUP, OF_CONSUMER_GROUPS, beat, parse, sample, stable
 from tests.docs.texts import TEXTS

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rejoin.coordinator.core.partitions.validation import _locate
+from rejoin.coordinator.core.partitions.produce.validation import _locate
 from rejoin.coordinator.service.kafka.large_frame import LargeFrame
 from rejoin.coordinator.service.options import InitialTopic
 from rejoin.protocol.message import Request

@@ -11,7 +11,7 @@ from rejoin.client.assignors import MemberSubscription
 from rejoin.client.core.errors import KafkaError
 from rejoin.client.core.group.consumer.state import LocalAssignment
 from rejoin.client.core.inputs import Millis
-from rejoin.client.core.offsets.state import PendingCommit
+from rejoin.client.core.state.offsets import PendingCommit
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.types import TopicPartition
 

@@ -10,211 +10,39 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final
 
-from rejoin.coordinator.core.inputs import Context, Millis, Token
+from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.partitions.partition import Partition
 from rejoin.coordinator.core.partitions.partitions import Partitions
-from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager, VerificationEntry
-from rejoin.coordinator.core.partitions.transaction_events import TransactionEvents
-from rejoin.coordinator.core.partitions.validation import ProduceError, find_batch, problem_of_request, validate
+from rejoin.coordinator.core.partitions.produce.production import (
+    ALL_IN_SYNC,
+    BatchVerifier,
+    Guards,
+    OffsetsProducers,
+    Production,
+    Slot,
+    TxnBatch,
+)
+from rejoin.coordinator.core.partitions.produce.validation import ProduceError, find_batch, problem_of_request, validate
+from rejoin.coordinator.core.partitions.producer_state import VerificationEntry
 from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.runtime.appends import AppendCompletion
 from rejoin.coordinator.core.runtime.authorizer import Resource
-from rejoin.coordinator.core.runtime.delayed import DelayedOperation, DelayedTimer, Purgatory
+from rejoin.coordinator.core.runtime.delayed import DelayedTimer, Purgatory
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.table import INTERNAL_TOPICS
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.leader_hints import UNKNOWN_LEADER, LeaderIdAndEpoch, NodeEndpoint
 from rejoin.protocol.messages.records.produce import (
-    BatchIndexAndErrorMessage,
-    PartitionProduceData,
-    PartitionProduceResponse,
     ProduceRequest,
-    ProduceResponse,
-    TopicProduceResponse,
 )
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.types import TopicIdPartition, TopicPartition
-from rejoin.protocol.unvalidated import unvalidated
 from rejoin.protocol.wire.record_batch import TRANSACTIONAL_BIT, BatchHeader
 
 FIRST_WITH_TOPIC_IDS: Final = 13
 FIRST_WITH_LEADERS: Final = 10
-ALL_IN_SYNC: Final = -1
-
-
-class TxnBatch(NamedTuple):
-    """A transactional batch for a partition that is led here, and what that knows of producers.
-
-    ``events`` is none for a partition of ``__consumer_offsets``, which takes no batches of clients.
-    """
-
-    partition: TopicPartition
-    header: BatchHeader
-    producers: ProducerStateManager
-    events: TransactionEvents | None
-
-
-OffsetsProducers: TypeAlias = Callable[[int], ProducerStateManager | None]
-"""The producers of an offsets partition that is led here."""
-
-
-Guards: TypeAlias = dict[TopicPartition, VerificationEntry | ProduceError | None]
-"""For each partition what its batch is appended with, or why it is not; none where the transaction is open there."""
-
-
-class BatchVerifier(Protocol):
-    """Asks transaction coordinators."""
-
-    def verify(
-        self, transactional_id: str, version: int, batches: list[TxnBatch], on_guards: Callable[[Guards], None]
-    ) -> None:
-        """Call back with what each batch may be appended with. All are of one producer."""
-
-
-class _Slot(AppendCompletion):
-    """One partition of a request: what is to be appended to it, and what became of that.
-
-    It is also what goes on with the request when the batch is stored.
-    """
-
-    __slots__ = ("index", "is_pending", "name", "partition", "production", "records", "result", "topic", "topic_id")
-
-    def __init__(self, production: _Production, name: str, topic_id: str, data: PartitionProduceData) -> None:
-        self.production = production
-        self.name = name
-        """As the request has it, as the topic id."""
-        self.topic_id = topic_id
-        self.index = data.index
-        self.records = data.records
-        self.topic = name
-        """The name of the topic, once it is found by its id."""
-        self.partition: Partition | None = None
-        self.result: PartitionProduceResponse | None = None
-        self.is_pending = False
-
-    def refuse(self, problem: ProduceError) -> None:
-        """The batch is not appended."""
-        partition = self.partition
-        is_elsewhere = problem.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
-        self.result = PartitionProduceResponse(
-            index=self.index,
-            error_code=problem.error,
-            base_offset=-1,
-            log_start_offset=partition.log.log_start_offset if problem.by_log and partition is not None else -1,
-            record_errors=tuple(
-                BatchIndexAndErrorMessage(batch_index=error.batch_index, batch_index_error_message=error.message)
-                for error in problem.records
-            ),
-            error_message=problem.message,
-            current_leader=self.production.leader_of(self) if is_elsewhere else UNKNOWN_LEADER,
-        )
-
-    def appended(self, partition: Partition, base_offset: int, end_offset: int, time: Millis) -> None:
-        """The batch is in the log, now or since an earlier request. It counts when it is stored."""
-        log = partition.log
-        self.result = unvalidated(
-            PartitionProduceResponse,
-            index=self.index,
-            error_code=ErrorCode.NONE,
-            base_offset=base_offset,
-            log_append_time_ms=time,
-            log_start_offset=log.log_start_offset,
-            record_errors=(),
-            error_message=None,
-            current_leader=UNKNOWN_LEADER,
-        )
-        acks = self.production.acks
-        if not acks or (log.high_watermark if acks == ALL_IN_SYNC else partition.stored_end) >= end_offset:
-            return
-        self.is_pending = True
-        self.production.pending += 1
-        if acks == ALL_IN_SYNC:
-            partition.when_replicated(end_offset, self)
-        else:
-            partition.when_stored(end_offset, self)
-
-    def ended(self, error: ErrorCode) -> None:
-        """The append has ended."""
-        self.production.stored(self, error)
-
-
-class _Production(DelayedOperation):
-    """A Produce request under way, and how many of its partitions it waits for."""
-
-    __slots__ = (
-        "_context",
-        "_endpoints",
-        "_requests",
-        "acks",
-        "is_answered",
-        "pending",
-        "slots",
-        "timeout_ms",
-        "token",
-    )
-
-    def __init__(self, made_by: ProduceRequests, token: Token, request: ProduceRequest, context: Context) -> None:
-        self._requests = made_by
-        self.token = token
-        self.acks = request.acks
-        self.timeout_ms = request.timeout_ms
-        self._context = context
-        self.slots: list[_Slot] = []
-        self.pending = 0
-        self._endpoints: dict[int, NodeEndpoint] = {}
-        self.is_answered = False
-
-    def leader_of(self, slot: _Slot) -> LeaderIdAndEpoch:
-        """Who leads a partition that is led elsewhere; its address goes into the response."""
-        leader, endpoint = self._requests.leader_of(slot, self._context.listener)
-        if endpoint is not None:
-            self._endpoints[endpoint.node_id] = endpoint
-        return leader
-
-    def begin(self) -> None:
-        """Every partition was looked at: answer, or wait."""
-        if not self.pending:
-            self._requests.answer(self)
-        elif self.acks == ALL_IN_SYNC:
-            self._requests.wait(self, self.timeout_ms)
-
-    def stored(self, slot: _Slot, error: ErrorCode) -> None:
-        """The append of one batch has ended."""
-        if self.is_answered:
-            return
-        slot.is_pending = False
-        self.pending -= 1
-        if error is not ErrorCode.NONE:
-            slot.refuse(ProduceError(error, by_log=False))
-        if not self.pending:
-            self._requests.answer(self)
-
-    def time_out(self) -> None:
-        """Wait no longer. What is not stored yet is in the log, and may be stored later."""
-        for slot in self.slots:
-            if slot.is_pending and slot.result is not None:
-                slot.result = slot.result.model_copy(update={"error_code": ErrorCode.REQUEST_TIMED_OUT})
-        self._requests.answer(self)
-
-    def response(self) -> ProduceResponse:
-        """What became of each partition, by topic."""
-        topics: dict[tuple[str, str], list[PartitionProduceResponse]] = {}
-        for slot in self.slots:
-            assert slot.result is not None, "every partition was looked at"
-            key = slot.name, slot.topic_id
-            if key in topics:
-                topics[key].append(slot.result)
-            else:
-                topics[key] = [slot.result]
-        responses = [
-            unvalidated(TopicProduceResponse, name=key[0], topic_id=key[1], partition_responses=tuple(topics[key]))
-            for key in topics
-        ]
-        endpoints = tuple(self._endpoints.values()) if self._endpoints else ()
-        return unvalidated(ProduceResponse, responses=tuple(responses), throttle_time_ms=0, node_endpoints=endpoints)
 
 
 class ProduceRequests:
@@ -238,7 +66,7 @@ class ProduceRequests:
         self.purgatory = Purgatory(ctx, DelayedTimer.PRODUCE_TIMEOUT)
 
     def produce(self, token: Token, request: ProduceRequest, context: Context) -> None:
-        production = _Production(self, token, request, context)
+        production = Production(self, token, request, context)
         batches = self._find_batches(request, context, production)
         marked = [each for each in batches if each[1].attributes & TRANSACTIONAL_BIT]
         error = self._error_of_all(request, context, [header for _, header in marked]) if marked else None
@@ -269,11 +97,11 @@ class ProduceRequests:
     # --- the request as a whole
 
     def _find_batches(
-        self, request: ProduceRequest, context: Context, production: _Production
-    ) -> list[tuple[_Slot, BatchHeader]]:
+        self, request: ProduceRequest, context: Context, production: Production
+    ) -> list[tuple[Slot, BatchHeader]]:
         """The header of the batch for each partition that has one to append; the others are refused."""
         slots = [
-            _Slot(production, topic.name, topic.topic_id, data)
+            Slot(production, topic.name, topic.topic_id, data)
             for topic in request.topic_data
             for data in topic.partition_data
         ]
@@ -282,7 +110,7 @@ class ProduceRequests:
             last = {(slot.name, slot.topic_id, slot.index): slot for slot in slots}
             slots = [slot for slot in slots if last[slot.name, slot.topic_id, slot.index] is slot]
         production.slots = slots
-        found: list[tuple[_Slot, BatchHeader]] = []
+        found: list[tuple[Slot, BatchHeader]] = []
         for slot in slots:
             try:
                 found.append((slot, self._find_batch(slot, context)))
@@ -295,7 +123,7 @@ class ProduceRequests:
                 slot.refuse(problem)
         return found
 
-    def _find_batch(self, slot: _Slot, context: Context) -> BatchHeader:
+    def _find_batch(self, slot: Slot, context: Context) -> BatchHeader:
         """The header of the batch of a slot. Raises :class:`ProduceError`."""
         if context.api_version >= FIRST_WITH_TOPIC_IDS:
             name = self._topics.named(slot.topic_id)
@@ -329,15 +157,15 @@ class ProduceRequests:
 
     def _append_transactional(
         self,
-        production: _Production,
+        production: Production,
         transactional_id: str,
-        plain: list[tuple[_Slot, BatchHeader]],
-        batches: list[tuple[_Slot, BatchHeader]],
+        plain: list[tuple[Slot, BatchHeader]],
+        batches: list[tuple[Slot, BatchHeader]],
         context: Context,
     ) -> None:
         """Append batches that their transaction coordinator knows of; the whole request waits until it is asked."""
         found: list[TxnBatch] = []
-        slots: dict[TopicPartition, tuple[_Slot, BatchHeader]] = {}
+        slots: dict[TopicPartition, tuple[Slot, BatchHeader]] = {}
         for slot, header in batches:
             try:
                 batch = self._batch(slot, header)
@@ -352,7 +180,7 @@ class ProduceRequests:
         else:
             self._append_all(production, plain)
 
-    def _batch(self, slot: _Slot, header: BatchHeader) -> TxnBatch:
+    def _batch(self, slot: Slot, header: BatchHeader) -> TxnBatch:
         """A batch for its coordinator. Raises :class:`ProduceError` where its partition is not led here."""
         # Kafka: the coordinator comes before all that the append tests: internal topics, replicas in sync, the log.
         name = TopicPartition(slot.topic, slot.index)
@@ -366,9 +194,9 @@ class ProduceRequests:
 
     def _append_guarded(
         self,
-        production: _Production,
-        plain: list[tuple[_Slot, BatchHeader]],
-        slots: dict[TopicPartition, tuple[_Slot, BatchHeader]],
+        production: Production,
+        plain: list[tuple[Slot, BatchHeader]],
+        slots: dict[TopicPartition, tuple[Slot, BatchHeader]],
         guards: Guards,
     ) -> None:
         """Append batches with what the transaction coordinator has allowed."""
@@ -380,7 +208,7 @@ class ProduceRequests:
                 self._append(slot, header, guard)
         self._append_all(production, plain)
 
-    def _append_all(self, production: _Production, batches: list[tuple[_Slot, BatchHeader]]) -> None:
+    def _append_all(self, production: Production, batches: list[tuple[Slot, BatchHeader]]) -> None:
         """Append batches of no transaction, the last ones of a request."""
         for slot, header in batches:
             self._append(slot, header)
@@ -388,7 +216,7 @@ class ProduceRequests:
 
     # --- one partition
 
-    def _append(self, slot: _Slot, header: BatchHeader, guard: VerificationEntry | None = None) -> None:
+    def _append(self, slot: Slot, header: BatchHeader, guard: VerificationEntry | None = None) -> None:
         try:
             partition = self._partition(slot)
             log, config = partition.log, partition.config
@@ -422,7 +250,7 @@ class ProduceRequests:
         verifies = self.ctx.settings.transaction_partition_verification_enable
         return partition.producers.check_transaction(header, guard, verifies=verifies)
 
-    def _partition(self, slot: _Slot) -> Partition:
+    def _partition(self, slot: Slot) -> Partition:
         """The partition to append to. Raises :class:`ProduceError`."""
         if slot.topic in INTERNAL_TOPICS:
             raise ProduceError(ErrorCode.INVALID_TOPIC_EXCEPTION, by_log=False)
@@ -433,7 +261,7 @@ class ProduceRequests:
             raise ProduceError(ErrorCode.NOT_ENOUGH_REPLICAS, by_log=False)
         return partition
 
-    def _led(self, slot: _Slot) -> Partition:
+    def _led(self, slot: Slot) -> Partition:
         """The partition of a slot. Raises :class:`ProduceError` where this node does not lead it."""
         identity = self._partitions.identify(slot.topic, slot.index)
         if identity is None:
@@ -444,7 +272,7 @@ class ProduceRequests:
             raise ProduceError(ErrorCode.NOT_LEADER_OR_FOLLOWER, by_log=False)
         return partition
 
-    def leader_of(self, slot: _Slot, listener: str) -> tuple[LeaderIdAndEpoch, NodeEndpoint | None]:
+    def leader_of(self, slot: Slot, listener: str) -> tuple[LeaderIdAndEpoch, NodeEndpoint | None]:
         """Who leads a partition that is not led here, as far as it is known."""
         identity = self._partitions.identify(slot.topic, slot.index)
         broker, epoch = (None, -1) if identity is None else self._partitions.leader_of(identity)
@@ -456,11 +284,11 @@ class ProduceRequests:
 
     # --- requests that wait
 
-    def wait(self, production: _Production, timeout_ms: int) -> None:
+    def wait(self, production: Production, timeout_ms: int) -> None:
         """Keep a request that waits for all replicas, no longer than it allows."""
         self.purgatory.wait(production, timeout_ms)
 
-    def answer(self, production: _Production) -> None:
+    def answer(self, production: Production) -> None:
         """All that a request waited for has ended."""
         production.is_answered = True
         self.ctx.reply(production.token, production.response())

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.errors import KafkaError
-from rejoin.client.core.fetch.state import ClusterCache, FetchState
 from rejoin.client.core.group.consumer.state import ConsumerMembership
-from rejoin.client.core.group.state import (
+from rejoin.client.core.inputs import Answered, Failed, Millis, Token
+from rejoin.client.core.state.fetching import ClusterCache, FetchState
+from rejoin.client.core.state.membership import (
     NO_GENERATION,
     REBALANCING,
     CoordinatorLookup,
@@ -25,8 +26,7 @@ from rejoin.client.core.group.state import (
     MemberState,
     Reconciliation,
 )
-from rejoin.client.core.inputs import Answered, Failed, Millis, Token
-from rejoin.client.core.offsets.state import CommitState, LogEndLookup, PositionLookup, Query
+from rejoin.client.core.state.offsets import CommitState, LogEndLookup, PositionLookup, Query
 from rejoin.client.core.subscription import SubscriptionState
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response

@@ -14,8 +14,8 @@ from rejoin.protocol.messages.records.list_offsets import ListOffsetsRequest
 from rejoin.protocol.types import TopicPartition
 
 if TYPE_CHECKING:
-    from rejoin.client.core.group.state import Generation
-    from rejoin.client.core.state import ConsumerState
+    from rejoin.client.core.state.consumer import ConsumerState
+    from rejoin.client.core.state.membership import Generation
     from rejoin.client.core.step_context import StepContext
 
 

@@ -1,0 +1,69 @@
+"""The parts of a node, made and connected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.apis import RulesByRequest
+from rejoin.coordinator.core.cluster.leaders import Leaders
+from rejoin.coordinator.core.fetch.logs import ReadableLogs
+from rejoin.coordinator.core.fetch.offsets_topic import OffsetsTopic
+from rejoin.coordinator.core.fetch.requests import FetchRequests
+from rejoin.coordinator.core.groups.group_shards import GroupShards
+from rejoin.coordinator.core.groups.requests import GroupRequests
+from rejoin.coordinator.core.inputs import (
+    Millis,
+)
+from rejoin.coordinator.core.partitions.partitions import Partitions
+from rejoin.coordinator.core.peers import PeerRequests
+from rejoin.coordinator.core.request_handlers import RequestHandlers
+from rejoin.coordinator.core.runtime.admission import Admission
+from rejoin.coordinator.core.runtime.authorizer import Authorizer
+from rejoin.coordinator.core.runtime.shards import ClusterMetadata, Shards
+from rejoin.coordinator.core.step_context import StepContext
+from rejoin.coordinator.core.topics.changes import TopicChanges
+from rejoin.coordinator.core.topics.topics import Topics
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
+
+
+class NodeParts:
+    """What a node is made of. The parts know each other by what they are given here.
+
+    Raises ``ValueError`` when a denial in the settings cannot be read.
+    """
+
+    def __init__(self, settings: Settings, new_id: Callable[[], str], *, topics_logged: bool = False) -> None:
+        self.settings = settings
+        self._ctx = StepContext(settings, new_id)
+        self.earliest_deadline: Callable[[], Millis | None] = self._ctx.deadlines.earliest
+        """An instant before which nothing is due, or none; ``next_deadline`` may be later. Costs nothing."""
+        self._cluster = ClusterMetadata()
+        self._partitions = Partitions(self._ctx, self._cluster)
+        self._topics = Topics(settings, new_id, self._ctx.emit, self._partitions)
+        # A store of which nothing is said, as in transcripts and simulations, is like a log with followers.
+        self._groups = GroupShards(self._ctx, self._topics, lambda: not (topics_logged and self._cluster.is_one_broker))
+        self._shards: dict[str, Shards[Any]] = {OFFSETS_TOPIC: self._groups}
+        admission = Admission(RulesByRequest(), self._ctx, self._cluster, Authorizer(settings.emulator_deny))
+        self._changes = TopicChanges(self._ctx, self._topics, self._groups, self._partitions, logged=topics_logged)
+        offsets_topic = self._groups.observer = OffsetsTopic(self._ctx, self._groups)
+        logs = self._logs = ReadableLogs(self._ctx, self._cluster, self._topics, self._partitions, offsets_topic)
+        self._fetches = FetchRequests(self._ctx, logs, admission)
+        self._partitions.observe(self._fetches)
+        offsets_topic.on_progress = self._fetches.on_progress
+        self._changes.on_applied = self._fetches.on_topics_changed
+        self._requests = RequestHandlers(
+            self._ctx,
+            admission,
+            self._cluster,
+            self._groups,
+            self._topics,
+            self._partitions,
+            self._changes,
+            Leaders(self._cluster, self._groups, self._topics, self._partitions),
+            logs,
+            GroupRequests(self._ctx, self._groups, admission),
+            self._fetches,
+            PeerRequests(self._ctx),
+        )

@@ -1,0 +1,1 @@
+"""The operations of the control API, in a table for each subject."""
