@@ -22,7 +22,7 @@ from pyspark.sql.types import (
 )
 
 from rejoin.journal.events import client, coordinator
-from rejoin.journal.events.base import Partitions
+from rejoin.journal.events.base import PartitionsByTopic
 from rejoin.pipeline.event_fields import FIELDS_AS_JSON, HINTS, columns_of_fields
 
 STRING: Final = StringType()
@@ -62,7 +62,7 @@ _SIMPLE: Final[dict[str, DataType]] = {
 }
 _LISTED: Final[dict[Any, DataType]] = {
     list[str]: STRINGS,
-    Partitions: PARTITIONS,
+    PartitionsByTopic: PARTITIONS,
     coordinator.Ownership: OWNERSHIP,
     client.Offsets: OFFSETS,
     list[coordinator.CommittedOffset]: OFFSETS,

@@ -15,7 +15,7 @@ from rejoin.protocol.records.keyed import KeyedRecord, Record, TransactionMarker
 from rejoin.protocol.types import LogPartition, TopicIdPartition, TopicPartition
 from rejoin.simulation.kernel import Millis, Order, World
 
-Stored: TypeAlias = Callable[[Append, ErrorCode], None]
+OnStored: TypeAlias = Callable[[Append, ErrorCode], None]
 Read: TypeAlias = Callable[[tuple[Record, ...]], None]
 Key: TypeAlias = tuple[str, ...]
 
@@ -94,7 +94,7 @@ class Disk:
         """How many appends came from an older epoch."""
         self.holds_appends = False
         self.holds_reads = False
-        self.held_appends: deque[tuple[Append, Stored]] = deque()
+        self.held_appends: deque[tuple[Append, OnStored]] = deque()
         self.held_reads: deque[tuple[LogPartition, Read]] = deque()
         self.on_append: list[Callable[[Append], None]] = []
         """Called with every append that has been written."""
@@ -111,7 +111,7 @@ class Disk:
         log.epoch += 1
         return log.epoch
 
-    def append(self, wanted: Append, stored: Stored) -> None:
+    def append(self, wanted: Append, stored: OnStored) -> None:
         """Write all records or none; ``stored`` is called when they are durable."""
         if self.holds_appends:
             self.held_appends.append((wanted, stored))
@@ -125,7 +125,7 @@ class Disk:
         """End the oldest append that is held, with an error if one is given."""
         self._write((*self.held_appends.popleft(), error))
 
-    def _write(self, what: tuple[Append, Stored, ErrorCode | None]) -> None:
+    def _write(self, what: tuple[Append, OnStored, ErrorCode | None]) -> None:
         wanted, stored, error = what
         log = self.log(wanted.partition)
         if wanted.epoch < self.log(wanted.leased_by or wanted.partition).epoch:
@@ -187,7 +187,7 @@ class Disk:
         """Write what was reserved."""
         self._extend(self.log(partition), entries)
 
-    def write(self, wanted: Append, stored: Stored) -> None:
+    def write(self, wanted: Append, stored: OnStored) -> None:
         """Write an append whose end was reserved before, and is now."""
         self._write((wanted, stored, None))
 

@@ -10,7 +10,7 @@ from rejoin.client.config import ConsumerConfig
 from rejoin.client.core.base_context import BaseContext
 from rejoin.client.core.effects import Effect
 from rejoin.client.core.inputs import Millis, OffsetAndMetadata, OffsetReset, Reset
-from rejoin.journal.events.base import Partitions
+from rejoin.journal.events.base import PartitionsByTopic
 from rejoin.journal.events.client import Offsets
 from rejoin.protocol.registry import Api
 from rejoin.protocol.types import TopicPartition
@@ -81,9 +81,9 @@ def common_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
     return max(shared, key=lambda protocol: protocol.value)
 
 
-def by_topic(partitions: Iterable[tuple[str, int]]) -> Partitions:
+def by_topic(partitions: Iterable[tuple[str, int]]) -> PartitionsByTopic:
     """Partitions as events show them."""
-    shown: Partitions = {}
+    shown: PartitionsByTopic = {}
     for topic, partition in sorted(partitions):
         shown.setdefault(topic, []).append(partition)
     return shown

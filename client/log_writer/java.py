@@ -16,7 +16,7 @@ from rejoin.client.log_writer.writer import (
     utc,
 )
 from rejoin.journal.events import client as events
-from rejoin.journal.events.base import Partitions
+from rejoin.journal.events.base import PartitionsByTopic
 from rejoin.journal.kafka_logs.clients.errors import WORDS
 from rejoin.journal.kafka_logs.clients.java import JAVA_LINES, PREFIX
 from rejoin.journal.kafka_logs.template import Template, Version
@@ -135,7 +135,7 @@ class JavaLog(ClientLog):
         return f"{utc(at_ms, '%Y-%m-%d %H:%M:%S')},{at_ms % 1_000:03d}"
 
 
-def _listed(partitions: Partitions) -> str:
+def _listed(partitions: PartitionsByTopic) -> str:
     return ", ".join(f"{topic}-{number}" for topic, number in pairs(partitions))
 
 

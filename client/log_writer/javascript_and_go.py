@@ -12,7 +12,7 @@ from typing import Any
 
 from rejoin.client.log_writer.writer import ALREADY_REBALANCING, MEMBER_ID_GIVEN, ClientLog, Line, pairs, utc
 from rejoin.journal.events import client as events
-from rejoin.journal.events.base import Partitions
+from rejoin.journal.events.base import PartitionsByTopic
 from rejoin.journal.kafka_logs.clients.errors import WORDS
 from rejoin.journal.kafka_logs.clients.javascript_and_go import (
     FRANZ_GO_LINES,
@@ -147,12 +147,12 @@ class SaramaLog(ClientLog):
     _session = -1
 
 
-def _bracketed(partitions: Partitions) -> str:
+def _bracketed(partitions: PartitionsByTopic) -> str:
     return ", ".join(f"{topic}[{' '.join(map(str, numbers))}]" for topic, numbers in partitions.items())
 
 
-def _topics(found: set[tuple[str, int]]) -> Partitions:
-    made: Partitions = {}
+def _topics(found: set[tuple[str, int]]) -> PartitionsByTopic:
+    made: PartitionsByTopic = {}
     for topic, number in sorted(found):
         made.setdefault(topic, []).append(number)
     return made

@@ -15,7 +15,7 @@ from rejoin.client.log_writer.writer import (
     utc,
 )
 from rejoin.journal.events import client as events
-from rejoin.journal.events.base import Partitions
+from rejoin.journal.events.base import PartitionsByTopic
 from rejoin.journal.kafka_logs.clients.errors import WORDS
 from rejoin.journal.kafka_logs.clients.python import AIOKAFKA_LINES, KAFKA_PYTHON_LINES
 from rejoin.journal.kafka_logs.template import Template
@@ -152,6 +152,6 @@ class AiokafkaLog(_PythonLog):
                 yield "commit_failed", "", {"problem": f"{words.python}: {self.group_id}"}
 
 
-def _set(partitions: Partitions) -> str:
+def _set(partitions: PartitionsByTopic) -> str:
     named = ", ".join(f"TopicPartition(topic='{topic}', partition={number})" for topic, number in pairs(partitions))
     return f"{{{named}}}" if named else "set()"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final
 
-from rejoin.journal.events.base import Partitions
+from rejoin.journal.events.base import PartitionsByTopic
 from rejoin.journal.events.client import ConsumerEvent, MemberEvent
 from rejoin.journal.kafka_logs.template import Template, Version
 
@@ -113,6 +113,6 @@ def utc(at_ms: int, layout: str) -> str:
     return datetime.fromtimestamp(at_ms // 1_000, UTC).strftime(layout)
 
 
-def pairs(partitions: Partitions) -> list[tuple[str, int]]:
+def pairs(partitions: PartitionsByTopic) -> list[tuple[str, int]]:
     """Partitions one by one."""
     return [(topic, number) for topic, numbers in partitions.items() for number in numbers]

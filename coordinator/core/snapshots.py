@@ -15,7 +15,7 @@ from rejoin.protocol.types import TopicPartition
 
 if TYPE_CHECKING:
     from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
-    from rejoin.coordinator.core.groups.consumer.model.member import Partitions
+    from rejoin.coordinator.core.groups.consumer.model.member import PartitionsByTopicId
 
 
 class MemberSnapshot(NamedTuple):
@@ -55,9 +55,9 @@ class ConsumerMemberSnapshot(NamedTuple):
     epoch: int
     previous_epoch: int
     state: ConsumerMemberState
-    assigned: Partitions
-    pending: Partitions
-    target: Partitions
+    assigned: PartitionsByTopicId
+    pending: PartitionsByTopicId
+    target: PartitionsByTopicId
     is_classic: bool
 
 

@@ -16,7 +16,7 @@ from rejoin.protocol.records.batches import DataEntry
 from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicIdPartition, TopicPartition
 
-Stored: TypeAlias = Callable[[ErrorCode], None]
+OnStored: TypeAlias = Callable[[ErrorCode], None]
 """The result of an append: ``NONE``, or the log's own error."""
 
 Piece: TypeAlias = Callable[[tuple[Record, ...], bool], None]
@@ -76,7 +76,7 @@ class OffsetsLog(Protocol):
     async def close(self) -> None:
         """Finish pending work."""
 
-    def append(self, partition: TopicPartition, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
+    def append(self, partition: TopicPartition, epoch: int, records: tuple[Record, ...], stored: OnStored) -> None:
         """Write records, all or none, behind everything appended before. No records: it ends when all before is stored.
 
         An older epoch than the newest elected is refused with ``NOT_LEADER_OR_FOLLOWER``.
@@ -103,7 +103,7 @@ class DataLogs(Protocol):
         epoch: int,
         leased_by: TopicPartition,
         entries: tuple[DataEntry, ...],
-        stored: Stored,
+        stored: OnStored,
     ) -> None:
         """Write entries, all or none, behind everything appended before.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
-from rejoin.coordinator.storage.base import Damaged, DataPiece, Piece, Stored, Together, one_by_one
+from rejoin.coordinator.storage.base import Damaged, DataPiece, OnStored, Piece, Together, one_by_one
 from rejoin.coordinator.storage.compaction import compacted as compacted
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.batches import BatchEntry, CompactionEntry, DataEntry, LogStartEntry
@@ -43,7 +43,7 @@ class MemoryLog:
         self._epochs[partition] = epoch
         return epoch
 
-    def append(self, partition: TopicPartition, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
+    def append(self, partition: TopicPartition, epoch: int, records: tuple[Record, ...], stored: OnStored) -> None:
         if epoch < self._epochs.get(partition, 0):
             stored(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return
@@ -63,7 +63,7 @@ class MemoryLog:
         epoch: int,
         leased_by: TopicPartition,
         entries: tuple[DataEntry, ...],
-        stored: Stored,
+        stored: OnStored,
     ) -> None:
         if epoch < self._epochs.get(leased_by, 0):
             stored(ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from rejoin.coordinator.core.inputs import FollowersFetched
-from rejoin.coordinator.storage.base import Damaged, DataPiece, Piece, Stored, Together, one_by_one
+from rejoin.coordinator.storage.base import Damaged, DataPiece, OnStored, Piece, Together, one_by_one
 from rejoin.coordinator.storage.memory import MemoryLog, trimmed
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.batches import BatchEntry, DataEntry, LogStartEntry
@@ -107,7 +107,7 @@ class ReplicatedLogs:
 
     # --- as the log of offsets partitions
 
-    def append(self, partition: TopicPartition, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
+    def append(self, partition: TopicPartition, epoch: int, records: tuple[Record, ...], stored: OnStored) -> None:
         if epoch < self._epochs.get(partition, 0):
             stored(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         else:
@@ -125,7 +125,7 @@ class ReplicatedLogs:
         epoch: int,
         leased_by: TopicPartition,
         entries: tuple[DataEntry, ...],
-        stored: Stored,
+        stored: OnStored,
     ) -> None:
         found = self._data.get(partition)
         if found is None or epoch < found.epoch:

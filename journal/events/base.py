@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 Long = Annotated[int, "64 bits"]
 """A number that may need 64 bits. Others that are no length of time (``_ms``) fit into 32."""
 
-Partitions = dict[str, list[int]]
+PartitionsByTopic = dict[str, list[int]]
 """Topic to partitions, both ascending."""
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from rejoin.journal.events.base import Event, Long, Partitions
+from rejoin.journal.events.base import Event, Long, PartitionsByTopic
 
 Offsets = dict[str, dict[int, Long]]
 """Topic to partition to offset, all ascending."""
@@ -49,7 +49,7 @@ class Subscribing(ConsumerEvent):
 
     topics: list[str]
     pattern: str | None
-    partitions: Partitions
+    partitions: PartitionsByTopic
 
 
 class CoordinatorFound(ConsumerEvent):
@@ -91,7 +91,7 @@ class JoinSent(MemberEvent):
 
     reason: str
     topics: list[str]
-    owned: Partitions
+    owned: PartitionsByTopic
 
 
 class GenerationJoined(MemberEvent):
@@ -119,7 +119,7 @@ class TargetAssignmentReceived(MemberEvent):
     not in ``partitions``.
     """
 
-    partitions: Partitions
+    partitions: PartitionsByTopic
     unknown_topics: int
 
 
@@ -129,7 +129,7 @@ class AssignmentAcknowledged(MemberEvent):
     ``reconciliation_ms``: since the assignment was received.
     """
 
-    partitions: Partitions
+    partitions: PartitionsByTopic
     reconciliation_ms: int
 
 
@@ -159,33 +159,33 @@ class AssignorFailed(MemberEvent):
 class GroupSynced(MemberEvent):
     """SyncGroup was answered. ``rebalance_ms``: since the first JoinGroup of this rebalance was sent."""
 
-    partitions: Partitions
-    owned: Partitions
+    partitions: PartitionsByTopic
+    owned: PartitionsByTopic
     rebalance_ms: int
 
 
 class AssignmentRefused(MemberEvent):
     """The assignment does not match what the consumer subscribes to any more; it joins again."""
 
-    partitions: Partitions
+    partitions: PartitionsByTopic
 
 
 class PartitionsAssigned(MemberEvent):
     """Partitions were added; also emitted when none were."""
 
-    partitions: Partitions
+    partitions: PartitionsByTopic
 
 
 class PartitionsRevoked(MemberEvent):
     """Partitions were revoked cleanly."""
 
-    partitions: Partitions
+    partitions: PartitionsByTopic
 
 
 class PartitionsLost(MemberEvent):
     """Partitions were given up after the membership had ended: another member may own them already."""
 
-    partitions: Partitions
+    partitions: PartitionsByTopic
 
 
 class ListenerFailed(MemberEvent):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from rejoin.journal.events.base import Partitions
+from rejoin.journal.events.base import PartitionsByTopic
 from rejoin.journal.events.coordinator import Cause, GroupEvent, GroupType, Ownership
 
 ConversionRefusal = Literal[
@@ -55,7 +55,7 @@ class RevocationRequested(GroupEvent):
     member_id: str
     group_instance_id: str | None
     member_epoch: int
-    partitions: Partitions
+    partitions: PartitionsByTopic
     rebalance_timeout_ms: int
 
 
@@ -65,7 +65,7 @@ class RevocationCompleted(GroupEvent):
     member_id: str
     group_instance_id: str | None
     member_epoch: int
-    partitions: Partitions
+    partitions: PartitionsByTopic
     revocation_ms: int
 
 
@@ -84,7 +84,7 @@ class MemberReconciled(GroupEvent):
     member_id: str
     group_instance_id: str | None
     member_epoch: int
-    partitions: Partitions
+    partitions: PartitionsByTopic
     waited_ms: int
 
 
@@ -102,7 +102,7 @@ class StaticMemberLeft(GroupEvent):
 
     group_instance_id: str
     member_id: str
-    partitions: Partitions
+    partitions: PartitionsByTopic
 
 
 class GroupConverted(GroupEvent):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from rejoin.journal.events.base import Event, Long, Partitions
+from rejoin.journal.events.base import Event, Long, PartitionsByTopic
 
 EndedBy = Literal["client", "timeout", "fencing"]
 """Who ended a transaction: its client with EndTxn, transaction.timeout.ms, or another InitProducerId of its id."""
@@ -36,14 +36,14 @@ class ProducerIdInitialized(ProducerEvent):
 class TransactionStarted(ProducerEvent):
     """The coordinator knows the first partitions of a transaction: it is Ongoing, and its timeout runs."""
 
-    partitions: Partitions
+    partitions: PartitionsByTopic
     transaction_timeout_ms: int
 
 
 class PartitionsAddedToTxn(ProducerEvent):
     """More partitions are part of a transaction. A partition of ``__consumer_offsets`` is there for offsets."""
 
-    partitions: Partitions
+    partitions: PartitionsByTopic
 
 
 class TransactionPrepared(ProducerEvent):

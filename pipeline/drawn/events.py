@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic_core import PydanticUndefined
 
-from rejoin.journal.events.base import Event, Partitions
+from rejoin.journal.events.base import Event, PartitionsByTopic
 from rejoin.journal.events.coordinator import Cause, Ownership
 from rejoin.journal.recording.event_recorder import EventRecorder
 from rejoin.pipeline.drawn.drawn_event import DrawnEvent
@@ -66,7 +66,7 @@ def event_of(event: type[Event], row: Mapping[str, Any]) -> Event:
             value = _cause(row)
         elif value is None:
             value = _nothing(info.annotation) if info.default is PydanticUndefined else info.default
-        elif info.annotation == Partitions:
+        elif info.annotation == PartitionsByTopic:
             value = _partitions(value)
         elif info.annotation == Ownership:
             value = _ownership(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from rejoin.coordinator.storage.base import Damaged, DataPiece, Piece, SoleLogs, Stored, Together, one_by_one
+from rejoin.coordinator.storage.base import Damaged, DataPiece, OnStored, Piece, SoleLogs, Together, one_by_one
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.batches import DataEntry
 from rejoin.protocol.records.keyed import Record
@@ -39,7 +39,7 @@ class FaultyLog:
     def elect(self, partition: TopicPartition) -> int:
         return self._log.elect(partition)
 
-    def append(self, partition: TopicPartition, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
+    def append(self, partition: TopicPartition, epoch: int, records: tuple[Record, ...], stored: OnStored) -> None:
         if not self.hold_appends and self.fail_appends is None:
             self._log.append(partition, epoch, records, stored)
             return
@@ -51,7 +51,7 @@ class FaultyLog:
         epoch: int,
         leased_by: TopicPartition,
         entries: tuple[DataEntry, ...],
-        stored: Stored,
+        stored: OnStored,
     ) -> None:
         if not self.hold_appends and self.fail_appends is None:
             self._log.append_data(partition, epoch, leased_by, entries, stored)
@@ -77,7 +77,7 @@ class FaultyLog:
         for go_on in held:
             go_on()
 
-    def _append(self, append: Callable[[], None], writes: bool, stored: Stored) -> None:
+    def _append(self, append: Callable[[], None], writes: bool, stored: OnStored) -> None:
         def unless_failing() -> None:
             if self.fail_appends is not None and writes:
                 stored(self.fail_appends)

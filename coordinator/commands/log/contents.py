@@ -65,7 +65,7 @@ class BatchCounts(NamedTuple):
     partitions: int
 
 
-Records: TypeAlias = Iterator[LogRecord]
+LogRecords: TypeAlias = Iterator[LogRecord]
 
 
 def topic_names(topics: Sequence[StoredTopicChange]) -> dict[str, str]:

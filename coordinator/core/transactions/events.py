@@ -10,7 +10,7 @@ from rejoin.coordinator.core.transactions.metadata import (
     TransactionState,
     TxnTransit,
 )
-from rejoin.journal.events.base import Event, Partitions
+from rejoin.journal.events.base import Event, PartitionsByTopic
 from rejoin.journal.events.transactions import (
     PartitionsAddedToTxn,
     ProducerIdInitialized,
@@ -85,8 +85,8 @@ def _added(metadata: TransactionMetadata, transit: TxnTransit) -> Event:
     )
 
 
-def _by_topic(partitions: Iterable[TopicPartition]) -> Partitions:
-    topics: Partitions = {}
+def _by_topic(partitions: Iterable[TopicPartition]) -> PartitionsByTopic:
+    topics: PartitionsByTopic = {}
     for topic, partition in sorted(partitions):
         topics.setdefault(topic, []).append(partition)
     return topics

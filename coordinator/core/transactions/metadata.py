@@ -27,7 +27,7 @@ FIRST_WITH_EPOCH_BUMPS: Final = 2
 """The first transaction version in which each end raises the epoch (KIP-890)."""
 NOT_STARTED: Final = -1
 
-Partitions: TypeAlias = dict[TopicPartition, None]
+TxnPartitions: TypeAlias = dict[TopicPartition, None]
 """The partitions of a transaction, in the order in which they were added."""
 
 
@@ -142,7 +142,7 @@ class TransactionMetadata:
         self.timeout_ms = timeout_ms
         self.state = TransactionState.EMPTY
         self.pending_state: TransactionState | None = None
-        self.partitions: Partitions = {}
+        self.partitions: TxnPartitions = {}
         self.started_at: Millis = NOT_STARTED
         self.updated_at = now
         self.client_version = 0

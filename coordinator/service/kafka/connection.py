@@ -111,7 +111,7 @@ class KafkaConnection(asyncio.Protocol):
         # Kafka: a request that is parked goes on without its connection; its answer is dropped.
         self.transport = self._outgoing = None
         self._listener.closed(self)
-        if self._parked is not None and self._pending is not None and self._parked.served.api is FETCH:
+        if self._parked is not None and self._pending is not None and self._parked.wire.api is FETCH:
             # Differs: in Kafka a Fetch, too, waits for all of its time.
             self._listener.end_wait(self._pending)
 
@@ -169,15 +169,18 @@ class KafkaConnection(asyncio.Protocol):
     def _serve_one(self, data: bytes) -> None:
         self.last_used = self._loop.time()
         written: list[Part] = []
-        served = self._serve(data, written)
+        answered = self._serve(data, written)
         transport = self.transport
         if transport is None or not written:
             return
         only = written[0]
         if len(written) == 1 and len(only) <= AT_ONCE and self._outgoing is None and not isinstance(only, BatchRun):
             transport.write(only)
-            if served is not None and served[0].served.is_repeated and self._takes_repeated():
-                self._repeated = self._listener.requests.repeated(*served, data, only)
+            if answered is None or not self._takes_repeated():
+                return
+            call, response = answered
+            if call.wire.is_repeated:
+                self._repeated = self._listener.requests.repeated(call, response, data, only)
         else:
             self._write(written)
 
@@ -194,7 +197,7 @@ class KafkaConnection(asyncio.Protocol):
         if transport is not None and pending.response is repeated.response:
             transport.write(repeated.answer_to(data, began))
             return
-        call = KafkaRequest(repeated.served, repeated.request, repeated.context, repeated.correlation_id(data), began)
+        call = KafkaRequest(repeated.wire, repeated.request, repeated.context, repeated.correlation_id(data), began)
         self._repeated = None
         written: list[Part] = []
         self._answer_or_park(call, pending, written)
@@ -255,36 +258,36 @@ class KafkaConnection(asyncio.Protocol):
         """
         listener = self._listener
         try:
-            request = listener.requests.read(frame, self)
+            call = listener.requests.read(frame, self)
         except NotServed as problem:
             listener.refuse(self, problem)
             self._close(written)
             return None
-        if isinstance(request, bytes):
-            written.append(request)
+        if isinstance(call, bytes):
+            written.append(call)
             return None
-        pending = listener.submit(request.request, request.context)
+        pending = listener.submit(call.request, call.context)
         response = pending.response
         if response is None:
-            self._answer_or_park(request, pending, written)
+            self._answer_or_park(call, pending, written)
             return None
-        self._answer(request, response, written)
-        return request, response
+        self._answer(call, response, written)
+        return call, response
 
-    def _answer_or_park(self, request: KafkaRequest, pending: PendingReply, written: list[Part]) -> None:
+    def _answer_or_park(self, call: KafkaRequest, pending: PendingReply, written: list[Part]) -> None:
         """Answer a request, or let it wait for its response."""
         if pending.response is not None or pending.failed:
-            self._answer(request, pending.response, written)
+            self._answer(call, pending.response, written)
         else:
-            self._parked = request
-            request.waited = True
+            self._parked = call
+            call.waited = True
             self._pending = pending
             pending.when_settled(self._settled)
 
     def _settled(self, response: Response | None) -> None:
         """The parked request has its response; none: it never will."""
-        request, pending = self._parked, self._pending
-        assert request is not None, "one request at a time"
+        call, pending = self._parked, self._pending
+        assert call is not None, "one request at a time"
         self._parked = self._pending = None
         if self.transport is None:
             return
@@ -293,9 +296,9 @@ class KafkaConnection(asyncio.Protocol):
             # A fault: the client sees no answer, but a connection that ends.
             self.transport.abort()
             return
-        self._answer(request, response, written)
+        self._answer(call, response, written)
         if pending is not None and pending.delivery is not None:
-            self._parked = request
+            self._parked = call
             self._listener.deliver(self._deliver(pending.delivery, joined(written)))
             return
         self._write(written)
@@ -332,17 +335,17 @@ class KafkaConnection(asyncio.Protocol):
         else:
             self.transport = None
 
-    def _answer(self, request: KafkaRequest, response: Response | None, written: list[Part]) -> None:
+    def _answer(self, call: KafkaRequest, response: Response | None, written: list[Part]) -> None:
         if response is None:
-            response = request.request.error_response(request.context.api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
+            response = call.request.error_response(call.context.api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
         try:
-            self._listener.requests.write(request, response, written)
+            self._listener.requests.write(call, response, written)
         except NotServed as problem:
             self._listener.refuse(self, problem)
             self._close(written)
         except SchemaError as problem:
             # A bug, which must cost this client's connection only.
-            self._listener.log_unwritable(request.served.api.name, request.served.version, problem)
+            self._listener.log_unwritable(call.wire.api.name, call.wire.version, problem)
             self._close(written)
 
     # --- writing

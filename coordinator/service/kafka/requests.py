@@ -95,11 +95,11 @@ class WireVersion(ServedVersion):
 class KafkaRequest:
     """A request on its way, with all that it takes to answer it."""
 
-    __slots__ = ("began", "connection", "context", "correlation_id", "request", "served", "waited")
+    __slots__ = ("began", "connection", "context", "correlation_id", "request", "waited", "wire")
 
     def __init__(
         self,
-        served: WireVersion,
+        wire: WireVersion,
         request: Request,
         context: Context,
         correlation_id: int,
@@ -109,7 +109,7 @@ class KafkaRequest:
         """``connection`` says who asks; one that is served again and again does without."""
         self.began = began
         self.connection = connection
-        self.served = served
+        self.wire = wire
         self.request = request
         self.context = context
         self.correlation_id = correlation_id
@@ -133,8 +133,8 @@ class RepeatedRequest:
         "head",
         "request",
         "response",
-        "served",
         "size",
+        "wire",
     )
 
     def __init__(self, call: KafkaRequest, data: bytes, response: Response, answer: bytes | memoryview) -> None:
@@ -142,12 +142,12 @@ class RepeatedRequest:
         self.size = len(data)
         self.head = data[:_CORRELATION_AT]
         self.body = data[_CLIENT_AT:]
-        self.served = call.served
+        self.wire = call.wire
         self.request = call.request
         self.context = call.context
         self.response = response
-        self._metrics = call.served.metrics
-        self._error = call.served.error_of(response)
+        self._metrics = call.wire.metrics
+        self._error = call.wire.error_of(response)
         self._failed_with: ErrorCode | None = None if self._error == NO_ERROR else ErrorCode[self._error]
         self._answer_head = bytes(answer[:_ANSWER_CORRELATION_AT])
         self._answer = bytes(answer[_ANSWER_BODY_AT:])
@@ -174,7 +174,7 @@ class RequestHead(NamedTuple):
     """
 
     client: bytes
-    served: WireVersion
+    wire: WireVersion
     context: Context
     body_at: int
 
@@ -202,18 +202,18 @@ class RequestReader:
             if isinstance(found, bytes):
                 return found
             head = found
-        _, served, context, body_at = head
+        _, wire, context, body_at = head
         try:
-            request = served.read(frame, body_at)
+            request = wire.read(frame, body_at)
         except SchemaError as problem:
             connection.client_id = context.client_id
-            raise NotServed(served.api.name, f"version {served.version}: {problem}") from None
-        if served.api is API_VERSIONS and served.version >= _FIRST_WITH_SOFTWARE:
+            raise NotServed(wire.api.name, f"version {wire.version}: {problem}") from None
+        if wire.api is API_VERSIONS and wire.version >= _FIRST_WITH_SOFTWARE:
             software = cast("ApiVersionsRequest", request)
             name = f"{software.client_software_name} {software.client_software_version}"
             connection.software = name[:_LONGEST_SOFTWARE]
         correlation_id = int.from_bytes(frame[_CORRELATION_AT:_CLIENT_AT], "big", signed=True)
-        return KafkaRequest(served, request, context, correlation_id, perf_counter(), connection)
+        return KafkaRequest(wire, request, context, correlation_id, perf_counter(), connection)
 
     def _read_head(self, frame: bytes, connection: KafkaConnection) -> RequestHead | bytes:
         """The head of a frame that differs from the last one of its API; or the whole answer."""
@@ -222,15 +222,15 @@ class RequestReader:
         except SchemaError as problem:
             raise NotServed("", str(problem)) from None
         connection.client_id = header.client_id[:_LONGEST_CLIENT_ID]
-        served = self._served.get((header.api_key, header.api_version))
-        if served is None:
+        wire = self._served.get((header.api_key, header.api_version))
+        if wire is None:
             found = self._find(header)
             if isinstance(found, bytes):
                 return found
-            served = self._served[header.api_key, header.api_version] = found
-        context = _context(header, served.api, connection)
+            wire = self._served[header.api_key, header.api_version] = found
+        context = _context(header, wire.api, connection)
         body_at = header.body_at + _API_AT
-        head = RequestHead(bytes(frame[_CLIENT_AT:body_at]), served, context, body_at)
+        head = RequestHead(bytes(frame[_CLIENT_AT:body_at]), wire, context, body_at)
         if len(head.client) <= _LONGEST_HEAD:
             if len(connection.heads) >= _MOST_HEADS:
                 connection.heads.clear()
@@ -264,31 +264,31 @@ class RequestReader:
 
         Raises :class:`NotServed` where all that the client can be shown is the end of its connection.
         """
-        served = call.served
+        wire = call.wire
         request: Any = call.request
-        is_answered = served.api is not PRODUCE or request.acks
+        is_answered = wire.api is not PRODUCE or request.acks
         if is_answered:
             try:
-                served.write(call.correlation_id, response, written)
+                wire.write(call.correlation_id, response, written)
             except ResponseTooLarge as problem:
                 software = "" if call.connection is None else call.connection.software
-                served.log_too_large(self._log, self._refused, software, call.context, problem)
-                response = served.too_large(request)
-                served.write(call.correlation_id, response, written)
-        metrics = served.metrics
-        error = served.error_of(response)
-        if served.has_nested_errors or error != NO_ERROR:
-            refusals = served.count_errors(response, metrics.errors)
+                wire.log_too_large(self._log, self._refused, software, call.context, problem)
+                response = wire.too_large(request)
+                wire.write(call.correlation_id, response, written)
+        metrics = wire.metrics
+        error = wire.error_of(response)
+        if wire.has_nested_errors or error != NO_ERROR:
+            refusals = wire.count_errors(response, metrics.errors)
             if not is_answered:
                 _check_unanswered(call, response)
             elif refusals is not None:
                 software = "" if call.connection is None else call.connection.software
-                served.log_refusals(self._log, self._refused, software, call.context, call.request, refusals)
+                wire.log_refusals(self._log, self._refused, software, call.context, call.request, refusals)
         millis = (perf_counter() - call.began) * 1_000
         metrics.answers[error] = metrics.answers.get(error, 0) + 1
         (metrics.parked if call.waited else metrics.took).observe(millis)
         if self._log_requests:
-            served.log(self._log, call.context.client_id, error, millis)
+            wire.log(self._log, call.context.client_id, error, millis)
 
     def repeated(
         self, call: KafkaRequest, response: Response, data: bytes, answer: bytes | memoryview

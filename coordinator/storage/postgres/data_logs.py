@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import structlog
 
-from rejoin.coordinator.storage.base import Damaged, DataPiece, Stored
+from rejoin.coordinator.storage.base import Damaged, DataPiece, OnStored
 from rejoin.coordinator.storage.codec import Unreadable
 from rejoin.coordinator.storage.data_batches import named
 from rejoin.coordinator.storage.log_throttle import LogThrottle
@@ -52,13 +52,13 @@ class PostgresDataLogs:
         epoch: int,
         leased_by: TopicPartition,
         entries: tuple[DataEntry, ...],
-        stored: Stored,
+        stored: OnStored,
     ) -> None:
         self._newest[partition] = (epoch, leased_by)
         data = DataEntries(partition, entries)
         self._log.writer.append(PendingAppend(leased_by, epoch, (), stored, time.perf_counter(), data=data))
 
-    def _after_appends(self, partition: TopicIdPartition, then: Stored) -> None:
+    def _after_appends(self, partition: TopicIdPartition, then: OnStored) -> None:
         """Call back when all appends before have ended."""
         newest = self._newest.get(partition)
         if newest is None:

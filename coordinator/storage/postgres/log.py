@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import structlog
 
-from rejoin.coordinator.storage.base import Observer, Piece, Stored, Together, one_by_one
+from rejoin.coordinator.storage.base import Observer, OnStored, Piece, Together, one_by_one
 from rejoin.coordinator.storage.codec import Row, Unreadable, check, decode, encode
 from rejoin.coordinator.storage.log_throttle import LogThrottle
 from rejoin.coordinator.storage.postgres import statements
@@ -71,7 +71,7 @@ class PostgresLog:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def append(self, partition: TopicPartition, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
+    def append(self, partition: TopicPartition, epoch: int, records: tuple[Record, ...], stored: OnStored) -> None:
         append = PendingAppend(partition, epoch, (), stored, time.perf_counter())
         try:
             append.entries = [encode(record) for record in records]

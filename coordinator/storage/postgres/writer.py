@@ -22,7 +22,7 @@ from typing import Any, Final, TypeAlias
 
 import structlog
 
-from rejoin.coordinator.storage.base import Observer, Stored, Together, one_by_one
+from rejoin.coordinator.storage.base import Observer, OnStored, Together, one_by_one
 from rejoin.coordinator.storage.codec import Entry, checksum
 from rejoin.coordinator.storage.log_throttle import LogThrottle
 from rejoin.coordinator.storage.postgres import statements
@@ -54,7 +54,7 @@ class PendingAppend:
     partition: TopicPartition
     epoch: int
     entries: Sequence[Entry]
-    stored: Stored
+    stored: OnStored
     began: float
     is_bad: bool = False
     data: DataEntries | None = None

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 import structlog
 
-from rejoin.coordinator.storage.base import Damaged, DataPiece, Observer, Stored
+from rejoin.coordinator.storage.base import Damaged, DataPiece, Observer, OnStored
 from rejoin.coordinator.storage.codec import Unreadable
 from rejoin.coordinator.storage.data_batches import named
 from rejoin.coordinator.storage.log_throttle import LogThrottle
@@ -36,7 +36,7 @@ _START: Final = "UPDATE data_partitions SET log_start = max(log_start, ?) WHERE 
 _BELOW_START: Final = "DELETE FROM batches WHERE partition_id = ? AND next_offset <= ?"
 _BELOW_END: Final = "DELETE FROM batches WHERE partition_id = ? AND base_offset < ?"
 
-_Append: TypeAlias = tuple[TopicIdPartition, TopicPartition, int, tuple[DataEntry, ...], Stored, float]
+_Append: TypeAlias = tuple[TopicIdPartition, TopicPartition, int, tuple[DataEntry, ...], OnStored, float]
 """Partition, the one it is leased by and its epoch, entries, the callback, and when it was asked for."""
 
 
@@ -69,7 +69,7 @@ class SqliteDataLogs:
         epoch: int,
         leased_by: TopicPartition,
         entries: tuple[DataEntry, ...],
-        stored: Stored,
+        stored: OnStored,
     ) -> None:
         item: _Append = (partition, leased_by, epoch, entries, stored, time.perf_counter())
         self._database.submit_item(self._appends, item)

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 
 import structlog
 
-from rejoin.coordinator.storage.base import Observer, Piece, Stored, Together, one_by_one
+from rejoin.coordinator.storage.base import Observer, OnStored, Piece, Together, one_by_one
 from rejoin.coordinator.storage.codec import Entry, Unreadable, check, decode, encode
 from rejoin.coordinator.storage.log_throttle import LogThrottle
 from rejoin.coordinator.storage.remedy import of_directory
@@ -35,7 +35,7 @@ _RETRY_SECONDS: Final = 1.0
 _NO_ID: Final = -1
 """Of a partition to which nothing could be written yet."""
 
-_Append: TypeAlias = tuple[TopicPartition, int, list[Entry] | None, Stored, float]
+_Append: TypeAlias = tuple[TopicPartition, int, list[Entry] | None, OnStored, float]
 """Partition, epoch, entries (none: they cannot be stored), the callback, and when it was asked for."""
 
 
@@ -89,7 +89,7 @@ class SqliteLog:
         else:
             self._throttle.recovered("election_not_stored", "elections_stored_again")
 
-    def append(self, partition: TopicPartition, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
+    def append(self, partition: TopicPartition, epoch: int, records: tuple[Record, ...], stored: OnStored) -> None:
         began = time.perf_counter()
         if not records:
             self._pass(partition, epoch, stored)
@@ -108,7 +108,7 @@ class SqliteLog:
         """Whether the partition has moved on to a newer epoch."""
         return epoch < self._epochs.get(partition, -1)
 
-    def _pass(self, partition: TopicPartition, epoch: int, stored: Stored) -> None:
+    def _pass(self, partition: TopicPartition, epoch: int, stored: OnStored) -> None:
         """End it when all before is stored."""
         is_fenced = self.is_fenced(partition, epoch)
 

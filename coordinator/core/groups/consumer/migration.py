@@ -19,7 +19,7 @@ from rejoin.coordinator.core.groups.consumer.model.member import (
     ClassicMetadata,
     ConsumerMemberMetadata,
     CurrentAssignment,
-    Partitions,
+    PartitionsByTopicId,
     SupportedProtocol,
 )
 from rejoin.coordinator.core.groups.consumer.model.member_order import Known, filled_order, timeline_order
@@ -103,7 +103,10 @@ class Migration:
         return made
 
     def _write_upgrade(
-        self, group: ClassicGroup, converted: Mapping[str, tuple[ConsumerMemberMetadata, Partitions]], changes: Changes
+        self,
+        group: ClassicGroup,
+        converted: Mapping[str, tuple[ConsumerMemberMetadata, PartitionsByTopicId]],
+        changes: Changes,
     ) -> None:
         group_id, generation = group.group_id, group.generation
         names = dict.fromkeys(name for metadata, _ in converted.values() for name in metadata.topic_names)
@@ -145,7 +148,7 @@ class Migration:
 
     def _converted(
         self, group: ClassicGroup, protocol: str, joining: str
-    ) -> dict[str, tuple[ConsumerMemberMetadata, Partitions]] | None:
+    ) -> dict[str, tuple[ConsumerMemberMetadata, PartitionsByTopicId]] | None:
         """Each member as one of a consumer group, with its partitions; none if they are unreadable or would be lost."""
         converted = {}
         members = list(group.members)
@@ -179,7 +182,7 @@ class Migration:
             converted[member.member_id] = (metadata, self._by_topic_id(partitions))
         return converted
 
-    def _by_topic_id(self, partitions: Sequence[TopicPartition]) -> Partitions:
+    def _by_topic_id(self, partitions: Sequence[TopicPartition]) -> PartitionsByTopicId:
         found: dict[str, set[int]] = {}
         for topic, partition in partitions:
             if topic in self._topics:

@@ -15,7 +15,7 @@ from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import (
     ConsumerMemberMetadata,
     CurrentAssignment,
-    Partitions,
+    PartitionsByTopicId,
 )
 from rejoin.coordinator.core.groups.consumer.model.state import (
     FIRST_EPOCH,
@@ -182,7 +182,7 @@ class LoadedGroup:
     epoch: int
     assignment_epoch: int
     members: tuple[tuple[str, ConsumerMemberMetadata, CurrentAssignment], ...]
-    targets: Mapping[str, Partitions]
+    targets: Mapping[str, PartitionsByTopicId]
 
     @classmethod
     def of(cls, group: ConsumerGroup) -> LoadedGroup:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rejoin.coordinator.core.groups.consumer.model.member import CurrentAssignment, HeldPartitions, Partitions
+from rejoin.coordinator.core.groups.consumer.model.member import CurrentAssignment, HeldPartitions, PartitionsByTopicId
 from rejoin.coordinator.core.groups.consumer.model.state import ConsumerMemberState
 from rejoin.protocol.java import put_first
 
@@ -26,7 +26,7 @@ class Goal:
     """Where a member is to go: a target and its epoch, as far as it is subscribed to the topics."""
 
     epoch: int
-    partitions: Partitions
+    partitions: PartitionsByTopicId
     subscribed: Collection[str]
     """Ids of the topics that it is subscribed to now."""
     names_topics: bool

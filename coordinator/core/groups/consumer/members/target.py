@@ -20,7 +20,7 @@ from rejoin.coordinator.core.groups.consumer.assignors.incremental import reassi
 from rejoin.coordinator.core.groups.consumer.assignors.uniform import UniformAssignor, topic_order
 from rejoin.coordinator.core.groups.consumer.model.changes import Changes
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
-from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMemberMetadata, Partitions
+from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMemberMetadata, PartitionsByTopicId
 from rejoin.coordinator.core.groups.consumer.model.member_order import Known, assignor_order
 from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata, ids_of
 from rejoin.coordinator.core.groups.consumer.model.records import target_epoch_record, target_record
@@ -29,7 +29,7 @@ from rejoin.coordinator.core.groups.consumer.model.target_index import SMALLEST_
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.protocol.java import hash_map_order
 
-_NOTHING: Final[Partitions] = {}
+_NOTHING: Final[PartitionsByTopicId] = {}
 
 
 def preferred_assignor(counts: Mapping[str, int]) -> str | None:
@@ -98,7 +98,7 @@ class TargetAssignments:
             before = targets.get(member_id)
             if given == before and member_id != returned:
                 continue
-            target: Partitions = {
+            target: PartitionsByTopicId = {
                 topic_id: frozenset(partitions) for topic_id, partitions in given.items() if partitions
             }
             if member_id == returned or before != target:

@@ -18,7 +18,7 @@ from rejoin.coordinator.core.groups.consumer.model.member import (
     ConsumerMemberMetadata,
     CurrentAssignment,
     HeldPartitions,
-    Partitions,
+    PartitionsByTopicId,
 )
 from rejoin.coordinator.core.groups.consumer.model.member_order import MemberOrder
 from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
@@ -72,7 +72,7 @@ class ConsumerGroup:
     """When the target was computed; 0: never, or again as soon as it is wanted."""
     members: dict[str, ConsumerMember] = field(default_factory=dict)
     static_members: dict[str, str] = field(default_factory=dict)
-    targets: dict[str, Partitions] = field(default_factory=dict)
+    targets: dict[str, PartitionsByTopicId] = field(default_factory=dict)
     subscriptions: Subscriptions = field(default_factory=Subscriptions)
     partition_epochs: dict[str, dict[int, int]] = field(default_factory=dict)
     """By topic id, by partition: the epoch of the member that holds it."""
@@ -207,7 +207,7 @@ class ConsumerGroup:
         self.assignment_epoch, self.assignment_at = epoch, at
         self.quiet_until = 0
 
-    def set_target(self, member_id: str, target: Partitions | None) -> None:
+    def set_target(self, member_id: str, target: PartitionsByTopicId | None) -> None:
         if target is None:
             self.targets.pop(member_id, None)
         else:
@@ -353,7 +353,7 @@ class ConsumerGroup:
         modern = sum(1 for member in leaving if not member.is_classic)
         return 0 < modern == self.modern_members
 
-    def target_of(self, member_id: str) -> Partitions:
+    def target_of(self, member_id: str) -> PartitionsByTopicId:
         return self.targets.get(member_id, {})
 
     def resolved(self) -> Mapping[str, ResolvedRegex]:

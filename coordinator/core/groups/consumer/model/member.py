@@ -16,7 +16,7 @@ from rejoin.protocol.messages.groups.consumer_group_heartbeat import ConsumerGro
 HeldPartitions: TypeAlias = Mapping[str, Mapping[int, int]]
 """By topic id, by partition: the epoch of the member at which it got the partition."""
 
-Partitions: TypeAlias = Mapping[str, frozenset[int]]
+PartitionsByTopicId: TypeAlias = Mapping[str, frozenset[int]]
 """Partitions by topic id."""
 
 NO_PARTITIONS: Final[HeldPartitions] = {}
@@ -101,6 +101,6 @@ class ConsumerMember:
         return self.current.epoch == STATIC_LEAVE_EPOCH
 
 
-def same_partitions(held: HeldPartitions) -> Partitions:
+def same_partitions(held: HeldPartitions) -> PartitionsByTopicId:
     """Held partitions without their epochs."""
     return {topic_id: frozenset(partitions) for topic_id, partitions in held.items()}

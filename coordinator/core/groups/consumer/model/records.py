@@ -17,7 +17,7 @@ from rejoin.coordinator.core.groups.consumer.model.member import (
     ConsumerMemberMetadata,
     CurrentAssignment,
     HeldPartitions,
-    Partitions,
+    PartitionsByTopicId,
     SupportedProtocol,
 )
 from rejoin.coordinator.core.groups.consumer.model.state import FIRST_EPOCH, ConsumerMemberState
@@ -86,7 +86,9 @@ def target_epoch_record(group_id: str, epoch: int, at: Millis) -> ConsumerGroupT
     return stored.target_epoch_record(group_id, value)
 
 
-def target_record(group_id: str, member_id: str, target: Partitions) -> ConsumerGroupTargetAssignmentMemberRecord:
+def target_record(
+    group_id: str, member_id: str, target: PartitionsByTopicId
+) -> ConsumerGroupTargetAssignmentMemberRecord:
     """Record of a member's target assignment."""
     topics = tuple(
         TargetTopicPartitions(topic_id=topic_id, partitions=tuple(sorted(partitions)))
@@ -203,7 +205,7 @@ def metadata_of(value: ConsumerGroupMemberMetadataValue) -> ConsumerMemberMetada
     )
 
 
-def target_of(value: ConsumerGroupTargetAssignmentMemberValue) -> Partitions:
+def target_of(value: ConsumerGroupTargetAssignmentMemberValue) -> PartitionsByTopicId:
     """A member's target assignment, from its record."""
     return {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
 

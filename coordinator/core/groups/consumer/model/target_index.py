@@ -11,7 +11,7 @@ from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple, TypeAlias
 
 from rejoin.coordinator.core.groups.consumer.assignors.base import unassigned
-from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember, Partitions
+from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember, PartitionsByTopicId
 from rejoin.coordinator.core.groups.consumer.model.member_order import Known, slot_rank
 from rejoin.protocol.java import hash_position, table_capacity
 
@@ -20,7 +20,7 @@ SMALLEST_INDEXED: Final = 64
 
 _STALE_ALLOWED: Final = 64
 
-_NO_TARGET: Final[Partitions] = {}
+_NO_TARGET: Final[PartitionsByTopicId] = {}
 
 Rank: TypeAlias = tuple[int, ...]
 """Where a member comes in the order of Java's hash map: its bucket, and its place there."""
@@ -30,7 +30,7 @@ class _Entry(NamedTuple):
     """A member as it was when it was looked at last."""
 
     rank: Rank
-    target: Partitions | None
+    target: PartitionsByTopicId | None
     size: int
 
 
@@ -93,7 +93,7 @@ class TargetIndex:
         cls,
         topics: Mapping[str, int],
         members: Mapping[str, ConsumerMember],
-        targets: Mapping[str, Partitions],
+        targets: Mapping[str, PartitionsByTopicId],
         known: Known,
     ) -> TargetIndex | None:
         """The index of a group; none where targets overlap, or have topics that no member is subscribed to."""
@@ -119,7 +119,9 @@ class TargetIndex:
         """A member has come or gone, or has another target."""
         self._touched[member_id] = None
 
-    def refresh(self, members: Mapping[str, ConsumerMember], targets: Mapping[str, Partitions], known: Known) -> bool:
+    def refresh(
+        self, members: Mapping[str, ConsumerMember], targets: Mapping[str, PartitionsByTopicId], known: Known
+    ) -> bool:
         """Look at what was touched. False where the index is of no use any more; ``of`` says when."""
         touched, self._touched = self._touched, {}
         for member_id in touched:
@@ -162,7 +164,7 @@ class TargetIndex:
         if not members:
             del self.by_size[size]
 
-    def _take(self, target: Partitions) -> bool:
+    def _take(self, target: PartitionsByTopicId) -> bool:
         """Whether all of a target is free; then it is not any more."""
         for topic_id, partitions in target.items():
             if not partitions and topic_id in self.topics:
@@ -175,7 +177,7 @@ class TargetIndex:
                 del self.free[topic_id]
         return True
 
-    def _enter(self, member: ConsumerMember, target: Partitions | None) -> None:
+    def _enter(self, member: ConsumerMember, target: PartitionsByTopicId | None) -> None:
         member_id = member.member_id
         rank = (hash_position(member_id, self._capacity), *slot_rank(member, self._known))
         size = 0 if target is None else sum(map(len, target.values()))
@@ -192,7 +194,7 @@ class TargetIndex:
 
     # --- questions
 
-    def target_of(self, member_id: str) -> Partitions:
+    def target_of(self, member_id: str) -> PartitionsByTopicId:
         return self._entries[member_id].target or _NO_TARGET
 
     def in_order(self, member_ids: Iterable[str]) -> list[str]:

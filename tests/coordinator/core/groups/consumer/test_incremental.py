@@ -16,7 +16,7 @@ from rejoin.coordinator.core.groups.consumer.assignors import AssignorMember
 from rejoin.coordinator.core.groups.consumer.assignors.incremental import reassign
 from rejoin.coordinator.core.groups.consumer.assignors.uniform import assign_homogeneous
 from rejoin.coordinator.core.groups.consumer.members import target as targets_module
-from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember, Partitions
+from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember, PartitionsByTopicId
 from rejoin.coordinator.core.groups.consumer.model.member_order import Known, MemberOrder, assignor_order
 from rejoin.coordinator.core.groups.consumer.model.target_index import TargetIndex
 from rejoin.coordinator.core.groups.timers import member_session_timer
@@ -36,7 +36,7 @@ class Group:
     def __init__(self, counts: Mapping[str, int]) -> None:
         self.counts = counts
         self.members: dict[str, ConsumerMember] = {}
-        self.targets: dict[str, Partitions] = {}
+        self.targets: dict[str, PartitionsByTopicId] = {}
         self.index: TargetIndex | None = None
         self.order = MemberOrder()
         self.known = Known()
@@ -53,7 +53,7 @@ class Group:
         self.targets.pop(member_id, None)
         self._touch(member_id)
 
-    def give(self, member_id: str, target: Partitions) -> None:
+    def give(self, member_id: str, target: PartitionsByTopicId) -> None:
         self.targets[member_id] = target
         self._touch(member_id)
 
@@ -61,19 +61,19 @@ class Group:
         if self.index is not None:
             self.index.touch(member_id)
 
-    def by_walk(self) -> dict[str, Partitions]:
+    def by_walk(self) -> dict[str, PartitionsByTopicId]:
         order = assignor_order(self.members, self.known)
         members = {each: AssignorMember(target=self.targets.get(each, {})) for each in order}
         return {member_id: sets(given) for member_id, given in assign_homogeneous(members, self.counts).items()}
 
-    def by_index(self) -> dict[str, Partitions]:
+    def by_index(self) -> dict[str, PartitionsByTopicId]:
         if self.index is None or not self.index.refresh(self.members, self.targets, self.known):
             self.index = TargetIndex.of(self.counts, self.members, self.targets, self.known)
         assert self.index is not None
         return {member_id: sets(given) for member_id, given in reassign(self.index).items()}
 
 
-def sets(target: Mapping[str, Any]) -> Partitions:
+def sets(target: Mapping[str, Any]) -> PartitionsByTopicId:
     return {topic_id: frozenset(partitions) for topic_id, partitions in target.items() if partitions}
 
 
