@@ -13,6 +13,7 @@ TEXTS: Final = {
         ROOT / "README.md",
         ROOT / "COVERAGE.md",
         ROOT / "ARCHITECTURE.md",
+        ROOT / "CONTRIBUTING.md",
         *sorted((ROOT / "docs").glob("*.md")),
     ]
 }

@@ -8,7 +8,9 @@ from typing import Final, cast
 
 import pytest
 from kio.index import load_request_schema
+from kio.schema.errors import ErrorCode as KafkaErrorCode
 
+from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.registry import DEFINED, Api
 from rejoin.protocol.wire.codec import Codec
 from tests.protocol.wire.kio_codec import encode_body
@@ -46,6 +48,13 @@ def is_known(api: Api, version: int) -> bool:
 
 def test_every_version_that_kafka_has_is_compared() -> None:
     assert {(api.name, version) for api, version in VERSIONS if not is_known(api, version)} == NOT_IN_KIO
+
+
+def test_error_codes_are_kafkas() -> None:
+    """Numbers, names, and whether a client may send the same request again."""
+    kafkas = {each.name.upper(): (int(each.value), each.retriable) for each in KafkaErrorCode}
+    ours = {each.name: (int(each), each.retriable) for each in ErrorCode}
+    assert {name: error for name, error in ours.items() if kafkas.get(name) != error} == {}
 
 
 @pytest.mark.parametrize("api", DEFINED.values(), ids=lambda api: api.name)
