@@ -5,13 +5,17 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType, SimpleNamespace
 from typing import Any, Final, get_args
 
 import pytest
 from pydantic import Field
 
 from rejoin.coordinator.config import Settings
+from rejoin.coordinator.control.fault_injection.fault_fields import FaultFields
+from rejoin.coordinator.control.fault_injection.fault_rules import FaultRule
 from rejoin.journal.events import client as consumer_events
 from rejoin.journal.events.base import Event
 from rejoin.journal.kafka_logs.clients.java import JAVA_LINES
@@ -19,6 +23,9 @@ from rejoin.journal.kafka_logs.clients.javascript_and_go import FRANZ_GO_LINES, 
 from rejoin.journal.kafka_logs.clients.python import AIOKAFKA_LINES, KAFKA_PYTHON_LINES
 from rejoin.journal.kafka_logs.clients.rdkafka import RDKAFKA_LINES
 from rejoin.journal.kafka_logs.template import OLDEST, Template
+from rejoin.pipeline.findings import rules
+from rejoin.pipeline.findings.finding import Finding
+from rejoin.pipeline.findings.rules import RULES, restarts
 from rejoin.protocol import registry
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.registry import BY_KEY, BY_NAME
@@ -32,6 +39,7 @@ from tests.docs import test_settings
 from tests.docs.texts import TEXTS
 from tests.journal import test_renames
 from tests.paths import ROOT
+from tests.pipeline.findings import test_findings
 from tests.protocol import test_definitions
 from tests.protocol.brokers import test_releases
 from tests.simulation import test_reading
@@ -106,6 +114,31 @@ def test_each_script_of_the_page_is_loaded() -> None:
 
 def test_each_element_that_a_script_looks_up_is_on_the_page() -> None:
     assert unknown_ids(scripts(), (LABORATORY / "page.html").read_text()) == set()
+
+
+def test_each_rule_is_in_the_list() -> None:
+    """A rule is a public generator of findings from the causes of one group."""
+    found = {
+        rule
+        for module in rule_modules()
+        for name, rule in vars(module).items()
+        if inspect.isfunction(rule)
+        and rule.__module__ == module.__name__
+        and not name.startswith("_")
+        and list(inspect.signature(rule).parameters) == ["causes"]
+        and inspect.signature(rule).return_annotation == "Iterator[Finding]"
+    }
+    assert {rule.__name__ for rule in found} - {rule.__name__ for rule in RULES} == set()
+
+
+def rule_modules() -> list[ModuleType]:
+    return [import_module(f"{rules.__name__}.{module.name}") for module in iter_modules(rules.__path__)]
+
+
+def test_a_fault_has_its_fields_in_python_and_in_the_documents() -> None:
+    fields = list(FaultRule.model_fields)
+    assert set(FaultFields.__annotations__) == set(fields)
+    assert f"`add_fault(*, {', '.join(fields)})`" in TEXTS["docs/testing.md"]
 
 
 # --- a thing of each kind, added in memory, and the tests that miss its places
@@ -201,6 +234,32 @@ def of_an_action(monkeypatch: pytest.MonkeyPatch) -> Missed:
     }
 
 
+def more_trouble(causes: Any) -> Iterator[Finding]:
+    yield from causes
+
+
+def of_a_finding(monkeypatch: pytest.MonkeyPatch) -> Missed:
+    monkeypatch.setattr(more_trouble, "__module__", restarts.__name__)
+    monkeypatch.setattr(restarts, "more_trouble", more_trouble, raising=False)
+    monkeypatch.setattr(test_findings, "NAMES", (*test_findings.NAMES, "more-trouble"))
+    return {
+        "test_each_rule_is_in_the_list": test_each_rule_is_in_the_list,
+        "test_every_rule_is_among_them": test_findings.test_every_rule_is_among_them,
+    }
+
+
+class MoreFaults(FaultRule):
+    """With one more field."""
+
+    more: int = 0
+
+
+def of_a_fault(monkeypatch: pytest.MonkeyPatch) -> Missed:
+    monkeypatch.setitem(globals(), "FaultRule", MoreFaults)
+    name = "test_a_fault_has_its_fields_in_python_and_in_the_documents"
+    return {name: test_a_fault_has_its_fields_in_python_and_in_the_documents}
+
+
 def of_a_panel(monkeypatch: pytest.MonkeyPatch) -> Missed:
     more = {**scripts(), "more.js": '$("never-made").hidden = true;'}
     monkeypatch.setitem(globals(), "scripts", lambda: more)
@@ -215,8 +274,10 @@ KINDS_OF_CHANGE: Final[dict[str, Callable[[pytest.MonkeyPatch], Missed]]] = {
     "An error code": of_an_error_code,
     "A setting": of_a_setting,
     "An event": of_an_event,
+    "A finding": of_a_finding,
     "A log line of a client": of_a_log_line,
     "A scenario action": of_an_action,
+    "A field of a fault": of_a_fault,
     "A panel of the laboratory's page": of_a_panel,
 }
 HELD_OTHERWISE: Final = {"test_error_codes_are_kafkas"}
@@ -239,7 +300,7 @@ def test_a_forgotten_place_fails_the_test_that_is_named(kind: str, monkeypatch: 
     for path, name in named:
         assert f"def {name}(" in (ROOT / path).read_text(), f"CONTRIBUTING.md: {path} has no {name}"
     missed = KINDS_OF_CHANGE[kind](monkeypatch)
-    assert [name for _, name in named if name not in HELD_OTHERWISE] == list(missed)
+    assert {name for _, name in named} - HELD_OTHERWISE == missed.keys()
     for check in missed.values():
         with pytest.raises((AssertionError, KeyError, StopIteration)):
             check()
