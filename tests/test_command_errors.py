@@ -48,6 +48,10 @@ FILES = {
     ("simulate", "FILE"): ("simulate PATH", "missing folder file"),
     ("simulate", "--html"): ("simulate cold_start --quiet --html PATH", "folder below apart"),
     ("simulate", "--journal"): ("simulate cold_start --quiet --journal PATH", "file below"),
+    ("simulate", "--client-logs-into"): (
+        "simulate cold_start --quiet --client-logs java --client-logs-into PATH",
+        "file below",
+    ),
     ("lab", "--file"): ("lab PATH --no-browser", "missing folder file"),
     ("search", "--into"): ("search --seeds 1 --into PATH", "file below"),
     ("report", "INPUTS"): ("report PATH --out OUT", "missing folder file"),

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 from benchmarks.recovered.from_client_logs import ENOUGH, Recovered, recovered
 from conformance.clients.logs.lives import Action, drawn
-from rejoin.client.log_writer.libraries import LIBRARIES
+from rejoin.client.log_writer.libraries import COOPERATIVE, LIBRARIES, STATIC
 from rejoin.client.log_writer.writer import ClientLog
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import ConsumerEvent
@@ -37,10 +37,6 @@ GROUP: Final = "orders"
 PARTITIONS: Final = 6
 BASE_MS: Final = 1_700_000_000_000
 SETTINGS: Final = {"session.timeout.ms": "8000", "max.poll.interval.ms": "12000"}
-STATIC: Final = frozenset({"java", "rdkafka-debug", "franz-go"})
-"""Libraries whose lines show static members."""
-COOPERATIVE: Final = frozenset({"java", "rdkafka", "rdkafka-debug", "franz-go"})
-"""Libraries that have a cooperative assignor; Java since 2.4."""
 WITHOUT_OUTAGES: Final = frozenset({"kafkajs", "franz-go", "sarama"})
 """Libraries whose consumers rejoin after an outage, as those of the simulator do not: nothing is written of it."""
 COOPERATIVE_SINCE: Final = {"java": (2, 4)}

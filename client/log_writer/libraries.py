@@ -23,3 +23,7 @@ LIBRARIES: Final[Mapping[str, tuple[type[ClientLog], tuple[Version, ...]]]] = {
     "sarama": (SaramaLog, ((1, 61),)),
 }
 """Each with the versions in which its lines differ."""
+STATIC: Final = frozenset({"java", "rdkafka-debug", "franz-go"})
+"""Libraries whose lines show static members."""
+COOPERATIVE: Final = frozenset({"java", "rdkafka", "rdkafka-debug", "franz-go"})
+"""Libraries that have a cooperative assignor; Java since 2.4."""

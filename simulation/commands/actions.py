@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -18,6 +18,7 @@ from rejoin.output import print_text
 from rejoin.protocol.printable import printable, printable_lines
 from rejoin.simulation.kernel import Millis, SelectiveListener
 from rejoin.simulation.output import compare as comparing
+from rejoin.simulation.output.client_logs import LOGGED_EVENTS, ClientLogs, not_logged
 from rejoin.simulation.output.page import CHART_EVENTS, ChartEvents, render
 from rejoin.simulation.output.summary import show
 from rejoin.simulation.output.timeline import clock
@@ -50,11 +51,20 @@ def _writing(option: str, path: Path | None) -> Iterator[None]:
         raise RefusedOption(f"{option} {path}: cannot be written: {problem.strerror}; {expected}") from None
 
 
+class Outputs(NamedTuple):
+    """The files of one run that were asked for."""
+
+    html: Path | None
+    journal: Path | None
+    client_logs: str | None
+    """The library in whose words they are."""
+    client_logs_into: Path
+
+
 def run(
     file: Path,
     seed: int | None,
-    html: Path | None,
-    journal: Path | None,
+    wanted: Outputs,
     compare: tuple[str, ...],
     *,
     quiet: bool,
@@ -69,21 +79,31 @@ def run(
                 comparing.table(axes, comparing.compare(scenario, axes, seed))
             )
             return 0
-        if html is not None:
-            with _writing("--html", html), html.open("ab"):
-                pass  # it is not found out after a long run
-        return _play(scenario, seed, html, journal, quiet=quiet, plain=plain, title=file.stem.replace("_", " "))
+        _check(wanted, scenario)
+        return _play(scenario, seed, wanted, quiet=quiet, plain=plain, title=file.stem.replace("_", " "))
     except BrokenPipeError:
         raise  # no problem of a file
     except (BadScenario, JournalError, RefusedOption, OSError) as problem:
         return refuse(problem)
 
 
+def _check(wanted: Outputs, scenario: Scenario) -> None:
+    """Raises :class:`RefusedOption` for outputs that could not be written after a long run."""
+    if wanted.html is not None:
+        with _writing("--html", wanted.html), wanted.html.open("ab"):
+            pass
+    if wanted.client_logs is not None:
+        problem = not_logged(wanted.client_logs, scenario)
+        if problem is not None:
+            raise RefusedOption(f"--client-logs {wanted.client_logs}: {problem}")
+        with _writing("--client-logs-into", wanted.client_logs_into):
+            wanted.client_logs_into.mkdir(parents=True, exist_ok=True)
+
+
 def _play(
     scenario: Scenario,
     seed: int | None,
-    html: Path | None,
-    journal: Path | None,
+    wanted: Outputs,
     *,
     quiet: bool,
     plain: bool,
@@ -100,20 +120,27 @@ def _play(
 
     if scenario.question and not quiet:
         print_text(f"{printable_lines(scenario.question)}\n")
-    with _writing("--journal", journal), _progress(scenario.horizon) as on_progress:
+    listeners = [SelectiveListener(marks.on_event, CHART_EVENTS)]
+    logs = None if wanted.client_logs is None else ClientLogs(wanted.client_logs)
+    if logs is not None:
+        listeners.append(SelectiveListener(logs.on_event, LOGGED_EVENTS))
+    with _writing("--journal", wanted.journal), _progress(scenario.horizon) as on_progress:
         simulation, summary = play(
             scenario,
             seed,
             skip=not plain,
             print_line=print_line,
-            journal=journal,
-            keep=html is not None,
-            listeners=[SelectiveListener(marks.on_event, CHART_EVENTS)],
+            journal=wanted.journal,
+            keep=wanted.html is not None,
+            listeners=listeners,
             on_progress=on_progress,
         )
-    if html is not None:
-        with _writing("--html", html):
-            html.write_text(render(simulation, summary, marks, title, lines), encoding="utf-8")
+    if logs is not None:
+        with _writing("--client-logs-into", wanted.client_logs_into):
+            logs.write(wanted.client_logs_into)
+    if wanted.html is not None:
+        with _writing("--html", wanted.html):
+            wanted.html.write_text(render(simulation, summary, marks, title, lines), encoding="utf-8")
     if not quiet:
         print_text()
     print_text("\n".join(map(printable, show(summary))))

@@ -26,6 +26,8 @@ def run(
     seed: _Seed = None,
     html: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     journal: Annotated[Path | None, Parameter(metavar="PATH")] = None,
+    client_logs: Annotated[str | None, Parameter(metavar="LIBRARY")] = None,
+    client_logs_into: Annotated[Path, Parameter(metavar="DIR")] = Path("client-logs"),
     compare: _Compare = (),
     quiet: Annotated[bool, Parameter(negative=())] = False,
     plain: Annotated[bool, Parameter(negative=())] = False,
@@ -42,6 +44,11 @@ def run(
         Page to write, with a chart of partition ownership.
     journal
         Where to write the journal that a service would write: a .jsonl file, or a directory.
+    client_logs
+        Library in whose words the consumers log: java, rdkafka, rdkafka-debug, kafka-python, aiokafka, kafkajs,
+        franz-go or sarama. Each consumer has a file, which rejoin report reads.
+    client_logs_into
+        Directory for these files, in a folder for each group.
     compare
         Setting of the groups to vary, such as assignor=range,cooperative-sticky; the variants are played and compared.
         May be given several times. A plus joins the assignors of one variant.
@@ -52,7 +59,8 @@ def run(
     """
     from rejoin.simulation.commands import actions  # noqa: PLC0415
 
-    return actions.run(file, seed, html, journal, compare, quiet=quiet, plain=plain)
+    wanted = actions.Outputs(html, journal, client_logs, client_logs_into)
+    return actions.run(file, seed, wanted, compare, quiet=quiet, plain=plain)
 
 
 def lab(

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from rejoin.client.log_writer.libraries import LIBRARIES
 from rejoin.commands import build
+from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
+from rejoin.pipeline.reading.client_logs.statements import ClientLogFile
 from rejoin.simulation.scenario.reading import scenario_from
 
 NAME = "coordinator_failover_in_stable"
@@ -217,3 +220,49 @@ def test_the_gallery_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_search_says_how_much_it_saw(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("search", "--seeds", "0:2") == 0
     assert re.search(r"2 seeds, .* of virtual time, \d+ steps, \d+ faults: nothing found", capsys.readouterr().out)
+
+
+GROWN = """
+question: Who rebalances?
+topics:
+  orders: {partitions: 6, records_per_second: 0.2}
+groups:
+  app: {topics: orders, consumers: 3, assignor: range, metadata_max_age: 6s, start: {every: 200ms}}
+horizon: 4m
+events:
+  - {at: 60s, deploy: {group: app, every: 10s, down: 5s}}
+  - {at: 100s, crash: {who: app-2, down: 60s}}
+  - {at: 180s, grow: {topic: orders, to: 8}}
+"""
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_consumers_log_in_the_words_of_a_library(library: str, tmp_path: Path) -> None:
+    (tmp_path / "grown.yaml").write_text(GROWN)
+    out = tmp_path / "logs"
+    words = ("--quiet", "--client-logs", library, "--client-logs-into", str(out))
+    assert run("simulate", str(tmp_path / "grown.yaml"), *words) == 0
+    paths = sorted(out.rglob("*.log"))
+    assert [f"{path.relative_to(out)}" for path in paths] == [f"app/app-{number}.log" for number in (1, 2, 3)]
+    for path in paths:
+        found = list(ClientLogFile(str(path), path.stem).statements(path.read_bytes().splitlines()))
+        assert [each for each in found if isinstance(each, BrokenLine)] == []
+        assert len(found) > (0 if library == "rdkafka" else 4)  # librdkafka logs little unless it is asked to
+
+
+@pytest.mark.parametrize(
+    ("name", "library", "problem"),
+    [
+        (NAME, "jav", "no such library; expected one of java, rdkafka, "),
+        ("member_that_never_acknowledges_a_revocation", "java", "uses the consumer protocol"),
+        ("cooperative_scale_out", "sarama", "uses cooperative-sticky, which sarama does not have"),
+        ("static_id_used_twice", "kafkajs", "is static, which kafkajs does not log"),
+    ],
+)
+def test_a_library_that_cannot_log_a_run_is_refused(
+    name: str, library: str, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("simulate", name, "--client-logs", library, "--client-logs-into", str(tmp_path)) == 2
+    said = capsys.readouterr().err
+    assert f"--client-logs {library}: " in said
+    assert problem in " ".join(said.split())

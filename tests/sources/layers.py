@@ -312,6 +312,7 @@ MAY_IMPORT = {
             "pages",
             "transcript",
             "coordinator.core",
+            "client.log_writer",
         ),
         *("simulation.output", "simulation.run", "simulation.search.observations"),
     ),
