@@ -30,7 +30,7 @@ from rejoin.pipeline.reading.broker_logs.reconstruction import reconstruct_group
 from rejoin.pipeline.reading.broker_logs.requests import complete
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
 from rejoin.pipeline.reading.request_log import LoggedExchange
-from rejoin.simulation.actors.cluster import NodeActor, Watcher
+from rejoin.simulation.actors.node import NodeActor, Watcher
 from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.scenario.reading import read_scenario

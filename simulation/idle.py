@@ -40,8 +40,8 @@ from rejoin.protocol.messages.cluster.metadata import MetadataRequest
 from rejoin.protocol.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
-from rejoin.simulation.actors.cluster import NodeActor, Watcher
 from rejoin.simulation.actors.consumers import ConsumerActor
+from rejoin.simulation.actors.node import NodeActor, Watcher
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.network import ClientConnection, Exchange
 from rejoin.simulation.record_loop import NEVER, RecordLoop

@@ -24,7 +24,7 @@ from rejoin.protocol.message import Request, Response
 from rejoin.simulation.kernel import Actor, Lane, Millis, Order, World
 
 if TYPE_CHECKING:
-    from rejoin.simulation.actors.cluster import NodeActor
+    from rejoin.simulation.actors.node import NodeActor
 
 _DRAWS: Final = 1_024
 _MASK: Final = 0xFFFFFFFF

@@ -26,8 +26,8 @@ from rejoin.journal.events.coordinator import CommittedOffset, OffsetsCommitted
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
 from rejoin.protocol.types import TopicPartition
-from rejoin.simulation.actors.cluster import NodeActor
 from rejoin.simulation.actors.consumers import ConsumerActor
+from rejoin.simulation.actors.node import NodeActor
 from rejoin.simulation.disk import OffsetEntry
 from rejoin.simulation.kernel import Millis, Order
 from rejoin.simulation.loop_state import COMMIT_KINDS, Commit, Heartbeat, Phase, Position, positions_of

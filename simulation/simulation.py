@@ -14,9 +14,10 @@ from rejoin.coordinator.config import Settings
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.simulation import ConsumerStarted, ScenarioAction, TopicWritten
 from rejoin.protocol.types import TopicPartition
-from rejoin.simulation.actors.cluster import Cluster, NodeActor
+from rejoin.simulation.actors.cluster import Cluster
 from rejoin.simulation.actors.consumers import ConsumerActor, UserCode
 from rejoin.simulation.actors.leased_cluster import LeasedCluster
+from rejoin.simulation.actors.node import NodeActor
 from rejoin.simulation.actors.producers import Load, ProducerActor
 from rejoin.simulation.actors.readers import ReaderActor
 from rejoin.simulation.actors.transactional_transformers import TransactionalTransformActor

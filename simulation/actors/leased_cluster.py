@@ -31,8 +31,9 @@ from rejoin.coordinator.leadership.leases import (
 )
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.types import TopicPartition
-from rejoin.simulation.actors.cluster import Cluster, NodeActor
+from rejoin.simulation.actors.cluster import Cluster
 from rejoin.simulation.actors.lease_store import MemoryLeaseStore
+from rejoin.simulation.actors.node import NodeActor
 from rejoin.simulation.disk import Disk
 from rejoin.simulation.kernel import Millis, Order, World
 

@@ -20,8 +20,8 @@ from rejoin.simulation.kernel import Millis
 from rejoin.simulation.network import Exchange
 
 if TYPE_CHECKING:
-    from rejoin.simulation.actors.cluster import NodeActor
     from rejoin.simulation.actors.consumers import ConsumerActor
+    from rejoin.simulation.actors.node import NodeActor
     from rejoin.simulation.simulation import Simulation
 
 

@@ -25,7 +25,7 @@ from rejoin.simulation.kernel import Millis
 from rejoin.simulation.network import Requester
 
 if TYPE_CHECKING:
-    from rejoin.simulation.actors.cluster import NodeActor
+    from rejoin.simulation.actors.node import NodeActor
 
 EACH_WAY_MS: Final[Millis] = 1
 TIMEOUT_MS: Final[Millis] = 10_000

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from rejoin.coordinator.core.effects import Append, Effect
 from rejoin.coordinator.core.inputs import Input, Stored
 from rejoin.coordinator.core.node import Node
-from rejoin.simulation.actors.cluster import NodeActor, Watcher
+from rejoin.simulation.actors.node import NodeActor, Watcher
 from rejoin.simulation.kernel import Millis
 
 COPY_EVERY: Final = 500

@@ -26,7 +26,7 @@ from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest
 from rejoin.protocol.types import LogPartition
-from rejoin.simulation.actors.cluster import NodeActor, Watcher
+from rejoin.simulation.actors.node import NodeActor, Watcher
 from rejoin.simulation.disk import key_of
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.network import Exchange

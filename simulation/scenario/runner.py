@@ -46,7 +46,7 @@ from rejoin.simulation.scenario.actions import (
 from rejoin.simulation.scenario.model import any_of
 
 if TYPE_CHECKING:
-    from rejoin.simulation.actors.cluster import NodeActor
+    from rejoin.simulation.actors.node import NodeActor
     from rejoin.simulation.simulation import Simulation
 
 _LOOK_EVERY_MS: Final = 5

@@ -10,7 +10,7 @@ from rejoin.coordinator.core.inputs import Elected, Input
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import PartitionsAssigned
 from rejoin.protocol.types import TopicPartition
-from rejoin.simulation.actors.cluster import NodeActor, Watcher
+from rejoin.simulation.actors.node import NodeActor, Watcher
 from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.scenario.protocols import protocols_of
 from rejoin.simulation.search import checks

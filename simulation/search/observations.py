@@ -34,7 +34,7 @@ from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
 from rejoin.protocol.messages.transactions.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from rejoin.protocol.records.consumer_offsets import GroupRecord, offsets_partition
 from rejoin.protocol.types import TopicPartition
-from rejoin.simulation.actors.cluster import NodeActor
+from rejoin.simulation.actors.node import NodeActor
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.network import Exchange
 from rejoin.simulation.output.ownership import GroupPartition

@@ -32,7 +32,7 @@ from rejoin.protocol.records.consumer_groups import (
 )
 from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
-from rejoin.simulation.actors.cluster import NodeActor
+from rejoin.simulation.actors.node import NodeActor
 from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.network import Exchange
 from rejoin.simulation.search.observations import Observations, ObservedStep

@@ -22,7 +22,7 @@ from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import EVENT_TYPES
 from rejoin.journal.reader import read_journal
 from rejoin.journal.schema import JournalSchema, events_in
-from rejoin.simulation.actors.cluster import NodeActor, Watcher
+from rejoin.simulation.actors.node import NodeActor, Watcher
 from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.model import Scenario

@@ -11,8 +11,8 @@ from rejoin.coordinator.core.inputs import Input
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import GroupEvent
 from rejoin.journal.formatting import format_event
-from rejoin.simulation.actors.cluster import NodeActor, Watcher
 from rejoin.simulation.actors.misbehaving_client import MisbehavingClient
+from rejoin.simulation.actors.node import NodeActor, Watcher
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.output.transcript import GroupTranscript
 from rejoin.simulation.scenario.model import Scenario

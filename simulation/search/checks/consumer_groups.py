@@ -17,7 +17,7 @@ from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
 )
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitResponse
 from rejoin.protocol.types import TopicPartition
-from rejoin.simulation.actors.cluster import NodeActor
+from rejoin.simulation.actors.node import NodeActor
 from rejoin.simulation.search.checks import assignments, convergence
 from rejoin.simulation.search.observations import Observations, ObservedStep, request_of
 from rejoin.simulation.search.observed_consumer_groups import (
