@@ -15,7 +15,8 @@ from rejoin.journal.events.base import Event
 from rejoin.journal.events.simulation import ConsumerStarted, ScenarioAction, TopicWritten
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import Cluster
-from rejoin.simulation.actors.consumers import ConsumerActor, UserCode
+from rejoin.simulation.actors.consumer_process import UserCode
+from rejoin.simulation.actors.consumers import ConsumerActor
 from rejoin.simulation.actors.leased_cluster import LeasedCluster
 from rejoin.simulation.actors.node import NodeActor
 from rejoin.simulation.actors.producers import Load, ProducerActor

@@ -1,32 +1,14 @@
-"""A consumer's process: its core, its connections, and the user's thread that polls, takes its time and commits.
-
-A process can be stopped cleanly, be killed, be paused, and be started again. Its name is the same in every incarnation.
-"""
+"""A consumer's user: a thread that polls, takes its time with records, commits, and runs the listener."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from math import ceil
-from typing import Final, Literal, TypeAlias
-from uuid import UUID
+from typing import Final
 
-from rejoin.client.assignors.registry import assignor_named
-from rejoin.client.config import ConsumerConfig
-from rejoin.client.core.consumer import ConsumerCore
 from rejoin.client.core.effects import (
-    CallDone,
     CallListener,
-    Cancel,
-    CommitDone,
-    Disconnect,
-    Effect,
-    OffsetsFound,
-    PollFailed,
-    PollReturned,
-    Send,
 )
 from rejoin.client.core.errors import (
     AssignorFailedError,
@@ -36,13 +18,9 @@ from rejoin.client.core.errors import (
     RebalanceInProgressError,
 )
 from rejoin.client.core.inputs import (
-    Answered,
     CallbackDone,
     Closed,
     CommitAsked,
-    Elapsed,
-    Failed,
-    Failure,
     Input,
     Polled,
     Processed,
@@ -51,128 +29,20 @@ from rejoin.client.core.inputs import (
     Sought,
     Subscribed,
 )
-from rejoin.client.workload.processing_time import ProcessingTime
-from rejoin.coordinator.core.groups.consumer.regex_resolution import matching
-from rejoin.journal.events.client import ConsumerEvent
-from rejoin.journal.events.simulation import ConsumerCrashed, ConsumerFailed, ConsumerStarted, ConsumerStopped
 from rejoin.protocol.types import TopicPartition
-from rejoin.simulation.actors.cluster import Cluster
-from rejoin.simulation.actors.core_timer import CoreTimer
-from rejoin.simulation.kernel import Millis, Order, World
-from rejoin.simulation.network import Client, ClientConnection, Exchange, Network
-
-CommitMode: TypeAlias = Literal["auto", "after", "after-async", "before", "none", "transaction"]
+from rejoin.simulation.actors.consumer_process import ConsumerProcess
+from rejoin.simulation.kernel import Millis
 
 SURVIVABLE: Final = (AssignorFailedError, ListenerError, CommitFailedError, RebalanceInProgressError)
 """Errors that a user's loop survives besides retriable ones: the next poll rejoins."""
 
 _PAUSE_AFTER_ERROR_MS: Final = 100
-_COORDINATOR, _ANY = 0, 1
 
 
-@dataclass(frozen=True, slots=True)
-class UserCode:
-    """What the user's code does. Its listener takes ``revoke_ms`` and ``assign_ms`` for what it gives up and gets."""
+class ConsumerActor(ConsumerProcess):
+    """One consumer, with the user's code that polls, processes and commits."""
 
-    topics: tuple[str, ...]
-    commit: CommitMode
-    processing: ProcessingTime
-    poll_ms: Millis
-    revoke_ms: Millis = 0
-    assign_ms: Millis = 0
-    revive_ms: Millis = 30_000
-    """How long after a fatal error the process is started again, as a supervisor does it."""
-    regex: str | None = None
-    """In place of topics: what the coordinator matches."""
-
-
-class ConsumerActor(Client):
-    """One consumer's process. ``incarnation`` counts its starts and ends; it is down while ``core`` is none."""
-
-    def __init__(
-        self, world: World, network: Network, cluster: Cluster, config: ConsumerConfig, user_code: UserCode, name: str
-    ) -> None:
-        super().__init__(world, name)
-        self.network = network
-        self.cluster = cluster
-        self.config = config
-        self.next_config: ConsumerConfig | None = None
-        """What it is started with the next time, if that is another one."""
-        self.user_code = user_code
-        self.subscribed = Subscribed(user_code.topics, regex=user_code.regex)
-        self.incarnation = 0
-        self.core: ConsumerCore | None = None
-        self.wanted = False
-        """Whether this process should run, whatever it does right now."""
-        self.is_duplicate = False
-        """Whether it was started beside another with the same group instance id."""
-        self.stuck_until: Millis = 0
-        self.busy = False
-        """True while the user's code has records in hand."""
-        self.stopping = False
-        self.closing = False
-        self.is_skipped = False
-        """True in an interval in which nothing new happens to it, and none of its messages is played."""
-        self.on_step: Callable[[ConsumerActor], None] | None = None
-        self.on_resume: Callable[[ConsumerActor], None] | None = None
-        self._connections = [
-            [network.connect(self, node, kind) for kind in (_COORDINATOR, _ANY)] for node in cluster.nodes
-        ]
-        self._connection_of: dict[int, ClientConnection] = {}
-        self._inbox: deque[Input] = deque()
-        self._draining = False
-        self._hand: list[RecordRange] = []
-        timer_lane = self.lane(Order.CONSUMER_TIMER)
-        self.timer = CoreTimer(self, timer_lane, self._next_deadline, lambda: self.step(Elapsed()))
-        self.user_lane = self.lane(Order.USER)
-
-    @property
-    def is_up(self) -> bool:
-        return self.core is not None
-
-    # -- starting and ending
-
-    def start(self) -> None:
-        """Start the process: subscribe and poll."""
-        self.wanted = True
-        if self.core is not None:
-            return
-        self.incarnation += 1
-        self.stopping = self.closing = self.busy = False
-        self.stuck_until = 0
-        if self.next_config is not None:
-            self.config, self.next_config = self.next_config, None
-        assignors = [assignor_named(name) for name in self.config.partition_assignment_strategy]
-        self.core = ConsumerCore(
-            self.config, assignors, self.random.random, log_end=self._log_end, member_id=self._new_member_id()
-        )
-        self.timer.reset()
-        self._inbox.clear()
-        self._hand = []
-        self.emit(
-            ConsumerStarted(client_id=self.name, group_id=self.config.group_id or "", incarnation=self.incarnation)
-        )
-        self.step(self.subscribed)
-        self._poll()
-
-    def _new_member_id(self) -> str:
-        """A member of a consumer group makes its own id, anew with each start."""
-        if self.config.group_protocol == "classic":
-            return ""
-        return f"{self.name}-{UUID(int=self.random.getrandbits(128), version=4)}"
-
-    def reads(self, topic: str) -> bool:
-        """Whether it is subscribed to a topic."""
-        regex = self.subscribed.regex
-        return topic in self.subscribed.topics if regex is None else bool(matching(regex, [topic]))
-
-    def crash(self) -> None:
-        """Kill the process; no request is sent."""
-        self.catch_up()
-        if self.core is None:
-            return
-        self._end()
-        self.emit(ConsumerCrashed(client_id=self.name, group_id=self.config.group_id or ""))
+    # -- from outside
 
     def stop(self) -> None:
         """Finish the record in hand, then close."""
@@ -195,45 +65,6 @@ class ConsumerActor(Client):
         if not self.closing and self.core is not None:
             self.closing = True
             self.step(Closed())
-
-    def _end(self) -> None:
-        self.incarnation += 1
-        self.core = None
-        self.paused_until = 0
-        self._connection_of.clear()
-        for pair in self._connections:
-            for connection in pair:
-                connection.drop()
-
-    def _stopped(self) -> None:
-        self._end()
-        self.emit(ConsumerStopped(client_id=self.name, group_id=self.config.group_id or ""))
-
-    def _die(self, error: KafkaError) -> None:
-        """A fatal error for the user's loop: the process ends, and is started again later."""
-        self._end()
-        self.emit(
-            ConsumerFailed(
-                client_id=self.name, group_id=self.config.group_id or "", problem=f"{type(error).__name__}: {error}"
-            )
-        )
-        self.world.at(self.world.now + self.user_code.revive_ms, self.user_lane, self._revive, self.incarnation)
-
-    def _revive(self, incarnation: int) -> None:
-        if incarnation == self.incarnation and self.wanted:
-            self.start()
-
-    def pause(self, until: Millis) -> None:
-        """Pause the process, as a long garbage collection does: it reads nothing, sends nothing, fires no timer."""
-        self.catch_up()
-        if self.core is not None:
-            self.paused_until = max(self.paused_until, until)
-
-    def reset_connections(self) -> None:
-        """Break every connection; messages in flight are lost, and waiting requests fail."""
-        for pair in self._connections:
-            for connection in pair:
-                connection.break_off()
 
     def subscribe(self, topics: tuple[str, ...], regex: str | None = None) -> None:
         """Subscribe to other topics from the next poll on."""
@@ -258,11 +89,6 @@ class ConsumerActor(Client):
         """Records that the user's code has and has not processed yet."""
         return list(self._hand) if self.core is not None else []
 
-    def catch_up(self) -> None:
-        """Bring the core to the present before something happens to this process."""
-        if self.is_skipped and self.on_resume is not None:
-            self.on_resume(self)
-
     def resume_hand(self, ranges: list[RecordRange]) -> None:
         """The user's code is at these records, and has processed those before them."""
         self.busy = True
@@ -275,103 +101,6 @@ class ConsumerActor(Client):
     def process_resumed(self, incarnation: int, taken: RecordRange) -> None:
         """Records of a resumed hand are processed now."""
         self._run_user((incarnation, self._processed, taken))
-
-    # -- the core
-
-    def step(self, what: Input) -> None:
-        """Hand an input to the core and apply the effects."""
-        inbox = self._inbox
-        inbox.append(what)
-        if self._draining:
-            return
-        self._draining = True
-        incarnation = self.incarnation
-        now = self.world.now
-        try:
-            while inbox and incarnation == self.incarnation:
-                assert self.core is not None, "a consumer that is down takes nothing in"
-                for effect in self.core.step(inbox.popleft(), now):
-                    self._apply(effect)
-                    if incarnation != self.incarnation:
-                        break
-        finally:
-            self._draining = False
-        if self.core is not None and incarnation == self.incarnation:
-            self.timer.update()
-            if self.on_step is not None:
-                self.on_step(self)
-
-    def restart_timer(self) -> None:
-        """Set the timer anew after the core has skipped an interval."""
-        self.timer.reset()
-        self.timer.update()
-
-    def _next_deadline(self) -> Millis | None:
-        return None if self.core is None or self.is_skipped else self.core.next_deadline()
-
-    def _apply(self, effect: Effect) -> None:
-        match effect:
-            case ConsumerEvent():
-                self.emit(effect)
-            case Send():
-                self._send(effect)
-            case Cancel():
-                connection = self._connection_of.pop(effect.request_id, None)
-                if connection is not None:
-                    connection.cancel(effect.request_id)
-            case Disconnect():
-                pass  # The connection gives up each request when that is cancelled.
-            case PollReturned():
-                self._on_records(effect.ranges)
-            case PollFailed():
-                self._raised(effect.error)
-            case CallListener():
-                self._call_listener(effect)
-            case CommitDone():
-                if callable(effect.token):
-                    effect.token(effect.error)
-            case CallDone():
-                if self.stopping and self.core is not None and self.core.closed:
-                    self._stopped()
-                elif effect.error is not None:
-                    self._raised(effect.error)
-            case _:
-                assert isinstance(effect, OffsetsFound), f"there is no rule for {effect!r}"
-
-    # -- requests
-
-    def connection_to(self, node: int, kind: int) -> ClientConnection:
-        """The connection to a node by its index; ``kind`` is 0 for requests to the coordinator and 1 for all others."""
-        return self._connections[node][kind]
-
-    def _send(self, send: Send) -> None:
-        if send.to is not None:
-            connection = self._connections[self.cluster.by_address(send.to.port).index][_COORDINATOR]
-        else:
-            connection = self._connections[self.cluster.any_node(self.number, self.world.now).index][_ANY]
-        self._connection_of[send.request_id] = connection
-        connection.ask(send.request_id, send.request, send.version, send.timeout_ms)
-
-    def expect_answer(self, request_id: int, connection: ClientConnection) -> None:
-        """A request of the core waits on a connection."""
-        self._connection_of[request_id] = connection
-
-    def answered(self, exchange: Exchange) -> None:
-        """A response arrived."""
-        if self._connection_of.pop(exchange.request_id, None) is not None and exchange.response is not None:
-            self.step(Answered(exchange.request_id, exchange.response))
-
-    def failed(self, exchange: Exchange, failure: Failure) -> None:
-        """A request has failed: no response will come."""
-        if self._connection_of.pop(exchange.request_id, None) is not None and self.core is not None:
-            self.step(Failed(exchange.request_id, failure))
-
-    def _log_end(self, partition: TopicPartition, now: Millis) -> int:
-        return (
-            self.cluster.topics[partition.topic].end(partition.partition, now)
-            if (partition.topic in self.cluster.topics)
-            else 0
-        )
 
     # -- the user's thread
 

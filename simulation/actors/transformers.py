@@ -21,7 +21,8 @@ from rejoin.client.producer_config import ProducerConfig
 from rejoin.protocol.partitioner import partition_of_key
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import Cluster
-from rejoin.simulation.actors.consumers import ConsumerActor, UserCode
+from rejoin.simulation.actors.consumer_process import UserCode
+from rejoin.simulation.actors.consumers import ConsumerActor
 from rejoin.simulation.actors.producer_client import ProducerClient
 from rejoin.simulation.kernel import Millis, World
 from rejoin.simulation.network import Network

@@ -30,7 +30,8 @@ from rejoin.journal.events.client import (
 )
 from rejoin.journal.events.simulation import ConsumerFailed
 from rejoin.simulation.actors.cluster import Cluster
-from rejoin.simulation.actors.consumers import ConsumerActor, UserCode
+from rejoin.simulation.actors.consumer_process import UserCode
+from rejoin.simulation.actors.consumers import ConsumerActor
 from rejoin.simulation.disk import Disk
 from rejoin.simulation.kernel import Actor, Millis, World
 from rejoin.simulation.network import Latency, Network
