@@ -44,7 +44,7 @@ from rejoin.journal.events.client import ConsumerEvent
 from rejoin.journal.events.simulation import ConsumerCrashed, ConsumerFailed, ConsumerStarted, ConsumerStopped
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import Cluster
-from rejoin.simulation.actors.core_timer import CoreTimer
+from rejoin.simulation.core_timer import CoreTimer
 from rejoin.simulation.kernel import Millis, Order, World
 from rejoin.simulation.network import Client, ClientConnection, Exchange, Network
 

@@ -30,8 +30,8 @@ from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest, MetadataResponse
 from rejoin.protocol.messages.transactions.init_producer_id import InitProducerIdRequest
 from rejoin.protocol.records.keyed import Record
-from rejoin.simulation.actors.core_timer import CoreTimer
 from rejoin.simulation.actors.node_requests import NodeRequest
+from rejoin.simulation.core_timer import CoreTimer
 from rejoin.simulation.kernel import Actor, Millis, Order, World
 from rejoin.simulation.network import Exchange, Requester
 

@@ -14,7 +14,7 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.records.produce import ProduceRequest, ProduceResponse
 from rejoin.simulation.actors.cluster import Cluster
-from rejoin.simulation.actors.core_timer import CoreTimer
+from rejoin.simulation.core_timer import CoreTimer
 from rejoin.simulation.kernel import Millis, Order, World
 from rejoin.simulation.network import Client, Exchange, Network
 

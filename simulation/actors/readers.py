@@ -21,7 +21,7 @@ from rejoin.client.core.inputs import (
 )
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import Cluster
-from rejoin.simulation.actors.core_timer import CoreTimer
+from rejoin.simulation.core_timer import CoreTimer
 from rejoin.simulation.kernel import Millis, Order, World
 from rejoin.simulation.network import Client, ClientConnection, Exchange, Network
 

@@ -288,6 +288,7 @@ MAY_IMPORT = {
         "simulation.simulation",
         "simulation.network",
         "simulation.kernel",
+        "simulation.core_timer",
         "simulation.topic_log",
     ),
     "simulation.scenario": (
