@@ -25,6 +25,38 @@ NEVER: Final[Millis] = 1 << 60
 """An instant after all others."""
 
 
+NOT_RESTORED: Final[Mapping[str, str]] = {
+    "requests.last_id": "a number for requests, which nobody compares",
+    "heartbeat.request": "a memory of the last request, made again where it is none",
+    "commits.next_auto_at": "unused without automatic commits",
+}
+"""State in which a consumer that was skipped may differ from one that was played, and why that has no effect.
+
+Everything else must be equal, including fields that are added later: a test compares the whole state.
+"""
+
+POLL_STEPS: Final[Mapping[str, str]] = {
+    "metadata.raise_error": "no error of metadata is kept",
+    "join_loop.raise_listener_error": "no listener has run",
+    "join_attempt.follow_metadata": "the topics are as the last join saw them",
+    "commits.run_completed": "commits that went well call nothing that is waited for",
+    "rounds.raise_failure": "the membership has not failed",
+    "heartbeats.poll_heartbeat": "heartbeats have not failed; the poll interval restarts",
+    "lookup.ensure_for_user": "the coordinator is known",
+    "join_attempt.needed": "the member is settled",
+    "join_loop.advance": "the member is settled",
+    "commits.auto_commit_if_due": "played in short",
+    "commits.wake_for_auto_commit": "played in short",
+    "positions.update": "every partition has its position",
+    "validation.validate": "records are not fetched in a simulation",
+    "buffer.take": "records are not fetched in a simulation",
+    "fetcher.send_fetches": "records are not fetched in a simulation",
+    "fetching.take": "played in short",
+    "fetching.refresh_ends": "ends of logs are a function of time",
+}
+"""The steps of a poll, and why a driver may leave each out while a member is quiet. A test compares the two."""
+
+
 @dataclass(frozen=True, slots=True)
 class Quiescence:
     """A quiet member: stable, with a position in every partition, in a poll, and with no request in flight.
