@@ -203,25 +203,26 @@ $(CONFORMANCE)/.installed: pyproject.toml conformance/constraints.txt
 	@$(CONFORMANCE)/bin/python -m pip --quiet install --constraint conformance/constraints.txt --group conformance
 	@touch $@
 
-# Starts a real Kafka, plays every script against it and writes tests/golden anew; SETS=name ... for some.
+# Starts a real Kafka, plays the scripts that are written in steps, and writes tests/golden/kafka-4.x. SETS=name ... for some.
 record: $(CONFORMANCE)/.installed
 	PYTHONPATH=src $(CONFORMANCE)/bin/python -m conformance.record $(SETS)
 
-# Producers and transactions on a real Kafka; writes tests/golden/transactions/recorded. SETS=name ... for some.
+# Scripts about producers, transactions, records and consumer groups on a real Kafka; writes tests/golden/transactions/recorded
+# and tests/golden/consumer-groups/recorded. SETS=name ... for some.
 .PHONY: record-transactions
 record-transactions: setup
 	$(RUN) -m conformance.transactions.record $(SETS)
 
-# The same lives of a group by Kafka's Java client and by ours on a real Kafka; writes tests/golden/members. LIVES=name for some.
+# Lives of a group, by Kafka's Java client and by ours on a real Kafka; writes tests/golden/members. LIVES=name for some.
 record-members: setup
 	$(RUN) -m conformance.members $(LIVES)
 
-# The same for producers: requests, sequences and backoffs; writes tests/golden/producers. LIVES=name for some.
+# Lives of a producer by both clients: requests, sequences and backoffs; writes tests/golden/producers. LIVES=name for some.
 .PHONY: record-producers
 record-producers: setup
 	$(RUN) -m conformance.producers $(LIVES)
 
-# The same for logins: right, wrong and half, over TLS and without; writes tests/golden/security.
+# Logins to a real Kafka: right, wrong and half, over TLS and without; writes tests/golden/security.
 record-security: setup
 	$(RUN) -m conformance.security.record
 
@@ -236,7 +237,7 @@ incident: $(CONFORMANCE)/.installed
 	PYTHONPATH=src $(CONFORMANCE)/bin/python -m conformance.incident.run tests/golden/incidents/$(INCIDENT) \
 	  --plan conformance/incident/plans/$(INCIDENT).yaml
 
-# The same scripts against other emulators; prints a table.
+# Plays the recorded scripts on other emulators; prints a table.
 conformance-others: $(CONFORMANCE)/.installed
 	PYTHONPATH=src $(CONFORMANCE)/bin/python -m conformance.emulators
 
@@ -264,7 +265,7 @@ clients: setup
 	BURROW=$(BURROW) $(RUN) -m conformance.clients --node $(NODE) $(CLIENTS)
 	$(if $(CLIENTS),,$(RUN) -m conformance.clients.consumer_groups)
 
-# The same clients log in by each mechanism, over TLS and without; writes its table of docs/clients.md.
+# The clients log in by each mechanism, over TLS and without; writes its table of docs/clients.md.
 client-logins: setup
 	$(RUN) -m conformance.clients.logins $(CLIENTS)
 

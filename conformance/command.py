@@ -1,4 +1,4 @@
-"""The command line of what records sets of scripts from a real Kafka."""
+"""Command line of programs that record sets of scripts from a real Kafka."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def run(what: str, record: Record, folder: Path) -> None:
     parser = argparse.ArgumentParser(description=f"Record {what} from a real Kafka.")
     parser.add_argument("sets", nargs="*", help="sets to record; all without any")
     parser.add_argument("--only", default="", help="only scripts whose name contains this")
-    parser.add_argument("--into", type=Path, default=folder, help="the folder to write to")
+    parser.add_argument("--into", type=Path, default=folder, help="the folder below which recordings are written")
     given = parser.parse_args()
 
     async def count_failed() -> int:

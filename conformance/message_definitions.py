@@ -1,4 +1,4 @@
-"""What Kafka's own message definitions say, as a table for tests: names, types, versions, tags, defaults.
+"""Kafka's own message definitions as a table for tests: names, types, versions, tags, defaults.
 
     python -m conformance.message_definitions kafka-clients-4.4.0.jar tests/golden/message-definitions-4.4.jsonl.gz
 

@@ -151,7 +151,7 @@ RECORD_SEEDS: Final = (
     *(5000, 5001, 5002, 5003, 5014, 5015, 5019, 5030, 5055, 5056, 5062),
     *(5067, 5078, 5083, 5096, 5321, 5338, 5352, 5412, 5456, 5470, 5482),
 )
-"""Those that found something which nobody had thought of, and some others."""
+"""Seeds that found an unexpected difference, and some others."""
 
 _SETS: Final = (
     ScriptSet("one", table),

@@ -49,7 +49,7 @@ class Scene:
 
     @property
     def group(self) -> ObservedGroup:
-        """What the watch knows."""
+        """The group as the watch knows it."""
         return self._watch.groups[self._group_id]
 
     def start(self, name: str) -> None:

@@ -26,7 +26,7 @@ NEWER: Final = {
         *((tools.NAME, f"kafka-features {each}") for each in ("downgrade", "describe", "upgrade")),
     }
 }
-"""What a release cannot do for a client, by the kind of node: it is left out."""
+"""Steps that a release cannot serve, by the kind of node; they are left out."""
 
 
 def main() -> int:

@@ -68,7 +68,7 @@ def _committed(servers: str) -> Iterator[None]:
 
 
 def _problem(burrow: Path, servers: str) -> str:
-    """What Burrow does not know of the group in the end; empty if it knows everything."""
+    """Facts about the group that Burrow lacks in the end; empty if it has all."""
     wanted = {"topic": TOPIC, "partition": 0, "client_id": CLIENT, "offset": READ, "lag": RECORDS - READ}
     with tempfile.TemporaryDirectory(prefix="burrow-") as name:
         folder, port = Path(name), free_port()

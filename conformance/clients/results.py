@@ -1,4 +1,4 @@
-"""What each client did, step by step: a file of lines, and the tables that are made of it for docs/clients.md."""
+"""Results of each client, step by step: a file of lines, and tables of them for docs/clients.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients did in a few steps of their own: a line for each client in a file, and a table of them in a document."""
+"""Results of clients in a few steps of their own: a line for each client in a file, a table in a document."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class StepTable:
     steps: tuple[str, ...]
     results: Path
     counts: tuple[str, ...] = ()
-    """What programs count, beside steps; each is a row, too."""
+    """Counters of programs, each a row beside the steps."""
 
     @property
     def begin(self) -> str:
-        """What stands before the table in the document."""
+        """Marker before the table in the document."""
         return f"<!-- written by make {self.target} -->\n"
 
     @property
     def end(self) -> str:
-        """What stands behind it."""
+        """Marker behind the table."""
         return f"<!-- end of what make {self.target} writes -->\n"
 
     def read(self) -> list[dict[str, Any]]:

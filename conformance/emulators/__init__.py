@@ -1,1 +1,1 @@
-"""The same scripts on other emulators of Kafka: how many each passes."""
+"""Plays the recorded scripts on other emulators of Kafka, and counts how many each passes."""

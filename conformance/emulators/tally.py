@@ -23,7 +23,7 @@ ITS_OWN: Final = frozenset(
 
 @dataclass
 class Tally:
-    """What became of the scripts."""
+    """Counts of scripts by their outcome."""
 
     played: int = 0
     not_spoken: int = 0
@@ -55,7 +55,7 @@ def recorded() -> dict[str, Recording]:
 
 
 def play_here() -> Tally:
-    """The same scripts on this emulator's core."""
+    """Tally of this emulator's core."""
     tally = Tally()
     for name, recording in recorded().items():
         answers = Emulator(recording).play()

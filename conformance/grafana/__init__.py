@@ -1,1 +1,1 @@
-"""What holds the Grafana dashboard against Grafana's models and Prometheus' engine; wants PyPI and Go's modules."""
+"""Checks the Grafana dashboard with Grafana's models and Prometheus' engine; wants PyPI and Go's modules."""

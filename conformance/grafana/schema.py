@@ -16,7 +16,7 @@ DASHBOARD: Final = Path(__file__).parents[2] / "examples" / "grafana" / "consume
 
 
 def differences(given: Any, made: Any, where: str = "") -> Iterator[str]:
-    """What the models dropped or changed."""
+    """Differences between the dashboard and its parsed form."""
     if isinstance(given, dict) and isinstance(made, dict):
         for name, value in given.items():
             if name in made:

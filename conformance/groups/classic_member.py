@@ -62,7 +62,7 @@ class ClassicMember:
 
     @property
     def identity(self) -> Json:
-        """What a transactional commit says of the consumer."""
+        """Fields of a transactional commit about the consumer."""
         return {
             "generationIdOrMemberEpoch": self.generation,
             "memberId": self.member_id,

@@ -24,7 +24,7 @@ CLAIMS: Final[dict[str, Callable[[ClassicMember], Json]]] = {
     "no-instance": lambda member: member.identity | {"groupInstanceId": None},
     "instance-of-another-id": lambda member: member.identity | {"memberId": "stranger", "groupInstanceId": "one"},
 }
-"""What a producer may say of its consumer, in TxnOffsetCommit."""
+"""Fields about the consumer in a producer's TxnOffsetCommit."""
 
 
 async def _joined(member: ClassicMember) -> None:

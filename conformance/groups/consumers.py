@@ -32,7 +32,7 @@ SESSION_TIMEOUT_MS: Final = 30_000
 
 JOINS_AGAIN: Final = {ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION}
 REJOINS: Final = {ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID}
-"""What a member of the consumer protocol answers with epoch 0."""
+"""Errors after which a member of the consumer protocol joins with epoch 0."""
 
 
 class ClassicConsumer:
@@ -63,7 +63,7 @@ class ClassicConsumer:
 
     @property
     def epoch(self) -> int:
-        """What it commits with."""
+        """The generation, with which it commits."""
         return self.generation
 
     async def ask(self, api: str, body: Json, version: int) -> Any:
@@ -211,7 +211,7 @@ class ModernConsumer(Member):
 
     @property
     def owned(self) -> tuple[TopicPartition, ...]:
-        """What it was assigned, by name."""
+        """Assigned partitions, by name of the topic."""
         names = {identity: name for name, identity in self.play.topic_ids.items()}
         return tuple(
             TopicPartition(names[each["topicId"]], index) for each in self.assigned for index in each["partitions"]

@@ -135,7 +135,7 @@ BEATS: Final[dict[str, Beat]] = {
     "newer": lambda member, _: member.acknowledge(),
     "nothing": lambda member, _: member.heartbeat(topicPartitions=[]),
 }
-"""What a member says it owns while it takes over the newest of two assignments that it was given."""
+"""Partitions that a member claims to own while it takes over the newer of two assignments."""
 
 
 async def _takes_over(group: Group) -> list[Any]:

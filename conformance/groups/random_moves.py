@@ -32,7 +32,7 @@ PHASES: Final = {
 }
 """By policy."""
 OFFERED: Final = ((("range",), ("range", COOPERATIVE)), ((COOPERATIVE,), (COOPERATIVE, "range")))
-"""What the classic members of a script offer: eager ones, or cooperative ones."""
+"""Protocols of a script's classic members: eager ones, or cooperative ones."""
 DRAIN_ROUNDS: Final = 40
 
 Operation: TypeAlias = Callable[[], Awaitable[Any]]

@@ -20,7 +20,7 @@ HOST: Final = "127.0.0.1"
 CLUSTER_ID: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
 LOGGING: Final = HERE / "log4j2.properties"
 LOGGED_FOLDER: Final = "/var/lib/kafka"
-"""What recorded logs name in place of the temporary folder."""
+"""Stands in recorded logs for the temporary folder."""
 START_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 20.0
 JAVA: Final = ("java", "-Xmx512m", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8")
@@ -162,7 +162,7 @@ class Cluster:
             await process.wait()
 
     def group_log(self) -> str:
-        """What the group coordinators of all brokers have logged, each broker's lines in their order."""
+        """Lines of all brokers' group coordinators, each broker's in their order."""
         return "".join(
             self._file(number, "group").read_text() for number in self.ports if self._file(number, "group").exists()
         )

@@ -1,4 +1,4 @@
-"""What a script can do to a real cluster: move a group's coordinator, stop a broker, start it again."""
+"""Actions of scripts on a real cluster: move a group's coordinator, stop a broker, start it again."""
 
 from __future__ import annotations
 

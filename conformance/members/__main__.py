@@ -29,7 +29,7 @@ from rejoin.client.commands.topics.command import main as topics
 HERE: Final = Path(__file__).parent
 GOLDEN: Final = HERE.parents[1] / "tests" / "golden"
 CLIENTS: Final = ("java", "ours")
-"""Those that are compared."""
+"""Clients that are compared."""
 
 BROKER: Final = {
     "group.min.session.timeout.ms": "1000",

@@ -1,4 +1,4 @@
-"""One member of confluent-kafka: the same program as ``Member.java``, with the same arguments and commands."""
+"""One member of confluent-kafka: counterpart of ``Member.java``, with its arguments and commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one client asked of its group and what Kafka answered, as a script that a node of ours can be asked again.
+"""The requests of one client about its group with Kafka's answers, as a script that a node of ours can replay.
 
 The form is that of ``conformance/transactions``: a header, then a line for each request. Ids are as they were drawn.
 """

@@ -1,4 +1,4 @@
-"""One member of ours: the same program as ``Member.java``, with the same arguments and commands."""
+"""One member of ours: counterpart of ``Member.java``, with its arguments and commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plays the steps of a life; who starts members, and on which cluster, is another's business."""
+"""Plays the steps of a life. Subclasses start the members, on a cluster of their own."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class LifePlayer(ABC):
 
     @abstractmethod
     async def close(self, name: str) -> None:
-        """Let a member close its consumer, and wait until it has."""
+        """Let a member close its consumer, and wait until it is closed."""
 
     @abstractmethod
     async def kill(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""What one client did in one life: its members' requests, how long it waited before some of them, and its group."""
+"""Recording of one client in one life: its members' requests, the waits before some of them, and its group."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def _line(each: ProxiedExchange, names: Mapping[str, str | None]) -> str | None:
 
 
 def _consumer_heartbeat(request: Any, response: Any) -> str | None:
-    """What a member says, and what the coordinator answers; none where that is nothing."""
+    """Changes in a member's heartbeat and in its answer; None where both are empty."""
     said = [
         f"{name}={value}"
         for name, value in (

@@ -1,4 +1,4 @@
-"""What coordinators log of a group, as lines that two groups can be compared by: its states, and who came or went.
+"""A coordinator's log of a group, as lines to compare two groups by: its states, and members that came or went.
 
 The texts are those of :mod:`rejoin.journal.kafka_logs.lines`, so a real broker's log and ours are read in the same way.
 """

@@ -1,4 +1,4 @@
-"""What scripts do to a cluster of several brokers: move leaders, stop brokers, start them again.
+"""Actions of scripts on a cluster of several brokers: move leaders, stop brokers, start them again.
 
 Each action ends when every broker that runs knows of it, and new leaders serve.
 """

@@ -1,4 +1,4 @@
-"""What scripts look at: transactions, producers, records by isolation level, ends of logs, offsets of groups."""
+"""Read-only requests: transactions, producers, records by isolation level, ends of logs, offsets of groups."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Looks:
         return await self.ask("ListOffsets", body, version, CONSUMER)
 
     async def offsets(self, *partitions: int, stable: bool = False, version: int = 8, group: str | None = None) -> Any:
-        """What a group has committed; of all partitions if none is named."""
+        """Committed offsets of a group; of all partitions if none is named."""
         name = {"topicId": self.play.topic_id} if version >= 10 else {"name": self.play.topic}
         topics = [{**name, "partitionIndexes": list(partitions)}] if partitions else None
         one: Json = {"groupId": group or self.play.group, "topics": topics}

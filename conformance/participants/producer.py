@@ -17,7 +17,7 @@ FIRST_WITH_IDS: Final = 13
 FIRST_OFFSETS_WITH_IDS: Final = 6
 BIG: Final = 1_048_576
 VERSION_1: Final = {"Produce": 11, "EndTxn": 4, "TxnOffsetCommit": 4}
-"""What a client sends that does not know of transaction version 2."""
+"""Versions that a client without transaction version 2 sends."""
 VERSION_2: Final = {"Produce": 13, "EndTxn": 5, "TxnOffsetCommit": 6}
 
 
@@ -75,7 +75,7 @@ class Producer:
         self.epoch = -1
         self.sequences: dict[int, int] = {}
         self.before = (-1, -1)
-        """What it had when it last ended a transaction."""
+        """Producer id and epoch at the last end of a transaction."""
         self.timestamp = TIME
         self._values = 0
 
@@ -99,7 +99,7 @@ class Producer:
 
     @property
     def known(self) -> tuple[int, int]:
-        """What it has now, to be expected by InitProducerId."""
+        """Current producer id and epoch, for InitProducerId to expect."""
         return self.producer_id, self.epoch
 
     async def end(self, committed: bool = True, version: int | None = None, *, waits: bool = True, **over: Any) -> Any:

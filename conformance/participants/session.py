@@ -59,7 +59,7 @@ class Session:
             await self.read(partition)
 
     async def read(self, partition: int, broker: int | None = None) -> None:
-        """What consumers get of a partition; in versions 9 and 10 leaders alone answer Fetch."""
+        """Read a partition as consumers do; in versions 9 and 10 leaders alone answer Fetch."""
         version = 18 if broker is None else 10
         broker = await self.brokers.leader(partition) if broker is None else broker
         wanted = {"partition": partition, "fetchOffset": 0, "partitionMaxBytes": 1_048_576, "currentLeaderEpoch": -1}

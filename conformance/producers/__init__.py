@@ -1,1 +1,1 @@
-"""The same producer, as Kafka's Java client has it and as ours is, against one real broker, request by request."""
+"""Kafka's Java producer and ours against one real broker, request by request."""

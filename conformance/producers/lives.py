@@ -1,4 +1,4 @@
-"""What a producer does in each life. Each client plays each life once, with a topic and a transactional id of its own.
+"""Lives of producers. Each client plays each life once, with a topic and a transactional id of its own.
 
 A step is a verb with its arguments: ``start NAME [setting=value ...]``, ``NAME COMMAND`` (see :data:`COMMANDS`),
 ``sleep SECONDS``, ``move BROKER`` (partition 0 of the topic), ``lose API`` (the next answer to such a request, with its

@@ -1,4 +1,4 @@
-"""Plays the steps of a producer's life; who starts producers, and on which cluster, is another's business."""
+"""Plays the steps of a producer's life. Subclasses start the producers, on a cluster of their own."""
 
 from __future__ import annotations
 

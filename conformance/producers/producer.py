@@ -1,4 +1,4 @@
-"""One producer of ours: the same program as ``Producer.java``, with the same arguments and commands."""
+"""One producer of ours: counterpart of ``Producer.java``, with its arguments and commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What compaction leaves of transactions: of aborted and committed records, markers, tombstones and idle producers.
+"""Compaction of logs with transactions: records aborted and committed, markers, tombstones, idle producers.
 
 Each batch is a segment of its own, as the next one is a few milliseconds younger (``segment.ms`` 1); the newest stays.
 The topic is compacted only while nothing is written, so that each round of cleaning has the same records in all runs.

@@ -282,7 +282,7 @@ async def _expired_between(log: TransactionLog) -> None:
 
 
 async def _open_and_expired(log: TransactionLog) -> None:
-    """What is open does not expire before it has ended; of several ids each leaves a tombstone."""
+    """An open transaction does not expire before its end; each of several ids leaves a tombstone."""
     p, q, r, last = log.producers(4)
     await log.begin()
     await p.init()

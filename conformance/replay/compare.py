@@ -40,7 +40,7 @@ ABSENT: Final = "(absent)"
 NO_ANSWER: Final = "(no answer)"
 CLOSED: Final = "(connection closed)"
 REFUSED: Final = "(refused)"
-"""What the emulator does with what is no request of its version: over HTTP a 400 that names the problem."""
+"""The emulator's answer to a malformed request: over HTTP a 400 that names the problem."""
 
 
 @dataclass(frozen=True)

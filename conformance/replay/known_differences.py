@@ -35,7 +35,7 @@ _DENIED: Final = {
     ("CreateTopics", "topics.topicConfigErrorCode"): (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.NONE),
     ("DeleteTopics", "responses.errorCode"): (ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
 }
-"""What Kafka and the emulator say of a topic that one may not use, by API and path."""
+"""Answers of Kafka and of the emulator about a topic that the client may not use, by API and path."""
 
 
 def _error(answer: Any) -> Any:

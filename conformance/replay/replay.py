@@ -90,7 +90,7 @@ class Ids:
         self._planned = deque(topic_id_bytes(name).hex() for name in names)
 
     def plan(self, asked: Exchange) -> None:
-        """What this request will draw, going by what Kafka answered."""
+        """Plan the ids that this request will draw, according to Kafka's answer."""
         self._planned.clear()
         answer = asked.answer.body if asked.answer is not None and asked.answer.body != CLOSED else {}
         if asked.api == "JoinGroup" and not asked.request["memberId"] and answer.get("memberId"):
@@ -151,7 +151,7 @@ def is_served(asked: Exchange) -> bool:
 
 
 def planned_producer_ids(asked: Exchange) -> TopicsChanged | None:
-    """What lets the producer ids of a node go on with the one that Kafka gave out, if this request was given one."""
+    """A record by which a node gives this request the producer id that Kafka gave, if it gave one."""
     answer = asked.answer.body if asked.answer is not None and asked.answer.body != CLOSED else {}
     if asked.api != "InitProducerId" or answer["producerId"] < 0:
         return None

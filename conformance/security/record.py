@@ -59,7 +59,7 @@ class Certificates:
 
 
 def broker_settings(certificates: Certificates) -> dict[str, str]:
-    """What a broker needs for the listeners."""
+    """Settings of a broker with all listeners."""
     users = " ".join(f'user_{name}="{password}"' for name, password in USERS.items())
     login = {
         "plain": f"{_MODULES}.plain.PlainLoginModule required {users};",

@@ -31,7 +31,7 @@ class BadScript(ValueError):
 
 @dataclass
 class StepClient:
-    """What a client knows: its settings, and what it has learned."""
+    """Settings of a client, and the values that it has learned from answers."""
 
     name: str
     says: dict[str, Any] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from conformance.transactions.probes import REQUESTS, Probe
 from conformance.transactions.states import STATES, State, markers
 
 SECRET: Final = "secret"
-"""What begins with this is denied to all, in the set with that setting."""
+"""Prefix of the resources that are denied to all clients, in the set with that setting."""
 SURVIVORS: Final = {name: STATES[name] for name in STATES if not name.startswith(("fenced", "prepare"))}
 """States that are the same after a restart. With markers that are refused it depends on what a broker reads first."""
 
@@ -172,7 +172,7 @@ PROBED: Final = {
     "produce-again": REQUESTS["produce"]["v13-again"],
     "offsets": REQUESTS["offsets"]["v6"],
 }
-"""What is asked after a restart."""
+"""Requests after a restart."""
 
 
 PROBED_OF_OLD_CLIENTS: Final = {

@@ -167,7 +167,7 @@ def _produce(version: int, epoch: int = 0, further: int = 0, **over: Any) -> Pro
 
 
 async def _produce_again(producer: Producer, partition: int) -> None:
-    """The same batch once more."""
+    """One batch, twice."""
     await producer.produce(partition, version=13)
     await producer.produce(partition, version=13, sequence=max(0, producer.sequences.get(partition, 0) - 1))
 

@@ -169,7 +169,7 @@ EXPIRED: Final[dict[str, State]] = {
     "expired-after-commit": complete_commit,
     "not-expired-while-ongoing": ongoing,
 }
-"""What the coordinator has forgotten, within the time that the script waits from now on, and what it has not."""
+"""States that the coordinator forgets, or does not, while the script waits."""
 
 
 async def markers(

@@ -203,7 +203,7 @@ async def _partition_offline(session: Session) -> None:
 
 
 async def _offline_and_aborted(session: Session) -> None:
-    """The same with an abort, and another producer behind it; an administrator ends what hangs."""
+    """The transaction aborts, another producer follows, and an administrator ends the hanging transaction."""
     coordinator = await session.find()
     await session.producer.init()
     await session.begin(*PARTITIONS)
@@ -230,7 +230,7 @@ async def _offline_and_aborted(session: Session) -> None:
 
 
 async def _epochs_after_moves(session: Session) -> None:
-    """What the record of a transactional id does not keep is lost with its coordinator."""
+    """A new coordinator knows only the fields in the record of a transactional id."""
     producer = session.producer
     for commits in (True, False):
         old = await session.find()

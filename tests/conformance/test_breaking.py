@@ -121,7 +121,7 @@ def test_an_answer_at_the_wrong_time_is_caught(millis: int) -> None:
 
 
 def beating(played: Recording, millis: int) -> list[str]:
-    """What is found when every Heartbeat is answered so much later, or earlier."""
+    """Differences when every Heartbeat is answered so much later, or earlier."""
     beats = {asked.number for asked in played.exchanges if asked.api == "Heartbeat"}
     answers = Emulator(played).play()
     moved = {

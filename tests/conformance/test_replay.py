@@ -1,4 +1,4 @@
-"""What a real Kafka was asked and answered, asked again: every field of every answer, and when it came."""
+"""Replays the requests to a real Kafka: every field of every answer, and when it came."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_every_recording_is_of_its_script_as_it_is_written_now() -> None:
 
 
 def headers() -> list[dict[str, Any]]:
-    """What each script says now, as JSON has it."""
+    """The header of each script as it is now, in JSON."""
     return [json.loads(json.dumps(script_header(each, script))) for each in load_all() for script in each.scripts()]
 
 

@@ -82,7 +82,7 @@ def scripts(listener: str, *, idle: bool) -> dict[str, list[Step]]:
 
 
 async def played(listener: str, certificates: Certificates, chosen: dict[str, list[Step]]) -> dict[str, list[Any]]:
-    """What our listener answers to scripts, each on a connection of its own."""
+    """Answers of our listener to scripts, each on a connection of its own."""
     has_tls = LISTENERS.get(listener, "").endswith("SSL")
     contexts = certificates.contexts if has_tls else dict.fromkeys(certificates.contexts)
     async with node_with(listener, certificates) as app:

@@ -40,13 +40,13 @@ class Transport:
     abort = close
 
     def pause_reading(self) -> None:
-        """What is sent comes whole."""
+        """Bytes that are sent arrive whole."""
 
     resume_reading = pause_reading
 
 
 class Connections:
-    """What a connection needs of its listener, without sockets and without an event loop."""
+    """The listener of a connection, without sockets and without an event loop."""
 
     max_request_bytes = 2**30
     is_recorded = False
@@ -91,7 +91,7 @@ class WireExchange:
         self._pending = CONNECTIONS.pending
 
     def receive(self, response: Response) -> dict[str, Any]:
-        """What the client reads of a response, in JSON."""
+        """A response as the client reads it, in JSON."""
         self._pending.response = response
         self._pending.settle()
         data = self._transport.written

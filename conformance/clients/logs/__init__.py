@@ -1,1 +1,1 @@
-"""What clients log of their own lives in a group, recorded from real ones, beside what was done to them."""
+"""Records the logs of real clients in groups, with a ledger of every action on them."""

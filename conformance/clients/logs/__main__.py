@@ -30,7 +30,7 @@ from conformance.kafka.broker import kafka_version
 HERE: Final = Path(__file__).parent
 GOLDEN: Final = HERE.parents[2] / "tests" / "golden" / "client-logs"
 DISTRIBUTIONS: Final = {"rdkafka": "confluent-kafka", "kafka-python": "kafka-python", "aiokafka": "aiokafka"}
-"""What PyPI calls the libraries of Python."""
+"""Names of Python's libraries on PyPI."""
 PARTITIONS: Final = 6
 _PYTHON_LAYOUTS: Final = {
     1: "%(asctime)s %(levelname)s %(name)s: %(message)s",

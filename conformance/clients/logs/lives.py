@@ -12,7 +12,7 @@ MEMBERS: Final = 3
 SETTLE_SECONDS: Final = 15
 """Between two actions: a session, and the rejoin of all others."""
 BROKER_SECONDS: Final = 60
-"""What a group needs from a stop of its broker until it is stable again."""
+"""Time from a stop of the broker until the group is stable again."""
 
 Action = dict[str, Any]
 
@@ -43,7 +43,7 @@ def drawn(seed: int, groups: dict[str, bool]) -> list[Action]:
 
 
 def _life(draw: Random, *, static: bool) -> tuple[list[Action], int]:
-    """What is done to one group, and when the last of it has passed."""
+    """Actions on one group, and the instant when the last has passed."""
     kinds = [_kill, _slow_handler, _rolling_restart, _grow, *(() if static else (_start, _pause))]
     draw.shuffle(kinds)
     members = [draw.randint(1, MEMBERS) for _ in kinds]

@@ -67,7 +67,7 @@ class InProcessPlayer(LifePlayer):
         await self._kafka.produce(topic, None, records)
 
     async def look(self) -> None:
-        """What Kafka answered an admin client is asked of a node of ours elsewhere."""
+        """Another test replays the requests of the admin client."""
 
     async def restart_broker(self) -> None:
         await self._kafka.stop_broker(1)
@@ -96,6 +96,6 @@ async def _play(life: Life, loop: VirtualLoop) -> dict[str, Any]:
 
 
 def replayed(life: Life) -> dict[str, Any]:
-    """What our client did in a life on our coordinator, in the form in which it is recorded on Kafka."""
+    """A life of our client on our coordinator, in the form of a recording on Kafka."""
     with redirect_stdout(io.StringIO()):
         return run_virtually(lambda loop: _play(life, loop), *CLOCKS)

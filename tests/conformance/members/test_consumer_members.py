@@ -1,4 +1,4 @@
-"""The same for groups of the consumer protocol, and for those that move there and back while their members consume.
+"""Lives of groups of the consumer protocol, and of groups that move there and back while their members consume.
 
 Our client asks what Kafka's Java client asks, and lives here as there. Which partitions a member has follows the random
 ids of members, so partitions are counted.
@@ -36,7 +36,7 @@ def recorded(life: Life, client: str) -> dict[str, Any]:
 
 
 def intervals(life: Life, found: dict[str, Any]) -> dict[str, int]:
-    """What members repeat by a timer. While a broker is away, metadata is asked for as often as nodes are tried."""
+    """Requests that members repeat by a timer. While a broker is away, each try of a node asks for metadata."""
     given: dict[str, int] = found["intervals"]
     return {api: each for api, each in given.items() if api != "Metadata" or RESTARTS not in life.steps}
 

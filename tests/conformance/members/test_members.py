@@ -33,7 +33,7 @@ def compared(life: Life, lines: list[str]) -> list[str]:
 
 
 def intervals(life: Life, found: dict[str, Any]) -> dict[str, int]:
-    """What members repeat by a timer."""
+    """Requests that members repeat by a timer."""
     given: dict[str, int] = found["intervals"]
     return {api: each for api, each in given.items() if api != "Metadata" or life.name not in UNTIMED}
 

@@ -48,5 +48,5 @@ async def _play(life: ProducerLife, loop: VirtualLoop) -> dict[str, Any]:
 
 
 def replayed(life: ProducerLife) -> dict[str, Any]:
-    """What our producer did in a life on our brokers, in the form in which it is recorded on Kafka."""
+    """A life of our producer on our brokers, in the form of a recording on Kafka."""
     return run_virtually(lambda loop: _play(life, loop), *CLOCKS)

@@ -281,7 +281,7 @@ class RecordedPlay:
         return self._compare(step, number)
 
     def finish(self) -> list[str]:
-        """The same for the steps that had to wait. They wait as long as they did in Kafka."""
+        """Differences of the steps that had to wait. They wait as long as they did in Kafka."""
         last = max((step.answered for step, _ in self._waiting), default=0)
         for driven in self._nodes:
             driven.elapse(max(0, self.start + round(last) + self.late_ms - driven.now))
@@ -308,7 +308,7 @@ class RecordedPlay:
         return [f"{step}: {each}" for each in self._differences(recorded, named, step, "")]
 
     def _answer(self, step: Step, number: int) -> dict[str, Any]:
-        """What a client reads of the answer to a step."""
+        """The answer to a step, as a client reads it."""
         if step.number not in self._read:
             response = self._nodes[step.broker - 1].replies[number]
             on_wire = self._on_wire.get(step.number)
@@ -443,7 +443,7 @@ OF_TRANSACTIONS: Final = {0, 1, 10, 21, 22, 24, 25, 26, 27, 28, 57, 61, 65, 66}
 
 
 def version_differences(recorded: dict[str, Any], ours: dict[str, Any]) -> list[str]:
-    """What a node offers otherwise, as far as these recordings are about it."""
+    """Differences between offered versions, as far as these recordings are about them."""
     newest = {entry["apiKey"]: entry["maxVersion"] for entry in recorded["apiKeys"]}
     offered = {entry["apiKey"]: entry["maxVersion"] for entry in ours["apiKeys"]}
     found = [f"API {key}: {newest[key]} was recorded" for key in OF_TRANSACTIONS if newest[key] != offered.get(key)]

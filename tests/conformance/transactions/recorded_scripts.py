@@ -15,7 +15,7 @@ from tests.paths import ROOT
 
 GIVEN: Final = sorted((ROOT / "tests/golden/transactions").glob("*.jsonl"))
 RECORDED: Final = sorted((ROOT / "tests/golden/transactions/recorded").glob("*.jsonl.gz"))
-"""What ``conformance/transactions`` has recorded, the scripts of a set in one file."""
+"""Recordings of ``conformance.transactions.record``, the scripts of a set in one file."""
 THREE_BROKERS: Final = "three-brokers"
 """Sets whose names begin so are played on three brokers, which move leaders, die and come back."""
 _FIRST: Final = '{"script":"'
@@ -138,7 +138,7 @@ def settings_of(header: dict[str, Any]) -> dict[str, Any]:
 
 
 def known_settings(given: Mapping[str, str]) -> dict[str, Any]:
-    """Those of a broker's settings that a node has, too."""
+    """Settings of a broker that a node has, too."""
     known = {info.alias: name for name, info in Settings.model_fields.items()}
     return {known[name]: _setting(value) for name, value in given.items() if name in known}
 
