@@ -5,20 +5,19 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import sys
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from conformance.kafka.broker import JAVA, Cluster, class_path, kafka_version
+from conformance.kafka.broker import Cluster, class_path, kafka_version
 from conformance.kafka.cluster_actions import KafkaActions
 from conformance.members.consumer_lives import CONSUMER_GROUPS, CONSUMER_LIVES
 from conformance.members.exchanged import look, script_lines
 from conformance.members.lives import LIVES, RECORDS, TOPICS, Life
 from conformance.members.moving_lives import MOVING_LIVES, PARTITIONS
 from conformance.members.playing import LifePlayer
+from conformance.members.processes import Processes, proxied_cluster
 from conformance.members.proxy import HOST, ProxiedExchange, Proxy
 from conformance.members.recorded import recorded
 from conformance.members.sequences import DIFFERENCES
@@ -39,6 +38,11 @@ BROKER: Final = {
     **CONSUMER_GROUPS,
 }
 
+PROGRAMS: Final[dict[str, Path | str]] = {
+    "java": HERE / "Member.java",
+    "confluent": "conformance.members.confluent_member",
+    "ours": "conformance.members.member",
+}
 JAVA_NAMES: Final = {
     "cooperative-sticky": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
 }
@@ -49,17 +53,13 @@ class MemberProcesses(LifePlayer):
 
     def __init__(self, client: str, life: Life, jars: str, cluster: Cluster, proxy: Proxy) -> None:
         super().__init__(client, life, proxy)
-        self._jars, self._cluster = jars, cluster
-        self._processes: dict[str, asyncio.subprocess.Process] = {}
+        self._cluster, self._processes = cluster, Processes(jars)
 
     async def play(self) -> None:
         try:
             await super().play()
         finally:
-            for process in self._processes.values():
-                if process.returncode is None:
-                    process.kill()
-                    await process.wait()
+            await self._processes.close()
 
     async def start(self, name: str, settings: dict[str, str]) -> None:
         for each in DIFFERENCES:
@@ -69,39 +69,21 @@ class MemberProcesses(LifePlayer):
             settings["enable.metrics.push"] = "false"
             if "partition.assignment.strategy" in settings:
                 settings["partition.assignment.strategy"] = JAVA_NAMES[settings["partition.assignment.strategy"]]
-            command = [*JAVA, "-cp", self._jars, str(HERE / "Member.java")]
-        else:
-            program = "confluent_member" if self.client == "confluent" else "member"
-            command = [sys.executable, "-m", f"conformance.members.{program}"]
-        pairs = [f"{key}={value}" for key, value in settings.items()]
-        self._processes[name] = await asyncio.create_subprocess_exec(
-            *command,
-            self.life.commit,
-            self.life.topics.format(self.client),
-            *pairs,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
+        arguments = [self.life.commit, self.life.topics.format(self.client)]
+        await self._processes.start(name, PROGRAMS[self.client], arguments, settings, answers=False)
 
     async def close(self, name: str) -> None:
-        self._send(name, "close")
-        await asyncio.wait_for(self._processes[name].wait(), 40)
+        self._processes.send(name, "close")
+        await self._processes.ended(name)
 
     async def kill(self, name: str) -> None:
-        self._processes[name].kill()
-        await self._processes[name].wait()
+        await self._processes.kill(name)
 
     async def failed(self, name: str) -> None:
-        await asyncio.wait_for(self._processes[name].wait(), 40)
+        await self._processes.ended(name)
 
     def hang(self, name: str, ms: int) -> None:
-        self._send(name, f"hang {ms}")
-
-    def _send(self, name: str, command: str) -> None:
-        stdin = self._processes[name].stdin
-        assert stdin is not None
-        stdin.write(f"{command}\n".encode())
+        self._processes.send(name, f"hang {ms}")
 
     async def create_topic(self, name: str, partitions: int) -> None:
         await self._topics("--create", "--topic", name, "--partitions", str(partitions))
@@ -174,13 +156,7 @@ async def play(lives: list[Life], folder: Path) -> None:
 async def _play_on(brokers: int, settings: dict[str, str], lives: list[Life], jars: str, folder: Path) -> None:
     """Play lives on a cluster of so many brokers, with a proxy before each."""
     exchanges: list[ProxiedExchange] = []
-    async with AsyncExitStack() as stack:
-        proxies = {number: await stack.enter_async_context(Proxy(0, exchanges)) for number in range(1, brokers + 1)}
-        advertised = {number: proxy.port for number, proxy in proxies.items()}
-        cluster = await stack.enter_async_context(Cluster(jars, brokers, settings, advertised=advertised))
-        for number, proxy in proxies.items():
-            proxy.port_of_broker = cluster.ports[number]
-        proxy = proxies[1]
+    async with proxied_cluster(jars, brokers, settings, exchanges) as (cluster, (proxy, *_)):
         await _write_topics(f"{HOST}:{proxy.port}")
         # Not recorded: what a broker does for the first time takes it long.
         await MemberProcesses("ours", WARM_UP, jars, cluster, proxy).play()

@@ -1,1 +1,1 @@
-"""The language of scripts, and their player: it speaks the binary protocol to any broker."""
+"""The player of scripts: speaks the binary protocol to any broker, and records requests, answers and actions."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import sys
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
 
-from conformance.kafka.broker import JAVA, Cluster, class_path, kafka_version
+from conformance.kafka.broker import Cluster, class_path, kafka_version
 from conformance.kafka.cluster_actions import KafkaActions
+from conformance.members.processes import Processes, proxied_cluster
 from conformance.members.proxy import HOST, LostAnswer, ProxiedExchange, Proxy
 from conformance.producers.lives import LIVES, PARTITIONS, ProducerLife
 from conformance.producers.playing import ProducerPlayer
@@ -21,6 +20,7 @@ from rejoin.client.commands.topics.command import main as topics
 HERE: Final = Path(__file__).parent
 GOLDEN: Final = HERE.parents[1] / "tests" / "golden" / "producers"
 CLIENTS: Final = ("java", "ours")
+PROGRAMS: Final[dict[str, Path | str]] = {"java": HERE / "Producer.java", "ours": "conformance.producers.producer"}
 BROKER: Final = {"auto.create.topics.enable": "false", "offsets.topic.num.partitions": "1"}
 WARM_UP: Final = ProducerLife(
     "warm-up",
@@ -34,8 +34,7 @@ class ProducerProcesses(ProducerPlayer):
 
     def __init__(self, client: str, life: ProducerLife, proxies: list[Proxy], jars: str, cluster: Cluster) -> None:
         super().__init__(client, life, proxies)
-        self._jars, self._cluster = jars, cluster
-        self._processes: dict[str, asyncio.subprocess.Process] = {}
+        self._cluster, self._processes = cluster, Processes(jars)
 
     async def play(self) -> None:
         server, brokers = f"{HOST}:{self._proxies[0].port}", str(self.life.brokers)
@@ -46,32 +45,15 @@ class ProducerProcesses(ProducerPlayer):
         try:
             await super().play()
         finally:
-            for process in self._processes.values():
-                if process.returncode is None:
-                    process.kill()
-                    await process.wait()
+            await self._processes.close()
 
     async def start(self, name: str, settings: dict[str, str]) -> None:
-        java = [*JAVA, "-cp", self._jars, str(HERE / "Producer.java")]
-        command = java if self.client == "java" else [sys.executable, "-m", "conformance.producers.producer"]
         if self.client == "java":
             settings["enable.metrics.push"] = "false"
-        self._processes[name] = await asyncio.create_subprocess_exec(
-            *command,
-            self.name,
-            *(f"{key}={value}" for key, value in settings.items()),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
+        await self._processes.start(name, PROGRAMS[self.client], [self.name], settings, answers=True)
 
     async def do(self, name: str, command: str) -> str:
-        process = self._processes[name]
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(f"{command}\n".encode())
-        async with asyncio.timeout(60):
-            return (await process.stdout.readline()).decode().strip()
+        return await self._processes.do(name, command)
 
     async def move_leader(self, to: int) -> None:
         await KafkaActions(self._cluster).move(0, to, lambda: None, self.name)
@@ -89,18 +71,11 @@ async def _play_on(brokers: int, lives: list[ProducerLife], jars: str, folder: P
     """Play lives on a cluster of so many brokers, with a proxy before each."""
     exchanges: list[ProxiedExchange] = []
     losing: list[LostAnswer] = []
-    async with AsyncExitStack() as stack:
-        proxies = {
-            number: await stack.enter_async_context(Proxy(0, exchanges, losing)) for number in range(1, brokers + 1)
-        }
-        advertised = {number: proxy.port for number, proxy in proxies.items()}
-        cluster = await stack.enter_async_context(Cluster(jars, brokers, BROKER, advertised=advertised))
-        for number, proxy in proxies.items():
-            proxy.port_of_broker = cluster.ports[number]
+    async with proxied_cluster(jars, brokers, BROKER, exchanges, losing) as (cluster, proxies):
         # Not recorded: what a broker does for the first time takes it long.
-        await ProducerProcesses("ours", WARM_UP, list(proxies.values()), jars, cluster).play()
+        await ProducerProcesses("ours", WARM_UP, proxies, jars, cluster).play()
         for life in lives:
-            players = [ProducerProcesses(client, life, list(proxies.values()), jars, cluster) for client in CLIENTS]
+            players = [ProducerProcesses(client, life, proxies, jars, cluster) for client in CLIENTS]
             await asyncio.gather(*(player.play() for player in players))
             found = {player.client: recorded(exchanges, player.name, player.outcomes) for player in players}
             text = json.dumps({"kafka": kafka_version(), **found}, indent=1, ensure_ascii=False)
