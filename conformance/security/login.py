@@ -26,7 +26,7 @@ CLOSED: Final = "closed"
 PATIENCE_SECONDS: Final = 20.0
 
 Step: TypeAlias = dict[str, Any]
-Principal: TypeAlias = Callable[["Player"], Coroutine[Any, Any, Any]]
+Principal: TypeAlias = Callable[["LoginPlayer"], Coroutine[Any, Any, Any]]
 """Finds out who a broker takes the client of a connection for."""
 
 _SECRETS: Final = re.compile(r"(r=|s=|v=)[^,]+")
@@ -38,7 +38,7 @@ def load() -> dict[str, dict[str, list[Step]]]:
     return found
 
 
-class Player:
+class LoginPlayer:
     """Plays one script. ``contexts`` has what a client trusts and shows, by name; none: it does without TLS."""
 
     def __init__(

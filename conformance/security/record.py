@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from conformance.kafka.broker import HOST, Cluster, class_path, kafka_version
 from conformance.record import ready
-from conformance.security.login import Player, load
+from conformance.security.login import LoginPlayer, load
 from tests.certificates import Authority, KeyPair
 
 GOLDEN: Final = Path(__file__).parent.parent.parent / "tests" / "golden" / "security"
@@ -90,7 +90,7 @@ def broker_settings(certificates: Certificates) -> dict[str, str]:
     return settings
 
 
-async def principal(player: Player) -> Any:
+async def principal(player: LoginPlayer) -> Any:
     """The owner of a delegation token that the client of this connection is given."""
     answer = await player.request(_CREATE_DELEGATION_TOKEN, 1, struct.pack(">iq", 0, 60_000))
     (error,) = struct.unpack_from(">h", answer)
@@ -123,7 +123,7 @@ async def record(folder: Path) -> None:
                 contexts = certificates.contexts if has_tls else dict.fromkeys(certificates.contexts)
                 lines = []
                 for name, steps in scripts.items():
-                    answers = await Player(HOST, ports[listener], contexts, principal).play(steps)
+                    answers = await LoginPlayer(HOST, ports[listener], contexts, principal).play(steps)
                     lines.append({"script": name, "answers": answers})
                 write(folder / f"{listener.lower()}.jsonl", lines)
                 print(f"{listener}: {len(lines)} scripts recorded")

@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from conformance.kafka.broker import HOST
-from conformance.security.login import Player, Step, load
+from conformance.security.login import LoginPlayer, Step, load
 from conformance.security.record import GOLDEN, LISTENERS, USERS, Certificates
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service import logs
@@ -53,10 +53,10 @@ async def node_with(listener: str, certificates: Certificates) -> AsyncIterator[
         yield app
 
 
-def principal_of(app: App) -> Callable[[Player], Any]:
+def principal_of(app: App) -> Callable[[LoginPlayer], Any]:
     """The principal that a node has for the connection of a client."""
 
-    async def principal(player: Player) -> str:
+    async def principal(player: LoginPlayer) -> str:
         await player.request(18, 0, b"")  # the handshake of TLS has ended on the node's side as well
         assert app.kafka is not None
         (found,) = (
@@ -87,7 +87,7 @@ async def played(listener: str, certificates: Certificates, chosen: dict[str, li
     contexts = certificates.contexts if has_tls else dict.fromkeys(certificates.contexts)
     async with node_with(listener, certificates) as app:
         port = app.bound_ports[listener]
-        players = [Player(HOST, port, contexts, principal_of(app)) for _ in chosen]
+        players = [LoginPlayer(HOST, port, contexts, principal_of(app)) for _ in chosen]
         pairs = zip(players, chosen.values(), strict=True)
         answers = await asyncio.gather(*(player.play(steps) for player, steps in pairs))
     return dict(zip(chosen, answers, strict=True))
