@@ -42,7 +42,7 @@ _LOOK_SECONDS: Final = 0.25
 _LONGEST_END_SECONDS: Final = 30.0
 _ASK_SECONDS: Final = 2.0
 _SOURCE_PROBLEM: Final = re.compile(r"pipeline\.live\.service\.(ServiceDown|NotAService|EventsGone): (.+)")
-"""What the data source says, within all that Spark says around it."""
+"""The data source's own message, within Spark's."""
 
 Stream = Callable[[SparkSession], DataFrame]
 
@@ -295,12 +295,12 @@ class _Maker:
             self._asked.set()
 
     def taken(self) -> TableSummary | None:
-        """What was made since this was asked before."""
+        """Tables that were made since the last call."""
         made, self._made = self._made, None
         return made
 
     def notes(self) -> list[str]:
-        """What to show of it."""
+        """A note for the dashboard."""
         return [note for note in (self._busy, self._problem) if note]
 
     def stop(self) -> None:
@@ -350,7 +350,7 @@ def _ask_all(urls: Sequence[str]) -> None:
 
 
 def _asked(urls: Sequence[str]) -> Iterator[str]:
-    """What is wrong with services now."""
+    """Problems of the services now."""
     for url in urls:
         try:
             _standing(url)
@@ -380,7 +380,7 @@ def _source_problems() -> Iterator[None]:
 
 
 def _words(problem: Exception) -> tuple[str, str]:
-    """Which error of the source is in an error of Spark's, and its words."""
+    """The error of the source within an error of Spark's, and its words."""
     found = _SOURCE_PROBLEM.search(str(problem))
     if found is not None:
         return found[1], found[2].strip()

@@ -57,7 +57,7 @@ def run(given: WatchOptions) -> int:
 
 
 def _misplaced(given: WatchOptions) -> str | None:
-    """What is wrong with options that do not go together."""
+    """Problems of options that do not go together."""
     of_clusters = {
         "--bootstrap-server": given.bootstrap_server,
         "--command-config": given.command_config,

@@ -18,8 +18,8 @@ from rejoin.pipeline.findings.table import are_commits, are_read_one_by_one
 from rejoin.pipeline.incremental import still_needed
 from rejoin.pipeline.incremental.ranges import condensed
 from rejoin.pipeline.incremental.runs import SCHEMA, ObservedRuns
-from rejoin.pipeline.tables import records
-from rejoin.pipeline.tables.group_tables import READS, balance, member_sessions, ownership, pauses, rebalances
+from rejoin.pipeline.tables.group_tables import TABLES, balance, member_sessions, ownership, pauses, rebalances
+from rejoin.pipeline.tables.records import EVENTS_READ, ranges_by_partition, records
 from rejoin.pipeline.tables.runs import Runs, runs_of
 
 Row = dict[str, Any]
@@ -31,12 +31,12 @@ AGAIN_MS: Final = 60_000
 """So often a group is looked at of which only records and commits come."""
 
 READ: Final[Mapping[str, Sequence[str]]] = {
-    **{name: tuple(reads) for name, reads in READS.items()},
-    "records": records.EVENTS_READ,
+    **{name: tuple(table.reads) for name, table in TABLES.items()},
+    "records": EVENTS_READ,
 }
 """Tables in the order in which they are made, with the events that each reads."""
 _CHANGES: Final = sorted({name for table, names in READ.items() if table != "records" for name in names})
-"""What makes a group be looked at at once."""
+"""Events after which the tables of a group are made again in the same step."""
 _ONE_BY_ONE: Final = "findings"
 _KEYS: Final = {
     "rebalances": ("rebalance_id",),
@@ -45,7 +45,7 @@ _KEYS: Final = {
     "balance": ("at_ms", "generation"),
     "ownership": ("topic", "partition", "kind", "from_ms", "owner"),
 }
-"""What tells a row from the others of its group."""
+"""Columns that tell a row from the others of its group."""
 _OPEN: Final[Mapping[str, Callable[[Row], bool]]] = {
     "rebalances": lambda row: row["outcome"] == "open",
     "member_sessions": lambda row: row["end"] == "open",
@@ -60,7 +60,7 @@ _NUMBERS: Final = ("number", "episode", "chain")
 
 @dataclass(slots=True)
 class SessionSoFar:
-    """What settled rows, and rejoins that are not kept, say of a member that is there."""
+    """Columns of a present member that come from settled rows, and from rejoins that are not kept."""
 
     joined_at_ms: int | None
     first_generation: int | None
@@ -74,14 +74,14 @@ class SessionSoFar:
 
 @dataclass(slots=True)
 class GroupSoFar:
-    """What is kept of a group beside its events."""
+    """State of a group, kept beside its events."""
 
     changed_ms: int = 0
     """Its last change."""
     session_ms: int = 0
     """The longest session timeout of its members."""
     rested_ms: int | None = None
-    """Where it changed again after it had been quiet, and its rows before that are not settled yet."""
+    """Start of the newest activity after a quiet time; earlier rows can be settled now."""
     made_ms: int = 0
     """The end of its run when its rows were made."""
     rebalances: int = 0
@@ -93,13 +93,13 @@ class GroupSoFar:
 
 @dataclass
 class StepRows:
-    """What a step gives of some groups."""
+    """Rows of some groups that a step makes."""
 
     keys: list[Key]
     made: Made
     """All rows that are not settled by an earlier step."""
     settled: Made
-    """Those of them that never change again."""
+    """Rows that never change again."""
     open: Made
 
 
@@ -126,7 +126,7 @@ class Groups:
             state.session_ms = max(state.session_ms, session_ms)
         for key, instants in _instants(changed).items():
             self._note_changes(key, instants)
-        others = events.filter(pc.or_(pc.is_in(events["event"], pa.array(records.EVENTS_READ)), are_commits(events)))
+        others = events.filter(pc.or_(pc.is_in(events["event"], pa.array(EVENTS_READ)), are_commits(events)))
         for key in _largest(others, "at_ms"):
             state = self.states.setdefault(key, GroupSoFar())
             if self._runs.known[key[0]].end_ms - state.made_ms >= AGAIN_MS:
@@ -135,7 +135,7 @@ class Groups:
         return [key for key in self.states if key in due or everything or key[0] in concerned]
 
     def _drop_processes(self) -> None:
-        """Forget the starts of processes, and members that they lost, that no absence of a member reaches back to."""
+        """Drop process events older than any open absence."""
         kept = self.kept[_ONE_BY_ONE]
         since = [self._runs.known[run_id].end_ms - REACHES_MS for run_id in kept["run_id"].to_pylist()]
         is_old = pc.less(kept["at_ms"], pa.array(since, pa.int64()))
@@ -190,7 +190,7 @@ class Groups:
             self._settle(sorted(quiet), events, rows)
 
     def _before_rest(self, keys: Sequence[Key]) -> dict[str, pa.Table]:
-        """What is kept of some groups from before they changed again. Records do not matter."""
+        """Kept events of some groups from before they changed again. Records do not matter."""
         until = {key: self.states[key].rested_ms or 0 for key in keys}
         found = self._of_groups(keys) | {"records": SCHEMA.empty_table()}
         for name, events in found.items():
@@ -212,7 +212,7 @@ class Groups:
     # -- rows
 
     def _of_groups(self, keys: Sequence[Key]) -> dict[str, pa.Table]:
-        """What is kept of some groups, by table."""
+        """Kept events of some groups, by table."""
         return {name: kept.filter(is_of(kept, keys)) for name, kept in self.kept.items()}
 
     def one_by_one(self, keys: Sequence[Key]) -> pa.Table:
@@ -230,7 +230,7 @@ class Groups:
             "pauses": pauses(read["pauses"], rebalanced, runs),
             "balance": balance(read["balance"], runs),
             "ownership": ownership(read["ownership"], runs),
-            "records": records.records(records.ranges_by_partition(read["records"], runs)),
+            "records": records(ranges_by_partition(read["records"], runs)),
         }
         return {name: self._without_settled(name, table) for name, table in made.items()}
 
@@ -247,7 +247,7 @@ class Groups:
         return table.filter(pa.array([key not in known for key in keys], pa.bool_()))
 
     def _numbered(self, table: pa.Table) -> pa.Table:
-        """Rebalances with those that came before, and are settled, counted."""
+        """Rebalances, numbered on from those already settled."""
         rows = table.to_pylist()
         for key, ours in _by_group(table, rows).items():
             state = self.states[key]
@@ -346,7 +346,7 @@ class Groups:
         return [[*key, asdict(state)] for key, state in self.states.items()]
 
     def restore(self, states: Iterable[Any], kept: Mapping[str, pa.Table]) -> None:
-        """What :meth:`as_json` gave, and ``kept``."""
+        """Restore the states from :meth:`as_json`, and ``kept``."""
         for run_id, group_id, known in states:
             sessions = {name: SessionSoFar(**so_far) for name, so_far in known["sessions"].items()}
             self.states[run_id, group_id] = GroupSoFar(**known | {"sessions": sessions})
@@ -365,7 +365,7 @@ def _add(row: Row, so_far: SessionSoFar) -> None:
 
 
 def is_of(events: pa.Table, keys: Sequence[Key]) -> pa.ChunkedArray:
-    """Which rows are about these groups."""
+    """A mask of the rows about these groups."""
     groups = pa.array([f"{run_id}\0{group_id}" for run_id, group_id in keys], pa.string())
     return pc.is_in(pc.binary_join_element_wise(events["run_id"], pc.fill_null(events["group_id"], ""), "\0"), groups)
 

@@ -1,4 +1,4 @@
-"""What is known of each run: where its streams stand, when it ended, and the events that concern all of its groups."""
+"""State of each run: positions of its streams, its end, and the events that concern all of its groups."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class RunState:
         return min((each for each in instants if newest - each <= stale_ms), default=0)
 
     def context(self) -> RunContext:
-        """What rules need to know of it. Streams are journals, so there are no requests."""
+        """The run as rules see it. Streams are journals, so there are no requests."""
         return RunContext(self.run_id, self.end_ms, len(self.brokers))
 
     def end_row(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class ObservedRuns:
         self._waits = waits
         self.known: dict[str, RunState] = {}
         self.events: pa.Table = SCHEMA.empty_table()
-        """Those of topics and brokers, which are about no group."""
+        """Events of topics and brokers, which are about no group."""
 
     def add(self, events: pa.Table) -> tuple[pa.Table, set[str]]:
         """The events of a step that were not taken in before, and the runs in which something concerns all groups."""
@@ -133,7 +133,7 @@ class ObservedRuns:
         return rests_ms >= self._waits.quiet_ms and rests_ms > session_ms
 
     def rows(self, run_ids: Iterable[str]) -> pa.Table:
-        """What tables of some runs need besides the events of groups."""
+        """Events of some runs that tables need besides those of groups."""
         wanted = list(run_ids)
         ends = pa.Table.from_pylist([self.known[run_id].end_row() for run_id in wanted], SCHEMA)
         return pa.concat_tables(
@@ -180,7 +180,7 @@ class ObservedRuns:
         return [asdict(run) for run in self.known.values()]
 
     def restore(self, known: Iterable[dict[str, Any]], events: pa.Table) -> None:
-        """What :meth:`as_json` gave."""
+        """Restore the runs from :meth:`as_json`."""
         for run in known:
             streams = {name: StreamState(**state) for name, state in run["streams"].items()}
             self.known[run["run_id"]] = RunState(**run | {"streams": streams})

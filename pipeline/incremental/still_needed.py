@@ -1,4 +1,4 @@
-"""Which events of a quiet group its tables still need: those from which rows of later events are made.
+"""Events of a quiet group that its tables still need: those from which rows of later events are made.
 
 Each function takes the events of one group that its table reads, in which nothing goes on, and returns those to keep,
 some of them with fewer partitions. Given these and all that comes later, the function of the table makes the rows that
@@ -160,7 +160,7 @@ def for_ownership(events: Sequence[Row]) -> list[Row]:
 
 
 def _last(intervals: Sequence[Interval]) -> list[Interval]:
-    """Those that are open, with those that overlap them, or else the one that ended last."""
+    """The open intervals with those that overlap them, or else the interval that ended last."""
     since_ms = min((each.from_ms for each in intervals if each.end == "open"), default=None)
     if since_ms is None:
         return [max(intervals, key=lambda each: (each.to_ms, each.order))]
@@ -173,7 +173,7 @@ def _keep_changes(
     by_id: Mapping[Id, Row],
     kept: dict[Id, Row],
 ) -> None:
-    """What began these intervals, what ended them, and of each consumer that is there all since its last assignment."""
+    """Begins and ends of these intervals, and all events of present consumers since their last assignment."""
     partitions: dict[Id, set[TopicPartition]] = defaultdict(set)
     members: dict[str, int] = {}
     incarnated = list(incarnations(events).values())

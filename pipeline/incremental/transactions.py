@@ -36,7 +36,7 @@ class Producers:
         self._runs = runs
         self.kept: pa.Table = SCHEMA.empty_table()
         self.compared: pa.Table = SCHEMA.empty_table()
-        """What readers got, of simulations."""
+        """Events of readers, from simulations."""
         self.so_far: dict[Key, tuple[Row, Counter[int]]] = {}
         """Rows of the producers without the events that are kept, and how long their transactions were open."""
         self.rows: dict[Key, Row] = {}
@@ -119,7 +119,7 @@ class Producers:
     # -- on disk
 
     def as_json(self) -> list[Any]:
-        """What is known of the producers beside their events."""
+        """State of the producers beside their events."""
         return [[*key, _json(row), sorted(lengths.items())] for key, (row, lengths) in self.so_far.items()]
 
     def as_tables(self) -> dict[str, pa.Table]:
@@ -134,7 +134,7 @@ class Producers:
         }
 
     def restore(self, known: Iterable[Any], kept: Mapping[str, pa.Table]) -> None:
-        """What :meth:`as_json` and :meth:`as_tables` gave."""
+        """Restore the state from :meth:`as_json` and :meth:`as_tables`."""
         self.kept, self.compared = kept["kept"], kept["compared"]
         self.suspicious = kept["suspicious"].to_pylist()
         self.so_far = {(run, number): (row, Counter(dict(lengths))) for run, number, row, lengths in known}

@@ -1,4 +1,4 @@
-"""What ``watch`` shows: how the groups stand, their last rebalances, what was found, and how the services do."""
+"""The dashboard of ``watch``: groups, their last rebalances, findings, and the state of the services."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Row = dict[str, Any]
 
 @dataclass(slots=True)
 class Dashboard:
-    """What is known. ``notes`` are for a while: a service that is down, tables being made."""
+    """The rows to show. ``notes`` are for a while: a service that is down, tables being made."""
 
     title: str
     groups: dict[tuple[str, str, str, str], Row] = field(default_factory=dict)

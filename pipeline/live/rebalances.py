@@ -48,7 +48,7 @@ LIVE: Final = StructType(
         StructField("members", IntegerType(), True, {"comment": "Standing: how many members it has."}),
     ]
 )
-"""What comes out of a batch: rebalances that it finished, and how the groups of the batch stand behind it.
+"""Rows that a batch gives: rebalances that it finished, and the state of its groups after it.
 
 A standing also has the columns of the rebalance that goes on, if there is one.
 """

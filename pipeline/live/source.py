@@ -94,7 +94,7 @@ class RejoinSource(DataSource):
 
 
 class _Events:
-    """What both readers do: plan from one offset to another, and read a part of that."""
+    """Base of both readers: plans the spans between two offsets, and reads one of them."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         given = options.get("from") or options.get("path") or ""
@@ -286,7 +286,7 @@ def _check_incarnation(service: ServiceClient, part: Span) -> None:
 
 
 def _loss(url: str, known: StreamPosition | None, to: StreamPosition) -> str | None:
-    """What is lost between two places, in words; none if nothing is."""
+    """The loss between two positions, in words; none if nothing is lost."""
     first = int(to["first"])
     if known is None:
         return f"{url}: the events 1 to {first - 1} were not kept by the service" if first > 1 else None

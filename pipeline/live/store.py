@@ -1,4 +1,4 @@
-"""What a stream keeps on disk: batches that are written once and for all, and a source that follows them.
+"""The folder of a stream: batches that are written once and for all, and a source that follows them.
 
     OUT/events/batch_id=N/    events and broken lines as they came, as ``journals.parse`` gives them
     OUT/live/batch_id=N/     what became of the groups, see ``live.LIVE``
@@ -43,7 +43,7 @@ MOST_BATCHES: Final = 64
 """Batches that a follower reads at a time."""
 
 STREAM: Final = "stream.json"
-"""What says in a folder that it is one of a stream."""
+"""The file that marks a folder as one of a stream."""
 _VERSION: Final = 2
 """Of the folder. Version 1 kept its batches in ``facts``."""
 _CHECKPOINTS: Final = {"live": "live-2"}

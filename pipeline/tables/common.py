@@ -1,6 +1,6 @@
-"""What several tables need: places in time, ends of runs, and columns of all events of some groups at a time.
+"""Helpers of several tables: days, ends of runs, and columns of all events of some groups at a time.
 
-The latter is for tables of which a journal has many rows: to follow such events one by one in Python would take longer
+Columns are for tables of which a journal has many rows: to follow such events one by one in Python would take longer
 than Spark does, and as columns they take less.
 """
 

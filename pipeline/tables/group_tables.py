@@ -82,11 +82,11 @@ _PAUSES: Final = GroupTable(
 _BALANCE: Final = GroupTable(schemas.BALANCE, balances.READS, balances.balance_of_group)
 _OWNERSHIP: Final = GroupTable(schemas.OWNERSHIP_TABLE, owners.READS, owners.ownership_of_group)
 
-READS: Final = {
-    "rebalances": _REBALANCES.reads,
-    "member_sessions": _MEMBER_SESSIONS.reads,
-    "pauses": _PAUSES.reads,
-    "balance": _BALANCE.reads,
-    "ownership": _OWNERSHIP.reads,
+TABLES: Final = {
+    "rebalances": _REBALANCES,
+    "member_sessions": _MEMBER_SESSIONS,
+    "pauses": _PAUSES,
+    "balance": _BALANCE,
+    "ownership": _OWNERSHIP,
 }
-"""By table, in the order in which they are made: the events that it reads, with their columns."""
+"""By name, in the order in which they are made."""

@@ -1,4 +1,4 @@
-"""Which records were processed once, again, or never, by the ranges that consumers processed.
+"""Records that were processed once, again, or never, by the ranges that consumers processed.
 
 A commit is a position, not what was processed, so duplicates and losses come from ``records_processed`` alone. Ranges
 are half open. By their beginning: a range that begins before the furthest end of all earlier ones is a duplicate up to

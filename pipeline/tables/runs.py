@@ -1,4 +1,4 @@
-"""What tables need of a whole run: when it ends, and how many partitions its topics have."""
+"""Summaries of whole runs, for the tables: when a run ends, and how many partitions its topics have."""
 
 from __future__ import annotations
 

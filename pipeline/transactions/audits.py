@@ -1,4 +1,4 @@
-"""What must never happen to transactions: rows of :data:`rejoin.pipeline.schemas.VIOLATIONS`, from those of the table.
+"""Audits of transactions: rows of :data:`rejoin.pipeline.schemas.VIOLATIONS`, from those of the table.
 
 Kafka aborts a transaction within ``transaction.timeout.ms`` and one more interval of its look at them, so a log holds
 readers of committed records no longer than that. What hangs is ended by no coordinator.
@@ -29,6 +29,10 @@ ZOMBIE: Final = "fenced-producer-wrote"
 def allowed_ms(row: Row) -> int:
     """How long a transaction may be open."""
     return int(row["transaction_timeout_ms"] or MAX_TIMEOUT_MS) + CLEANUP_MS
+
+
+JUDGED_BY: Final = ("coordinated", "outcome", "ended_by", "open_ms", "held_ms")
+"""Columns that :func:`is_suspicious` reads."""
 
 
 def is_suspicious(row: Row) -> bool:

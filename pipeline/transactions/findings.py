@@ -35,11 +35,11 @@ MARKERS_FROM_MS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class TransactionsOfRun:
-    """What the rules look at, of one run."""
+    """Rows of one run that the rules look at."""
 
     run_id: str
     transactions: Sequence[Row]
-    """Those that :func:`rejoin.pipeline.transactions.audits.is_suspicious` keeps."""
+    """Transactions that :func:`rejoin.pipeline.transactions.audits.is_suspicious` keeps."""
     producers: Sequence[Row]
     readers: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Topic to the groups that read it."""
@@ -212,7 +212,7 @@ def _timed_out(run: TransactionsOfRun) -> Iterator[Found]:
 
 
 def _why_late(run: TransactionsOfRun, producer: Row, rows: Sequence[Row], timeout_ms: int) -> tuple[str, str, str]:
-    """What took so long, as far as it can be known, the setting, and what to set."""
+    """The cause of the delay, as far as it is known, the setting, and the value to set."""
     longest = max((_overlap(each, rows) for each in run.rebalances), default=0)
     if 2 * longest >= timeout_ms > 0:
         return (

@@ -38,7 +38,7 @@ COLUMNS: Final = (
     *("topic", "partition", "first_offset", "last_stable_offset", "high_watermark", "end_offset", "held_ms"),
     "previous_producer_id",
 )
-"""What is read of them."""
+"""Columns of these events that are read."""
 
 CLOCKS_MS: Final = 1_000
 """A leader's clock may be behind its coordinator's by so much."""

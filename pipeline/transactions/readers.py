@@ -1,4 +1,4 @@
-"""What verifying readers got of the records that went into transforms: at most once, at least once, or exactly once.
+"""Deliveries to verifying readers of the records that went into transforms: at most, at least, or exactly once.
 
 The laboratory alone can say it: it knows every record that went in. Other journals have no such event.
 """
@@ -19,7 +19,7 @@ Rows = list[dict[str, Any]]
 EVENT: Final = "records_compared"
 COUNTS: Final = tuple(name for name in READERS.fieldNames() if name.startswith("records_"))
 COLUMNS: Final = ("reader", "isolation_level", "topics", "transform_groups", "commit_modes", *COUNTS)
-"""What is read of the event, beside its envelope."""
+"""Columns of the event, beside its envelope."""
 
 OUTPUT_LOST: Final = "output-lost"
 OUTPUT_REPEATED: Final = "output-repeated"

@@ -6,7 +6,7 @@ Of little data the events are collected once, for all three tables; else each pr
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from rejoin.pipeline.schemas import FINDINGS, VIOLATIONS
 from rejoin.pipeline.transactions import readers
-from rejoin.pipeline.transactions.audits import CLEANUP_MS, is_suspicious, violations_of
+from rejoin.pipeline.transactions.audits import JUDGED_BY, is_suspicious, violations_of
 from rejoin.pipeline.transactions.findings import TransactionsOfRun, findings_of
 from rejoin.pipeline.transactions.histories import COLUMNS, IN_LOGS, READ, tables_of
 from rejoin.pipeline.transactions.schemas import OF_TRANSACTIONS, STABLE_OFFSETS
@@ -49,7 +49,7 @@ class TransactionTables:
             if tables is not None:
                 assert tables["transactions"] is not None
             if self._rows is None:
-                self._rows = _rows_here(self._events)
+                self._rows = _all_rows(self._events)
             return _arrow(self._rows[name], OF_TRANSACTIONS[name])
         if name == "readers":
             compared = events.where(fn.col("event") == readers.EVENT).select(*_OF_READERS)
@@ -96,10 +96,7 @@ class TransactionTables:
         if self._rows is not None:
             found = [row for row in self._rows["transactions"] if is_suspicious(row)]
         else:
-            decided = fn.col("outcome").isin("committed", "aborted") & fn.coalesce("coordinated", fn.lit(True))
-            usual = fn.coalesce(fn.col("ended_by") == "client", fn.lit(True))
-            quick = fn.greatest("open_ms", "held_ms") <= CLEANUP_MS
-            found = table.where(~(decided & usual & fn.coalesce(quick, fn.lit(True)))).limit(MOST).toArrow().to_pylist()
+            found = table.mapInArrow(_only_suspicious, table.schema).limit(MOST).toArrow().to_pylist()
         return sorted(found, key=lambda row: (row["run_id"], row["started_at_ms"] or 0, row["producer_id"]))
 
     def _producers(self, tables: Mapping[str, DataFrame]) -> Rows:
@@ -177,7 +174,13 @@ def _wanted(events: DataFrame) -> DataFrame:
     return events.where(fn.col("event").isin(*READ) & fn.col("producer_id").isNotNull()).select(*COLUMNS)
 
 
-def _rows_here(events: pa.Table) -> dict[str, list[dict[str, Any]]]:
+def _only_suspicious(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        rows = batch.select(JUDGED_BY).to_pylist()
+        yield batch.filter(pa.array(map(is_suspicious, rows), pa.bool_()))
+
+
+def _all_rows(events: pa.Table) -> dict[str, list[dict[str, Any]]]:
     of_producers = pc.and_(pc.is_in(events["event"], pa.array(READ)), pc.is_valid(events["producer_id"]))
     rows: Rows = events.filter(of_producers).select(COLUMNS).to_pylist()
     compared = events.filter(pc.equal(events["event"], readers.EVENT)).select(_OF_READERS).to_pylist()

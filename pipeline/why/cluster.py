@@ -48,11 +48,11 @@ class ClusterSource:
         return [_observed(group).status() for _, group in sorted(snapshot.groups.items())]
 
     def story(self, group_id: str) -> GroupStory:
-        """What two or more snapshots show."""
+        """The group as two or more snapshots show it."""
         return _run(self._story(group_id))
 
     def findings(self) -> list[Row]:
-        """What is wrong with groups in one snapshot, the worst first."""
+        """Findings about the groups of one snapshot, the worst first."""
         snapshot = _run(self._poll())
         return sorted((row for group in snapshot.groups.values() for row in _observed(group).findings()), key=order)
 

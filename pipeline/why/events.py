@@ -54,7 +54,7 @@ def findings_of(
     rows: dict[str, Iterable[Mapping[str, Any]]] = {
         "rebalance": rebalances,
         "session": member_sessions.sessions_of_group(sessions),
-        "pauses": sums_of("pauses", list(pauses.pauses_of_group(waits))),
+        "pauses": sums_of("pauses", pauses.pauses_of_group(waits)),
         "balance": list(balance.balance_of_group(balances)),
         "owned": _first_owners(owned),
         "progress": progress,

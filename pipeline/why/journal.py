@@ -50,7 +50,7 @@ class _Unread(NamedTuple):
 
 
 def findings_of_journal(text: str, group_id: str) -> list[dict[str, str]]:
-    """What rules find in a journal about a group, the worst first: ``severity``, ``title``, ``setting``, ``advice``."""
+    """Findings in a journal about a group, the worst first: ``severity``, ``title``, ``setting``, ``advice``."""
     events, _ = events_of([line for line in text.split("\n") if _is_wanted(line)])
     end_ms = max((row["at_ms"] for row in events), default=0)
     found = findings_of(group_id, events, rebalances_of(group_id, events), end_ms)
@@ -185,7 +185,7 @@ def _is_wanted(text: str) -> bool:
 
 
 def _notes(found: Sequence[InputFile], unread: Sequence[_Unread]) -> Iterator[str]:
-    """What is left out."""
+    """Notes about files and lines that are left out."""
     closed = [each for each in found if each.problem is not None]
     if closed:
         named = f"{Path(closed[0].path).name} ({closed[0].reason})"
@@ -199,7 +199,7 @@ def _notes(found: Sequence[InputFile], unread: Sequence[_Unread]) -> Iterator[st
 
 
 def _gaps(path: Path) -> Iterator[str]:
-    """What is missing between the segments of a directory, whose rows are numbered."""
+    """Gaps between the segments of a directory, whose rows are numbered."""
     try:
         if path.is_dir() and segments(path):
             deque(read_lines(path), maxlen=0)

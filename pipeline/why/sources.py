@@ -1,4 +1,4 @@
-"""Which source an argument names: a folder, ``http://HOST:PORT``, or ``HOST:PORT``."""
+"""The source that an argument names: a folder, ``http://HOST:PORT``, or ``HOST:PORT``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def open_source(
 
 
 def _of_path(path: Path) -> StorySource:
-    """What a folder or a file holds. Raises SourceProblem and OSError."""
+    """The source in a folder or a file. Raises SourceProblem and OSError."""
     try:
         is_folder = stat.S_ISDIR(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):

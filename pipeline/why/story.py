@@ -1,4 +1,4 @@
-"""What is known of one group, wherever it comes from."""
+"""The story of one group, from any source."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ _NO_END: Final = RebalanceEnd(*[None] * 13)
 
 @dataclass(slots=True)
 class GroupRebalances:
-    """What is known of a group, in a run, at a coordinator, between two events."""
+    """State of a group, in a run, at a coordinator, between two events."""
 
     state: str | None = None
     generation: int | None = None
@@ -338,7 +338,7 @@ class GroupRebalances:
 
     @staticmethod
     def _advance(current: Rebalance, event: EventOfGroup) -> None:
-        """What a member of a consumer group does for a rebalance; after it, as a static one that is back, for none."""
+        """Count a step of a member of a consumer group. A step after the end of the rebalance counts for none."""
         if current.completion is not None or current.outcome == EMPTIED:
             return
         _note_confidence(current.changes, event)
@@ -351,7 +351,7 @@ class GroupRebalances:
             current.revocation_ms = (current.revocation_ms or 0) + event.revocation_ms
 
     def _describe(self, event: EventOfGroup) -> None:
-        """What to show of the group."""
+        """Update the columns that a dashboard shows."""
         self.at_ms = event.at_ms
         if event.event in ("group_state_changed", "group_loaded", "group_deleted"):
             self.state = "Dead" if event.event == "group_deleted" else event.state

@@ -22,7 +22,7 @@ GONE: Final = {
     "consumer_stopped": "stopped",
     "consumer_closed": "stopped",
 }
-"""What ends an incarnation, and how."""
+"""Events that end an incarnation, and how."""
 
 RELEASES: Final = {"partitions_revoked": "revoked", "partitions_lost": "lost"}
 _CHANGES: Final = {"partitions_assigned": "assigned", **RELEASES, **GONE, "consumer_started": "started"}
@@ -60,7 +60,7 @@ class Change(NamedTuple):
 
 
 def incarnations(events: Iterable[EventOfGroup]) -> dict[Owner, list[Change]]:
-    """What became of each owner in a group, in order."""
+    """The changes of each owner in a group, in order."""
     owners: dict[Owner, list[Change]] = defaultdict(list)
     for event in events:
         how = _how(event)

@@ -21,7 +21,7 @@ EVENTS_READ: Final = (
     *("member_joined", "member_rejoined", "member_removed", "static_member_replaced", "static_member_restored"),
 )
 _REPLACED: Final = "replaced"
-"""What a replacement is for the member that was replaced."""
+"""The event, and its cause, of a member that another one replaced."""
 _JOINS: Final = ("member_joined", "static_member_replaced")
 _INHERITED: Final = (
     *("client_id", "client_host", "session_timeout_ms", "rebalance_timeout_ms", "protocols", "topics", "software"),

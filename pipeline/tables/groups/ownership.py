@@ -123,7 +123,7 @@ def _removals(events: Iterable[EventOfGroup]) -> Removals:
 
 
 def _by_consumers(owners: Mapping[Owner, list[Change]], removals: Removals, ends_at_ms: int) -> Intervals:
-    """What consumers said that they got, up to what they, or the coordinator, said of its end."""
+    """Partitions that consumers reported as assigned, until they, or the coordinator, reported the end."""
     clients = Counter(client_id for _, client_id in owners)
     for (place, client_id), changes in owners.items():
         # A process that is known by its log alone is called by its client id: the file may have any name.
@@ -168,7 +168,7 @@ def _ended(began: Change, end: Change | None, owner: str, removals: Removals, en
 
 
 class _Given(NamedTuple):
-    """What the coordinator assigned to a member."""
+    """An assignment of a partition to a member by the coordinator."""
 
     event: EventOfGroup
     until_ms: int | None
@@ -176,7 +176,7 @@ class _Given(NamedTuple):
 
 
 def _by_coordinator(events: Iterable[EventOfGroup], ends_at_ms: int) -> Intervals:
-    """What the coordinator assigned, until the next rebalance; what a member keeps is one interval."""
+    """Assignments of the coordinator until the next rebalance; a partition that a member keeps is one interval."""
     given: dict[TopicPartition, list[_Given]] = defaultdict(list)
     in_order = sorted((event for event in events if event.event in _GIVES), key=attrgetter("at_ms", "seq"))
     started_ms: int | None = None

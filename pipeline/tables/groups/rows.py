@@ -90,20 +90,21 @@ class EventOfGroup(NamedTuple):
 ALWAYS: Final = EventOfGroup._fields[2:7]
 """Columns of an event that every table reads, beside the run and the group."""
 _PARTITIONS: Final = ("topic", "partition")
-_STRUCTS: Final = {
-    **dict.fromkeys(("partitions", "owned"), _PARTITIONS),
-    **dict.fromkeys(("owned_before", "owned_after"), ("member_id", *_PARTITIONS)),
-}
-"""Columns that are lists of structs, with the fields of these."""
+_STRUCTS: Final = [
+    (at, _PARTITIONS if name in ("partitions", "owned") else ("member_id", *_PARTITIONS))
+    for at, name in enumerate(EventOfGroup._fields)
+    if name in ("partitions", "owned", "owned_before", "owned_after")
+]
+"""Places of columns that are lists of structs, with the fields of these."""
 
 
 def event_of(row: Mapping[str, Any]) -> EventOfGroup:
     """A row of ``events``, or some columns of it, as an event of its group."""
-    values = {name: row[name] for name in EventOfGroup._fields if name in row}
-    for name, parts in _STRUCTS.items():
-        if values.get(name) is not None:
-            values[name] = [tuple(each[part] for part in parts) for each in values[name]]
-    return EventOfGroup(**values)
+    values: list[Any] = [row.get(name) for name in EventOfGroup._fields]
+    for at, parts in _STRUCTS:
+        if values[at] is not None:
+            values[at] = [tuple(each[part] for part in parts) for each in values[at]]
+    return EventOfGroup._make(values)
 
 
 class RebalanceOfGroup(NamedTuple):
