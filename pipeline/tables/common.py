@@ -57,14 +57,6 @@ def is_one_of(*names: str) -> Column:
     return fn.col("event").isin(*names)
 
 
-def ends_of_runs(events: DataFrame) -> DataFrame:
-    """``run_id``, ``ends_at_ms``: when a run's journals end; ``is_complete``: the run reported its end."""
-    return events.groupBy("run_id").agg(
-        fn.coalesce(fn.max(fn.when(is_one_of("run_ended"), fn.col("at_ms"))), fn.max("at_ms")).alias("ends_at_ms"),
-        fn.max(is_one_of("run_ended")).alias("is_complete"),
-    )
-
-
 def some_groups(batches: Iterable[pa.RecordBatch], at_once: int = _ROWS_AT_ONCE) -> Iterator[pa.Table]:
     """The rows of whole groups, of many at a time."""
     waiting: list[pa.RecordBatch] = []
