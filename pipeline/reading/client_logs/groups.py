@@ -7,94 +7,21 @@ is new. All of it is ``inferred``. Members without a log are known only where a 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rejoin.pipeline.reading.broker_logs.membership import STABLE, UUID, EventRow
 from rejoin.pipeline.reading.broker_logs.statements import Statement
-from rejoin.pipeline.reading.client_logs.cluster import ConsumerKey, ObservedCluster, concluded
-from rejoin.pipeline.reading.client_logs.logged_consumer import UNNAMED
+from rejoin.pipeline.reading.client_logs.cluster import ConsumerKey, concluded
+from rejoin.pipeline.reading.client_logs.generations import JOINS_MS, LATE_MS, Generation, ObservedGenerations
 
-LATE_MS: Final = 60_000
-"""A generation that joins so long after a higher one is of a group that began anew."""
-JOINS_MS: Final = 2_000
-"""Members of a generation have joined within this: the coordinator answers all of them at once."""
 AT_ONCE_MS: Final = 1_000
 """A member that has not polled in time leaves within this."""
 POLL_TIMEOUT: Final = "consumer poll timeout has expired."
 """Java's reason for leaving a group after a late poll, which other clients do not send."""
 
 
-@dataclass(slots=True)
-class _Member:
-    """A member as its own log shows it."""
-
-    member_id: str
-    client_id: str | None
-    instance: str | None
-    settings: dict[str, Any]
-
-
-@dataclass(slots=True)
-class _Generation:
-    """One generation, from the lines of those that joined it."""
-
-    number: int
-    joined: dict[str, Statement] = field(default_factory=dict)
-    synced: dict[str, Statement] = field(default_factory=dict)
-    asked_at: dict[str, int] = field(default_factory=dict)
-    was: dict[str, str | None] = field(default_factory=dict)
-    """Members to the ids that their processes had before; empty for a new process."""
-    renamed: dict[str, str] = field(default_factory=dict)
-    """Static members that came back while it lasted: their old ids to the new ones."""
-    listed: tuple[str, ...] = ()
-    leader: str | None = None
-    protocol: str | None = None
-    modern: bool = False
-    counted: bool = False
-    """Whether its number is counted, as its client does not log it."""
-
-    @property
-    def began_at(self) -> int:
-        return min(each.at_ms for each in self.joined.values())
-
-    @property
-    def ended_at(self) -> int:
-        return max([each.at_ms for each in self.synced.values()] or [self.began_at])
-
-    @property
-    def members(self) -> list[str]:
-        """The members when the generation began."""
-        return list(self.listed) if self.modern else list(dict.fromkeys([*self.joined, *self.listed]))
-
-    @property
-    def members_at_the_end(self) -> list[str]:
-        return [self._newest(each) for each in self.members]
-
-    def _newest(self, member: str) -> str:
-        for _ in self.renamed:
-            member = self.renamed.get(member, member)
-        return member
-
-
-class ClientHistory:
-    """Follows one group through the statements of its consumers, in the order of their times."""
-
-    def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self._members: dict[str, _Member] = {}
-        self._asked: dict[ConsumerKey, Statement] = {}
-        self._series: list[list[_Generation]] = [[]]
-        self._signals: list[Statement] = []
-        self._left: dict[str, list[Statement]] = {}
-        self._late: dict[str, list[int]] = {}
-        self._cluster = ObservedCluster(group_id)
-        self._replaced: list[tuple[Statement, str, str]] = []
-        self._owners: dict[tuple[str, int], str] = {}
-        self._of_consumer: dict[ConsumerKey, str] = {}
-        self._last_seen: dict[str, int] = {}
-        self._gone: dict[str, int] = {}
-        """Members that must be gone by then: another one has their partitions, or their consumer joins anew."""
+class ClientHistory(ObservedGenerations):
+    """Follows one group through the statements of its consumers."""
 
     def events(self, statements: Iterable[Statement]) -> list[EventRow]:
         """The group's events, in order."""
@@ -110,134 +37,10 @@ class ClientHistory:
             row["order_ms"] = row["at_ms"] * 1_000_000 + nth
         return made
 
-    # --- what consumers say
-
-    def _take(self, statement: Statement) -> None:
-        kind, values = statement.kind, statement.values
-        who = (statement.node, str(values.get("consumer")))
-        member = values.get("member") or ""
-        self._cluster.take(statement, who)
-        self._follow_owners(statement, who, member)
-        if kind == "join_sent":
-            self._asked.setdefault(who, statement)
-            self._signals.append(statement)
-        elif kind in ("rejoin_requested", "partitions_revoked"):
-            self._signals.append(statement)
-        elif kind in ("generation_joined", "epoch_reached"):
-            self._join(statement, who, member)
-        elif kind == "group_synced":
-            generation = self._find(int(values["generation"]), statement)
-            if generation is not None and member in generation.joined:
-                generation.synced[member] = statement
-            self._asked.pop(who, None)
-        elif kind == "assignment" and (generation := self._find(int(values["generation"]), statement)) is not None:
-            if UNNAMED in member:
-                # Java from 2.4 to 2.6 lists members by their ids, and names none where they join.
-                return
-            generation.listed = tuple(values["given"])
-            generation.leader = member or None
-        elif kind == "group_left" and member:
-            self._left.setdefault(member, []).append(statement)
-        elif kind == "poll_timeout_exceeded" and member:
-            self._late.setdefault(member, []).append(statement.at_ms)
-
-    def _follow_owners(self, statement: Statement, who: ConsumerKey, member: str) -> None:
-        """Note who has which partition, and which members that shows to be gone."""
-        partitions = [tuple(each) for each in statement.values.get("partitions", ())]
-        former = self._of_consumer.get(who)
-        if statement.kind == "join_sent" and former and (statement.values.get("fresh") or former != member):
-            self._gone.setdefault(former, statement.at_ms)
-        if member:
-            self._of_consumer[who] = member
-            self._last_seen[member] = statement.at_ms
-        for each in partitions:
-            owner = self._owners.get(each)
-            if statement.kind == "partitions_assigned":
-                if owner not in (None, member):
-                    self._gone.setdefault(str(owner), statement.at_ms)
-                self._owners[each] = member
-            elif owner == member:
-                self._owners.pop(each, None)
-
-    def _list_members(self, series: Sequence[_Generation]) -> None:
-        """The members of each epoch of the consumer protocol, where only those whose partitions change log anything.
-
-        One that fell silent is gone from the first epoch for which nothing else is the reason.
-        """
-        there: list[str] = []
-        for nth, generation in enumerate(series):
-            if generation.counted:
-                before = series[nth - 1].members if nth else []
-                # Two rebalances in a moment look like one, or one like two: who goes on is not gone.
-                kept = [each for each in before if self._last_seen[each] > generation.ended_at]
-                generation.listed = tuple(dict.fromkeys([*kept, *generation.joined]))
-            if not generation.modern:
-                continue
-            end = series[nth + 1].began_at if nth + 1 < len(series) else generation.ended_at
-            since = series[nth - 1].began_at if nth else 0
-            left = [each for each in there if self._left_between(each, since, generation.began_at)]
-            new = [each for each in generation.joined if each not in there or each in left]
-            kept = [each for each in there if each not in left]
-            silent = [each for each in kept if each in self._gone and self._last_seen[each] < generation.began_at]
-            due = [each for each in silent if self._gone[each] <= end]
-            gone = due or ([] if new or left else silent[:1])
-            there = [*(each for each in kept if each not in gone), *new]
-            generation.listed = tuple(there)
-
-    def _join(self, statement: Statement, who: ConsumerKey, member: str) -> None:
-        values = statement.values
-        number = int(values["generation"])
-        if number < 0 and statement.kind == "generation_joined":
-            number = self._number(statement, member)
-        asked = self._asked.get(who, statement)
-        instance = values.get("instance")
-        if member not in self._members:
-            settings = {name: values.get(name) for name in ("session_timeout_ms", "rebalance_timeout_ms")}
-            self._members[member] = _Member(member, values.get("client_id"), instance, settings)
-        if statement.kind == "generation_joined" and values.get("modern") is None:
-            self._asked[who] = asked
-        series = self._series[-1]
-        if series and number < series[-1].number and statement.at_ms > series[-1].ended_at + LATE_MS:
-            series = []
-            self._series.append(series)
-        generation = next((each for each in reversed(series) if each.number == number), None)
-        if generation is None:
-            counted = int(values["generation"]) < 0
-            generation = _Generation(number, modern=bool(values.get("modern")), counted=counted)
-            series.append(generation)
-            series.sort(key=lambda each: each.number)
-        elif instance is not None and member not in (*generation.joined, *generation.renamed.values()):
-            there = [each for each in generation.members_at_the_end if each in self._members]
-            old = next((each for each in there if self._members[each].instance == instance), None)
-            if old not in (None, member) and generation.synced:
-                # Kafka: KIP-345. A static member that comes back gets its place, and no rebalance begins.
-                self._replaced.append((statement, old, member))
-                generation.renamed[old] = member
-                return
-        if statement.kind == "generation_joined" and asked.kind == "join_sent":
-            generation.asked_at.setdefault(member, asked.at_ms)
-            was = "" if asked.values.get("fresh") else asked.values.get("was") or None
-            generation.was.setdefault(member, was)
-        generation.joined.setdefault(member, statement)
-        generation.protocol = values.get("assignor") or generation.protocol
-
-    def _number(self, statement: Statement, member: str) -> int:
-        """The number of a generation that its client does not log: members join it within a moment of each other."""
-        series = self._series[-1]
-        if not series:
-            return 1
-        last = series[-1]
-        is_same = member not in last.joined and statement.at_ms - last.began_at <= JOINS_MS
-        return last.number if is_same else last.number + 1
-
-    def _find(self, number: int, statement: Statement) -> _Generation | None:
-        found = (each for each in reversed(self._series[-1]) if number in (each.number, -1))
-        return next(found, None)
-
     # --- what follows from it
 
-    def _of_generations(self, series: Sequence[_Generation]) -> Iterator[EventRow]:
-        before: _Generation | None = None
+    def _of_generations(self, series: Sequence[Generation]) -> Iterator[EventRow]:
+        before: Generation | None = None
         for nth, generation in enumerate(series):
             following = series[nth + 1] if nth + 1 < len(series) else None
             yield from self._rebalance(before, generation, following)
@@ -245,7 +48,7 @@ class ClientHistory:
         if before is not None:
             yield from self._end(before)
 
-    def _end(self, last: _Generation) -> Iterator[EventRow]:
+    def _end(self, last: Generation) -> Iterator[EventRow]:
         """Who left after the last generation: that began a rebalance, which emptied the group where all of them left.
 
         Its end is in no log where members are left: theirs end before they have joined another generation.
@@ -276,7 +79,7 @@ class ClientHistory:
             at_ms, _, said = left[-1]
             yield self._event("group_emptied", at_ms, said, generation=last.number + 1, rebalance_ms=at_ms - began)
 
-    def _go_on(self, last: _Generation, gone: Collection[str], left_at: int) -> bool:
+    def _go_on(self, last: Generation, gone: Collection[str], left_at: int) -> bool:
         """Whether members that are left went on as if no rebalance had begun when others left.
 
         In the consumer protocol, members whose partitions stay log nothing about a new epoch.
@@ -287,13 +90,8 @@ class ClientHistory:
         until = left_at + (JOINS_MS if last.modern else LATE_MS)
         return any(self._last_seen.get(each, left_at) > until for each in rest)
 
-    def _left_between(self, member: str, since: int, until: int | None) -> Statement | None:
-        """What a member said when it left behind one instant and up to another."""
-        found = (each for each in self._left.get(member, ()) if since < each.at_ms <= (until or each.at_ms))
-        return next(found, None)
-
     def _rebalance(
-        self, before: _Generation | None, generation: _Generation, following: _Generation | None
+        self, before: Generation | None, generation: Generation, following: Generation | None
     ) -> Iterator[EventRow]:
         was = [] if before is None else before.members_at_the_end
         members = generation.members
@@ -340,12 +138,12 @@ class ClientHistory:
         yield from self._completion(was, generation, following, began)
 
     @staticmethod
-    def _asked_at(generation: _Generation, member: str) -> int:
+    def _asked_at(generation: Generation, member: str) -> int:
         joined = generation.joined.get(member)
         return generation.asked_at.get(member, generation.began_at if joined is None else joined.at_ms)
 
     def _completion(
-        self, was: list[str], generation: _Generation, following: _Generation | None, began: int
+        self, was: list[str], generation: Generation, following: Generation | None, began: int
     ) -> Iterator[EventRow]:
         joined = max(each.at_ms for each in generation.joined.values())
         if following is not None:
@@ -365,7 +163,7 @@ class ClientHistory:
                 **about,
             )
 
-    def _signs(self, was: Iterable[str], before: _Generation | None, until: int) -> list[Statement]:
+    def _signs(self, was: Iterable[str], before: Generation | None, until: int) -> list[Statement]:
         """What members of the generation before did when they learned that another one had to come."""
         there = set(was)
         since = 0 if before is None else before.began_at
@@ -430,7 +228,7 @@ class ClientHistory:
             return {"member_id": member, "client_id": client}
         return {"member_id": member, "client_id": known.client_id or client, "group_instance_id": known.instance}
 
-    def _joined(self, member: str, at_ms: int, generation: _Generation, state: str) -> EventRow:
+    def _joined(self, member: str, at_ms: int, generation: Generation, state: str) -> EventRow:
         known = self._members[member]
         return self._event(
             "member_joined",
