@@ -23,7 +23,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from rejoin.pipeline.reading.broker_logs.membership import EventRow
+from rejoin.pipeline.reading.broker_logs.groups.membership import EventRow
 from rejoin.pipeline.reading.broker_logs.tables import PARSED, follow, read_file
 from rejoin.pipeline.reading.client_logs.owners import UNNAMED, named_groups
 from rejoin.pipeline.reading.client_logs.statements import NO_GROUP

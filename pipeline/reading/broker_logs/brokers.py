@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from rejoin.pipeline.reading.broker_logs.membership import EXACT, INFERRED, EventRow
+from rejoin.pipeline.reading.broker_logs.groups.membership import EXACT, INFERRED, EventRow
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 
 BURST_MS: Final = 10_000

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from rejoin.pipeline.reading.broker_logs.membership import (
+from rejoin.pipeline.reading.broker_logs.groups.membership import (
     EXACT,
     EventRow,
 )

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from rejoin.pipeline.reading.broker_logs.generations import SourcedExchange, event_row
-from rejoin.pipeline.reading.broker_logs.membership import INFERRED, EventRow
+from rejoin.pipeline.reading.broker_logs.groups.membership import INFERRED, EventRow
 from rejoin.pipeline.reading.request_log import LoggedExchange, leaving
 
 AWAY_MS: Final = 2_000

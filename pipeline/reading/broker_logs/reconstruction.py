@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Final
 
 from rejoin.pipeline.reading.broker_logs.brokers import BrokerRuns
-from rejoin.pipeline.reading.broker_logs.histories import LogHistory
-from rejoin.pipeline.reading.broker_logs.membership import EXACT, INFERRED, UUID, EventRow
+from rejoin.pipeline.reading.broker_logs.groups.histories import LogHistory
+from rejoin.pipeline.reading.broker_logs.groups.membership import EXACT, INFERRED, UUID, EventRow
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 
 AHEAD: Final = 5_000

@@ -22,7 +22,7 @@ from rejoin.pipeline.reading.broker_logs.generations import (
     generations_of,
     list_or_none,
 )
-from rejoin.pipeline.reading.broker_logs.membership import (
+from rejoin.pipeline.reading.broker_logs.groups.membership import (
     COMPLETING,
     EMPTY,
     EXACT,

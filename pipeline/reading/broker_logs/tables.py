@@ -22,8 +22,8 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from rejoin.pipeline.reading.broker_logs.brokers import topic_events
 from rejoin.pipeline.reading.broker_logs.generations import SourcedExchange, request_event
+from rejoin.pipeline.reading.broker_logs.groups.membership import EventRow
 from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
-from rejoin.pipeline.reading.broker_logs.membership import EventRow
 from rejoin.pipeline.reading.broker_logs.reconstruction import partition_events, reconstruct_group
 from rejoin.pipeline.reading.broker_logs.requests import complete
 from rejoin.pipeline.reading.broker_logs.statements import MARKS, PARTITION_CREATED, LogFile, Statement, node_of

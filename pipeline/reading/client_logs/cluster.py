@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from rejoin.pipeline.reading.broker_logs.membership import INFERRED, EventRow
+from rejoin.pipeline.reading.broker_logs.groups.membership import INFERRED, EventRow
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 from rejoin.pipeline.reading.client_logs.families import STARTED
 from rejoin.pipeline.vocabulary import CLIENT_LOG

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from rejoin.journal.events.client import EVENT_TYPES
-from rejoin.pipeline.reading.broker_logs.membership import EXACT, INFERRED, EventRow
+from rejoin.pipeline.reading.broker_logs.groups.membership import EXACT, INFERRED, EventRow
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 from rejoin.pipeline.reading.client_logs.families import STARTED
 from rejoin.pipeline.reading.client_logs.statements import NO_GROUP

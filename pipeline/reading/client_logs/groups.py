@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from rejoin.pipeline.reading.broker_logs.membership import STABLE, UUID, EventRow
+from rejoin.pipeline.reading.broker_logs.groups.membership import STABLE, UUID, EventRow
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 from rejoin.pipeline.reading.client_logs.cluster import ConsumerKey, concluded
 from rejoin.pipeline.reading.client_logs.generations import JOINS_MS, LATE_MS, Generation, ObservedGenerations

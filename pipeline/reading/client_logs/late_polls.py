@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from rejoin.pipeline.reading.broker_logs.membership import UUID, EventRow
+from rejoin.pipeline.reading.broker_logs.groups.membership import UUID, EventRow
 
 WITHIN_MS: Final = 2_000
 """A consumer that has not polled in time leaves within this, by the clocks of two machines."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from rejoin.pipeline.reading.broker_logs.membership import UUID
+from rejoin.pipeline.reading.broker_logs.groups.membership import UUID
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 from rejoin.pipeline.reading.client_logs.families import JAVA, KAFKAJS, SARAMA, STARTED, ClientMessage
 from rejoin.pipeline.reading.client_logs.leaving import Leaving

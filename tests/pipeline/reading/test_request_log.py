@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from rejoin.pipeline.reading.broker_logs.generations import SourcedExchange, generations_of, request_event
+from rejoin.pipeline.reading.broker_logs.groups.membership import EventRow
 from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
-from rejoin.pipeline.reading.broker_logs.membership import EventRow
 from rejoin.pipeline.reading.broker_logs.requests import complete
 from rejoin.pipeline.reading.broker_logs.statements import LogFile
 from rejoin.pipeline.reading.request_log import (

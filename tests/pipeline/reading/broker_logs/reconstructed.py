@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rejoin.pipeline.reading.broker_logs.brokers import topic_events
-from rejoin.pipeline.reading.broker_logs.membership import EventRow
+from rejoin.pipeline.reading.broker_logs.groups.membership import EventRow
 from rejoin.pipeline.reading.broker_logs.reconstruction import partition_events, reconstruct_group
 from rejoin.pipeline.reading.broker_logs.statements import PARTITION_CREATED, Statement
 from rejoin.pipeline.reading.broker_logs.transactions import OF_TRANSACTIONS, transaction_events

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rejoin.pipeline.reading.broker_logs.membership import EventRow
+from rejoin.pipeline.reading.broker_logs.groups.membership import EventRow
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
 from tests.pipeline.reading.broker_logs.reconstructed import reconstruct
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from rejoin.pipeline.reading.broker_logs.membership import (
+from rejoin.pipeline.reading.broker_logs.groups.membership import (
     EXACT,
     INFERRED,
     Membership,
