@@ -27,7 +27,7 @@ from rejoin.pipeline.reading.inputs import InputFile, NoInput, must_name_groups
 from rejoin.pipeline.report.console import show
 from rejoin.pipeline.report.data import Report
 from rejoin.pipeline.report.events import read_ahead
-from rejoin.pipeline.report.page import STEPPED
+from rejoin.pipeline.report.page.findings import STEPPED
 from rejoin.pipeline.report.parquet_tables import OnStep
 from rejoin.pipeline.report.run import PAGE, QUICK, TABLES, is_small, make_report, other_files, to_read
 from rejoin.pipeline.spark.java import NoJava

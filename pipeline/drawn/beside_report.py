@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 from rejoin.pipeline.drawn.events import DRAWN, events_of
 from rejoin.pipeline.drawn.page import origin_of, recorded, render
 from rejoin.pipeline.report.data import Report
-from rejoin.pipeline.report.page import STEPPED
+from rejoin.pipeline.report.page.findings import STEPPED
 
 MOST_EVENTS: Final = 100_000
 """Of more the page would be large and slow to open; then there is none."""

@@ -31,7 +31,8 @@ from rejoin.pipeline.report.collect import collect
 from rejoin.pipeline.report.data import Report
 from rejoin.pipeline.report.defaults import MOST_GROUPS, TITLE
 from rejoin.pipeline.report.events import PlainRows, in_one_run, read_events, rows_of_events
-from rejoin.pipeline.report.page import STEPPED, render
+from rejoin.pipeline.report.page import render
+from rejoin.pipeline.report.page.findings import STEPPED
 from rejoin.pipeline.report.parquet_tables import Keep, OnStep, in_process, on_disk, rows_in_process, stored
 from rejoin.pipeline.report.tables import all_tables, make_tables
 

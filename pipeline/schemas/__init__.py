@@ -94,7 +94,7 @@ VIOLATIONS: Final = table(
     RUN,
     DAY,
     GROUP,
-    column("kind", STRING, "Name of the audit; rejoin.pipeline.report.page.VIOLATIONS has each in words."),
+    column("kind", STRING, "Name of the audit; rejoin.pipeline.report.page.findings.VIOLATIONS has each in words."),
     TOPIC,
     PARTITION,
     column("at_ms", LONG, "When it began."),

@@ -354,6 +354,10 @@ MAY_IMPORT = {
     ),
     "pipeline": ("protocol", "journal", "pages", "pipeline"),
     "pipeline.spark": ("pipeline.spark",),
+    "pipeline.schemas": (
+        *("journal.events.fields", "pipeline.columns", "pipeline.schemas", "pipeline.sweep.schemas"),
+        "pipeline.transactions.schemas",
+    ),
     # The page that steps through a report's groups.
     "pipeline.drawn": (
         *("journal.events", "journal.recording", "pages", "pipeline.event_fields", "pipeline.drawn"),
