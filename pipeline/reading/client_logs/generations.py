@@ -21,7 +21,7 @@ JOINS_MS: Final = 2_000
 
 
 @dataclass(slots=True)
-class LoggedMember:
+class JoiningMember:
     """A member as its own log shows it."""
 
     member_id: str
@@ -31,7 +31,7 @@ class LoggedMember:
 
 
 @dataclass(slots=True)
-class Generation:
+class LoggedGeneration:
     """One generation, from the lines of those that joined it."""
 
     number: int
@@ -77,9 +77,9 @@ class ObservedGenerations:
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self._members: dict[str, LoggedMember] = {}
+        self._members: dict[str, JoiningMember] = {}
         self._asked: dict[ConsumerKey, Statement] = {}
-        self._series: list[list[Generation]] = [[]]
+        self._series: list[list[LoggedGeneration]] = [[]]
         self._signals: list[Statement] = []
         self._left: dict[str, list[Statement]] = {}
         self._late: dict[str, list[int]] = {}
@@ -138,7 +138,7 @@ class ObservedGenerations:
             elif owner == member:
                 self._owners.pop(each, None)
 
-    def _list_members(self, series: Sequence[Generation]) -> None:
+    def _list_members(self, series: Sequence[LoggedGeneration]) -> None:
         """The members of each epoch of the consumer protocol, where only those whose partitions change log anything.
 
         One that fell silent is gone from the first epoch for which nothing else is the reason.
@@ -172,7 +172,7 @@ class ObservedGenerations:
         instance = values.get("instance")
         if member not in self._members:
             settings = {name: values.get(name) for name in ("session_timeout_ms", "rebalance_timeout_ms")}
-            self._members[member] = LoggedMember(member, values.get("client_id"), instance, settings)
+            self._members[member] = JoiningMember(member, values.get("client_id"), instance, settings)
         if statement.kind == "generation_joined" and values.get("modern") is None:
             self._asked[who] = asked
         series = self._series[-1]
@@ -182,7 +182,7 @@ class ObservedGenerations:
         generation = next((each for each in reversed(series) if each.number == number), None)
         if generation is None:
             counted = int(values["generation"]) < 0
-            generation = Generation(number, modern=bool(values.get("modern")), counted=counted)
+            generation = LoggedGeneration(number, modern=bool(values.get("modern")), counted=counted)
             series.append(generation)
             series.sort(key=lambda each: each.number)
         elif instance is not None and member not in (*generation.joined, *generation.renamed.values()):
@@ -209,7 +209,7 @@ class ObservedGenerations:
         is_same = member not in last.joined and statement.at_ms - last.began_at <= JOINS_MS
         return last.number if is_same else last.number + 1
 
-    def _find(self, number: int, statement: Statement) -> Generation | None:
+    def _find(self, number: int, statement: Statement) -> LoggedGeneration | None:
         found = (each for each in reversed(self._series[-1]) if number in (each.number, -1))
         return next(found, None)
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from rejoin.pipeline.reading.broker_logs.groups.membership import STABLE, UUID, EventRow
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 from rejoin.pipeline.reading.client_logs.cluster import ConsumerKey, concluded
-from rejoin.pipeline.reading.client_logs.generations import JOINS_MS, LATE_MS, Generation, ObservedGenerations
+from rejoin.pipeline.reading.client_logs.generations import JOINS_MS, LATE_MS, LoggedGeneration, ObservedGenerations
 
 AT_ONCE_MS: Final = 1_000
 """A member that has not polled in time leaves within this."""
@@ -39,8 +39,8 @@ class ClientHistory(ObservedGenerations):
 
     # --- what follows from it
 
-    def _of_generations(self, series: Sequence[Generation]) -> Iterator[EventRow]:
-        before: Generation | None = None
+    def _of_generations(self, series: Sequence[LoggedGeneration]) -> Iterator[EventRow]:
+        before: LoggedGeneration | None = None
         for nth, generation in enumerate(series):
             following = series[nth + 1] if nth + 1 < len(series) else None
             yield from self._rebalance(before, generation, following)
@@ -48,7 +48,7 @@ class ClientHistory(ObservedGenerations):
         if before is not None:
             yield from self._end(before)
 
-    def _end(self, last: Generation) -> Iterator[EventRow]:
+    def _end(self, last: LoggedGeneration) -> Iterator[EventRow]:
         """Who left after the last generation: that began a rebalance, which emptied the group where all of them left.
 
         Its end is in no log where members are left: theirs end before they have joined another generation.
@@ -79,7 +79,7 @@ class ClientHistory(ObservedGenerations):
             at_ms, _, said = left[-1]
             yield self._event("group_emptied", at_ms, said, generation=last.number + 1, rebalance_ms=at_ms - began)
 
-    def _go_on(self, last: Generation, gone: Collection[str], left_at: int) -> bool:
+    def _go_on(self, last: LoggedGeneration, gone: Collection[str], left_at: int) -> bool:
         """Whether members that are left went on as if no rebalance had begun when others left.
 
         In the consumer protocol, members whose partitions stay log nothing about a new epoch.
@@ -91,7 +91,7 @@ class ClientHistory(ObservedGenerations):
         return any(self._last_seen.get(each, left_at) > until for each in rest)
 
     def _rebalance(
-        self, before: Generation | None, generation: Generation, following: Generation | None
+        self, before: LoggedGeneration | None, generation: LoggedGeneration, following: LoggedGeneration | None
     ) -> Iterator[EventRow]:
         was = [] if before is None else before.members_at_the_end
         members = generation.members
@@ -138,12 +138,12 @@ class ClientHistory(ObservedGenerations):
         yield from self._completion(was, generation, following, began)
 
     @staticmethod
-    def _asked_at(generation: Generation, member: str) -> int:
+    def _asked_at(generation: LoggedGeneration, member: str) -> int:
         joined = generation.joined.get(member)
         return generation.asked_at.get(member, generation.began_at if joined is None else joined.at_ms)
 
     def _completion(
-        self, was: list[str], generation: Generation, following: Generation | None, began: int
+        self, was: list[str], generation: LoggedGeneration, following: LoggedGeneration | None, began: int
     ) -> Iterator[EventRow]:
         joined = max(each.at_ms for each in generation.joined.values())
         if following is not None:
@@ -163,7 +163,7 @@ class ClientHistory(ObservedGenerations):
                 **about,
             )
 
-    def _signs(self, was: Iterable[str], before: Generation | None, until: int) -> list[Statement]:
+    def _signs(self, was: Iterable[str], before: LoggedGeneration | None, until: int) -> list[Statement]:
         """What members of the generation before did when they learned that another one had to come."""
         there = set(was)
         since = 0 if before is None else before.began_at
@@ -228,7 +228,7 @@ class ClientHistory(ObservedGenerations):
             return {"member_id": member, "client_id": client}
         return {"member_id": member, "client_id": known.client_id or client, "group_instance_id": known.instance}
 
-    def _joined(self, member: str, at_ms: int, generation: Generation, state: str) -> EventRow:
+    def _joined(self, member: str, at_ms: int, generation: LoggedGeneration, state: str) -> EventRow:
         known = self._members[member]
         return self._event(
             "member_joined",
