@@ -20,6 +20,31 @@ from rejoin.pipeline.schemas.records import COMMITS, PROGRESS, RECORDS, REQUESTS
 from rejoin.pipeline.sweep.schemas import SWEEP_RUNS
 from rejoin.pipeline.transactions.schemas import OF_TRANSACTIONS
 
+__all__ = [
+    "ANNOTATIONS",
+    "BALANCE",
+    "COMMITS",
+    "EVENTS",
+    "EVIDENCE",
+    "FINDINGS",
+    "LINES",
+    "MEMBER_SESSIONS",
+    "OWNERSHIP_TABLE",
+    "PAUSES",
+    "PROGRESS",
+    "QUARANTINE",
+    "QUARANTINE_KINDS",
+    "REBALANCES",
+    "RECORDS",
+    "REQUESTS",
+    "STREAMS",
+    "TABLES",
+    "TRANSACTION_TABLES",
+    "VERSION",
+    "VIOLATIONS",
+    "comments",
+]
+
 VERSION: Final = 2
 """Of these schemas. It rises with any change that an older reader would misunderstand."""
 
