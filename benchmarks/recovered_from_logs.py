@@ -24,8 +24,8 @@ from rejoin.journal.events import coordinator as events
 from rejoin.journal.events.base import Event as CoreEvent
 from rejoin.journal.events.client import PartitionsAssigned
 from rejoin.pipeline.reading.broker_logs.generations import SourcedExchange
-from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
 from rejoin.pipeline.reading.broker_logs.groups.membership import EventRow
+from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
 from rejoin.pipeline.reading.broker_logs.reconstruction import reconstruct_group
 from rejoin.pipeline.reading.broker_logs.requests import complete
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
