@@ -36,7 +36,7 @@ class Absence:
 
     who: str
     client: str
-    """The same for all absences of one client; its first member id where only the order of joins shows the client."""
+    """Key that all absences of one client share: its first member id where only the order of joins shows the client."""
     before: MemberSession
     after: MemberSession
     away_ms: int

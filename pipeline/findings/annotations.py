@@ -1,4 +1,4 @@
-"""What happened around a group, such as deployments: read from a file, and held against its rebalances.
+"""Annotations such as deployments: read from a file, and held against the group's rebalances.
 
 Files are those of ``kubectl get events -o json``, or text with an instant and what happened in each line.
 """
@@ -42,7 +42,7 @@ class BadAnnotations(Exception):
 
 
 class Annotation(NamedTuple):
-    """What happened at an instant, and to what."""
+    """An event outside the group: instant, text and subject."""
 
     at_ms: int
     text: str
@@ -205,6 +205,6 @@ def rows_of_rollouts(
     annotations: Sequence[Annotation],
     watched: tuple[int, int] | None = None,
 ) -> list[Row]:
-    """The same as rows of the table ``findings``."""
+    """Findings about annotations, as rows of the table ``findings``."""
     about = {"run_id": run_id, "group_id": group_id, "groups": [group_id]}
     return [{**about, **each.row()} for each in during_rollouts(group_id, rebalances, annotations, watched)]

@@ -1,4 +1,4 @@
-"""What began a rebalance, in words."""
+"""Causes of rebalances in words."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ SHORT_CAUSES: Final = {
     "failover": "failover",
     "unknown": "unknown",
 }
-"""The same for a legend."""
+"""Causes in words short enough for a legend."""
 
 DEFAULT_REASONS: Final = ("need to re-join with the given member-id", "not provided")
 """How reasons of clients begin that say nothing."""

@@ -48,7 +48,7 @@ SUBSCRIBED: Final = "subscribed"
 
 
 class RebalanceCause(NamedTuple):
-    """What a rebalance came from: the kind of cause, and who or which one it was."""
+    """Cause of a rebalance: its kind, and the client, topic or broker behind it."""
 
     kind: str
     name: str
@@ -91,7 +91,7 @@ class Causes:
 
     @cached_property
     def _of_absences_by_member(self) -> dict[str | None, list[tuple[int, Absence, RebalanceCause]]]:
-        """The same, numbered, by the member ids from before and after."""
+        """Restarts, numbered, by the member ids from before and after."""
         found: dict[str | None, list[tuple[int, Absence, RebalanceCause]]] = defaultdict(list)
         for nth, (absence, cause) in enumerate(self._of_absences):
             for member_id in {absence.before.member_id, absence.after.member_id}:

@@ -52,7 +52,7 @@ def families(history: GroupHistory) -> set[str]:
 
 
 def cooperative_assignor(history: GroupHistory) -> str | None:
-    """What to set for cooperative rebalances, as the group's clients call it; None where they cannot."""
+    """Setting for cooperative rebalances, as the group's clients call it; None where they cannot."""
     known = families(history)
     if known == {AIOKAFKA}:
         return None
@@ -119,7 +119,7 @@ def session_bound(history: GroupHistory) -> str:
 
 
 def least_session(history: GroupHistory) -> str:
-    """What bounds a shorter session timeout."""
+    """Setting that bounds session timeouts from below."""
     minimum, least = _SHORTEST[history.uses_consumer_protocol]
     heartbeats = "" if history.uses_consumer_protocol else ", nor three times heartbeat.interval.ms"
     return f"not below {minimum}, {least} by default{heartbeats}"
@@ -142,4 +142,4 @@ SURVIVING_ID: Final = (
     "pod changes with each rollout: then nothing is saved, and each partition waits a whole session for a member that "
     "never comes back)"
 )
-"""What is fit for group.instance.id."""
+"""Names that are fit for group.instance.id."""

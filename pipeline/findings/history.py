@@ -1,4 +1,4 @@
-"""What the rules look at: the rows of one group, from all tables, by time."""
+"""One group as the rules see it: its rows from all tables, by time."""
 
 from __future__ import annotations
 
@@ -97,12 +97,12 @@ class GroupHistory:
         return {session.member_id: session for session in self.sessions}
 
     def who(self, member_id: str | None) -> str:
-        """What people call a member: its instance id, its client id, or else the member id in short."""
+        """Name of a member for people: its instance id, its client id, or else the short member id."""
         session = self.by_member.get(member_id or "")
         return self.name_of(session) if session is not None else short(member_id)
 
     def name_of(self, session: MemberSession) -> str:
-        """What people call a member. Those that share a client.id get the beginning of their UUID as well."""
+        """Name of a member for people. Members that share a client.id get the beginning of their UUID as well."""
         if session.group_instance_id:
             return session.group_instance_id
         key = (session.client_id, session.client_host)

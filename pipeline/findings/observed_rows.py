@@ -25,7 +25,7 @@ ANOTHER_PROCESS: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What holds for all groups of a run."""
+    """Context that all groups of a run share."""
 
     run_id: str
     end_ms: int
@@ -255,7 +255,7 @@ ROWS: Final[dict[str, type[Any]]] = {
 """Kind of row of a table to its class; the names of the fields are the columns."""
 
 ALL_ROWS: Final = {**ROWS, "progress": OwnedPartition}
-"""The same with what is not in tables: snapshots of a cluster's offsets."""
+"""All kinds: rows of tables, and snapshots of a cluster's offsets, which are in no table."""
 
 
 def short(member_id: str | None) -> str:

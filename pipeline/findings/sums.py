@@ -1,4 +1,4 @@
-"""What the rules see of each table: which rows, and how those of one group are summed up.
+"""Rows of each table that the rules see, and the sums of one group's rows.
 
 Each sum is one function of one group's rows, as tuples of the columns it reads; it yields the fields of its class in
 :mod:`~rejoin.pipeline.findings.observed_rows`. Spark's tasks, reports in this process, ``watch`` and ``why`` call the
@@ -153,7 +153,7 @@ def sums_of(kind: str, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]
 
 
 def contexts_of(signs: Iterable[Values]) -> dict[str, RunContext]:
-    """What holds for all groups of a run: when it ends, how many brokers there are, what the source reports.
+    """Context of each run: its end, the number of its brokers, what its sources report.
 
     ``signs``: the distinct values of :data:`SIGNS` in the run's events, each with its last instant.
     """

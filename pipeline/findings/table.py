@@ -55,7 +55,7 @@ _ROWS_AT_ONCE: Final = 16_384
 
 @dataclass(frozen=True)
 class RunRows:
-    """What is known of a run beside the rows of its groups."""
+    """A run's context, and its events that are about no group."""
 
     context: RunContext
     of_all: list[Row] = field(default_factory=list)

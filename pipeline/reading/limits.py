@@ -1,4 +1,4 @@
-"""What no line of a journal or of a log can hold. Lines beyond these limits go to the quarantine."""
+"""Limits of values in lines of journals and logs. Lines beyond them go to the quarantine."""
 
 from __future__ import annotations
 

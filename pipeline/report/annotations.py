@@ -1,4 +1,4 @@
-"""What happened around groups, on their charts and in their findings."""
+"""Annotations on the charts of groups and in their findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report shows, as plain values: collected from the tables once, small enough for one page.
+"""A report as plain values: collected from the tables once, small enough for one page.
 
 Instants are ms as in the tables. Rows of tables are mappings with the names of the columns.
 """
@@ -120,7 +120,7 @@ class GroupReport:
     after_removal: Sequence[Row] = ()
     """No violations: members that were removed went on beside their successors until they noticed."""
     annotations: Sequence[tuple[int, str]] = ()
-    """What happened around the group: instants with texts."""
+    """Annotations: instants with texts."""
     drawn: tuple[str, int] | None = None
     """Its name on the page that is stepped through, and where time begins there (ms)."""
     owners: Sequence[str] = ()
@@ -187,7 +187,7 @@ class Report:
 
     title: str
     groups: Sequence[GroupReport] = ()
-    """Those with a chart, the worst first."""
+    """Groups with a chart, the worst first."""
     others: Sequence[Row] = ()
     """Groups without one: ``run_id, group_id, rebalances, findings, worst``."""
     streams: Sequence[Row] = ()
@@ -196,11 +196,11 @@ class Report:
     """The first lines of the quarantine."""
     rows_read: int = 0
     files: int = 0
-    """Those that were read."""
+    """Number of files that were read."""
     unread: Sequence[InputFile] = ()
+    """Files that could not be read."""
     silent: Sequence[str] = ()
     """Files that could be read and have nothing about a group."""
-    """Those that could not be."""
     made: str = ""
     """How it was made, for the foot of the page."""
     transactions: Sequence[TransactionsReport] = ()
@@ -262,7 +262,7 @@ _EXPLAIN: Final = (
 
 
 def why_after_removal(group: GroupReport) -> str:
-    """What these overlaps are, and which findings explain them."""
+    """Explanation of these overlaps, with the findings that cause them."""
     titles = "; ".join(f'"{row["title"]}"' for row in group.findings if _explains(group, row))
     return (
         "These are no violations: in Kafka, too, a member that was removed goes on with its partitions until it "
@@ -301,6 +301,6 @@ def naming(report: Report) -> Callable[[GroupReport], str] | None:
 
 
 def about(group: GroupReport, row: Row, several: Callable[[GroupReport], str]) -> str:
-    """What a finding is about: its group, or the groups that share it."""
+    """Group of a finding, or the groups that share it."""
     shared = row.get("groups") or ()
     return f"{len(shared)} groups" if row.get("group_id") is None and len(shared) > 1 else several(group)

@@ -32,7 +32,7 @@ PlainRows: TypeAlias = tuple[pa.Table, pa.Table]
 
 
 class EventRows(NamedTuple):
-    """What was read, as rows of this process: events by their names, and what could not be used."""
+    """Rows of this process: events by their names, and lines that could not be used."""
 
     events: pa.Table
     quarantine: pa.Table
@@ -113,7 +113,7 @@ def read_ahead(found: Sequence[InputFile]) -> Future[PlainRows]:
 def rows_of_events(
     spark: SparkSession, found: Sequence[InputFile], timezone: str, ahead: Future[PlainRows] | None = None
 ) -> EventRows:
-    """The same as :func:`read_events` and :func:`in_one_run`, in this process; Spark has what is unusual, and logs."""
+    """Events of all files in one run, as rows of this process. Unusual lines and logs are read on Spark."""
     events, lines = plain_rows(found) if ahead is None else ahead.result()
     frames = [parse(spark.createDataFrame(lines, LINES))] if lines.num_rows else []
     judged = [frame.toArrow() for frame in (*frames, *_of_tables(spark, found))]
@@ -154,7 +154,7 @@ def _each_once(spark: SparkSession, events: pa.Table) -> tuple[pa.Table, pa.Tabl
 
 
 def _rows_in_one_run(events: pa.Table) -> pa.Table:
-    """What :func:`in_one_run` makes of rows."""
+    """As :func:`in_one_run`, of rows in this process."""
     source, runs = events.column("source"), events.column("run_id")
     pairs = events.group_by(["source", "run_id"]).aggregate([]).select(["source", "run_id"])
     run_id = run_of_service((row["source"], row["run_id"]) for row in pairs.to_pylist())

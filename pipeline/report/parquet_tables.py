@@ -59,7 +59,7 @@ def in_process(table: DataFrame, schema: StructType, folder: Path, by: Sequence[
 def rows_in_process(
     spark: SparkSession, rows: pa.Table, schema: StructType, folder: Path, by: Sequence[str]
 ) -> DataFrame:
-    """The same with rows that are in this process already."""
+    """For small tables whose rows are in this process already."""
     rows = as_read(rows, by)
     write_rows(rows, schema, folder, by)
     if rows.num_rows > MOST_ROWS:

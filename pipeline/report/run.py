@@ -162,7 +162,7 @@ def to_read(inputs: Sequence[str | os.PathLike[str]], out: Path, kind: str | Non
 
 
 def other_files(out: Path) -> tuple[list[str], list[str]]:
-    """What lies in a report's folder that is none of a report: below its tables, and beside them."""
+    """Files in a report's folder that belong to no report: below its tables, and beside them."""
     if not out.is_dir():
         return [], []
     ours = {"events", "quarantine", "annotations", *(name for name, _ in all_tables())}

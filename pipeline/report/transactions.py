@@ -29,7 +29,7 @@ WIDTH, HEIGHT, LANE = 1000, 120, 10
 
 
 def collect_transactions(tables: StoredTables, findings: Sequence[Row]) -> list[TransactionsReport]:
-    """What the page shows of each run with transactions."""
+    """Transactions of each run that has any, as the page shows them."""
     producers = sorted(
         all_rows(tables, "producers"),
         key=lambda row: (row["run_id"], -(row["fenced_requests"] or 0), -(row["transactions"] or 0)),

@@ -116,7 +116,7 @@ PARTS: Final = (
 
 
 def judge(history: GroupHistory) -> list[Finding]:
-    """What the rules find, the worst first."""
+    """Findings of all rules, the worst first."""
     causes = separate(history)
     found = with_trade_offs([finding for rule in RULES for finding in rule(causes)])
     return sorted((_below_its_parts(each, found) for each in found), key=lambda each: order(each.row()))

@@ -1,4 +1,4 @@
-"""What the assignor costs, load that is shared out unevenly, and members that do not fit together."""
+"""Rules about assignments: the cost of the assignor, uneven load, members that do not fit together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rejoin.pipeline.vocabulary import REQUEST
 WORTH_IT_S: Final = 1.0
 """Consumer-seconds below which a change of the assignor is not worth it."""
 SOME_OF_THE_TIME: Final = 0.2
-"""What lasted for less than this share of the group's time does not matter (cooperative ones are uneven in between)."""
+"""Balances that lasted for a smaller share of the group's time do not count: cooperative ones are uneven in between."""
 TOGETHER_MS: Final = 60_000
 """Members that are in one group for so long are no change of subscription."""
 HALF_WAY_MS: Final = 10 * 60_000

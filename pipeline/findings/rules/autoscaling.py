@@ -1,4 +1,4 @@
-"""What an autoscaler does to a group that it scales back and forth."""
+"""An autoscaler that scales a group back and forth."""
 
 from __future__ import annotations
 

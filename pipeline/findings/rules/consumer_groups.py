@@ -1,4 +1,4 @@
-"""What concerns groups of the consumer protocol (KIP-848), and the way there."""
+"""Rules about groups of the consumer protocol (KIP-848), and about migrating to it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def stuck_reconciliation(causes: Causes) -> Iterator[Finding]:
 
 
 def _fenced(history: GroupHistory) -> Iterator[Finding]:
-    """The same where a broker's log has only that the member was removed."""
+    """Stuck members of which a broker's log has only that they were removed."""
     if any(event.event == "revocation_requested" for event in history.events):
         return
     fenced = [each for each in history.sessions if each.end == "rebalance-expiry" and each.ended_at_ms is not None]

@@ -1,4 +1,4 @@
-"""What concerns the group as a whole: topics that grew, members that came or went for good, records that were lost."""
+"""Rules about the group as a whole: topics that grew, members that came or went for good, lost records."""
 
 from __future__ import annotations
 

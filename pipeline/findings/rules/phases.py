@@ -1,4 +1,4 @@
-"""What goes wrong within a rebalance: who makes it begin anew, who holds up its sync phase, and one that never ends."""
+"""Trouble within a rebalance: it begins anew, its sync phase is held up, or it never ends."""
 
 from __future__ import annotations
 

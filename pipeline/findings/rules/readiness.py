@@ -19,7 +19,7 @@ SESSION_TIMEOUT_MS: Final = 45_000
 """Kafka's default, for session.timeout.ms and for group.consumer.session.timeout.ms."""
 OWN_ASSIGNORS: Final = (*EAGER, COOPERATIVE)
 DEFAULT_ASSIGNORS: Final = (("range", COOPERATIVE), ("range", "roundrobin"), ("range",))
-"""What clients send that leave partition.assignment.strategy alone: Java since 3.0, librdkafka, Java before."""
+"""Assignors of clients that leave partition.assignment.strategy alone: Java since 3.0, librdkafka, Java before."""
 _LIBRDKAFKA: Final = ("librdkafka", "confluent-kafka")
 _SOFTWARE: Final = re.compile(r"([a-z-]+)\s+v?(\d+)\.(\d+)")
 _SPECIAL: Final = {
@@ -31,7 +31,7 @@ _SPECIAL: Final = {
 
 
 class Obstacle(NamedTuple):
-    """What stands in the way of some members, and what to do."""
+    """An obstacle for some members, and its remedy."""
 
     what: str
     remedy: str

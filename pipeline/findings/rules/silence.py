@@ -202,7 +202,7 @@ def _fate(causes: Causes, dead: Sequence[MemberSession]) -> str:
 def _what_to_do(
     history: GroupHistory, gone: Sequence[MemberSession], slow: Sequence[MemberSession], is_early: bool
 ) -> str:
-    """What to do about members that die: how they would leave or keep their place, or what a shorter session costs.
+    """Advice about members that die: how they would leave or keep their place, or what a shorter session costs.
 
     ``slow``: those that were not back before their session ended. For others a shorter one would be of no use: with
     static membership the longer it is, the more restarts pass without a rebalance.

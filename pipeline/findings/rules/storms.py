@@ -28,7 +28,7 @@ from rejoin.pipeline.findings.phrases import first, last, share, stood_still, wh
 STORM: Final = 5
 """Rebalances that follow each other closely make a storm from this many on."""
 COLD_START: Final = 3
-"""The same for a group that has just begun, where one rebalance would have done (KIP-134)."""
+"""Rebalances that make a storm in a group that has just begun, where one would have done (KIP-134)."""
 QUIET_MS: Final = 45_000
 """Deliberate changes that mostly leave the group in peace for this long are no storm."""
 LEAST_PART: Final = 1 / 3
@@ -59,7 +59,7 @@ _PARTS: Final[dict[str, Callable[[str], str]]] = {
     RESTARTED: lambda _: "single restarts",
     SUBSCRIBED: lambda _: "changed subscriptions",
 }
-"""What a storm calls its parts, by the kind of cause."""
+"""Words for the parts of a storm, by the kind of cause."""
 
 
 _START: Final = "the group's start"
@@ -129,7 +129,7 @@ def _is_meant(causes: Causes, chain: Sequence[ObservedRebalance]) -> bool:
 
 
 def _parts(causes: Causes, caused: Sequence[ObservedRebalance]) -> list[tuple[str, int]]:
-    """What the rebalances came from, with their numbers, the most first."""
+    """Causes of the rebalances with their numbers, the most frequent first."""
     found: Counter[str] = Counter()
     for each in caused:
         cause = causes.of_rebalances.get(each.rebalance_id)

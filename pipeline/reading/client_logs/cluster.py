@@ -1,4 +1,4 @@
-"""What consumers' logs show of brokers and topics: when their coordinator was away, and that a topic has grown."""
+"""Brokers and topics in consumers' logs: when their coordinator was away, and when a topic grew."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class ObservedCluster:
             self._add_outage(self._lost.pop(who), statement.at_ms)
 
     def events(self) -> Iterator[EventRow]:
-        """What all of it shows."""
+        """Events of the cluster from all statements."""
         yield from self._of_outages()
         yield from self._of_growth()
 

@@ -164,7 +164,7 @@ class ClientHistory(ObservedGenerations):
             )
 
     def _signs(self, was: Iterable[str], before: LoggedGeneration | None, until: int) -> list[Statement]:
-        """What members of the generation before did when they learned that another one had to come."""
+        """Statements of the previous generation's members when they learned of the next one."""
         there = set(was)
         since = 0 if before is None else before.began_at
         # In the consumer protocol, and where generations are counted, not every member has a line about each.

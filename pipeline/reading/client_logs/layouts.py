@@ -28,7 +28,7 @@ KNOWN: Final = (
     " (2026-01-31 12:00:00,123 or 2026-01-31T12:00:00.123Z); Go's log package (2026/01/31 12:00:00); librdkafka"
     " (%4|1769860800.123|MAXPOLL|...); JSON, a record a line"
 )
-"""What is read, for those whose log is something else."""
+"""Layouts that are read: the error for other logs lists them."""
 
 _ORIGIN: Final = r"(?P<origin>(?:[^\s|\[{%]{1,100}\s*\|\s+)?)"
 _STORED: Final = r"(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+\S* (?:std(?:out|err) [FP] )?(?=\S*[\d{%]))?"
@@ -52,7 +52,7 @@ _LOGGERS: Final = ("logger_name", "loggerName", "logger", "log.logger", "name")
 
 @dataclass(frozen=True, slots=True)
 class ClientRecord:
-    """What a process logged at one time. ``text`` is what stands behind the time; of JSON the message alone, with its
+    """A message of a process. ``text`` is what stands behind the time; of JSON the message alone, with its
     other fields in ``fields``."""
 
     line: int
@@ -66,7 +66,7 @@ class ClientRecord:
 
 @dataclass(slots=True)
 class RecordCounts:
-    """What the lines of a file were."""
+    """Counts of a file's lines by kind."""
 
     lines: int = 0
     records: int = 0

@@ -1,4 +1,4 @@
-"""What is known of a consumer after each line of its log, and what the line says about it then."""
+"""A consumer's state after each line of its log, and the statements that the line makes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SETTINGS: Final = ("session_timeout_ms", "rebalance_timeout_ms", "group_protoco
 
 @dataclass(slots=True)
 class LoggedConsumer:
-    """What is known of a consumer by now."""
+    """A consumer's state so far."""
 
     family: str
     name: str = ""
@@ -103,7 +103,7 @@ def _of_line(consumer: LoggedConsumer, message: ClientMessage, statement: Statem
 
 
 def _learn(consumer: LoggedConsumer, kind: str, values: dict[str, Any]) -> None:
-    """What a line says of its consumer's member id and generation."""
+    """Take in the member id and generation that a line names."""
     if kind == STARTED:
         consumer.settings = {name: values[name] for name in _SETTINGS if name in values}
         consumer.fresh = not consumer.restarts
@@ -133,7 +133,7 @@ def _unnamed(consumer: LoggedConsumer) -> str:
 
 
 def _more(consumer: LoggedConsumer, kind: str, values: dict[str, Any]) -> dict[str, Any]:
-    """What a line says beside its consumer's identity."""
+    """Statement of a line, beside its consumer's identity."""
     more: dict[str, Any] = {name: values[name] for name in _AS_THEY_ARE if name in values}
     if kind == "join_sent":
         more["fresh"], more["was"] = consumer.fresh and not consumer.was, consumer.was
@@ -222,7 +222,7 @@ def _heartbeat_response(consumer: LoggedConsumer, values: dict[str, Any], statem
 
 
 def _before_kafkajs(consumer: LoggedConsumer, kind: str, statement: Statement) -> Iterator[Statement]:
-    """What KafkaJS does without a line for it: it gives up all partitions before it joins, and joins at once."""
+    """KafkaJS logs no line for this: it gives up all partitions before it joins, and joins at once."""
     if kind in ("rejoin_requested", "metadata_changed", "heartbeat_failed", "group_left", "crashed") and consumer.owned:
         how = "partitions_revoked" if kind in ("rejoin_requested", "metadata_changed") else "partitions_lost"
         yield replace(_about(consumer, statement, {"partitions": consumer.owned}), kind=how)
@@ -267,7 +267,7 @@ def _session_ended(consumer: LoggedConsumer, values: dict[str, Any], statement: 
 
 
 def ended(consumer: LoggedConsumer) -> Iterator[Statement]:
-    """What a log that ends here shows: a leave was a stop, and a session of sarama has no known generation."""
+    """Conclusions where a log ends: a leave was a stop, and a session of sarama has no known generation."""
     yield from consumer.leaving.ended()
     began, consumer.session = consumer.session, None
     if began is not None:

@@ -37,7 +37,7 @@ def test_every_driver_calls_the_one_function_of_a_sum(kind: str, monkeypatch: py
         return iter(())
 
     seen = KINDS[kind]._replace(sums=called, selects=None)
-    monkeypatch.setitem(KINDS, kind, seen)  # type: ignore[arg-type]
+    monkeypatch.setitem(KINDS, kind, seen)
     schema = EVENTS if seen.table == "events" else to_arrow_schema(schemas.TABLES[seen.table])
     rows = pa.Table.from_pylist([{"run_id": "r", "group_id": group} for group in "aab"], schema)
     table.rows_of_kind(kind, rows)
@@ -57,7 +57,7 @@ def test_every_driver_calls_the_one_function_of_a_sum(kind: str, monkeypatch: py
 
 def test_no_other_module_names_an_event_for_the_rules() -> None:
     """Each event of ``history.events`` that a rule names in a comparison is declared with ``reads``."""
-    declared = {name for each in reads.read_events() for name in each["event"]}  # type: ignore[union-attr]
+    declared = {name for each in reads.read_events() for name in each["event"]}
     compared = set()
     for path in sorted((ROOT / "pipeline" / "findings").rglob("*.py")):
         for node in ast.walk(tree_of(path)):
