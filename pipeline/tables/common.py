@@ -1,4 +1,4 @@
-"""Helpers of several tables: days, ends of runs, and columns of all events of some groups at a time.
+"""Helpers of several tables: events by name, schemas, and columns of all events of some groups at a time.
 
 Columns are for tables of which a journal has many rows: to follow such events one by one in Python would take longer
 than Spark does, and as columns they take less.
@@ -17,8 +17,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StructType
 
-from rejoin.pipeline.event_fields import MS_A_DAY
-
 GROUP: Final = ("run_id", "group_id")
 PARTITION: Final = (*GROUP, "topic", "partition")
 """The key of a partition of a group."""
@@ -27,11 +25,6 @@ _ROWS_AT_ONCE: Final = 100_000
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-
-
-def day_of(at_ms: Column) -> Column:
-    """The day of an instant, in UTC."""
-    return fn.date_from_unix_date(fn.floor(at_ms / MS_A_DAY).cast("int"))
 
 
 def conform(table: DataFrame, schema: StructType) -> DataFrame:
