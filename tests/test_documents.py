@@ -12,6 +12,7 @@ from rejoin.protocol.brokers.offered_versions import offered
 from rejoin.protocol.registry import APIS, Api
 from tests.docs.texts import TEXTS
 from tests.paths import ROOT
+from tests.sources.modules import PACKAGES, imports, modules
 
 FOLDERS = (
     "tests|examples|benchmarks|conformance|client|coordinator|protocol|journal|transcript|simulation|pipeline|docs|src"
@@ -71,3 +72,23 @@ def test_the_map_has_every_top_level_folder() -> None:
     tracked = {path.name for path in ROOT.iterdir() if path.is_dir() and any(path.glob("**/*.py"))}
     folders = tracked - {name for name in tracked if name.startswith(".")} - {"build", "dist", "out"}
     assert [name for name in sorted(folders) if f"`{name}/" not in TEXTS["ARCHITECTURE.md"]] == []
+
+
+def test_the_packages_import_each_other_as_the_architecture_says() -> None:
+    said: dict[tuple[str, str], set[str]] = {}
+    table = TEXTS["ARCHITECTURE.md"].partition("| package | imports |")[2].partition("\n\n")[0]
+    for package, cell in re.findall(r"^\| `(\w+)` \|(.*)\|$", table, re.MULTILINE):
+        for part in cell.split(";"):
+            names, _, rooms = part.partition(" only in ")
+            for name in re.findall(r"`(\w+)`", names):
+                said[package, name] = set(re.findall(r"`(\w+/\w+)`", rooms))
+    found: dict[tuple[str, str], set[str]] = {}
+    for module, path in modules():
+        room = "/".join(module.split(".")[:2])
+        for name in imports(path, module):
+            top, _, ours = name.partition(".")
+            package, other = module.split(".")[0], ours.split(".")[0]
+            if top == "rejoin" and other in PACKAGES and other != package:
+                found.setdefault((package, other), set()).add(room)
+    assert said.keys() == found.keys()
+    assert {edge: rooms for edge, rooms in said.items() if rooms and rooms != found[edge]} == {}
