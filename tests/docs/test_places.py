@@ -30,7 +30,8 @@ from rejoin.protocol import registry
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.registry import BY_KEY, BY_NAME
 from rejoin.simulation.scenario import runner
-from rejoin.simulation.scenario.actions import KINDS, Part, ScheduledAction
+from rejoin.simulation.scenario.actions import KINDS, ScheduledAction
+from rejoin.simulation.scenario.fields import Part
 from tests.conformance import test_what_is_covered
 from tests.coordinator.service import test_new_api
 from tests.coordinator.service.http import test_rpc
@@ -241,7 +242,7 @@ def more_trouble(causes: Any) -> Iterator[Finding]:
 def of_a_finding(monkeypatch: pytest.MonkeyPatch) -> Missed:
     monkeypatch.setattr(more_trouble, "__module__", restarts.__name__)
     monkeypatch.setattr(restarts, "more_trouble", more_trouble, raising=False)
-    monkeypatch.setattr(test_findings, "NAMES", (*test_findings.NAMES, "more-trouble"))
+    monkeypatch.setattr(test_findings, "NAMES", (*rules.NAMES, "more-trouble"))
     return {
         "test_each_rule_is_in_the_list": test_each_rule_is_in_the_list,
         "test_every_rule_is_among_them": test_findings.test_every_rule_is_among_them,
