@@ -367,7 +367,7 @@ class Resumption:
 
 
 def metadata_answer(connection: ClientConnection, exchange: Exchange) -> Response:
-    """What the node answers about the topics now; it is what it answered when the request arrived."""
+    """The node's Metadata response of now, which equals that of the request's arrival."""
     known = connection.node.known_metadata(exchange)
     if known is not None:
         return known

@@ -1,4 +1,4 @@
-"""What the loop of one consumer consists of while it is played in short: :mod:`rejoin.simulation.record_loop`."""
+"""Parts of a consumer's loop while it is played in short: :mod:`rejoin.simulation.record_loop`."""
 
 from __future__ import annotations
 

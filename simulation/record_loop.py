@@ -63,7 +63,7 @@ class RecordLoop:
         self.phase = Phase.POLLING
         self.batch: list[tuple[Millis, RecordRange]] = []
         self.in_flight: list[Commit] = []
-        """Those in flight, in order; several only with ``after-async``."""
+        """Commits in flight, in order; several only with ``after-async``."""
         self.heartbeat: Heartbeat | None = None
         self.heartbeat_at = quiet.heartbeat_at
         self.session_expires_at = quiet.session_expires_at
@@ -130,7 +130,7 @@ class RecordLoop:
         self._sleep()
 
     def _look(self, now: Millis) -> None:
-        """What poll does whenever the consumer's core is looked at."""
+        """One pass of the poll's loop, as in any step of the consumer's core."""
         self.polled_at = now
         self.fetch_at = now + self.looks_every
         if self.auto_commit_at is not None and now >= self.auto_commit_at:

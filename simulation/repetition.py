@@ -1,4 +1,4 @@
-"""What a consumer has done by now that only repeats itself: heartbeats, and looks for records that are not there.
+"""Periodic work of a consumer up to now: heartbeats, and looks for records that are not there.
 
 Each is a function of time: it comes once in a while, and the delay of a message is a function of its connection and the
 instant (:class:`rejoin.simulation.network.Latency`). No heartbeat is sent before the one before it is answered.
@@ -43,7 +43,7 @@ class Heartbeats:
     def by_now(
         cls, world: World, connection: ClientConnection, timer: Lane, first: Millis, every: Millis
     ) -> Heartbeats:
-        """Those of a consumer whose timer has a lane: the first one is due at ``first``."""
+        """Heartbeats of a consumer whose timer has a lane; the first is due at ``first``."""
         last = last_before_now(world, timer, first, every)
         if last is None:
             return cls(first)

@@ -339,7 +339,7 @@ def _config_of_reader(name: str, spec: ReaderSpec) -> ConsumerConfig:
 
 
 def user_code_of(group: GroupSpec) -> UserCode:
-    """What the user's code of a group does."""
+    """The user's code of a group."""
     return UserCode(
         topics=group.topics,
         commit=group.commit,

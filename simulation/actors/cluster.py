@@ -54,7 +54,7 @@ class Cluster:
         self.leaders: dict[TopicPartition, NodeActor] = {}
         self.topics: dict[str, TopicLog] = {}
         self.group_settings: dict[str, dict[str, int]] = {}
-        """What groups have of their own."""
+        """Settings of single groups."""
         self.topics_changed_at: Millis = 0
         """When metadata last changed."""
         self.partitions: list[TopicPartition] = []

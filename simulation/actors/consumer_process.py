@@ -55,7 +55,7 @@ _COORDINATOR, _ANY = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class UserCode:
-    """What the user's code does. Its listener takes ``revoke_ms`` and ``assign_ms`` for what it gives up and gets."""
+    """The user's code. Its listener takes ``revoke_ms`` and ``assign_ms`` for what it gives up and gets."""
 
     topics: tuple[str, ...]
     commit: CommitMode
@@ -80,7 +80,7 @@ class ConsumerProcess(Client):
         self.cluster = cluster
         self.config = config
         self.next_config: ConsumerConfig | None = None
-        """What it is started with the next time, if that is another one."""
+        """Configuration from the next start on, if it changes."""
         self.user_code = user_code
         self.subscribed = Subscribed(user_code.topics, regex=user_code.regex)
         self.incarnation = 0

@@ -95,7 +95,7 @@ class ConsumerActor(ConsumerProcess):
         self._hand = ranges
 
     def commit_token(self) -> Callable[[KafkaError | None], None]:
-        """What goes on when a commit of the user's code has ended."""
+        """Callback for the end of a commit of the user's code."""
         return self._committed_before if self.user_code.commit == "before" else self._committed
 
     def process_resumed(self, incarnation: int, taken: RecordRange) -> None:

@@ -51,7 +51,7 @@ class MisbehavingClient:
             world.control(world.now + self.every_ms, self._ask)
 
     def _ask_group(self, node: NodeActor, group_id: str) -> tuple[Request, int] | None:
-        """What to ask a group that is there."""
+        """Requests for an existing group."""
         group, modern = node.group(group_id), node.consumer_group(group_id)
         if group is not None and group.members:
             member_id = self.random.choice([*group.members, "unknown-1"])

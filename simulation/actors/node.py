@@ -213,7 +213,7 @@ class NodeActor(Actor):
             self.hand_in(NodeAnswered(send_id, response))
 
     def on_stored(self) -> Callable[[Append, ErrorCode], None]:
-        """What is called when an append of this incarnation ends."""
+        """Callback for the end of an append of this incarnation."""
         return partial(self._stored, self.incarnation)
 
     def _stored(self, incarnation: int, wanted: Append, error: ErrorCode) -> None:

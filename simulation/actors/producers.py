@@ -21,7 +21,7 @@ from rejoin.simulation.network import Network
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a producer writes: so many records a second, in turn to these topics, until an instant."""
+    """Load of a producer: records a second, in turn to these topics, until an instant."""
 
     topics: tuple[str, ...]
     records_per_second: float

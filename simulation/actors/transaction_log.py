@@ -31,7 +31,7 @@ def transaction_log(transactional_id: str, partitions: int) -> TopicIdPartition:
 
 
 def transaction_topic(partitions: int, node_id: int, incarnation: int) -> TopicsChanged:
-    """What a node that starts must know: the transaction log, and from where it takes its producer ids."""
+    """Input for a starting node: the transaction log, and the source of its producer ids."""
     first_id = node_id * _IDS_OF_A_NODE + incarnation * _IDS_OF_A_PROCESS
     records: TopicsRecords = (
         TopicRecord(

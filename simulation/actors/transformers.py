@@ -33,7 +33,7 @@ PAUSE_AFTER_ERROR_MS = 100
 
 
 class OutputRecord(NamedTuple):
-    """What a written record says: the batch of work that it belongs to, and the record that it was made from.
+    """Content of a written record: the batch of work that it belongs to, and the record that it was made from.
 
     ``output`` counts what was made from one record.
     """
@@ -57,7 +57,7 @@ class OutputRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TransformCode:
-    """What is written, and how.
+    """Records to write, and how.
 
     A transaction has at most so many ``records``, 0: all that a poll returned. Each is aborted by its user with the
     chance ``aborts``. ``commit_interval_ms``: how old it is when it ends; 0: it ends before the next poll.

@@ -1,4 +1,4 @@
-"""What ``rejoin simulate``, ``search`` and ``gallery`` do and print. Their options are in ``commands``."""
+"""Work and output of ``rejoin simulate``, ``search`` and ``gallery``. Their options are in ``parser``."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RefusedOption(Exception):
 
 @contextmanager
 def _writing(option: str, path: Path | None) -> Iterator[None]:
-    """What is written to the path of an option. Raises :class:`RefusedOption` if that cannot be written."""
+    """Write to the path of an option. Raises :class:`RefusedOption` if that cannot be written."""
     try:
         yield
     except OSError as problem:

@@ -1,4 +1,4 @@
-"""What was written to the offsets log about each group, and when."""
+"""Records of each group in the offsets log, with the instants of their writes."""
 
 from __future__ import annotations
 

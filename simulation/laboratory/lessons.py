@@ -19,7 +19,7 @@ class _Part(BaseModel):
 
 
 class LessonStep(_Part):
-    """What is asked at an instant. The answer is true of the first line of the run from there on that has ``until``."""
+    """Question at an instant. The answer is true of the first line of the run from there on that has ``until``."""
 
     at: Annotated[int, BeforeValidator(parse_duration)]
     """In ms."""
@@ -36,7 +36,7 @@ class Lesson(_Part):
     steps: tuple[LessonStep, ...]
     numbers: tuple[str, ...]
     belief: str = ""
-    """What many believe, and the run shows otherwise."""
+    """Common belief that the run disproves."""
 
 
 class Chapter(_Part):

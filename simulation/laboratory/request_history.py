@@ -1,4 +1,4 @@
-"""What became of each request: when it was sent, arrived, was answered, came back; or where it was lost."""
+"""History of each request: when it was sent, arrived, was answered, came back; or where it was lost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MEMBERSHIP: Final = frozenset({"JoinGroup", "SyncGroup", "LeaveGroup", "InitProd
 
 
 class RequestFate(IntEnum):
-    """What has become of a request."""
+    """Outcome of a request."""
 
     OPEN = 0
     ANSWERED = 1

@@ -14,7 +14,7 @@ ALWAYS: Final[Millis] = 1 << 62
 
 
 class Trouble(NamedTuple):
-    """What keeps a process from its work: ``paused``, ``stuck``, ``cut``."""
+    """Reason why a process does not work: ``paused``, ``stuck``, ``cut``."""
 
     kind: str
     start: Millis
@@ -34,7 +34,7 @@ class Troubles:
         nodes.on_start = partial(self.look, None)
 
     def of(self, name: str, instant: Millis) -> list[Trouble]:
-        """What keeps a process from its work in an instant."""
+        """Reasons why a process does not work at an instant."""
         return [each for each in self._by_name.get(name, []) if each.start <= instant < each.end]
 
     def look(self, _: object) -> None:

@@ -1,4 +1,4 @@
-"""What a group is doing at one instant, in sentences: what it waits for, because of whom, and until when."""
+"""A group at one instant, in sentences: why it waits, for which member, and until when."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ class _Speaker:
         yield from _few([text for each in members if (text := self._reconciles(each, members))])
 
     def _reconciles(self, member: dict[str, Any], members: list[dict[str, Any]]) -> str:
-        """What a member of a consumer group has still to give up, or waits for."""
+        """Partitions that a member of a consumer group has yet to give up, or waits for."""
         name, pending = self._name(member), member["pendingRevocation"]
         others = [each for each in members if each is not member]
         if pending:
@@ -236,7 +236,7 @@ class _Speaker:
         return f", and does not: {trouble}" if trouble else ", and confirms it with its next heartbeat"
 
     def _unnoticed(self, member: dict[str, Any]) -> str:
-        """What is wrong with a member of which the coordinator has seen nothing."""
+        """Trouble of a member that the coordinator has not heard of."""
         name, process = self._name(member), self.processes.get(member["clientId"])
         expires = member["sessionExpiresAt"]
         until = f" until {clock(expires)}, when its session ends" if expires is not None else ""

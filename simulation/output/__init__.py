@@ -1,1 +1,1 @@
-"""What a run shows: timeline, summary, comparison, page, transcript."""
+"""Outputs of a run: timeline, summary, comparison, page, transcript."""

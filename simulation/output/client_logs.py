@@ -23,7 +23,7 @@ from rejoin.simulation.scenario.protocols import protocols_of
 FIRST_MS: Final = 1_767_225_600_000
 COOPERATIVE_ASSIGNOR: Final = "cooperative-sticky"
 _LOGGED: Final = ("session_timeout_ms", "heartbeat_interval_ms", "max_poll_interval_ms")
-LOGGED_EVENTS: Final = (
+LOGGED_EVENTS: Final[tuple[type, ...]] = (
     ConsumerStarted,
     TopicWritten,
     *(

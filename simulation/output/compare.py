@@ -1,4 +1,4 @@
-"""The same scenario in variants: a table of what differs."""
+"""Variants of one scenario, compared in a table."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _specs(scenario: Scenario, name: str) -> list[type[BaseModel]]:
 
 
 def _parts(data: dict[str, Any]) -> Iterator[tuple[str, type[BaseModel], dict[str, Any]]]:
-    """What has keys that can be compared: its name, its kind and its values."""
+    """Part of a scenario whose keys can be compared: its name, its kind and its values."""
     for name, group in data["groups"].items():
         yield name, GroupSpec, group
         if group.get("transform") is not None:

@@ -1,4 +1,4 @@
-"""What became of produced records: what is in the logs, beside the answers that producers got."""
+"""Fate of produced records: the logs compared with the responses to producers."""
 
 from __future__ import annotations
 

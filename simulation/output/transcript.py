@@ -154,7 +154,7 @@ class GroupTranscript(Watcher):
                 self._add(f"topic {name} to {self._topics[name]}")
 
     def _ended(self, epoch: int, append_id: int) -> str:
-        """What has become of an append whose node was gone when it ended."""
+        """Outcome of an append whose node was gone when it ended."""
         written = (self.partition, epoch, append_id) in self._written
         return "stored" if written else f"stored {ErrorCode.NOT_LEADER_OR_FOLLOWER.name}"
 

@@ -1,4 +1,4 @@
-"""What came out of transforms beside what went in, record for record, as a reader got it."""
+"""Output of transforms compared with their input, record for record, as a reader got it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rejoin.simulation.simulation import Simulation
 
 
 class Fate(Enum):
-    """What became of the transaction of a record in a log."""
+    """Outcome of a record's transaction in a log."""
 
     NONE = "none"
     """The record belongs to no transaction."""
@@ -95,7 +95,7 @@ def committed_offsets(simulation: Simulation, group_id: str) -> dict[TopicPartit
 
 @dataclass(slots=True)
 class ReaderSummary:
-    """What a reader got of the records that went into the transforms it reads from.
+    """Records that a reader got, of those that went into the transforms it reads from.
 
     Each of these was read, or is lost, or is written and not read yet, or is still to come.
     """

@@ -1,4 +1,4 @@
-"""What the keys of a scenario have in common: the base of every part, and the types of values."""
+"""The base of every part of a scenario, and the types of its values."""
 
 from __future__ import annotations
 

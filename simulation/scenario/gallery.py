@@ -16,7 +16,7 @@ def names() -> list[str]:
 
 
 def hint(name: str) -> str:
-    """What an error about an unknown name suggests: the name that was meant, or some that come nearest."""
+    """Suggestion for an unknown name: the intended name, or the nearest ones."""
     meant = get_close_matches(name, names(), n=1)
     if meant:
         return f"is it {meant[0]}?"

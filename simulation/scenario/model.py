@@ -75,7 +75,7 @@ class GroupSpec(Part):
     static: bool = False
     commit: Literal["auto", "after", "after-async", "before", "none", "transaction"] = "auto"
     transform: TransformSpec | None = None
-    """What they write for each record that they read; none: nothing."""
+    """Records to write for each record read; none: nothing."""
     processing: Processing = "1ms"
     session_timeout: Duration = 45_000
     heartbeat_interval: Length = 3_000

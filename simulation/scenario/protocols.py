@@ -1,4 +1,4 @@
-"""What a scenario says of groups by their protocol: which keys each protocol has, and mistakes in them."""
+"""Keys of groups that depend on their protocol, and mistakes in them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def topics_matching(scenario: Scenario, regex: str) -> tuple[str, ...]:
 
 
 def protocol_mistakes(scenario: Scenario) -> Iterator[Mistake]:
-    """What can't be played."""
+    """Combinations that cannot be played."""
     for name, group in scenario.groups.items():
         yield from _subscription_mistakes(name, group)
         yield from _assignor_mistakes(scenario, name, group)

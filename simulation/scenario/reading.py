@@ -47,7 +47,7 @@ _EXPECTED: Final = {
     "too_short": "expected at least one",
     "tuple_type": "expected a list",
 }
-"""What was expected, by the type of pydantic's error."""
+"""Expected values, by the type of pydantic's error."""
 
 
 class BadScenario(Exception):
@@ -220,7 +220,7 @@ def _explain(error: Any, lines: dict[Path_, int], model: type[BaseModel], under:
 
 
 def given(value: Any, message: str) -> str:
-    """What was given, unless it is more than a value, or the message quotes it or a part of it."""
+    """The given value, unless it is more than a value, or the message quotes it or a part of it."""
     if isinstance(value, (dict, list, tuple, BaseModel)) or any(
         each in str(value) for each in _QUOTED.findall(message)
     ):
@@ -229,7 +229,7 @@ def given(value: Any, message: str) -> str:
 
 
 def plain(error: Any) -> str:
-    """What was expected, without words of Python."""
+    """The expected value, without words of Python."""
     kind, limits = error["type"], error.get("ctx", {})
     if kind in _LIMITS:
         name, words = _LIMITS[kind]

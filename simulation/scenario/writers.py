@@ -1,4 +1,4 @@
-"""What a scenario says of those who write and read real records: producers, transforms and readers."""
+"""Scenario parts about real records: producers, transforms and readers."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ProducerSpec(ProducerSettings):
 
 
 class TransformSpec(ProducerSettings):
-    """What the consumers of a group write: a record for each that they read, or several."""
+    """Output of a group's consumers: a record for each that they read, or several."""
 
     to: str
     outputs: int = Field(default=1, ge=1, le=16)

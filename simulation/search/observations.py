@@ -1,4 +1,4 @@
-"""What the checks have observed of a run so far, and the questions they ask about it."""
+"""Observations of a run so far, and the questions that checks ask about them."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class ObservedStep:
 
 @dataclass(slots=True)
 class Observations:
-    """What was observed so far."""
+    """Observations so far."""
 
     simulation: Simulation
     generations: dict[tuple[str, str], int] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What the checks have observed of consumer groups: what their logs say, what was answered, and who spoke when."""
+"""Observations of consumer groups: records in their logs, responses, and the last request of each member."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class ObservedConsumerGroups:
         self.commits: dict[tuple[str, TopicPartition], int] = {}
         """By group and partition: the last offset of which a commit was acknowledged."""
         self.verdicts: dict[Exchange, ErrorCode] = {}
-        """What the specification says of a request with the epoch of a member; none where it is to be taken."""
+        """Error that the specification demands for a request with a member's epoch; none where the request is valid."""
         self.claims: list[str] = []
         """Members that said they own less than they do."""
         self.ghosts: set[str] = set()

@@ -1,4 +1,4 @@
-"""What was observed of transactions: what is in the logs, when it came there, and when producers were fenced."""
+"""Observations of transactions: records in the logs, when they were written, and when producers were fenced."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class ObservedTransactions:
         return min((each[0].base_offset for each in batches.values()), default=None) if batches else None
 
     def first_open_of(self, partition: TopicPartition) -> int | None:
-        """The same for a partition by its name."""
+        """As above, for a partition by its name."""
         index = partition.partition
         named = (
             log for (_, number), log in self._partitions.items() if number == index and log.topic == partition.topic

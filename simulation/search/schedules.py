@@ -1,4 +1,4 @@
-"""What a search plays: random scenarios as data, each a function of its seed."""
+"""Random scenarios of a search as data, each a function of its seed."""
 
 from __future__ import annotations
 
@@ -275,4 +275,4 @@ SCHEDULES: Final[dict[str, Schedule]] = {
     "transactions": transforming_scenario,
     "consumer": migrating_scenario,
 }
-"""What a search may play, by name."""
+"""Kinds of scenarios that a search may play, by name."""

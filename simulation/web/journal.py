@@ -42,7 +42,7 @@ class JournalRecording:
         self._title = f"The journal {path.name}"
 
     def head(self) -> dict[str, Any]:
-        """What the page begins with."""
+        """Head of the recording, with which the page begins."""
         return {
             "recorded": True,
             "live": False,

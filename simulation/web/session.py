@@ -1,4 +1,4 @@
-"""What a page asks of the laboratory, whatever brings the questions: scenarios, runs of them, and any instant of a run.
+"""Questions of a page to the laboratory, over any transport: scenarios, runs of them, and any instant of a run.
 
 It knows no HTTP. Of one run only one thread at a time may ask.
 """
@@ -21,7 +21,7 @@ from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import read_scenario, scenario_from
 
 Explain = Callable[[str, str], list[dict[str, str]]]
-"""What rules find in a journal (JSON lines) about a group: severity, title, setting, advice."""
+"""Findings of a journal (JSON lines) about a group: severity, title, setting, advice."""
 KEPT_RUNS: Final = 6
 """Number of runs that are kept; those that were not looked at for longest are forgotten."""
 
@@ -51,7 +51,7 @@ class PlayedRun:
         self._pieces = run.play()
 
     def head(self) -> dict[str, Any]:
-        """What a page has to know of a run before its first piece."""
+        """Head of a run, which the page needs before the first piece."""
         run, scenario = self._run, self._run.scenario
         return {
             "run": self.name,
@@ -93,7 +93,7 @@ class PlayedRun:
         raise NotExported(f"there is no export called {kind}")
 
     def findings(self, explain: Explain, group_id: str) -> list[dict[str, str]]:
-        """What the rules of reports find in the run."""
+        """Findings of the run, by the rules of reports."""
         return explain(journal_of(self._text, self._run.simulation.seed), self.group(group_id))
 
     def group(self, group_id: str) -> str:

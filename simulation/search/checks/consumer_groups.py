@@ -1,4 +1,4 @@
-"""What must never happen to a group of the consumer protocol, or to one that moves from one protocol to the other."""
+"""Violations of a group of the consumer protocol, or of a group that changes its protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an idempotent producer promises: each record once, in order, where it was acknowledged, and an end for all."""
+"""Promises of an idempotent producer: each record once, in order, where it was acknowledged, and an end for all."""
 
 from __future__ import annotations
 

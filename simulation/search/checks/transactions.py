@@ -1,4 +1,4 @@
-"""What transactions promise: all or nothing, once and in order, nothing of fenced producers, and an end for each."""
+"""Promises of transactions: all or nothing, once and in order, nothing of fenced producers, and an end for each."""
 
 from __future__ import annotations
 

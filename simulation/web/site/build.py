@@ -38,7 +38,7 @@ POLICY: Final = (
 LONGEST_LINE: Final = 1000
 """Longer lines of a program's output are packed code."""
 MOST_BYTES: Final = 10_000_000
-"""What a browser may have to load before it plays."""
+"""Limit for the bytes that a browser loads before it plays."""
 
 
 class NotBuilt(Exception):
