@@ -77,7 +77,8 @@ def read_of_all_groups() -> Where:
 
 def read_events() -> Where:
     """All events that rules see one by one."""
-    return (*_OF_GROUPS, *_OF_ALL_GROUPS)
+    restricted = [each for each in (*_OF_GROUPS, *_OF_ALL_GROUPS) if each.keys() != {"event"}]
+    return ({"event": sorted(names_read_whole())}, *restricted)
 
 
 def more_columns() -> tuple[str, ...]:
@@ -87,7 +88,9 @@ def more_columns() -> tuple[str, ...]:
 
 def names_read_whole() -> frozenset[str]:
     """Events of which the rules see every row."""
-    return frozenset(name for each in read_events() if each.keys() == {"event"} for name in _names(each["event"]))
+    return frozenset(
+        name for each in (*_OF_GROUPS, *_OF_ALL_GROUPS) if each.keys() == {"event"} for name in _names(each["event"])
+    )
 
 
 def _names(condition: Condition) -> Sequence[str]:
