@@ -1,0 +1,74 @@
+"""Takes off what is around lines, again and again, until nothing known is left around them.
+
+A peeler knows one wrapper. The order of peelers does not matter for what they combine to: a line is peeled from the
+outside to the inside, and each peeler sees what the ones before it left.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from rejoin.pipeline.reading.peeling.peeled import Peeled, Peeler
+from rejoin.pipeline.reading.peeling.prefixes import collected, container, name_of_file, number_of_line, pod, quote
+from rejoin.pipeline.reading.peeling.structured import CsvRows, json_object, logfmt
+
+MOST_LAYERS: Final = 8
+_ESCAPES: Final = re.compile(r"(?:\x1b|#033|\^\[)\[[0-9;?]*[A-Za-z]|(?<![\w\]])\[\d{1,2}(?:;\d{1,3})*m")
+_MARKS: Final = ("\ufeff", "\u200b", "\u200e", "\u00a0")
+_ENTITIES: Final = re.compile(r"&(?:quot|amp|lt|gt|#3[49]|#x27);")
+_AS_WRITTEN: Final = re.compile(r"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]\d{3}(?:\]|(?= )) ?(?!\d|\{|%|std|\s*\|)")
+"""The beginning of most lines that nobody has wrapped: a time and no second one behind it."""
+
+PEELERS: Final[tuple[tuple[str, Peeler], ...]] = (
+    ("quote", quote),
+    ("json", json_object),
+    ("number", number_of_line),
+    ("file", name_of_file),
+    ("container", container),
+    ("pod", pod),
+    ("collected", collected),
+    ("logfmt", logfmt),
+)
+"""By the names that reports give them; rows of CSV, whose header belongs to a file, come before these."""
+CSV: Final = "csv"
+
+
+class Peels:
+    """Peels the lines of one file. ``without``: names of peelers that are left out."""
+
+    def __init__(self, without: Iterable[str] = ()) -> None:
+        left_out = set(without)
+        rows: tuple[tuple[str, Peeler], ...] = ((CSV, CsvRows()),)
+        self._peelers = tuple(each for each in rows + PEELERS if each[0] not in left_out)
+
+    def peel(self, text: str) -> Peeled:
+        """The line without what is around it."""
+        text = cleaned(text)
+        line = Peeled(text)
+        if _AS_WRITTEN.match(text) is not None and "=" not in text[:60]:
+            return line
+        for _ in range(MOST_LAYERS):
+            for name, peeler in self._peelers:
+                found = peeler(line)
+                if found is not None:
+                    line = replace(found, text=cleaned(found.text), peelers=(*found.peelers, name))
+                    break
+            else:
+                return line
+        return line
+
+
+def cleaned(text: str) -> str:
+    """A line without colours, byte order marks and HTML's entities."""
+    if "[" in text and ("\x1b" in text or "m" in text):
+        text = _ESCAPES.sub("", text)
+    if not text.isascii():
+        for mark in _MARKS:
+            text = text.replace(mark, " " if mark == "\u00a0" else "")
+    if "&" in text and _ENTITIES.search(text) is not None:
+        text = html.unescape(text)
+    return text.rstrip("\r\n")
