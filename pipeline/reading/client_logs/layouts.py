@@ -6,10 +6,9 @@ A line that begins without a time belongs to the record before it: a stack trace
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from datetime import UTC, tzinfo
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, tzinfo
 from typing import Any, BinaryIO, Final
 
 from rejoin.pipeline.reading.broker_logs.lines import (
@@ -17,11 +16,16 @@ from rejoin.pipeline.reading.broker_logs.lines import (
     QUOTED,
     BrokenLine,
     LogClock,
-    json_time,
     numbered_lines,
     quoted,
 )
 from rejoin.pipeline.reading.limits import LONGEST, NO_INSTANT, is_instant
+from rejoin.pipeline.reading.peeling.peel import JSON, Peels
+from rejoin.pipeline.reading.peeling.peeled import Peeled
+from rejoin.pipeline.reading.peeling.stamps import Calendar, begins_with_time
+
+MOST_ORIGINS: Final = 1_000
+"""Containers or hosts of one file whose last record waits for lines that go on with it."""
 
 KNOWN: Final = (
     "a date and a time before the message, as log4j, logback, Spring Boot, Python's logging and franz-go write them"
@@ -29,25 +33,6 @@ KNOWN: Final = (
     " (%4|1769860800.123|MAXPOLL|...); JSON, a record a line"
 )
 """Layouts that are read: the error for other logs lists them."""
-
-_ORIGIN: Final = r"(?P<origin>(?:[^\s|\[{%]{1,100}\s*\|\s+)?)"
-_STORED: Final = r"(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+\S* (?:std(?:out|err) [FP] )?(?=\S*[\d{%]))?"
-_TIME: Final = r"(?P<time>\d\d:\d\d:\d\d)(?:[,.](?P<fraction>\d{1,9}))?"
-_ISO: Final = re.compile(
-    _ORIGIN + _STORED + r"(?:(?P<level>[A-Z]{4,8}):?\s+)?(?:time=)?[\[\"(]?"
-    r"(?P<date>\d{4}-\d\d-\d\d)[ T]" + _TIME + r"(?P<zone> ?Z| ?[+-]\d\d:?\d\d)?[\])\"]?(?P<rest>.*)",
-    re.DOTALL,
-)
-_GO: Final = re.compile(
-    _ORIGIN + _STORED + r"(?:\[?\w+\]?:?\s+)?(?P<date>\d{4}/\d\d/\d\d) " + _TIME + r"(?P<rest>.*)", re.DOTALL
-)
-_RDKAFKA: Final = re.compile(
-    _ORIGIN + _STORED + r"%[0-7]\|(?P<seconds>\d{9,11})\.(?P<millis>\d{3})\|(?P<rest>.*)", re.DOTALL
-)
-_JSON: Final = re.compile(_ORIGIN + _STORED + r"(?P<body>\{.*)", re.DOTALL)
-_ESCAPES: Final = re.compile(r"\x1b\[[0-9;]*m")
-_MESSAGES: Final = ("message", "msg")
-_LOGGERS: Final = ("logger_name", "loggerName", "logger", "log.logger", "name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +47,20 @@ class ClientRecord:
     logger: str | None = None
     fields: dict[str, Any] = field(default_factory=dict)
     more: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Held:
+    """A record that the next lines of its origin may go on with."""
+
+    record: ClientRecord
+    has_own_time: bool
+    """Whether the time stands in the line itself, and not only in what was around it."""
+    more: list[str] = field(default_factory=list)
+
+    def goes_on_with(self, line: Peeled) -> bool:
+        """Whether a line without a time of its own belongs here: collectors stamp each line of a stack trace, too."""
+        return self.has_own_time and line.logger is None and not line.fields
 
 
 @dataclass(slots=True)
@@ -80,84 +79,86 @@ class RecordCounts:
 class ClientLines:
     """Cuts one file into records. ``counts`` says how much there was of what."""
 
-    def __init__(self, zone: tzinfo = UTC) -> None:
+    def __init__(self, zone: tzinfo = UTC, written: datetime | None = None) -> None:
+        """``written``: when the file was, for times that have no year or no date."""
         self._clock = LogClock(zone)
+        self._calendar = Calendar(written)
+        self._peels = Peels()
+        self._held: dict[str, _Held] = {}
+        """The record of each origin that lines may still go on with."""
         self.counts = RecordCounts()
 
     def records(self, file: BinaryIO | Iterable[bytes]) -> Iterator[ClientRecord | BrokenLine]:
         """Every record and every broken line, in the file's order. Nothing in a file makes this fail."""
-        held: ClientRecord | None = None
-        more: list[str] = []
         for number, raw, whole in numbered_lines(file):
             self.counts.lines = number
             if whole is None:
                 yield BrokenLine(number, f"longer than {LONGEST} bytes", quoted(raw[:QUOTED]))
                 continue
-            text = self._text(raw)
-            if not text.strip():
+            line = self._peels.peel(self._text(raw))
+            origin = "/".join(line.origin)
+            if not line.text.strip():
                 self.counts.blank += 1
                 continue
-            found = self._record(number, text)
-            if isinstance(found, ClientRecord):
-                if held is not None:
-                    yield _with(held, more)
-                held, more = found, []
+            held = self._held.get(origin)
+            found = self._record(number, line, origin, held)
+            if isinstance(found, _Held):
+                yield from self._release(origin)
+                self._held[origin] = found
                 self.counts.records += 1
+                if len(self._held) > MOST_ORIGINS:
+                    yield from self._release(next(iter(self._held)))
             elif found is not None:
-                yield BrokenLine(number, found, quoted(text))
+                yield BrokenLine(number, found, quoted(line.text))
             elif held is not None:
                 self.counts.continuations += 1
-                if len(more) < MOST_CONTINUATIONS:
-                    more.append(text)
+                if len(held.more) < MOST_CONTINUATIONS:
+                    held.more.append(line.text)
             else:
                 self.counts.unplaced += 1
+        for origin in sorted(self._held, key=lambda each: self._held[each].record.line):
+            yield from self._release(origin)
+
+    def _release(self, origin: str) -> Iterator[ClientRecord]:
+        held = self._held.pop(origin, None)
         if held is not None:
-            yield _with(held, more)
+            yield held.record if not held.more else replace(held.record, more=(*held.record.more, *held.more))
 
     def _text(self, raw: bytes) -> str:
         try:
-            text = raw.decode("utf-8")
+            return raw.decode("utf-8")
         except UnicodeDecodeError:
             self.counts.not_utf8 += 1
-            text = raw.decode("latin-1")
-        return _ESCAPES.sub("", text) if "\x1b" in text else text
+            return raw.decode("latin-1")
 
-    def _record(self, number: int, text: str) -> ClientRecord | str | None:
+    def _record(self, number: int, line: Peeled, origin: str, before: _Held | None) -> _Held | str | None:
         """A record; or what is wrong with the line; or None for one that does not begin as a record does."""
-        if (found := _ISO.match(text)) is not None:
-            date = found["date"]
-        elif (found := _GO.match(text)) is not None:
-            date = found["date"].replace("/", "-")
-        elif (found := _RDKAFKA.match(text)) is not None:
-            at_ms = int(found["seconds"]) * 1_000 + int(found["millis"])
-            return ClientRecord(number, at_ms, found["rest"], _origin(found))
-        elif (found := _JSON.match(text)) is not None:
-            return self._of_json(number, found)
-        else:
+        begun = begins_with_time(line.text)
+        if begun is None and line.text.startswith('{"') and JSON not in line.peelers:
+            return None if _is_json(line.text) else "not JSON, though it begins like it: cut short"
+        if begun is not None:
+            stamp, text = begun.stamp, line.text[begun.end :].removeprefix("|")
+        elif line.stamp is None or (before is not None and before.goes_on_with(line)):
             return None
-        zone = found.groupdict().get("zone")
+        else:
+            stamp, text = line.stamp, line.text
+        stamp = self._calendar.whole(stamp)
         try:
-            at_ms = self._clock.read(date, found["time"], found["fraction"], zone)
+            at_ms = stamp.at_ms if stamp.at_ms is not None else self._clock.read(*stamp[:4])
         except ValueError as problem:
             return f"no such time: {problem}"
-        return ClientRecord(number, at_ms, found["rest"], _origin(found))
+        if not is_instant(at_ms):
+            return f"no such time: {at_ms}; {NO_INSTANT}"
+        record = ClientRecord(number, at_ms, text, origin, line.logger, line.fields, line.more)
+        return _Held(record, begun is not None)
 
-    def _of_json(self, number: int, found: re.Match[str]) -> ClientRecord | str | None:
-        try:
-            fields = json.loads(found["body"])
-        except (ValueError, RecursionError):
-            return "not JSON, though it begins like it: cut short" if found["body"].startswith('{"') else None
-        message = next((fields[name] for name in _MESSAGES if isinstance(fields.get(name), str)), None)
-        if message is None:
-            return None
-        at = json_time({"timestamp": fields["asctime"]} if "asctime" in fields else fields, self._clock)
-        if isinstance(at, str):
-            return at
-        if not is_instant(at):
-            return f"no such time: {at}; {NO_INSTANT}"
-        logger = next((fields[name] for name in _LOGGERS if isinstance(fields.get(name), str)), None)
-        first, *rest = message.split("\n")
-        return ClientRecord(number, at, first, _origin(found), logger, fields, tuple(rest[:MOST_CONTINUATIONS]))
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def first_unplaced(file: BinaryIO | Iterable[bytes]) -> BrokenLine:
@@ -167,13 +168,3 @@ def first_unplaced(file: BinaryIO | Iterable[bytes]) -> BrokenLine:
             text = quoted(raw[:120])
             return BrokenLine(number, f"its layout is not known: {text!r}; known are {KNOWN}", quoted(raw[:QUOTED]))
     return BrokenLine(0, f"its layout is not known; known are {KNOWN}", "")
-
-
-def _origin(found: re.Match[str]) -> str:
-    return found["origin"].strip(" |\t")
-
-
-def _with(held: ClientRecord, more: list[str]) -> ClientRecord:
-    if not more:
-        return held
-    return ClientRecord(held.line, held.at_ms, held.text, held.origin, held.logger, held.fields, (*held.more, *more))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import re
+import string
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
@@ -20,12 +21,19 @@ MOST_LAYERS: Final = 8
 _ESCAPES: Final = re.compile(r"(?:\x1b|#033|\^\[)\[[0-9;?]*[A-Za-z]|(?<![\w\]])\[\d{1,2}(?:;\d{1,3})*m")
 _MARKS: Final = ("\ufeff", "\u200b", "\u200e", "\u00a0")
 _ENTITIES: Final = re.compile(r"&(?:quot|amp|lt|gt|#3[49]|#x27);")
-_AS_WRITTEN: Final = re.compile(r"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]\d{3}(?:\]|(?= )) ?(?!\d|\{|%|std|\s*\|)")
-"""The beginning of most lines that nobody has wrapped: a time and no second one behind it."""
+_SHAPE: Final = 48
+_MOST_SHAPES: Final = 5_000
+_SHAPES: Final = str.maketrans(
+    string.digits + string.ascii_letters, "0" * len(string.digits) + "a" * len(string.ascii_letters)
+)
+_FIELDS: Final = "msg="
+_MAY_END_OTHERWISE: Final = ("{", '"', ">")
+"""Signs at the beginning of lines that only their end tells apart."""
 
+JSON: Final = "json"
 PEELERS: Final[tuple[tuple[str, Peeler], ...]] = (
     ("quote", quote),
-    ("json", json_object),
+    (JSON, json_object),
     ("number", number_of_line),
     ("file", name_of_file),
     ("container", container),
@@ -44,12 +52,15 @@ class Peels:
         left_out = set(without)
         rows: tuple[tuple[str, Peeler], ...] = ((CSV, CsvRows()),)
         self._peelers = tuple(each for each in rows + PEELERS if each[0] not in left_out)
+        self._bare: set[str] = set()
+        """Shapes of beginnings around which there was nothing. Lines of one logger have few."""
 
     def peel(self, text: str) -> Peeled:
         """The line without what is around it."""
         text = cleaned(text)
         line = Peeled(text)
-        if _AS_WRITTEN.match(text) is not None and "=" not in text[:60]:
+        shape = text[:_SHAPE].translate(_SHAPES)
+        if shape in self._bare and _FIELDS not in text:
             return line
         for _ in range(MOST_LAYERS):
             for name, peeler in self._peelers:
@@ -58,13 +69,17 @@ class Peels:
                     line = replace(found, text=cleaned(found.text), peelers=(*found.peelers, name))
                     break
             else:
-                return line
+                break
+        if not line.peelers and text[:1] not in _MAY_END_OTHERWISE:
+            if len(self._bare) > _MOST_SHAPES:
+                self._bare.clear()
+            self._bare.add(shape)
         return line
 
 
 def cleaned(text: str) -> str:
     """A line without colours, byte order marks and HTML's entities."""
-    if "[" in text and ("\x1b" in text or "m" in text):
+    if "\x1b" in text or "[0m" in text:
         text = _ESCAPES.sub("", text)
     if not text.isascii():
         for mark in _MARKS:

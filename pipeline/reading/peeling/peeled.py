@@ -12,7 +12,7 @@ MOST_MORE: Final = 200
 """Further lines of one message that are kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Peeled:
     """A line without its wrappers.
 

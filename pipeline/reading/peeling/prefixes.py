@@ -31,6 +31,7 @@ _SEPARATOR: Final = re.compile(r"[\])\"']*\s*(?:\||,|;|-(?=\s))?\s*")
 _LEVEL: Final = re.compile(rf"(?:{LEVELS})\b", re.IGNORECASE)
 _BEGINS_RECORD: Final = re.compile(r"\{|%[0-7]\||\[[\"{]?(?:\w[\w.]*)\] ")
 _NANOSECONDS: Final = 7
+_LONGEST_NAME: Final = 110
 
 
 def quote(line: Peeled) -> Peeled | None:
@@ -44,7 +45,7 @@ def quote(line: Peeled) -> Peeled | None:
 
 def number_of_line(line: Peeled) -> Peeled | None:
     """``12:line`` and ``12-line``: ``grep -n`` and its context."""
-    found = _NUMBER.match(line.text)
+    found = _NUMBER.match(line.text) if line.text[:1].isdigit() else None
     if found is None or stamp_at(line.text) is not None:
         return None
     rest = line.text[found.end() :]
@@ -55,8 +56,9 @@ def number_of_line(line: Peeled) -> Peeled | None:
 
 def name_of_file(line: Peeled) -> Peeled | None:
     """``a.log:line`` and ``logs/a.log:12:line``: ``grep`` over several files."""
-    found = _FILE.match(line.text)
-    if found is None:
+    first = line.text[: line.text.find(" ")]
+    found = _FILE.match(line.text) if "." in first or "/" in first else None
+    if found is None or stamp_at(line.text) is not None:
         return None
     rest = line.text[found.end() :]
     if begins_with_time(rest) is None and _BEGINS_RECORD.match(rest) is None and "." not in found["file"]:
@@ -65,8 +67,13 @@ def name_of_file(line: Peeled) -> Peeled | None:
 
 
 def container(line: Peeled) -> Peeled | None:
-    """``web-1  | line`` of docker compose, ``[pod/name/container] line`` of kubectl, ``namespace/pod[container]: line``."""
-    found = _KUBECTL.match(line.text) or _KAIL.match(line.text) or _COMPOSE.match(line.text)
+    """``web-1  | line`` of docker compose, ``[pod/name/container] line`` of kubectl, ``space/pod[container]: line``."""
+    text = line.text
+    found = _KUBECTL.match(text) if text[:1] == "[" else None
+    if found is None and "|" in text[:_LONGEST_NAME]:
+        found = _COMPOSE.match(text)
+    if found is None and "]: " in text[:_LONGEST_NAME]:
+        found = _KAIL.match(text)
     if found is None or _LEVEL.fullmatch(found["origin"]) is not None or stamp_at(line.text) is not None:
         return None
     return line.inside(line.text[found.end() :], origin=found["origin"])
@@ -74,7 +81,7 @@ def container(line: Peeled) -> Peeled | None:
 
 def pod(line: Peeled) -> Peeled | None:
     """``orders-7c9f8b6d5-x2k4q app line``, as stern writes it without colours."""
-    found = _STERN.match(line.text)
+    found = _STERN.match(line.text) if line.text[:1].islower() else None
     if found is None:
         return None
     rest = line.text[found.end() :]

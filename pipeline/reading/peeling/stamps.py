@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from rejoin.pipeline.reading.limits import is_instant
@@ -30,56 +31,69 @@ class Begun(NamedTuple):
     end: int
 
 
-_MONTHS: Final = {
-    name: f"{number:02}"
-    for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), start=1)
-}
+_NAMES_OF_MONTHS: Final = "jan feb mar apr may jun jul aug sep oct nov dec"
+_MONTHS: Final = {name: f"{number:02}" for number, name in enumerate(_NAMES_OF_MONTHS.split(), start=1)}
 _MONTH: Final = r"(?P<month>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)[a-z]{0,6}"
 _CLOCK: Final = r"(?P<time>\d?\d:\d\d:\d\d)(?:[,.](?P<fraction>\d{1,9}))?"
 _ZONE: Final = r"(?P<zone> ?Z\b| ?[+-]\d\d:?\d\d(?!\d)| (?:UTC|GMT)\b)?"
 _HALF: Final = r"(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?"
-_FORMATS: Final = tuple(
-    re.compile(pattern)
-    for pattern in (
-        # 2024-11-15T10:55:30.336Z; Go writes 2024/11/15, ClickHouse 2024.11.15.
-        rf"(?P<year>\d{{4}})(?P<by>[-/.])(?P<month>\d\d)(?P=by)(?P<day>\d\d)[ T_@]{{1,2}}{_CLOCK}{_ZONE}",
-        # 24/11/15 10:55:30, as Spark; the year comes first.
-        rf"(?P<short>\d\d)/(?P<month>\d\d)/(?P<day>\d\d) {_CLOCK}",
-        # 11/15/2024, 10:55:30 AM; 15.11.2024 10:55:30.
-        rf"(?P<first>\d?\d)(?P<by>[./-])(?P<second>\d?\d)(?P=by)(?P<year>\d{{4}}),? (?:@ )?{_CLOCK}{_HALF}{_ZONE}",
-        # 15 Nov 2024 10:55:30,336; 15/Nov/2024:10:55:30 +0000; Fri, 15 Nov 2024 10:55:30 GMT.
-        rf"(?:[A-Z][a-z]{{2}}, )?(?P<day>\d?\d)[ /-]{_MONTH}[ /-](?P<year>\d{{4}})[ :]{_CLOCK}{_ZONE}",
-        # 2019 Apr 10 07:26:02.
-        rf"(?P<year>\d{{4}})[ -]{_MONTH}[ -](?P<day>\d?\d) {_CLOCK}{_ZONE}",
-        # Nov 15, 2024 @ 10:55:30.336; Nov 15, 2024 10:55:30 AM.
-        rf"{_MONTH} (?P<day>\d?\d),? (?P<year>\d{{4}})[, @]{{1,3}}{_CLOCK}{_HALF}{_ZONE}",
-        # Fri Nov 15 10:55:30 UTC 2024, as ctime.
-        rf"[A-Z][a-z]{{2}} {_MONTH} +(?P<day>\d?\d) {_CLOCK}(?: [A-Z]{{3,4}})? (?P<year>\d{{4}})\b",
-        # Nov 15 10:55:30, as syslog: no year.
-        rf"{_MONTH} +(?P<day>\d?\d) {_CLOCK}",
-        # I1115 10:55:30.336123, as glog and klog: no year.
-        rf"[IWEF](?P<month>\d\d)(?P<day>\d\d) {_CLOCK}",
-        # 10:55:30.336: no date.
-        rf"{_CLOCK}(?=[\s\]|]|$)",
-    )
+
+
+def _format(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+# 2024-11-15T10:55:30.336Z; Go writes 2024/11/15, ClickHouse 2024.11.15.
+_ISO: Final = _format(rf"(?P<year>\d{{4}})(?P<by>[-/.])(?P<month>\d\d)(?P=by)(?P<day>\d\d)[ T_@]{{1,2}}{_CLOCK}{_ZONE}")
+# 10:55:30.336: no date.
+_TIME: Final = _format(rf"{_CLOCK}(?=[\s\]|]|$)")
+# 24/11/15 10:55:30, as Spark; the year comes first.
+_SHORT: Final = _format(rf"(?P<short>\d\d)/(?P<month>\d\d)/(?P<day>\d\d) {_CLOCK}")
+# 11/15/2024, 10:55:30 AM; 15.11.2024 10:55:30.
+_YEAR_LAST: Final = _format(
+    rf"(?P<first>\d?\d)(?P<by>[./-])(?P<second>\d?\d)(?P=by)(?P<year>\d{{4}}),? (?:@ )?{_CLOCK}{_HALF}{_ZONE}"
 )
+# 15 Nov 2024 10:55:30,336; 15/Nov/2024:10:55:30 +0000; Fri, 15 Nov 2024 10:55:30 GMT.
+_DAY_MONTH: Final = _format(
+    rf"(?:[A-Z][a-z]{{2}}, )?(?P<day>\d?\d)[ /-]{_MONTH}[ /-](?P<year>\d{{4}})[ :]{_CLOCK}{_ZONE}"
+)
+# 2019 Apr 10 07:26:02.
+_YEAR_MONTH: Final = _format(rf"(?P<year>\d{{4}})[ -]{_MONTH}[ -](?P<day>\d?\d) {_CLOCK}{_ZONE}")
+# Nov 15, 2024 @ 10:55:30.336; Nov 15, 2024 10:55:30 AM.
+_MONTH_DAY: Final = _format(rf"{_MONTH} (?P<day>\d?\d),? (?P<year>\d{{4}})[, @]{{1,3}}{_CLOCK}{_HALF}{_ZONE}")
+# Fri Nov 15 10:55:30 UTC 2024, as ctime.
+_CTIME: Final = _format(rf"[A-Z][a-z]{{2}} {_MONTH} +(?P<day>\d?\d) {_CLOCK}(?: [A-Z]{{3,4}})? (?P<year>\d{{4}})\b")
+# Nov 15 10:55:30, as syslog: no year.
+_SYSLOG: Final = _format(rf"{_MONTH} +(?P<day>\d?\d) {_CLOCK}")
+# I1115 10:55:30.336123, as glog and klog: no year.
+_KLOG: Final = _format(rf"[IWEF](?P<month>\d\d)(?P<day>\d\d) {_CLOCK}")
+_OF_DIGITS: Final = (_SHORT, _YEAR_LAST, _DAY_MONTH, _YEAR_MONTH)
+_OF_LETTERS: Final = (_MONTH_DAY, _SYSLOG, _CTIME, _DAY_MONTH, _KLOG)
 _INSTANT: Final = re.compile(
     r"(?P<whole>\d{10})\.(?P<fraction>\d{1,9})(?!\d)|(?P<millis>\d{13})(?!\d)|(?P<micros>\d{16})(?!\d)"
     r"|(?P<nanos>\d{19})(?!\d)|(?P<seconds>\d{10})(?=[\s\]|,:])|(?P<old>\d{9})\.(?P<older>\d{1,9})(?!\d)"
 )
 LEVELS: Final = "TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|ERR|CRITICAL|CRIT|FATAL|SEVERE"
 _BEFORE: Final = re.compile(
-    rf"(?:<\d{{1,3}}>(?:1 )?|%[0-7]\||\[[ ]?(?:[A-Za-z][\w .:/-]{{0,40}})\](?: \d+)?[\s:-]+|(?:{LEVELS})(?:\s*[:|-])?\s+"
-    r"|(?:time|ts|timestamp|date|t|at)=(?=[\"\d])|[\[(\"'])*",
+    r"(?:<\d{1,3}>(?:1 )?|%[0-7]\||\[[ ]?(?:[A-Za-z][\w .:/-]{0,40})\](?: \d+)?[\s:-]+"
+    rf"|(?:{LEVELS})(?:\s*[:|-])?\s+|(?:time|ts|timestamp|date|t|at)=(?=[\"\d])|[\[(\"'])*",
     re.IGNORECASE,
 )
 """Signs that loggers put before the time: a priority, the logger in brackets, the level, the name of a field."""
 _BEHIND: Final = re.compile(r"[\])\"',]*")
-_COULD_BEGIN: Final = re.compile(r"[\d\[(\"'<%A-Za-z]")
+_COULD_BEGIN: Final = re.compile(
+    r"[\[(\"'<%]|(?:[A-Z][a-z]{2}[a-z, ]|[IWEF]\d{4}|[A-Za-z]{1,9}[=:\s|-])", re.IGNORECASE
+)
+_BY_ISO: Final = ("-", "/", ".")
 
 
+@lru_cache(maxsize=64)
 def begins_with_time(text: str) -> Begun | None:
     """The time with which a line begins, also behind its level or its logger in brackets; None for other lines."""
+    if not text:
+        return None
+    if text[0].isdigit():
+        return stamp_at(text)
     if _COULD_BEGIN.match(text) is None:
         return None
     start = before.end() if (before := _BEFORE.match(text)) is not None else 0
@@ -92,12 +106,29 @@ def begins_with_time(text: str) -> Begun | None:
 
 def stamp_at(text: str, start: int = 0) -> Begun | None:
     """The time that stands exactly there."""
-    if start >= len(text):
-        return None
-    if text[start].isdigit() and (instant := _INSTANT.match(text, start)) is not None:
+    first = text[start : start + 1]
+    if first.isdigit():
+        return _of_digits(text, start)
+    if first.isalpha() and first.isupper():
+        return _first_of(_OF_LETTERS, text, start)
+    return None
+
+
+def _of_digits(text: str, start: int) -> Begun | None:
+    """The time that begins with a digit: the sign behind the first number says which formats it can have."""
+    if text[start + 4 : start + 5] in _BY_ISO and (found := _ISO.match(text, start)) is not None:
+        return Begun(_stamp(found), found.end())
+    if ":" in text[start + 1 : start + 3]:
+        found = _TIME.match(text, start)
+        return Begun(_stamp(found), found.end()) if found is not None else None
+    if (instant := _INSTANT.match(text, start)) is not None:
         at_ms = _millis(instant)
         return Begun(Stamp(at_ms=at_ms), instant.end()) if is_instant(at_ms) else None
-    for pattern in _FORMATS:
+    return _first_of(_OF_DIGITS, text, start)
+
+
+def _first_of(formats: Iterable[re.Pattern[str]], text: str, start: int) -> Begun | None:
+    for pattern in formats:
         found = pattern.match(text, start)
         if found is not None:
             return Begun(_stamp(found), found.end())
@@ -143,7 +174,7 @@ def _date(parts: Mapping[str, str | None]) -> str | None:
 
 
 def _month_and_day(first: str, second: str, by: str) -> tuple[str, str]:
-    """Month and day of a date that has its year behind: dots mean that the day comes first, as does a first above 12."""
+    """Month and day of a date whose year comes last; the day is first where dots stand between, or above 12."""
     month, day = (second, first) if by == "." or int(first) > 12 else (first, second)
     return f"{month:>02}", f"{day:>02}"
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from rejoin.pipeline.reading.peeling.peeled import MOST_MORE, Peeled
@@ -40,6 +41,8 @@ _DEEPEST: Final = 5
 _LOGFMT: Final = re.compile(r'(?:^|\s)(?P<name>[A-Za-z_@][\w.@-]*)=(?:"(?P<quoted>(?:\\.|[^"\\])*)"|(?P<bare>[^\s"]*))')
 _ESCAPED: Final = re.compile(r'\\(["\\nt])')
 _ESCAPES: Final = {"n": "\n", "t": "\t"}
+_LONGEST_HEADER: Final = 1_000
+_NAME_OF_CELL: Final = re.compile(r"[\w@. -]{1,40}")
 _CSV_MESSAGES: Final = ("message", "msg", "log", "line", "content", "@message", "_raw", "text", "body")
 
 
@@ -57,7 +60,7 @@ def json_object(line: Peeled) -> Peeled | None:
 def of_fields(line: Peeled, fields: dict[str, Any], depth: int = 0) -> Peeled | None:
     """The message of a record with fields, with its time, its logger and where it comes from."""
     inner = _event_of_rdkafka(fields) or next(
-        (fields[name] for name in _AROUND if isinstance(fields.get(name), dict)), None
+        (fields[name] for name in _there(_AROUND, tuple(fields)) if isinstance(fields[name], dict)), None
     )
     message = _message(fields)
     if isinstance(inner, dict) and depth < _DEEPEST and (message is None or "fac" in inner or _is_record(inner)):
@@ -92,12 +95,20 @@ def _event_of_rdkafka(fields: Mapping[str, Any], depth: int = 0) -> dict[str, An
         return None if depth == 0 else dict(fields)
     if depth > _DEEPEST:
         return None
-    inner = (each for each in fields.values() if isinstance(each, dict))
+    inner = [each for each in fields.values() if isinstance(each, dict)]
+    if not inner:
+        return None
     return next((found for each in inner if (found := _event_of_rdkafka(each, depth + 1)) is not None), None)
 
 
+@lru_cache(maxsize=256)
+def _there(names: tuple[str, ...], keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Those names that an object with these keys can have, with dots or without."""
+    return tuple(name for name in names if name in keys or name.partition(".")[0] in keys)
+
+
 def _message(fields: Mapping[str, Any]) -> str | None:
-    for name in MESSAGES:
+    for name in _there(MESSAGES, tuple(fields)):
         value = fields.get(name)
         if isinstance(value, str) and value:
             return value
@@ -119,18 +130,19 @@ def _named(fields: Mapping[str, Any], name: str) -> Any:
     return value
 
 
-def _text(fields: Mapping[str, Any], names: Iterable[str]) -> str | None:
-    values = (_named(fields, name) for name in names)
+def _text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+    values = (_named(fields, name) for name in _there(names, tuple(fields)))
     return next((str(each) for each in values if isinstance(each, str | int) and not isinstance(each, bool)), None)
 
 
 def _origin(outer: tuple[str, ...], fields: Mapping[str, Any]) -> tuple[str, ...]:
-    found = [each for name in _ORIGINS if isinstance(each := _named(fields, name), str) and each]
+    names = _there(_ORIGINS, tuple(fields))
+    found = [each for name in names if isinstance(each := _named(fields, name), str) and each]
     return (*outer, *dict.fromkeys(each for each in found[:_MOST_ORIGINS] if each not in outer))
 
 
 def _stamp(fields: Mapping[str, Any]) -> Stamp | None:
-    for name in TIMES:
+    for name in _there(TIMES, tuple(fields)):
         value = fields.get(name)
         found = _of_instant(value) if isinstance(value, dict) else stamp_of(value)
         if found is not None:
@@ -210,8 +222,8 @@ class CsvRows:
         """Whether a line without a quotation mark at its beginning is a row: a time, a comma, cells."""
         if self._names is not None:
             return text.count(",") >= len(self._names) - 1
-        names = {each.strip().strip('"').lower() for each in text.split(",")}
-        if len(names) > 1 and names & set(_CSV_MESSAGES) and all(re.fullmatch(r"[\w@. -]{1,40}", each) for each in names):
+        names = {each.strip().strip('"').lower() for each in text.split(",")} if len(text) < _LONGEST_HEADER else set()
+        if len(names) > 1 and names & set(_CSV_MESSAGES) and all(map(_NAME_OF_CELL.fullmatch, names)):
             return True
         begun = stamp_at(text)
         return begun is not None and text[begun.end : begun.end + 1] == "," and '"' in text
