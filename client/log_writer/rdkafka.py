@@ -92,7 +92,12 @@ class RdkafkaLog(ClientLog):
                 yield "commit_failed", "", {**named, "problem": words.rdkafka}
 
     def _heartbeat(self, error: str) -> Iterator[Line]:
-        named = {"join_state": "up", "rest": "steady", "problem": WORDS[error].rdkafka}
+        named = {
+            "state": "up",
+            "join_state": "steady",
+            "rest": "1 partition(s) assigned",
+            "problem": WORDS[error].rdkafka,
+        }
         yield "heartbeat_failed", "", named
 
     def _session(self) -> dict[str, Any]:

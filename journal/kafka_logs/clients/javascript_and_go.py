@@ -89,11 +89,15 @@ FRANZ_GO_LINES: Final[tuple[Template, ...]] = (
 """In the order in which a reader tries them."""
 
 _SESSION: Final = "consumergroup/session/{member}/{generation}"
+_SUBJECT: Final = "~(?:consumergroup )?~"
+"""Versions that also look up coordinators of transactions say which kind they want."""
 
 SARAMA_LINES: Final[tuple[Template, ...]] = (
     _line("consumer_started", "Initializing new client"),
-    _line("join_sent", "client/coordinator requesting coordinator for {group_id} from {coordinator}"),
-    _line("coordinator_found", "client/coordinator coordinator for {group_id?} is #{coordinator}"),
+    _line(
+        "join_sent", "client/coordinator requesting coordinator for ~(?:consumergroup )?~{group_id} from {coordinator}"
+    ),
+    _line("coordinator_found", f"client/coordinator coordinator for {_SUBJECT}{{group_id?}} is #{{coordinator}}"),
     _line("coordinator_lost", "client/coordinator no available broker to send consumer metadata request to"),
     _line("coordinator_lost", "client/coordinator request to broker {coordinator?} failed: {problem}", "request"),
     _line("partition_added", "consumer/broker/{broker?} added subscription to {topic}/{number}"),

@@ -1,7 +1,8 @@
 """Log lines of librdkafka about consumer groups, with the facility before the text.
 
 By default that is little: late polls, lost sessions and fatal errors. With ``debug=cgrp`` every step is logged. Lines
-name no group unless their text does.
+name no group unless their text does. Texts are those of 0.9 to 2.x; behind the facility, lines about one broker begin
+with its address and number.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ def _line(kind: str, text: str, variant: str = "") -> Template:
 
 
 _GROUP: Final = 'Group "{group_id?}"'
+_JOIN_STATE: Final = "join~[- ]~state {join_state?}"
 _RESPONSE: Final = (
     "JOINGROUP: JoinGroup response: GenerationId {generation}, Protocol {assignor?}, LeaderId {leader?}, my MemberId "
 )
@@ -26,6 +28,12 @@ RDKAFKA_LINES: Final[tuple[Template, ...]] = (
         "poll_timeout_exceeded",
         "MAXPOLL: Application maximum poll interval ({limit_ms}ms) exceeded by {late_ms}ms (adjust "
         "max.poll.interval.ms for long-running message processing): leaving group",
+    ),
+    # The error that applications get.
+    _line(
+        "poll_timeout_exceeded",
+        "MAXPOLL: Application maximum poll interval ({limit_ms}ms) exceeded by {late_ms}ms~.*~",
+        "error",
     ),
     _line(
         "heartbeat_failed",
@@ -45,26 +53,46 @@ RDKAFKA_LINES: Final[tuple[Template, ...]] = (
     _line("fatal", "FATAL: Fatal error: {problem}"),
     # --- with debug=cgrp
     _line("consumer_started", "INIT: librdkafka {rest}"),
+    _line("remark", 'HEARTBEAT: Heartbeat for group "{group_id?}" generation id {generation}', "sent"),
     _line(
         "join_sent",
         'JOIN: {coordinator?}: Joining group "{group_id?}" with {topics?} subscribed topic(s) and member id '
         '"{member?}"',
     ),
+    _line("join_sent", 'JOIN: {coordinator?}: Joining group "{group_id?}" with {topics?} subscribed topic(s)', "older"),
     _line("member_id_received", f'MEMBERID: {_GROUP}: updating member id "{{was?}}" -> "{{member?}}"'),
     _line("generation_joined", _RESPONSE + "{member?}, member metadata count {count?}: (no error)"),
+    _line(
+        "remark",
+        _RESPONSE + "{member?}, ~.*?~: Broker: Group member needs a valid member ID",
+        "member-id",
+    ),
+    _line("generation_joined", _RESPONSE + "{member?}, {count?} members in group: (no error)", "older"),
     _line("join_failed", _RESPONSE + "{member?}, member metadata count {count?}: {problem}"),
+    _line("join_failed", _RESPONSE + "{member?}, {count?} members in group: {problem}", "older"),
     _line("group_synced", "SYNCGROUP: SyncGroup response: Success ({rest}"),
     _line("join_failed", "SYNCGROUP: SyncGroup response: {problem}", "sync"),
+    _line("join_failed", f"GRPSYNC: {_GROUP}: synchronization failed: {{problem?}}: rejoining", "synchronization"),
     _line("rejoin_requested", f"REJOIN: {_GROUP}: Rejoining group with{{how?}}: {{reason}}"),
+    # Up to 1.5; since 1.6 the line before says the same.
+    _line(
+        "rejoin_requested",
+        f"REBALANCE: {_GROUP} is rebalancing in state {{state?}} ({_JOIN_STATE}) ~with(?:out)?~ assignment: {{reason}}",
+        "older",
+    ),
     _line(
         "heartbeat_failed",
-        f"HEARTBEAT: {_GROUP} heartbeat error response in state {{join_state?}} (join-state {{rest?}}): {{problem}}",
+        f"HEARTBEAT: {_GROUP} heartbeat error response in state {{state?}} ({_JOIN_STATE}, {{rest?}}): {{problem}}",
     ),
     _line("partition_added", f"PARTADD: {_GROUP}: add {{topic}} [{{number}}]"),
     _line("partition_removed", f"PARTDEL: {_GROUP}: delete {{topic}} [{{number}}]"),
     _line("group_left", f"LEAVE: {_GROUP}: leave (in state {{join_state}})"),
+    _line("group_left", f"LEAVE: {_GROUP}: leave", "older"),
     _line("coordinator_found", f"CGRPCOORD: {_GROUP} changing coordinator {{was?}} -> {{coordinator}}"),
     _line("coordinator_lost", f"COORDCLEAR: {_GROUP} broker {{coordinator?}} is no longer coordinator"),
+    _line(
+        "coordinator_lost", f"COORD: {_GROUP}: marking the coordinator~(?: \\(-?\\d+\\))?~ dead: {{problem}}", "dead"
+    ),
     _line(
         "remark",
         "COMMIT: {coordinator?}: OffsetCommit for {count?} partition(s) in join-state {join_state?}: {how?}: returned: "
@@ -80,5 +108,21 @@ RDKAFKA_LINES: Final[tuple[Template, ...]] = (
         "epoch",
         'HEARTBEAT: ConsumerGroupHeartbeat response received for member id "{member?}" with epoch {member_epoch}',
     ),
+    _line(
+        "remark",
+        "COMMIT: {coordinator?}: OffsetCommit for {count?} partition(s): {how?}: returned: Success",
+        "committed-older",
+    ),
+    _line(
+        "commit_failed",
+        "COMMIT: {coordinator?}: OffsetCommit for {count?} partition(s): {how?}: returned: {problem}",
+        "older",
+    ),
+    _line(
+        "commit_failed",
+        f"COMMITFAIL: Offset commit ({{how?}}) failed for {{count?}} partition(s) in {_JOIN_STATE}: {{problem}}",
+        "some",
+    ),
+    _line("remark", f"CGRP: {_GROUP}{{rest}}", "group"),
 )
 """In the order in which a reader tries them."""

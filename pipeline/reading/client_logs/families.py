@@ -44,6 +44,8 @@ class ClientMessage:
     group_id: str | None = None
     instance: str | None = None
     values: dict[str, Any] = field(default_factory=dict)
+    is_inferred: bool = False
+    """Whether only the text says which client wrote it."""
 
 
 Patterns = list[tuple[Template, re.Pattern[str]]]
@@ -53,9 +55,14 @@ def _compiled(templates: Iterable[Template]) -> Patterns:
     return [(each, re.compile(each.pattern, re.DOTALL)) for each in templates]
 
 
+def _without_facility(template: Template) -> Template:
+    """The text alone: wrappers of librdkafka leave the facility out, and no text belongs to two."""
+    return replace(template, text=template.text.partition(": ")[2])
+
+
 _LINES: Final[Mapping[str, Patterns]] = {
     JAVA: _compiled(JAVA_LINES),
-    RDKAFKA: _compiled(RDKAFKA_LINES),
+    RDKAFKA: _compiled(map(_without_facility, RDKAFKA_LINES)),
     KAFKA_PYTHON: _compiled(KAFKA_PYTHON_LINES),
     AIOKAFKA: _compiled(AIOKAFKA_LINES),
     KAFKAJS: _compiled(KAFKAJS_LINES),
@@ -107,7 +114,13 @@ def read_client_message(record: ClientRecord) -> ClientMessage | None:
     return None
 
 
-def _matched(family: str, text: str, **about: Any) -> ClientMessage:
+def known_by_text(family: str) -> Iterable[tuple[Template, re.Pattern[str]]]:
+    """The templates of a client, each with the expression of its whole text."""
+    return _LINES[family]
+
+
+def matched(family: str, text: str, **about: Any) -> ClientMessage:
+    """What a text of a client says; without a kind where no known version prints it."""
     for template, pattern in _LINES[family]:
         match = pattern.fullmatch(text)
         if match is not None:
@@ -134,7 +147,7 @@ def _of_java(record: ClientRecord) -> ClientMessage | None:
         logger = before["logger"]
     if text.startswith(_WRAPPED):
         text = "\n".join((text, *(each for each in record.more if each.startswith("\t"))))
-    found = _matched(
+    found = matched(
         JAVA, text.rstrip("\r\n"), client_id=match["client"], group_id=match["group"], instance=match["instance"]
     )
     if not found.kind and (logger is None or not logger.endswith(LOGGERS)):
@@ -173,8 +186,18 @@ def _of_rdkafka(record: ClientRecord) -> ClientMessage | None:
     if match is None:
         is_signed = _SIGNED_BY_RDKAFKA.search(record.text) is not None
         return ClientMessage(RDKAFKA, "", record.text) if is_signed else None
-    found = _matched(RDKAFKA, f"{match['facility']}: {match['text']}", client_id=match["client"])
+    found = of_rdkafka(match["text"], match["client"])
     return found if found.kind else None
+
+
+def of_rdkafka(text: str, client_id: str | None) -> ClientMessage:
+    """The message of a text of librdkafka, also behind the address of the broker that it is about."""
+    found = matched(RDKAFKA, text, client_id=client_id)
+    broker = _BROKER.match(text) if not found.kind else None
+    return matched(RDKAFKA, text[broker.end() :], client_id=client_id) if broker is not None else found
+
+
+_BROKER: Final = re.compile(r"\S*/(?:-?\d+|internal): ")
 
 
 def _of_python(record: ClientRecord) -> ClientMessage | None:
@@ -187,62 +210,66 @@ def _of_python(record: ClientRecord) -> ClientMessage | None:
     family = AIOKAFKA if logger.startswith("aiokafka") else KAFKA_PYTHON if _PYTHON_LOGGER.fullmatch(logger) else ""
     if not family:
         return None
-    found = _matched(family, text)
+    found = matched(family, text)
     return found if found.kind or "coordinator" in logger.split(".")[-1] else None
 
 
 def _of_kafkajs(record: ClientRecord) -> ClientMessage | None:
     if record.logger != KAFKAJS:
         return None
-    found = _matched(KAFKAJS, record.text)
-    fields = {ours: record.fields[name] for name, ours in KAFKAJS_FIELDS.items() if record.fields.get(name) is not None}
-    about = {name: str(fields.pop(name)) for name in ("group_id", "client_id") if name in fields}
-    return replace(found, values={**found.values, **fields}, **about) if found.kind else None
+    found = of_kafkajs(record.text, record.fields)
+    return found if found.kind else None
+
+
+def of_kafkajs(text: str, fields: Mapping[str, Any]) -> ClientMessage:
+    """The message of a text of KafkaJS, with the values that its logger got beside the text."""
+    found = matched(KAFKAJS, text)
+    values = {ours: fields[name] for name, ours in KAFKAJS_FIELDS.items() if fields.get(name) is not None}
+    about = {name: str(values.pop(name)) for name in ("group_id", "client_id") if name in values}
+    return replace(found, values={**found.values, **values}, **about)
 
 
 def _of_franz_go(record: ClientRecord) -> ClientMessage | None:
     text = record.text
-    if record.logger is None and "msg" in record.fields and "level" in record.fields:
-        others = {name: value for name, value in record.fields.items() if name not in ("time", "level", "msg")}
-        named = [f"{name}: {_as_basic(value)}" for name, value in others.items()]
+    if record.fields and (record.logger is None or "caller" in record.fields or "kgo" in record.logger):
+        # Loggers around it add fields of the application, which no text of franz-go has.
+        named = [f"{name}: {_as_basic(record.fields[name])}" for name in record.fields if name in _FRANZ_GO_FIELDS]
         text = "; ".join((text, ", ".join(named))) if named else text
     elif (basic := _BASIC_LOGGER.match(text)) is not None:
         text = basic["text"]
-    elif (slog := _SLOG.match(text)) is not None:
-        named = [f"{name}: {quoted or plain}" for name, quoted, plain in _SLOG_VALUE.findall(slog["values"])]
-        message = slog["quoted"] or slog["plain"]
-        text = "; ".join((message, ", ".join(named))) if named else message
     else:
         return None
-    found = _matched(FRANZ_GO, text)
+    found = matched(FRANZ_GO, text)
     if found.instance == "<nil>":
         found = replace(found, instance=None)
     return found if found.kind else None
 
 
+_FRANZ_GO_FIELDS: Final = {
+    name for template in FRANZ_GO_LINES for name in re.findall(r"[;,] (\w+): ", template.text.replace("{_GROUP}", ""))
+} | {"group"}
+"""Names of the values in franz-go's texts."""
+
+
 def _as_basic(value: object) -> str:
     """A value of JSON as franz-go's BasicLogger has it: partitions are ``orders[0 4]``."""
     if not isinstance(value, dict):
-        return str(value)
+        return "<nil>" if value is None else str(value)
     return ", ".join(
         f"{topic}[{' '.join(map(str, numbers))}]" for topic, numbers in value.items() if isinstance(numbers, list)
     )
 
 
 def _of_sarama(record: ClientRecord) -> ClientMessage | None:
-    text = record.text.strip()
+    text = _GO_FILE.sub("", record.text.strip())
     if not text.startswith(("consumer", "client/coordinator", "Initializing new client", "Closing Client")):
         return None
-    found = _matched(SARAMA, text)
+    found = matched(SARAMA, text)
     return found if found.kind else None
 
 
+_GO_FILE: Final = re.compile(r"^[\w./-]+\.go:\d+: ")
 _BASIC_LOGGER: Final = re.compile(r"\]?\s*\[(?:DEBUG|INFO|WARN|ERROR)\] (?P<text>.*)", re.DOTALL)
-_SLOG: Final = re.compile(
-    r' level=[A-Z]+ msg=(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>\S+))(?P<values>.*)', re.DOTALL
-)
-_SLOG_VALUE: Final = re.compile(r' (\w+)=(?:"((?:[^"\\]|\\.)*)"|(\S*))')
-
 _READERS: Final[tuple[Callable[[ClientRecord], ClientMessage | None], ...]] = (
     *(_of_java, _of_rdkafka, _of_python),
     *(_of_kafkajs, _of_franz_go, _of_sarama),

@@ -6,6 +6,7 @@ A line that begins without a time belongs to the record before it: a stack trace
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
@@ -22,8 +23,10 @@ from rejoin.pipeline.reading.broker_logs.lines import (
 from rejoin.pipeline.reading.limits import LONGEST, NO_INSTANT, is_instant
 from rejoin.pipeline.reading.peeling.peel import JSON, Peels
 from rejoin.pipeline.reading.peeling.peeled import Peeled
-from rejoin.pipeline.reading.peeling.stamps import Calendar, begins_with_time
+from rejoin.pipeline.reading.peeling.stamps import LEVELS, Calendar, begins_with_time
 
+_SECOND_LINE: Final = re.compile(rf"(?:{LEVELS}|FINE|CONFIG): ")
+"""java.util.logging: time, class and method are one line, level and message the next."""
 MOST_ORIGINS: Final = 1_000
 """Containers or hosts of one file whose last record waits for lines that go on with it."""
 
@@ -112,7 +115,12 @@ class ClientLines:
                 yield BrokenLine(number, found, quoted(line.text))
             elif held is not None:
                 self.counts.continuations += 1
-                if len(held.more) < MOST_CONTINUATIONS:
+                if not held.more and (second := _SECOND_LINE.match(line.text)) is not None:
+                    header = held.record.text.split()
+                    held.record = replace(
+                        held.record, text=line.text[second.end() :], logger=header[0] if header else held.record.logger
+                    )
+                elif len(held.more) < MOST_CONTINUATIONS:
                     held.more.append(line.text)
             else:
                 self.counts.unplaced += 1

@@ -19,7 +19,7 @@ _SILENT: Final = (AIOKAFKA, FRANZ_GO, KAFKA_PYTHON)
 """Families that revoke nothing as they stop."""
 _OF_NEW_PROCESSES: Final = (STARTED, "coordinator_found", "subscribing")
 """Statements between a leave and the next revocation that show a process to have begun."""
-_SESSION: Final = "SESSTMOUT: "
+_SESSION: Final = "Consumer group session timed out"
 WAKES_MS: Final = 1_000
 """A process that goes on notices within this what it missed."""
 _OUT: Final = ("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "FENCED_INSTANCE_ID")

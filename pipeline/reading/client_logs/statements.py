@@ -16,6 +16,7 @@ from rejoin.pipeline.reading.broker_logs.statements import Statement
 from rejoin.pipeline.reading.client_logs.families import NAMELESS, ClientMessage, read_client_message
 from rejoin.pipeline.reading.client_logs.layouts import ClientLines
 from rejoin.pipeline.reading.client_logs.logged_consumer import LoggedConsumer, ended, said_by
+from rejoin.pipeline.reading.client_logs.unsigned import UnsignedLines
 
 MOST_HELD: Final = 2_000
 """Statements of a consumer that are kept until a line names its group."""
@@ -41,6 +42,7 @@ class ClientLogFile:
         self._lines = ClientLines(zone)
         self._node = node
         self._consumers: dict[tuple[str, str, str], LoggedConsumer] = {}
+        self._unsigned = UnsignedLines()
         self._latest_ms = 0
 
     @property
@@ -56,6 +58,10 @@ class ClientLogFile:
                 yield record
                 continue
             message = read_client_message(record)
+            if message is None or not message.kind:
+                message = self._unsigned.read(record) or message
+            else:
+                self._unsigned.sees(message)
             if message is None:
                 self.counts.other += 1
                 continue

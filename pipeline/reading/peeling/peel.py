@@ -15,7 +15,7 @@ from typing import Final
 
 from rejoin.pipeline.reading.peeling.peeled import Peeled, Peeler
 from rejoin.pipeline.reading.peeling.prefixes import collected, container, name_of_file, number_of_line, pod, quote
-from rejoin.pipeline.reading.peeling.structured import CsvRows, json_object, logfmt
+from rejoin.pipeline.reading.peeling.structured import CsvRows, fields_behind, json_object, logfmt
 
 MOST_LAYERS: Final = 8
 _ESCAPES: Final = re.compile(r"(?:\x1b|#033|\^\[)\[[0-9;?]*[A-Za-z]|(?<![\w\]])\[\d{1,2}(?:;\d{1,3})*m")
@@ -40,6 +40,7 @@ PEELERS: Final[tuple[tuple[str, Peeler], ...]] = (
     ("pod", pod),
     ("collected", collected),
     ("logfmt", logfmt),
+    ("fields behind", fields_behind),
 )
 """By the names that reports give them; rows of CSV, whose header belongs to a file, come before these."""
 CSV: Final = "csv"
@@ -60,7 +61,7 @@ class Peels:
         text = cleaned(text)
         line = Peeled(text)
         shape = text[:_SHAPE].translate(_SHAPES)
-        if shape in self._bare and _FIELDS not in text:
+        if shape in self._bare and _FIELDS not in text and not text.endswith("}"):
             return line
         for _ in range(MOST_LAYERS):
             for name, peeler in self._peelers:

@@ -85,6 +85,31 @@ def of_fields(line: Peeled, fields: dict[str, Any], depth: int = 0) -> Peeled | 
     )
 
 
+def fields_behind(line: Peeled) -> Peeled | None:
+    """``text {"timestamp": …, "logger": …}``: a logger that writes its values behind the message."""
+    start = line.text.find(' {"')
+    if start < 0 or not line.text.rstrip().endswith("}"):
+        return None
+    try:
+        fields = json.loads(line.text[start:])
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(fields, dict) or _LOGGED.isdisjoint(fields):
+        return None
+    return replace(
+        line,
+        text=line.text[:start],
+        stamp=_stamp(fields) or line.stamp,
+        logger=_text(fields, LOGGERS) or line.logger,
+        level=_text(fields, LEVELS) or line.level,
+        fields={**line.fields, **fields},
+    )
+
+
+_LOGGED: Final = frozenset(("timestamp", "@timestamp", "time", "ts", "logger", "level"))
+"""Fields that a logger adds. JSON without one of these belongs to the message."""
+
+
 def _is_record(inner: Mapping[str, Any]) -> bool:
     return _message(inner) is not None and _stamp(inner) is not None
 

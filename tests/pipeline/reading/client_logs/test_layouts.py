@@ -87,8 +87,16 @@ def test_librdkafka_is_read_from_standard_error_and_through_pythons_logger(layou
     assert (late.values["client_id"], late.values["rebalance_timeout_ms"]) == ("orders-1", 300_000)
 
 
-def test_a_line_that_librdkafka_signed_in_an_unknown_way_is_reported() -> None:
-    statements, broken = read(f"{IN_UTC},123 maxpoll (orders-1#consumer-1] {LATE_POLL}")
+def test_a_text_of_librdkafka_is_enough_however_its_wrapper_signs_it() -> None:
+    (late,), broken = read(f"{IN_UTC},123 maxpoll (orders-1#consumer-1] {LATE_POLL}")
+    assert (late.kind, late.values["client_id"], late.values["rebalance_timeout_ms"], broken) == (
+        *("poll_timeout_exceeded", "orders-1", 300_000),
+        [],
+    )
+
+
+def test_a_line_that_librdkafka_signed_and_no_version_prints_is_reported() -> None:
+    statements, broken = read(f"{IN_UTC},123 maxpoll (orders-1#consumer-1] Application polls")
     assert not statements
     (line,) = broken
     assert "no known version prints" in line.reason

@@ -1,0 +1,131 @@
+"""Lines that do not say which client wrote them: the logger, or librdkafka's facility, was left out of the layout.
+
+The text alone is enough where no other program prints it. What is found this way is inferred.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Final
+
+from rejoin.journal.kafka_logs.template import Template
+from rejoin.pipeline.reading.client_logs.families import (
+    AIOKAFKA,
+    KAFKA_PYTHON,
+    ClientMessage,
+    known_by_text,
+    matched,
+    of_kafkajs,
+    of_rdkafka,
+)
+from rejoin.pipeline.reading.client_logs.layouts import ClientRecord
+
+_SHORTEST: Final = 12
+"""Characters of a text's fixed beginning without which it could be anybody's."""
+_FIXED: Final = re.compile(r"[^{}<>~|]*")
+_VAGUE: Final = ("remark", "consumer_started", "subscribing")
+"""Kinds that need the logger: their texts say nothing certain of a group, or are short."""
+_DECORATION: Final = re.compile(r"(?:\s*\[[\w.]+\]|\s*\(level: \d\)|['\"\]})]+|\s+)*$")
+_OTHER_CLIENT: Final = re.compile(r"\[(?:Consumer|Producer|Worker|AdminClient) |\[Group(?:Coordinator|MetadataManager)")
+_THREAD: Final = re.compile(
+    r"(?:(?P<client>[^\s|\[\]()]+)#consumer-\d+.{0,40}?)?\[thrd:[^\]]*\]:\s+(?P<text>.*)", re.DOTALL
+)
+_CLIENT: Final = re.compile(r"(?P<client>[^\s|\[\]()]+)#consumer-\d+[|\]:]+\s*(?P<text>.*)", re.DOTALL)
+_OF_RDKAFKA: Final = re.compile(
+    r"Application maximum poll interval \(\d+ms\) exceeded|Consumer group session timed out \(in join-state"
+    r'|Group "[^"]*"(?:: | (?:is|heartbeat|changed|changing|coordinator|broker|received) )|JoinGroup response: Gen'
+)
+_NAMESPACES: Final = ("Connection", "Consumer", "ConsumerGroup", "Runner")
+_OF_KAFKAJS: Final = re.compile(rf"(?P<text>\[(?:{'|'.join(_NAMESPACES)})\] .*)", re.DOTALL)
+_FIELD: Final = re.compile(r"\s+(?P<name>\w+): (?P<value>.*)")
+_LEVEL: Final = re.compile(r"^\W*(?:TRACE|DEBUG|INFO|WARN|ERROR)\W+", re.IGNORECASE)
+_PYTHON: Final = (KAFKA_PYTHON, AIOKAFKA)
+
+
+def _beginning(template: Template) -> str:
+    found = _FIXED.match(template.text)
+    return found[0] if found is not None else ""
+
+
+def _beginnings(families: Iterable[str]) -> re.Pattern[str]:
+    texts = {
+        text
+        for family in families
+        for template, _ in known_by_text(family)
+        if template.kind not in _VAGUE and len(text := _beginning(template)) >= _SHORTEST
+    }
+    return re.compile("|".join(re.escape(text) for text in sorted(texts, key=len, reverse=True)))
+
+
+_OF_PYTHON: Final = _beginnings(_PYTHON)
+
+
+class UnsignedLines:
+    """Reads the unsigned lines of one file. Python's two clients share most texts: the file's other lines decide."""
+
+    def __init__(self) -> None:
+        self._python: str | None = None
+
+    def sees(self, message: ClientMessage) -> None:
+        """Take note of a line whose client is known."""
+        if message.family in _PYTHON:
+            self._python = message.family
+
+    def read(self, record: ClientRecord) -> ClientMessage | None:
+        """What a consumer says with a record, by the text alone."""
+        text = record.text
+        if _OTHER_CLIENT.search(text) is not None:
+            return None
+        found = _of_rdkafka(text) or self._of_python(text) or _of_kafkajs(record)
+        return replace(found, is_inferred=True) if found is not None and found.kind else None
+
+    def _of_python(self, text: str) -> ClientMessage | None:
+        begun = _OF_PYTHON.search(text)
+        if begun is None:
+            return None
+        text = text[begun.start() : _end(text)]
+        by_family = {family: matched(family, text) for family in _PYTHON}
+        fitting = [family for family in _PYTHON if by_family[family].kind]
+        if len(fitting) == 1:
+            self._python = fitting[0]
+        if not fitting:
+            return None
+        return by_family[self._python if self._python in fitting else fitting[0]]
+
+
+def _end(text: str) -> int:
+    """Where a text ends, before the logger, the level or a closing quotation mark that a layout puts behind it."""
+    found = _DECORATION.search(text)
+    return found.start() if found is not None else len(text)
+
+
+def _of_rdkafka(text: str) -> ClientMessage | None:
+    signed = _THREAD.search(text) or (_CLIENT.search(text) if "#consumer-" in text else None)
+    if signed is not None:
+        body, client = signed["text"], signed["client"]
+    elif (begun := _OF_RDKAFKA.search(text)) is not None:
+        body, client = text[begun.start() :], None
+    else:
+        return None
+    found = of_rdkafka(body, client)
+    return found if found.kind else of_rdkafka(body[: _end(body)], client)
+
+
+def _of_kafkajs(record: ClientRecord) -> ClientMessage | None:
+    """A message of KafkaJS behind its namespace, with its fields around it or in the lines below it."""
+    fields: dict[str, Any] = dict(record.fields)
+    for line in record.more:
+        if (named := _FIELD.fullmatch(line)) is not None:
+            fields[named["name"]] = named["value"].strip('"')
+    found = _OF_KAFKAJS.search(record.text)
+    if found is not None:
+        text = found["text"]
+    elif isinstance(fields.get("namespace"), str) and fields["namespace"] in _NAMESPACES:
+        text = f"[{fields['namespace']}] {_LEVEL.sub('', record.text)}"
+    else:
+        return None
+    message = of_kafkajs(text.strip(), fields)
+    is_known = message.kind not in ("", *_VAGUE) or "groupId" in fields
+    return message if is_known else None
