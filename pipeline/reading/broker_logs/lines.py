@@ -7,7 +7,6 @@ record before it: a stack trace, a list of settings, a wrapped message.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -15,6 +14,9 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from rejoin.pipeline.reading.limits import LONGEST, NO_INSTANT, is_instant
+from rejoin.pipeline.reading.peeling.peel import JSON, Peels
+from rejoin.pipeline.reading.peeling.peeled import Peeled
+from rejoin.pipeline.reading.peeling.stamps import LEVELS, Calendar, Stamp, begins_with_time
 
 MOST_CONTINUATIONS: Final = 200
 """Lines of a record that are kept; longer stack traces are counted, not kept."""
@@ -48,23 +50,13 @@ UNREAD: Final = Record(0, 0, "", "", "")
 """Stands for a record that was not read closely, as it has none of the marks that were looked for."""
 
 _PLAIN: Final = re.compile(rb"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
-_ESCAPES: Final = re.compile(r"\x1b\[[0-9;]*m")
-_HEAD: Final = re.compile(
-    r"(?P<origin>(?:[^\s|\[{]{1,100}\s*\|\s+)?)"
-    r"(?:(?P<stored>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+\S*) (?:std(?:out|err) [FP] )?)?"
-    r"\[?(?P<date>\d{4}-\d\d-\d\d)[ T](?P<time>\d\d:\d\d:\d\d)(?:[,.](?P<fraction>\d{1,9}))?"
-    r"(?P<zone> ?Z| ?[+-]\d\d:?\d\d)?\]?\s+"
-    r"(?:\[(?P<thread>[^\]]*)\]\s+)?"
-    r"\[?(?P<level>TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\]?\s+"
-    r"(?P<rest>.*)",
-    re.DOTALL,
+_BEHIND_TIME: Final = re.compile(
+    rf"\s*(?:\[(?P<thread>[^\]]*)\]\s+)?\[?(?P<level>{LEVELS})\]?(?::|\s)\s*(?P<rest>.*)", re.DOTALL
 )
-_TIMED: Final = re.compile(r"(?:[^\s|\[{]{1,100}\s*\|\s+)?\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 _TAIL: Final = re.compile(r"\s+\((?P<logger>[A-Za-z_][\w$]*(?:\.[\w$]+)+)(?::\d+)?\)(?:\s+\[[^\]]*\])?\s*$")
 _LEADING_LOGGER: Final = re.compile(
     r"(?P<logger>[A-Za-z_][\w$]*(?:\.[\w$]+)+)(?::\d+)?(?: -|:) (?P<rest>.*)", re.DOTALL
 )
-_JSON_START: Final = re.compile(r"(?:[^\s|\[{]{1,100}\s*\|\s+)?\{")
 
 TRACE: Final = re.compile(
     r"\s+at \S+\(|\s*Caused by: |\s*Suppressed: |\s*\.\.\. \d+ (?:more|common)|[\w.$]+(?:Exception|Error)\b"
@@ -137,9 +129,14 @@ class LineCounts:
 class Lines:
     """Cuts one file into records. ``read`` says how much there was of what."""
 
-    def __init__(self, zone: tzinfo = UTC, marks: Iterable[bytes] = ()) -> None:
-        """With ``marks``, records without any of these in their first line are not read closely: see UNREAD."""
+    def __init__(self, zone: tzinfo = UTC, marks: Iterable[bytes] = (), written: datetime | None = None) -> None:
+        """With ``marks``, records without any of these in their first line are not read closely: see UNREAD.
+
+        ``written``: when the file was, for times without a year or a date.
+        """
         self._clock = LogClock(zone)
+        self._calendar = Calendar(written)
+        self._peels = Peels()
         self._marks = tuple(marks)
         self.read = LineCounts()
         self._logger_seen = False
@@ -158,11 +155,12 @@ class Lines:
                 found: Record | str | None = UNREAD
                 text = ""
             else:
-                text = self._text(raw)
+                line = self._peels.peel(self._text(raw))
+                text = line.text
                 if not text.strip():
                     self.read.blank += 1
                     continue
-                found = self._record(number, text)
+                found = self._record(number, line)
             if isinstance(found, Record):
                 if held is not None:
                     yield from self._release(held, more)
@@ -193,28 +191,48 @@ class Lines:
         except UnicodeDecodeError:
             self.read.not_utf8 += 1
             text = raw.decode("latin-1")
-        return _ESCAPES.sub("", text) if "\x1b" in text else text
+        return text
 
-    def _record(self, number: int, text: str) -> Record | str | None:
+    def _record(self, number: int, line: Peeled) -> Record | str | None:
         """A record; or what is wrong with the line; or None for a line that has no time."""
-        match = _HEAD.match(text)
-        if match is None:
-            if _JSON_START.match(text) is not None:
-                return _json_record(number, text, self._clock)
-            return "a time, but no level behind it: cut short" if _TIMED.match(text) and GROUPISH.search(text) else None
-        try:
-            at = self._clock.read(match["date"], match["time"], match["fraction"], match["zone"])
-        except ValueError as problem:
-            return f"no such time: {problem}"
-        rest, logger = match["rest"], None
+        text = line.text
+        begun = begins_with_time(text)
+        behind = _BEHIND_TIME.match(text, begun.end if begun is not None else 0)
+        stamp = begun.stamp if begun is not None else line.stamp
+        if stamp is None:
+            if GROUPISH.search(text) is None:
+                return None
+            is_json = JSON in line.peelers
+            return (
+                "JSON without a time" if is_json else "not JSON, though it begins like it" if text[:1] == "{" else None
+            )
+        if behind is None and line.level is None and line.logger is None:
+            return "a time, but no level behind it: cut short" if GROUPISH.search(text) else None
+        at = self._at(stamp)
+        if isinstance(at, str):
+            return at
+        rest = behind["rest"] if behind is not None else text if begun is None else text[begun.end :].lstrip()
+        logger = line.logger
         tail = _tail(rest)
         if tail is not None:
             logger, rest = tail["logger"], rest[: tail.start()]
             self._logger_seen = True
         elif (leading := _LEADING_LOGGER.match(rest)) is not None:
             logger, rest = leading["logger"], leading["rest"]
-        level = "WARN" if match["level"] == "WARNING" else match["level"]
-        return Record(number, at, level, logger, rest.rstrip(), match["origin"].strip(" |\t"))
+        level = (behind["level"] if behind is not None else line.level or "INFO").upper()
+        more = line.more or tuple(_trace_of(line.fields))
+        level = "WARN" if level == "WARNING" else level
+        return Record(number, at, level, logger, rest.rstrip(), "/".join(line.origin), more)
+
+    def _at(self, stamp: Stamp) -> int | str:
+        """The instant of a time, or why there is none."""
+        stamp = self._calendar.whole(stamp)
+        if stamp.at_ms is not None:
+            return json_instant(stamp.at_ms)
+        try:
+            return self._clock.read(str(stamp.date), stamp.time, stamp.fraction, stamp.zone)
+        except ValueError as problem:
+            return f"no such time: {problem}"
 
     def _belongs(self, held: Record, more: list[str], text: str) -> bool:
         """Whether a line without a time goes on with the record before it."""
@@ -282,62 +300,10 @@ def quoted(text: str | bytes) -> str:
     return text[:QUOTED].replace("\x00", "\N{SYMBOL FOR NULL}")
 
 
-# --- JSON layouts
-
-_TIMES: Final = ("@timestamp", "timestamp", "time", "ts", "timeMillis")
-_MESSAGES: Final = ("message", "msg", "log")
-_LEVELS: Final = ("level", "log.level", "severity", "loglevel")
-_LOGGERS: Final = ("logger_name", "loggerName", "logger", "log.logger", "class")
-
-
-def _json_record(number: int, text: str, clock: LogClock) -> Record | str | None:
-    """A record of a JSON layout, None for JSON that is something else."""
-    origin, brace, body = text.partition("{")
-    try:
-        fields = json.loads(brace + body)
-    except (ValueError, RecursionError):
-        return "not JSON, though it begins like it" if GROUPISH.search(text) else None
-    message = _first(fields, _MESSAGES)
-    if not isinstance(message, str):
-        return None
-    at = json_time(fields, clock)
-    if isinstance(at, str):
-        return at if GROUPISH.search(text) else None
-    logger, level = _first(fields, _LOGGERS), _first(fields, _LEVELS)
-    more = fields.get("stack_trace") or fields.get("exception") or ""
-    return Record(
-        number,
-        at,
-        str(level or "INFO").upper(),
-        str(logger) if logger else None,
-        message.rstrip(),
-        origin.strip(" |\t"),
-        tuple(str(more).splitlines()[:MOST_CONTINUATIONS]),
-    )
-
-
-def _first(fields: dict[str, Any], names: Iterable[str]) -> Any:
-    return next((fields[name] for name in names if fields.get(name) not in (None, "")), None)
-
-
-def json_time(fields: dict[str, Any], clock: LogClock) -> int | str:
-    instant = fields.get("instant")
-    if isinstance(instant, dict) and isinstance(instant.get("epochSecond"), int):
-        nanos = instant.get("nanoOfSecond")
-        return json_instant(instant["epochSecond"] * 1_000 + (nanos // 1_000_000 if isinstance(nanos, int) else 0))
-    value = _first(fields, _TIMES)
-    if isinstance(value, int | float):
-        # Seconds or milliseconds: no log is from before 1973 or after 5138.
-        return json_instant(value if value > 100_000_000_000 else value * 1_000)
-    match = re.match(
-        r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[,.](\d{1,9}))?( ?Z| ?[+-]\d\d:?\d\d)?", str(value or "")
-    )
-    if match is None:
-        return "JSON without a time"
-    try:
-        return clock.read(match[1], match[2], match[3], match[4])
-    except ValueError as problem:
-        return f"no such time: {problem}"
+def _trace_of(fields: dict[str, Any]) -> list[str]:
+    """The stack trace that a JSON layout has beside the message."""
+    text = fields.get("stack_trace") or fields.get("exception") or ""
+    return str(text).splitlines()[:MOST_CONTINUATIONS]
 
 
 def json_instant(at_ms: float) -> int | str:

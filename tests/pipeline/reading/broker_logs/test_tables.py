@@ -62,7 +62,7 @@ def test_lines_that_no_broker_writes_cost_only_themselves(tmp_path: Path) -> Non
         LIFE_3_9[1].replace("old generation 0", "old generation 99999999999999999999"),
         LIFE_3_9[1].replace("2024", "0000"),
         LIFE_3_9[1].replace("2024", "9999"),
-        json_line.format(at=10**18, said=said.format(group="g")),
+        json_line.format(at=10**20, said=said.format(group="g")),
         json_line.format(at='"2024-01-01T12:00:09Z"', said=said.format(group="\\ud800")),
         deep,
         TWO[0].partition("{")[0] + deep,
