@@ -50,6 +50,13 @@ UNREAD: Final = Record(0, 0, "", "", "")
 """Stands for a record that was not read closely, as it has none of the marks that were looked for."""
 
 _PLAIN: Final = re.compile(rb"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
+_USUAL: Final = re.compile(
+    r"\[?(?P<date>\d{4}-\d\d-\d\d)[ T](?P<time>\d\d:\d\d:\d\d)(?:[,.](?P<fraction>\d{1,9}))?"
+    r"(?P<zone> ?Z| ?[+-]\d\d:?\d\d)?\]?\s+(?:\[[^\]]*\]\s+)?"
+    r"\[?(?P<level>TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\]?\s+(?P<rest>[^\x1b]*)",
+    re.DOTALL,
+)
+"""The layout of Kafka's own configuration, and of most others: nothing is around it, as the level follows the time."""
 _BEHIND_TIME: Final = re.compile(
     rf"\s*(?:\[(?P<thread>[^\]]*)\]\s+)?\[?(?P<level>{LEVELS})\]?(?::|\s)\s*(?P<rest>.*)", re.DOTALL
 )
@@ -155,12 +162,17 @@ class Lines:
                 found: Record | str | None = UNREAD
                 text = ""
             else:
-                line = self._peels.peel(self._text(raw))
-                text = line.text
-                if not text.strip():
-                    self.read.blank += 1
-                    continue
-                found = self._record(number, line)
+                text = self._text(raw)
+                usual = _USUAL.fullmatch(text)
+                if usual is not None:
+                    found = self._usual_record(number, usual)
+                else:
+                    line = self._peels.peel(text)
+                    text = line.text
+                    if not text.strip():
+                        self.read.blank += 1
+                        continue
+                    found = self._record(number, line)
             if isinstance(found, Record):
                 if held is not None:
                     yield from self._release(held, more)
@@ -212,17 +224,28 @@ class Lines:
         if isinstance(at, str):
             return at
         rest = behind["rest"] if behind is not None else text if begun is None else text[begun.end :].lstrip()
-        logger = line.logger
-        tail = _tail(rest)
-        if tail is not None:
-            logger, rest = tail["logger"], rest[: tail.start()]
-            self._logger_seen = True
-        elif (leading := _LEADING_LOGGER.match(rest)) is not None:
-            logger, rest = leading["logger"], leading["rest"]
+        rest, logger = self._with_logger(rest, line.logger)
         level = (behind["level"] if behind is not None else line.level or "INFO").upper()
         more = line.more or tuple(_trace_of(line.fields))
         level = "WARN" if level == "WARNING" else level
         return Record(number, at, level, logger, rest.rstrip(), "/".join(line.origin), more)
+
+    def _usual_record(self, number: int, found: re.Match[str]) -> Record | str:
+        stamp = self._calendar.whole(Stamp(found["date"], found["time"], found["fraction"], found["zone"]))
+        at = self._at(stamp)
+        if isinstance(at, str):
+            return at
+        message, logger = self._with_logger(found["rest"], None)
+        return Record(number, at, found["level"], logger, message.rstrip())
+
+    def _with_logger(self, text: str, logger: str | None) -> tuple[str, str | None]:
+        """A message without the logger that stands behind or before it."""
+        tail = _tail(text)
+        if tail is not None:
+            self._logger_seen = True
+            return text[: tail.start()], tail["logger"]
+        leading = _LEADING_LOGGER.match(text)
+        return (leading["rest"], leading["logger"]) if leading is not None else (text, logger)
 
     def _at(self, stamp: Stamp) -> int | str:
         """The instant of a time, or why there is none."""

@@ -29,12 +29,13 @@ from rejoin.pipeline.reading.broker_logs.requests import complete
 from rejoin.pipeline.reading.broker_logs.statements import MARKS, PARTITION_CREATED, LogFile, Statement, node_of
 from rejoin.pipeline.reading.broker_logs.transactions import OF_TRANSACTIONS, transaction_events
 from rejoin.pipeline.reading.client_logs.consumers import consumer_events
-from rejoin.pipeline.reading.client_logs.families import MARKS as MARKS_OF_CLIENTS
+from rejoin.pipeline.reading.client_logs.families import MARKS as SIGNED
 from rejoin.pipeline.reading.client_logs.groups import ClientHistory, complete_from_clients
 from rejoin.pipeline.reading.client_logs.late_polls import with_members
 from rejoin.pipeline.reading.client_logs.layouts import ClientLines, first_unplaced
 from rejoin.pipeline.reading.client_logs.owners import with_groups
 from rejoin.pipeline.reading.client_logs.statements import ClientLogFile
+from rejoin.pipeline.reading.client_logs.unsigned import MARKS as UNSIGNED
 from rejoin.pipeline.reading.inputs import InputFile
 from rejoin.pipeline.reading.pieces import UNREADABLE, opened
 from rejoin.pipeline.reading.request_log import LoggedExchange
@@ -94,7 +95,8 @@ _MARKS_OF_BROKERS: Final = (
     b"[GroupCoordinator ",
     b"kafka.coordinator.",
 )
-_LONGEST_MARK: Final = 64
+_LONGEST_MARK: Final = 300
+_MARKS_OF_CLIENTS: Final = (SIGNED, UNSIGNED)
 
 
 class Logs(NamedTuple):
@@ -208,7 +210,7 @@ def _written_by(path: str) -> tuple[bool, bool]:
         with opened(path) as file:
             while not (of_brokers and of_clients) and (chunk := file.read(_LOOK_BYTES)):
                 text = before + chunk
-                of_clients = of_clients or MARKS_OF_CLIENTS.search(text) is not None
+                of_clients = of_clients or any(marks.search(text) is not None for marks in _MARKS_OF_CLIENTS)
                 of_brokers = of_brokers or any(mark in text for mark in _MARKS_OF_BROKERS)
                 before = text[-_LONGEST_MARK:]
     except UNREADABLE:

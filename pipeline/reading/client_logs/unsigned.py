@@ -62,6 +62,19 @@ def _beginnings(families: Iterable[str]) -> re.Pattern[str]:
 _OF_PYTHON: Final = _beginnings(_PYTHON)
 
 
+MARKS: Final = re.compile(
+    "|".join(
+        (
+            _OF_PYTHON.pattern,
+            r"Application maximum poll interval|Consumer group session timed out|#consumer-\d+[|\]:]|\[thrd:",
+            r'Group \\*"[^"]{1,260}"(?:: | (?:is|heartbeat|changed|changing|coordinator|broker) )',
+            r"\[(?:ConsumerGroup|Runner|Connection)\] |closed dead subscription|group manage loop|joining group",
+        )
+    ).encode()
+)
+"""Bytes of which some are in every log of a client that is known by its texts."""
+
+
 class UnsignedLines:
     """Reads the unsigned lines of one file. Python's two clients share most texts: the file's other lines decide."""
 
