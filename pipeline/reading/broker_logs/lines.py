@@ -300,9 +300,12 @@ def _tail(text: str) -> re.Match[str] | None:
 
 
 def numbered_lines(file: BinaryIO | Iterable[bytes]) -> Iterator[tuple[int, bytes, bool | None]]:
-    """Lines with their numbers, without line ends; None marks one that is too long."""
+    """Lines with their numbers, without line ends; None marks one that is too long.
+
+    A file that is read in another order numbers its lines itself.
+    """
     if not hasattr(file, "readline"):
-        for number, raw in enumerate(file, 1):
+        for number, raw in file.numbered() if hasattr(file, "numbered") else enumerate(file, 1):
             yield number, raw.rstrip(b"\r\n"), True
         return
     number = 0

@@ -7,6 +7,7 @@ are about it. The same line twice, as in overlapping copies of a file, counts on
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -37,6 +38,7 @@ from rejoin.pipeline.reading.client_logs.owners import with_groups
 from rejoin.pipeline.reading.client_logs.statements import ClientLogFile
 from rejoin.pipeline.reading.client_logs.unsigned import MARKS as UNSIGNED
 from rejoin.pipeline.reading.inputs import InputFile
+from rejoin.pipeline.reading.peeling.order import in_order
 from rejoin.pipeline.reading.pieces import UNREADABLE, opened
 from rejoin.pipeline.reading.request_log import LoggedExchange
 from rejoin.pipeline.schemas import EVENTS, QUARANTINE, VERSION
@@ -225,7 +227,7 @@ def _read_clients(path: str, zone: ZoneInfo, counts: dict[str, int], said: set[i
     lines = log.lines
     try:
         with opened(path) as file:
-            for found in log.statements(file):
+            for found in log.statements(in_order(file, os.path.getsize(path))):
                 said.add(found.line)
                 if isinstance(found, BrokenLine):
                     yield _broken(path, found)
@@ -249,7 +251,7 @@ def _read_brokers(path: str, zone: ZoneInfo, counts: dict[str, int], said: set[i
     log = LogFile(path, node_of(path), zone)
     try:
         with opened(path) as file:
-            for found in log.statements(file):
+            for found in log.statements(in_order(file, os.path.getsize(path))):
                 if isinstance(found, BrokenLine) and found.line in said:
                     log.counts.broken -= 1
                     log.counts.other += 1

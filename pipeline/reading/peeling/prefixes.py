@@ -9,7 +9,7 @@ from typing import Final
 from rejoin.pipeline.reading.peeling.peeled import Peeled
 from rejoin.pipeline.reading.peeling.stamps import LEVELS, Begun, begins_with_time, stamp_at
 
-_QUOTE: Final = re.compile(r"\s*(?:>\s?)+(?=\S)")
+_QUOTE: Final = re.compile(r"\s*(?:> ?)+")
 _NUMBER: Final = re.compile(r"(?P<number>\d{1,8})[:-](?=\D)|(?P<before>\d{1,8})[:-](?=\d)")
 _FILE: Final = re.compile(
     r"(?P<file>(?:\.{0,2}/)?(?:[\w.@+-]+/)*[\w.@+-]+\.(?:log|out|txt|json|jsonl|err|gz)(?:\.\d{1,4})?(?:\.gz)?|"
@@ -29,7 +29,7 @@ _PRIORITY: Final = re.compile(r"<\d{1,3}>1 ")
 _LOG_STREAM: Final = re.compile(r"\s(?P<origin>[\w.#-]*(?:/[\w.$\[\]#-]+)+)\s+(?=\S)")
 _SEPARATOR: Final = re.compile(r"[\])\"']*\s*(?:\||,|;|-(?=\s))?\s*")
 _LEVEL: Final = re.compile(rf"(?:{LEVELS})\b", re.IGNORECASE)
-_BEGINS_RECORD: Final = re.compile(r"\{|%[0-7]\||\[[\"{]?(?:\w[\w.]*)\] ")
+_BEGINS_RECORD: Final = re.compile(r"\{\s*\"|\"\d|%[0-7]\||\[[\"{]?(?:\w[\w.]*)\] ")
 _NANOSECONDS: Final = 7
 _LONGEST_NAME: Final = 110
 
@@ -38,9 +38,15 @@ def quote(line: Peeled) -> Peeled | None:
     """``> line``: Markdown's quotation mark, or a console's prompt; also the indent of a quoted line."""
     if line.text[:1] in "> \t" and (found := _QUOTE.match(line.text)) is not None:
         return line.inside(line.text[found.end() :])
-    if line.text[:1] in " \t" and (begins_with_time(line.text.lstrip()) is not None):
-        return line.inside(line.text.lstrip())
+    if line.text[:1] in " \t" and _begins_record(rest := line.text.lstrip()):
+        return line.inside(rest)
     return None
+
+
+def _begins_record(text: str) -> bool:
+    """Whether a text begins as the first line of a record does, or as a wrapper of one does."""
+    wrappers = (_BEGINS_RECORD, _KUBECTL, _COMPOSE, _KAIL, _PRIORITY)
+    return begins_with_time(text) is not None or any(each.match(text) is not None for each in wrappers)
 
 
 def number_of_line(line: Peeled) -> Peeled | None:
@@ -61,7 +67,7 @@ def name_of_file(line: Peeled) -> Peeled | None:
     if found is None or stamp_at(line.text) is not None:
         return None
     rest = line.text[found.end() :]
-    if begins_with_time(rest) is None and _BEGINS_RECORD.match(rest) is None and "." not in found["file"]:
+    if not _begins_record(rest) and "." not in found["file"]:
         return None
     return line.inside(rest, origin=found["file"])
 
@@ -85,8 +91,7 @@ def pod(line: Peeled) -> Peeled | None:
     if found is None:
         return None
     rest = line.text[found.end() :]
-    is_line = begins_with_time(rest) is not None or _BEGINS_RECORD.match(rest) is not None
-    return line.inside(rest, origin=found["origin"]) if is_line else None
+    return line.inside(rest, origin=found["origin"]) if _begins_record(rest) else None
 
 
 def collected(line: Peeled) -> Peeled | None:
