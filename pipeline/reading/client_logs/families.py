@@ -225,7 +225,7 @@ def of_kafkajs(text: str, fields: Mapping[str, Any]) -> ClientMessage:
     """The message of a text of KafkaJS, with the values that its logger got beside the text."""
     found = matched(KAFKAJS, text)
     values = {ours: fields[name] for name, ours in KAFKAJS_FIELDS.items() if fields.get(name) is not None}
-    about = {name: str(values.pop(name)) for name in ("group_id", "client_id") if name in values}
+    about: dict[str, Any] = {name: str(values.pop(name)) for name in ("group_id", "client_id") if name in values}
     return replace(found, values={**found.values, **values}, **about)
 
 

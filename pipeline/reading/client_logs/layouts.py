@@ -152,7 +152,9 @@ class ClientLines:
             stamp, text = line.stamp, line.text
         stamp = self._calendar.whole(stamp)
         try:
-            at_ms = stamp.at_ms if stamp.at_ms is not None else self._clock.read(*stamp[:4])
+            at_ms = stamp.at_ms
+            if at_ms is None:
+                at_ms = self._clock.read(str(stamp.date), stamp.time, stamp.fraction, stamp.zone)
         except ValueError as problem:
             return f"no such time: {problem}"
         if not is_instant(at_ms):
