@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from rejoin.journal.kafka_logs.clients.connect import CONNECT_LINES, SMALLRYE_LINES
+from rejoin.journal.kafka_logs.clients.erlang import BROD_LINES
 from rejoin.journal.kafka_logs.clients.java import JAVA_LINES, LOGGERS
 from rejoin.journal.kafka_logs.clients.javascript_and_go import (
     FRANZ_GO_LINES,
@@ -27,7 +29,9 @@ AIOKAFKA: Final = "aiokafka"
 KAFKAJS: Final = "kafkajs"
 FRANZ_GO: Final = "franz-go"
 SARAMA: Final = "sarama"
-NAMELESS: Final = (KAFKA_PYTHON, AIOKAFKA, KAFKAJS, FRANZ_GO, SARAMA)
+BROD: Final = "brod"
+SMALLRYE: Final = "smallrye"
+NAMELESS: Final = (KAFKA_PYTHON, AIOKAFKA, KAFKAJS, FRANZ_GO, SARAMA, SMALLRYE)
 """Clients whose lines do not name the consumer: a process is taken to have one."""
 STARTED: Final = "consumer_started"
 """The kind of the line with which a consumer begins."""
@@ -61,17 +65,20 @@ def _without_facility(template: Template) -> Template:
 
 
 _LINES: Final[Mapping[str, Patterns]] = {
-    JAVA: _compiled(JAVA_LINES),
+    JAVA: _compiled((*CONNECT_LINES, *JAVA_LINES)),
     RDKAFKA: _compiled(map(_without_facility, RDKAFKA_LINES)),
     KAFKA_PYTHON: _compiled(KAFKA_PYTHON_LINES),
     AIOKAFKA: _compiled(AIOKAFKA_LINES),
     KAFKAJS: _compiled(KAFKAJS_LINES),
     FRANZ_GO: _compiled(FRANZ_GO_LINES),
     SARAMA: _compiled(SARAMA_LINES),
+    BROD: _compiled(BROD_LINES),
+    SMALLRYE: _compiled(SMALLRYE_LINES),
 }
 
 _OF_JAVA: Final = re.compile(
-    r"\[Consumer (?:instanceId=(?P<instance>.*?), )?clientId=(?P<client>.*?), groupId=(?P<group>.*?)\] ?(?P<text>.*)",
+    r"\[(?:Consumer|Worker) (?:instanceId=(?P<instance>.*?), )?clientId=(?P<client>.*?), groupId=(?P<group>.*?)\] ?"
+    r"(?P<text>.*)",
     re.DOTALL,
 )
 _LOGGER_BEHIND: Final = re.compile(r"\s+\((?P<logger>[A-Za-z_][\w$]*(?:\.[\w$]+)+)(?::\d+)?\)(?:\s+\[[^\]]*\])?\s*$")
@@ -97,9 +104,9 @@ _PYTHON_LOGGER: Final = re.compile(
 _SETTING: Final = re.compile(r"\s*([a-z][a-z0-9.]+) = (.*)")
 
 MARKS: Final = re.compile(
-    rb"\[Consumer (?:clientId|instanceId)=|ConsumerConfig values|#consumer-\d|aiokafka|\"kafkajs\""
+    rb"\[(?:Consumer|Worker) (?:clientId|instanceId)=|ConsumerConfig values|#consumer-\d|aiokafka|\"kafkajs\""
     rb"|beginning to manage the (?:next-gen )?group lifecycle|new group session begun"
-    rb"|consumergroup/|client/coordinator coordinator for"
+    rb"|consumergroup/|client/coordinator coordinator for|SRMSG\d+: Executing consumer|Group member \("
     rb"|(?<![\w.])kafka\.co(?:ordinator(?:\.(?:base|consumer|heartbeat))?|nsumer\.\w+)[^\w.]"
 )
 """What is in the log of a client, and in that of no broker."""
@@ -232,8 +239,9 @@ def of_kafkajs(text: str, fields: Mapping[str, Any]) -> ClientMessage:
 def _of_franz_go(record: ClientRecord) -> ClientMessage | None:
     text = record.text
     if record.fields and (record.logger is None or "caller" in record.fields or "kgo" in record.logger):
-        # Loggers around it add fields of the application, which no text of franz-go has.
-        named = [f"{name}: {_as_basic(record.fields[name])}" for name in record.fields if name in _FRANZ_GO_FIELDS]
+        # Loggers around it add fields of the application, and some sort all of them.
+        names = _FRANZ_GO_FIELDS.get(text, ())
+        named = [f"{name}: {_as_basic(record.fields[name])}" for name in names if name in record.fields]
         text = "; ".join((text, ", ".join(named))) if named else text
     elif (basic := _BASIC_LOGGER.match(text)) is not None:
         text = basic["text"]
@@ -245,10 +253,17 @@ def _of_franz_go(record: ClientRecord) -> ClientMessage | None:
     return found if found.kind else None
 
 
-_FRANZ_GO_FIELDS: Final = {
-    name for template in FRANZ_GO_LINES for name in re.findall(r"[;,] (\w+): ", template.text.replace("{_GROUP}", ""))
-} | {"group"}
-"""Names of the values in franz-go's texts."""
+def _fields_of_texts(templates: Iterable[Template]) -> dict[str, tuple[str, ...]]:
+    """The names of the values behind each message, in the order in which franz-go writes them."""
+    names: dict[str, tuple[str, ...]] = {}
+    for template in templates:
+        message, _, values = template.text.partition("; ")
+        found = tuple(re.findall(r"(?:^|, )(\w+): ", values)) + (("consecutive_errors",) if "{rest}" in values else ())
+        names[message] = tuple(dict.fromkeys((*names.get(message, ()), *found)))
+    return names
+
+
+_FRANZ_GO_FIELDS: Final = _fields_of_texts(FRANZ_GO_LINES)
 
 
 def _as_basic(value: object) -> str:
@@ -268,9 +283,26 @@ def _of_sarama(record: ClientRecord) -> ClientMessage | None:
     return found if found.kind else None
 
 
+def _of_brod(record: ClientRecord) -> ClientMessage | None:
+    """The lines below the one with the group are part of the message."""
+    start = record.text.find("Group member (")
+    if start < 0 or not record.more:
+        return None
+    found = matched(BROD, "\n".join((record.text[start:], *(each.strip() for each in record.more))))
+    return found if found.kind else None
+
+
+def _of_smallrye(record: ClientRecord) -> ClientMessage | None:
+    start = record.text.find("SRMSG")
+    if start < 0:
+        return None
+    found = matched(SMALLRYE, record.text[start:])
+    return found if found.kind else None
+
+
 _GO_FILE: Final = re.compile(r"^[\w./-]+\.go:\d+: ")
 _BASIC_LOGGER: Final = re.compile(r"\]?\s*\[(?:DEBUG|INFO|WARN|ERROR)\] (?P<text>.*)", re.DOTALL)
 _READERS: Final[tuple[Callable[[ClientRecord], ClientMessage | None], ...]] = (
     *(_of_java, _of_rdkafka, _of_python),
-    *(_of_kafkajs, _of_franz_go, _of_sarama),
+    *(_of_kafkajs, _of_franz_go, _of_sarama, _of_brod, _of_smallrye),
 )

@@ -17,13 +17,14 @@ from rejoin.pipeline.reading.broker_logs.lines import (
     QUOTED,
     BrokenLine,
     LogClock,
+    json_instant,
     numbered_lines,
     quoted,
 )
-from rejoin.pipeline.reading.limits import LONGEST, NO_INSTANT, is_instant
+from rejoin.pipeline.reading.limits import LONGEST
 from rejoin.pipeline.reading.peeling.peel import JSON, Peels
 from rejoin.pipeline.reading.peeling.peeled import Peeled
-from rejoin.pipeline.reading.peeling.stamps import LEVELS, Calendar, begins_with_time
+from rejoin.pipeline.reading.peeling.stamps import LEVELS, Calendar, Stamp, begins_with_time
 
 _SECOND_LINE: Final = re.compile(rf"(?:{LEVELS}|FINE|CONFIG): ")
 """java.util.logging: time, class and method are one line, level and message the next."""
@@ -82,8 +83,13 @@ class RecordCounts:
 class ClientLines:
     """Cuts one file into records. ``counts`` says how much there was of what."""
 
-    def __init__(self, zone: tzinfo = UTC, written: datetime | None = None) -> None:
-        """``written``: when the file was, for times that have no year or no date."""
+    def __init__(self, zone: tzinfo = UTC, written: datetime | None = None, *, is_untimed: bool = False) -> None:
+        """``written``: when the file was, for times that have no year or no date.
+
+        Where a file ``is_untimed``, a line is a record unless it is indented, and the times are the lines' numbers,
+        which give the order and nothing else.
+        """
+        self._is_untimed = is_untimed
         self._clock = LogClock(zone)
         self._calendar = Calendar(written)
         self._peels = Peels()
@@ -145,22 +151,29 @@ class ClientLines:
         if begun is None and line.text.startswith('{"') and JSON not in line.peelers:
             return None if _is_json(line.text) else "not JSON, though it begins like it: cut short"
         if begun is not None:
-            stamp, text = begun.stamp, line.text[begun.end :].removeprefix("|")
+            stamp: Stamp | None = begun.stamp
+            text = line.text[begun.end :].removeprefix("|")
+        elif self._is_untimed:
+            stamp, text = None if line.text[:1].isspace() else Stamp(at_ms=number), line.text
         elif line.stamp is None or (before is not None and before.goes_on_with(line)):
             return None
         else:
             stamp, text = line.stamp, line.text
-        stamp = self._calendar.whole(stamp)
+        if stamp is None:
+            return None
+        at = self._at(self._calendar.whole(stamp))
+        if isinstance(at, str):
+            return at
+        return _Held(ClientRecord(number, at, text, origin, line.logger, line.fields, line.more), begun is not None)
+
+    def _at(self, stamp: Stamp) -> int | str:
+        """The instant of a whole time, or why there is none."""
+        if stamp.at_ms is not None:
+            return json_instant(stamp.at_ms)
         try:
-            at_ms = stamp.at_ms
-            if at_ms is None:
-                at_ms = self._clock.read(str(stamp.date), stamp.time, stamp.fraction, stamp.zone)
+            return self._clock.read(str(stamp.date), stamp.time, stamp.fraction, stamp.zone)
         except ValueError as problem:
             return f"no such time: {problem}"
-        if not is_instant(at_ms):
-            return f"no such time: {at_ms}; {NO_INSTANT}"
-        record = ClientRecord(number, at_ms, text, origin, line.logger, line.fields, line.more)
-        return _Held(record, begun is not None)
 
 
 def _is_json(text: str) -> bool:

@@ -36,10 +36,10 @@ class ClientCounts:
 class ClientLogFile:
     """Reads what consumers say in one file. ``node`` stands for the process, or for the file of several."""
 
-    def __init__(self, file: str, node: str, zone: tzinfo = UTC) -> None:
+    def __init__(self, file: str, node: str, zone: tzinfo = UTC, *, is_untimed: bool = False) -> None:
         self.file = file
         self.counts = ClientCounts()
-        self._lines = ClientLines(zone)
+        self._lines = ClientLines(zone, is_untimed=is_untimed)
         self._node = node
         self._consumers: dict[tuple[str, str, str], LoggedConsumer] = {}
         self._unsigned = UnsignedLines()

@@ -69,6 +69,7 @@ MARKS: Final = re.compile(
             r"Application maximum poll interval|Consumer group session timed out|#consumer-\d+[|\]:]|\[thrd:",
             r'Group \\*"[^"]{1,260}"(?:: | (?:is|heartbeat|changed|changing|coordinator|broker) )',
             r"\[(?:ConsumerGroup|Runner|Connection)\] |closed dead subscription|group manage loop|joining group",
+            r"heartbeat errored|leaving group",
         )
     ).encode()
 )

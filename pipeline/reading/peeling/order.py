@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Iterator
 from typing import IO, Final
 
@@ -18,8 +19,16 @@ LARGEST: Final = 1 << 28
 """Bytes of a file that is turned round: it is held in memory."""
 
 
-def newest_first(lines: Iterable[bytes]) -> bool:
-    """Whether the times of lines fall, for each pod, container or host that the lines come from."""
+class Order(enum.Enum):
+    """How the times of a file's lines follow each other."""
+
+    OLDEST_FIRST = enum.auto()
+    NEWEST_FIRST = enum.auto()
+    NO_TIMES = enum.auto()
+
+
+def order_of(lines: Iterable[bytes]) -> Order:
+    """The order of lines, each pod, container or host by itself. Two lines within a second prove nothing."""
     calendar, clock, peels = Calendar(), LogClock(), Peels()
     first: dict[tuple[str, ...], int] = {}
     last: dict[tuple[str, ...], int] = {}
@@ -34,8 +43,10 @@ def newest_first(lines: Iterable[bytes]) -> bool:
         rises += at > before
         falls += at < before
         last[line.origin] = at
+    if not last:
+        return Order.NO_TIMES
     fell_ms = sum(first[origin] - at for origin, at in last.items())
-    return fell_ms >= LEAST_FALL_MS and falls > 10 * rises
+    return Order.NEWEST_FIRST if fell_ms >= LEAST_FALL_MS and falls > 10 * rises else Order.OLDEST_FIRST
 
 
 def _instant(line: Peeled, calendar: Calendar, clock: LogClock) -> int | None:
@@ -77,10 +88,13 @@ class OldestFirst:
             yield from record
 
 
-def in_order(file: IO[bytes], size: int) -> IO[bytes] | OldestFirst:
-    """The file, or its lines from the oldest to the newest where its newest line is the first."""
-    if size > LARGEST:
-        return file
+def look_at_order(file: IO[bytes]) -> Order:
+    """The order of the beginning of a file, which is at its beginning afterwards."""
     head = [line for _, line in zip(range(LOOKED_AT), file, strict=False)]
     file.seek(0)
-    return OldestFirst(file) if newest_first(head) else file
+    return order_of(head)
+
+
+def in_order(file: IO[bytes], size: int) -> IO[bytes] | OldestFirst:
+    """The file, or its lines from the oldest to the newest where its newest line is the first."""
+    return OldestFirst(file) if size <= LARGEST and look_at_order(file) is Order.NEWEST_FIRST else file

@@ -165,17 +165,29 @@ def test_a_file_of_no_known_layout_is_reported_with_its_first_line_and_what_is_k
     tmp_path: Path,
 ) -> None:
     log = tmp_path / "consumer.log"
-    log.write_text("\nINFO:kafka.coordinator:(Re-)joining group orders\nINFO:app:done\n")
+    log.write_text("\nthe group of orders rebalances\nand again\n")
     rows = list(read_file(str(log)))
     assert [row["what"] for row in rows] == ["broken", "file"]
     assert rows[0]["line"] == 2
     for words in (
         "layout is not known",
-        "INFO:kafka.coordinator:(Re-)joining group orders",
+        "the group of orders rebalances",
         "Spring Boot",
         "librdkafka",
     ):
         assert words in rows[0]["body"]
+
+
+def test_lines_without_any_time_keep_their_order(tmp_path: Path) -> None:
+    log = tmp_path / "consumer.log"
+    log.write_text(
+        "INFO:kafka.coordinator:(Re-)joining group orders\nINFO:app:done\nINFO:kafka.coordinator:Leaving consumer group (orders).\n"
+    )
+    clients = [orjson.loads(row["body"]) for row in read_file(str(log)) if row["what"] == "client"]
+    assert [(each["kind"], each["group"], each["at_ms"]) for each in clients] == [
+        ("join_sent", "orders", 1),
+        ("group_left", "orders", 3),
+    ]
 
 
 def test_names_are_taken_as_they_are() -> None:
