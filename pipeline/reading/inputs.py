@@ -22,9 +22,11 @@ _PARQUET: Final = ".parquet"
 _NO_INPUT: Final = (".lock", ".crc", ".yaml", ".yml", ".html", ".md")
 _PEEK_BYTES: Final = 4096
 _LOOK_BYTES: Final = 2**20
-_OF_SUBJECTS: Final = re.compile(rb"(?i:group|transactional_id|coordinator\.transaction)")
-_OF_RECORDS: Final = re.compile(rb"\d\d:\d\d:\d\d|%[0-7]\|\d{9}|\{\s*\"")
-"""What is in every file with a line of a known layout: a time of day, librdkafka's seconds, or JSON."""
+_OF_SUBJECTS: Final = re.compile(rb"(?i:group|transactional_id|coordinator\.transaction|closed dead subscription)")
+_OF_RECORDS: Final = re.compile(
+    rb"\d:\d\d:\d\d|\d{9}\.\d|\d{13}|\{\s*\"|(?i:\b(?:debug|info|warn|warning|error)\b)|\[thrd:|#consumer-\d"
+)
+"""What is in every file with a line of a known layout: a time, JSON, a level, or the sign of librdkafka."""
 _LONGEST_SUBJECT: Final = 64
 _EVENTS: Final = "events"
 _OF_A_REPORT: Final = {_EVENTS, "quarantine", "rebalances", "member_sessions", "findings"}
