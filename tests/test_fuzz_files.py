@@ -20,8 +20,9 @@ from rejoin.coordinator.commands.log import committed
 from rejoin.coordinator.commands.log.command import export
 from rejoin.coordinator.commands.log.contents import LogProblem
 from rejoin.coordinator.commands.log.files import TextLog
-from rejoin.pipeline.reading.broker_logs.tables import PARSED, follow, read_file
+from rejoin.pipeline.reading.broker_logs.tables import PARSED, follow
 from rejoin.pipeline.reading.inputs import find
+from rejoin.pipeline.reading.log_files import read_file
 from rejoin.pipeline.reading.parquet_files import with_whole_pages
 from rejoin.pipeline.reading.pieces import pieces, read_piece
 from rejoin.pipeline.reading.plain_rows import read_plain

@@ -24,9 +24,10 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline.reading.broker_logs.groups.membership import EventRow
-from rejoin.pipeline.reading.broker_logs.tables import PARSED, follow, read_file
+from rejoin.pipeline.reading.broker_logs.tables import PARSED, follow
 from rejoin.pipeline.reading.client_logs.owners import UNNAMED, named_groups
 from rejoin.pipeline.reading.client_logs.statements import NO_GROUP
+from rejoin.pipeline.reading.log_files import read_file
 
 GOLDEN: Final = Path(__file__).parents[2] / "tests" / "golden" / "client-logs"
 SETS: Final = tuple(sorted(each.parent.name for each in GOLDEN.glob("*/ledger.json")))

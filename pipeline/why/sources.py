@@ -64,6 +64,22 @@ def _of_path(path: Path) -> StorySource:
             from rejoin.pipeline.why.tables import TablesSource  # noqa: PLC0415
 
             return TablesSource(path)
+    return _of_files(path)
+
+
+def _of_files(path: Path) -> StorySource:
+    """Journals where there are any, and else logs."""
+    from rejoin.pipeline.reading.inputs import NoInput, find  # noqa: PLC0415
+
+    try:
+        found = [each for each in find([path]) if each.problem is None]
+    except NoInput as problem:
+        raise SourceProblem(str(problem)) from None
+    logs = [each for each in found if each.kind == "log"]
+    if logs and not any(each.kind == "journal" for each in found):
+        from rejoin.pipeline.why.logs import LogSource  # noqa: PLC0415
+
+        return LogSource(path, logs)
     from rejoin.pipeline.why.journal import JournalSource  # noqa: PLC0415
 
     return JournalSource(path)

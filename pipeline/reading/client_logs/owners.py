@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as fn
 
 from rejoin.pipeline.reading.client_logs.statements import NO_GROUP
 
 UNNAMED: Final = "c:"
 """How ``about`` begins of a consumer whose group is not known; the client id follows."""
-_CLIENT: Final = r'"([^"\\]+?)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"|"client_id":"([^"\\]+)"'
-_CLIENTS: Final = re.compile(_CLIENT)
+CLIENT: Final = r'"([^"\\]+?)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"|"client_id":"([^"\\]+)"'
+_CLIENTS: Final = re.compile(CLIENT)
 
 
 def named_groups(clients: Iterable[str], rows: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -29,22 +25,3 @@ def named_groups(clients: Iterable[str], rows: Iterable[tuple[str, str]]) -> dic
     return {
         f"{UNNAMED}{client}": groups.pop() if len(groups) == 1 else f"g:{NO_GROUP}" for client, groups in found.items()
     }
-
-
-def with_groups(parsed: DataFrame) -> DataFrame:
-    """Parsed rows with a group for each consumer, by :func:`named_groups`."""
-    unnamed = fn.col("about").startswith(UNNAMED)
-    clients = [row.about[len(UNNAMED) :] for row in parsed.where(unnamed).select("about").distinct().collect()]
-    if not clients:
-        return parsed
-    of_groups = parsed.where(fn.col("about").startswith("g:"))
-    named = fn.concat(*(fn.regexp_extract_all("body", fn.lit(_CLIENT), fn.lit(group)) for group in (1, 2)))
-    pairs = (
-        of_groups.select("about", fn.explode(named).alias("client")).where(fn.col("client").isin(clients)).distinct()
-    )
-    seen: dict[str, list[str]] = defaultdict(list)
-    for row in pairs.collect():
-        seen[row.client].append(row.about)
-    groups = named_groups(clients, ((about, f'"client_id":"{name}"') for name in seen for about in seen[name]))
-    group = fn.create_map(*(fn.lit(part) for pair in groups.items() for part in pair))[fn.col("about")]
-    return parsed.withColumn("about", fn.when(unnamed, group).otherwise(fn.col("about")))

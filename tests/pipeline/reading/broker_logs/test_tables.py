@@ -13,8 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement, node_of
-from rejoin.pipeline.reading.broker_logs.tables import read_file, read_logs
+from rejoin.pipeline.reading.broker_logs.tables import read_logs
 from rejoin.pipeline.reading.inputs import find
+from rejoin.pipeline.reading.log_files import read_file
 from rejoin.pipeline.schemas import EVENTS, QUARANTINE
 from tests import paths
 from tests.pipeline.reading.broker_logs.reconstructed import reconstruct

@@ -7,8 +7,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from rejoin.pipeline.reading.broker_logs.tables import read_file
 from rejoin.pipeline.reading.limits import LONGEST
+from rejoin.pipeline.reading.log_files import read_file
 from tests.pipeline.reading.client_logs.logs import GENERATION, java, kinds, read
 
 JOINED = java(f"Successfully joined group with generation {GENERATION}")
@@ -181,8 +181,8 @@ def test_a_file_of_no_known_layout_is_reported_with_its_first_line_and_what_is_k
 
 def test_lines_without_any_time_keep_their_order(tmp_path: Path) -> None:
     log = tmp_path / "consumer.log"
-    lines = ("kafka.coordinator:(Re-)joining group orders", "app:done", "kafka.coordinator:Leaving consumer group (orders).")
-    log.write_text("".join(f"INFO:{line}\n" for line in lines))
+    lines = ("(Re-)joining group orders", "done", "Leaving consumer group (orders).")
+    log.write_text("".join(f"INFO:kafka.coordinator:{line}\n" for line in lines))
     clients = [orjson.loads(row["body"]) for row in read_file(str(log)) if row["what"] == "client"]
     assert [(each["kind"], each["group"], each["at_ms"]) for each in clients] == [
         ("join_sent", "orders", 1),

@@ -1,0 +1,193 @@
+"""What one log file holds, of brokers and of clients, as rows that are dealt out by subject. Spark is not needed.
+
+A row has ``what`` (statement, request, client, broken or file), ``about`` (its subject: g: and a group, c: and a client
+of a group that is not known, t: and a topic, x: and a transactional id, or p: and a node for offsets partitions),
+``order_ms``, ``node``, ``file``, ``line`` and ``body``, which is JSON.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+import orjson
+
+from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
+from rejoin.pipeline.reading.broker_logs.statements import MARKS, PARTITION_CREATED, LogFile, Statement, node_of
+from rejoin.pipeline.reading.broker_logs.transactions import OF_TRANSACTIONS
+from rejoin.pipeline.reading.client_logs.families import MARKS as SIGNED
+from rejoin.pipeline.reading.client_logs.layouts import ClientLines, first_unplaced
+from rejoin.pipeline.reading.client_logs.statements import ClientLogFile
+from rejoin.pipeline.reading.client_logs.unsigned import MARKS as UNSIGNED
+from rejoin.pipeline.reading.peeling.order import Order, in_order, look_at_order
+from rejoin.pipeline.reading.pieces import UNREADABLE, opened
+from rejoin.pipeline.reading.request_log import LoggedExchange
+
+COUNTS: Final = (*("lines", "statements", "requests", "other", "continuations", "broken", "not_utf8", "clock_steps"),)
+"""What is counted of each file, in the order of the columns of ``READ``."""
+_ROTATED: Final = re.compile(r"(?:\.(?:log|out|txt))?(?:\.\d[\d-]*|[.-]\d{4}-\d\d-\d\d[\d.-]*)*(?:\.gz)?$")
+"""What rotation and packing add to the name of a process's log: its own name may end in a number."""
+_LOOK_BYTES: Final = 2**20
+_MARKS_OF_BROKERS: Final = (
+    *(each for each in MARKS if each != b"oordinator"),
+    b"[GroupCoordinator ",
+    b"kafka.coordinator.",
+)
+_LONGEST_MARK: Final = 300
+_MARKS_OF_CLIENTS: Final = (SIGNED, UNSIGNED)
+
+
+def read_file(path: str, problem: str | None = None, timezone: str = "UTC") -> Iterator[dict[str, Any]]:
+    """What one file holds, as rows; the last one has its counts. Never raises for what is in it."""
+    if problem is not None:
+        yield _broken(path, BrokenLine(0, problem, ""))
+        yield {"what": "file", "file": path, "body": _json({"file": path, **dict.fromkeys(COUNTS, 0), "broken": 1})}
+        return
+    zone = ZoneInfo(timezone)
+    counts = dict.fromkeys(COUNTS, 0)
+    try:
+        of_brokers, of_clients = _written_by(path)
+        said: set[int] = set()
+        if of_clients:
+            yield from _read_clients(path, zone, counts, said)
+        if of_brokers or not of_clients:
+            yield from _read_brokers(path, zone, counts, said)
+    except UNREADABLE as trouble:
+        counts["broken"] += 1
+        yield _broken(path, BrokenLine(counts["lines"], f"cannot be read to its end: {trouble}", ""))
+    yield {"what": "file", "file": path, "body": _json({"file": path, **counts})}
+
+
+def _written_by(path: str) -> tuple[bool, bool]:
+    """Whether a file has lines of brokers, and whether it has lines of clients."""
+    of_brokers = of_clients = False
+    before = b""
+    try:
+        with opened(path) as file:
+            while not (of_brokers and of_clients) and (chunk := file.read(_LOOK_BYTES)):
+                text = before + chunk
+                of_clients = of_clients or any(marks.search(text) is not None for marks in _MARKS_OF_CLIENTS)
+                of_brokers = of_brokers or any(mark in text for mark in _MARKS_OF_BROKERS)
+                before = text[-_LONGEST_MARK:]
+    except UNREADABLE:
+        # What can be read of it is read below, and the rest reported.
+        pass
+    return of_brokers, of_clients
+
+
+def _read_clients(path: str, zone: ZoneInfo, counts: dict[str, int], said: set[int]) -> Iterator[dict[str, Any]]:
+    """What consumers say in a file; ``said`` gets the lines of it."""
+    with opened(path) as file:
+        is_untimed = look_at_order(file) is Order.NO_TIMES
+    log = ClientLogFile(path, _process_of(path), zone, is_untimed=is_untimed)
+    lines = log.lines
+    try:
+        with opened(path) as file:
+            for found in log.statements(in_order(file, os.path.getsize(path))):
+                said.add(found.line)
+                if isinstance(found, BrokenLine):
+                    yield _broken(path, found)
+                    continue
+                about = f"g:{found.group}" if found.group is not None else f"c:{found.values.get('client_id')}"
+                row = {"what": "client", "about": about, "order_ms": found.order_ms, "node": found.node}
+                yield row | {"file": path, "line": found.line, "body": _json(found)}
+        if lines.counts.records == 0 and lines.counts.unplaced:
+            yield from _unplaced(path, counts)
+    finally:
+        counts["lines"] = lines.counts.lines
+        counts["statements"] += log.counts.statements
+        counts["other"] += log.counts.other + lines.counts.unplaced + lines.counts.blank
+        counts["continuations"] += lines.counts.continuations
+        counts["broken"] += log.counts.broken
+        counts["not_utf8"] += lines.counts.not_utf8
+
+
+def _read_brokers(path: str, zone: ZoneInfo, counts: dict[str, int], said: set[int]) -> Iterator[dict[str, Any]]:
+    """What a broker says in a file, but for the lines that a client wrote."""
+    log = LogFile(path, node_of(path), zone)
+    try:
+        with opened(path) as file:
+            for found in log.statements(in_order(file, os.path.getsize(path))):
+                if isinstance(found, BrokenLine) and found.line in said:
+                    log.counts.broken -= 1
+                    log.counts.other += 1
+                else:
+                    yield _row(log, found)
+        if log.read.records == 0 and log.read.unrelated and not said and not _is_placed(path):
+            yield from _unplaced(path, counts)
+    finally:
+        other = log.counts.other + log.read.unrelated + log.read.blank
+        counts["lines"] = log.read.lines
+        counts["statements"] += log.counts.statements
+        counts["requests"] += log.counts.requests
+        # Each line counts once, where a file has lines of both.
+        counts["other"] = counts["other"] + other if not said else max(0, other - len(said))
+        counts["continuations"] = log.read.continuations
+        counts["broken"] += log.counts.broken
+        counts["not_utf8"] = log.read.not_utf8
+        counts["clock_steps"] = log.counts.clock_set_back
+
+
+def _is_placed(path: str) -> bool:
+    """Whether a file has a line of any layout that clients have, of whatever software."""
+    with opened(path) as file:
+        return next(iter(ClientLines().records(file)), None) is not None
+
+
+def _unplaced(path: str, counts: dict[str, int]) -> Iterator[dict[str, Any]]:
+    """The first line of a file of no known layout: it is reported, and all others are passed over."""
+    counts["broken"] += 1
+    counts["other"] -= 1
+    with opened(path) as file:
+        yield _broken(path, first_unplaced(file))
+
+
+def _process_of(path: str) -> str:
+    """A process from the names of its log and of the directory."""
+    file = Path(path)
+    name = _ROTATED.sub("", file.name) or file.name
+    return f"{file.parent.name}/{name}"
+
+
+def _row(log: LogFile, found: Statement | LoggedExchange | BrokenLine) -> dict[str, Any]:
+    if isinstance(found, BrokenLine):
+        return _broken(log.file, found)
+    try:
+        # The dataclass itself: asdict takes twice the time of all the rest.
+        body = _json(found)
+    except (TypeError, RecursionError) as problem:
+        log.counts.broken += 1
+        if isinstance(found, LoggedExchange):
+            log.counts.requests -= 1
+        else:
+            log.counts.statements -= 1
+        return _broken(log.file, BrokenLine(found.line, f"cannot be kept: {problem}", ""))
+    if isinstance(found, LoggedExchange):
+        about = f"g:{found.group_id}" if found.group_id is not None else f"p:{log.node}"
+        row = {"what": "request", "about": about, "order_ms": found.answered_at_ms, "node": log.node}
+    else:
+        about = _about(found)
+        row = {"what": "statement", "about": about, "order_ms": found.order_ms, "node": found.node}
+    return row | {"file": log.file, "line": found.line, "body": body}
+
+
+def _about(statement: Statement) -> str:
+    if statement.kind == PARTITION_CREATED:
+        return f"t:{statement.values['topic']}"
+    if statement.kind.startswith(OF_TRANSACTIONS):
+        return f"x:{statement.values.get('transactional_id', '')}"
+    return f"g:{statement.group}" if statement.group is not None else f"p:{statement.node}"
+
+
+def _broken(path: str, found: BrokenLine) -> dict[str, Any]:
+    # Text of a JSON layout may hold half a character.
+    body = _json({"reason": found.reason, "text": found.text.encode(errors="replace").decode()})
+    return {"what": "broken", "file": path, "line": found.line, "body": body}
+
+
+def _json(value: object) -> str:
+    return orjson.dumps(value).decode()
