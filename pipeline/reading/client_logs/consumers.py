@@ -16,6 +16,10 @@ from rejoin.pipeline.vocabulary import CLIENT_LOG
 ORDER: Final = 1_000
 """Rows are in the order of ``order_ms``: there is room for so many within a millisecond."""
 
+SESSION_ENDED: Final = "session expired"
+"""How the reason of an event begins with which a client says that its session ended without an answer."""
+JOIN_FAILED: Final = "the join failed"
+"""The reason of a client that joins once more since its JoinGroup or SyncGroup was refused."""
 ONE_COMMIT_MS: Final = 50
 """Lines of a consumer that are closer together than this are about one commit."""
 _REFUSALS: Final = {
@@ -26,6 +30,8 @@ _REFUSALS: Final = {
     "STALE_MEMBER_EPOCH": re.compile(r"STALE_MEMBER_EPOCH|stale member epoch"),
 }
 """Errors of the coordinator, by the words that clients have for them."""
+_OF_SESSIONS: Final = ("heartbeat_failed", "coordinator_lost")
+_SESSION_ENDED: Final = re.compile(r"session (?:timed out|expired)(?:.*? after (?P<waited>\d+) ms)?")
 _EVENTS: Final = frozenset(event.name for event in EVENT_TYPES)
 _INFERRED: Final = ("coordinator_lost",)
 
@@ -53,6 +59,11 @@ def consumer_events(statements: Iterable[Statement], *, with_requests: bool = Fa
             row["timeout_ms"] = values.get("rebalance_timeout_ms")
         elif statement.kind == "fatal":
             row |= {"event": "heartbeat_failed"}
+        elif statement.kind == "join_failed":
+            row |= {"event": "rejoin_requested", "reason": JOIN_FAILED}
+        elif statement.kind in _OF_SESSIONS and (ended := _SESSION_ENDED.search(statement.text)) is not None:
+            waited = values.get("waited_ms") or ended["waited"]
+            row["reason"] = f"{SESSION_ENDED}: no answer" + (f" for {waited} ms" if waited else "")
         elif statement.kind == "commit_failed" and (error := _refusal(statement)) is not None:
             # Clients have several lines about one commit.
             is_said = statement.at_ms - refused_at.get(key, -ONE_COMMIT_MS) < ONE_COMMIT_MS

@@ -1,0 +1,260 @@
+"""Evidence of single members: what consumers say of themselves in their own logs, where no rebalance is known.
+
+Somebody on call has the log of one consumer, and a part of it. These rules speak only of that consumer, and only where
+the rules about whole rebalances have nothing to look at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rejoin.pipeline.findings.causes import Causes
+from rejoin.pipeline.findings.finding import LOW, MEDIUM, Finding
+from rejoin.pipeline.findings.formatting import names, period, span, times
+from rejoin.pipeline.findings.history import GroupHistory
+from rejoin.pipeline.findings.phrases import capital
+from rejoin.pipeline.findings.observed_rows import ObservedEvent, all_exact
+from rejoin.pipeline.findings.rules.reads import reads
+from rejoin.pipeline.reading.client_logs.consumers import SESSION_ENDED
+from rejoin.pipeline.vocabulary import CLIENT_LOG
+
+ONE_MS: Final = 2_000
+"""Lines of a client that are closer together are about one thing: most say it twice."""
+AGAIN: Final = 3
+"""What comes so often is no accident."""
+REGULAR: Final = 0.2
+"""Intervals that differ by no more than this share of the longest are regular."""
+
+_THROWN_OUT: Final = re.compile(
+    r"UNKNOWN_MEMBER_ID|UnknownMemberId|not aware of this member|was not recognized|member id .* is not valid|unknown_member"
+)
+_REFUSED: Final = (
+    (re.compile(r"INCONSISTENT_GROUP_PROTOCOL|InconsistentGroupProtocol|[Ii]nconsistent group protocol"), "protocols"),
+    (re.compile(r"GROUP_MAX_SIZE_REACHED|GroupMaxSizeReached|maximum size"), "size"),
+    (re.compile(r"INVALID_SESSION_TIMEOUT|InvalidSessionTimeout|session timeout is not within"), "timeout"),
+    (re.compile(r"FENCED_INSTANCE_ID|FencedInstanceId|[Ff]enced"), "fenced"),
+    (re.compile(r"AUTHORIZATION_FAILED|AuthorizationException|[Nn]ot authorized|authorization failed"), "authorization"),
+    (_THROWN_OUT, "member"),
+    (re.compile(r"config(?:ured)? (?:state )?offset .* does not match"), "connect"),
+)
+_WHAT_TO_DO: Final = {
+    "protocols": (
+        "partition.assignment.strategy",
+        "Give all members of the group an assignor in common, and the same protocol type: another application may use "
+        "this group id.",
+    ),
+    "size": ("group.max.size", "The group is full. Start fewer members, or raise group.max.size of the brokers."),
+    "timeout": (
+        "session.timeout.ms",
+        "The timeout must lie between group.min.session.timeout.ms and group.max.session.timeout.ms of the brokers.",
+    ),
+    "fenced": ("group.instance.id", "Another process uses this group.instance.id: give each process one of its own."),
+    "authorization": (None, "Allow this client to read the group and its topics."),
+    "member": (None, "Look for what keeps the client from sending heartbeats; a client that repeats this for ever is stuck."),
+    "connect": (
+        "config.storage.topic",
+        "This worker reads another config topic than the leader, or an empty one: compare config.storage.topic and "
+        "bootstrap.servers of all workers of this group.id.",
+    ),
+}
+
+
+@reads("heartbeat_failed", "coordinator_lost", "generation_joined", "join_sent", columns=("problem",), source=(CLIENT_LOG,))
+def session_expired(causes: Causes) -> Iterator[Finding]:
+    """A consumer's session ended while its process ran on: the coordinator does not know the member any more, or the
+    consumer itself had no answer for a whole session."""
+    history = causes.history
+    if _is_told_by_rebalances(history):
+        return
+    ended = [each for each in history.events if each.event in ("heartbeat_failed", "coordinator_lost") and _is_end(each)]
+    if not ended:
+        return
+    once = _distinct(ended)
+    who = _names(history, once)
+    without_answer = [each for each in once if (each.reason or "").startswith(SESSION_ENDED)]
+    how = (
+        "no heartbeat was answered for a whole session"
+        if len(without_answer) == len(once)
+        else "the coordinator did not know the member any more"
+    )
+    back = _came_back(history, once[-1])
+    yield Finding(
+        "session-expired",
+        f"{names(who)} lost its session, {times(len(once))}" if len(who) == 1 else f"{names(who)} lost their sessions",
+        f"{capital(times(len(once)))} the session of {names(who)} ended while the process ran on, "
+        f"{period(once[0].at_ms, once[-1].at_ms)}{_rhythm(once)}: {how}.{back} What had not been committed by then is "
+        "processed a second time.",
+        0.0,
+        once[0].at_ms,
+        once[-1].at_ms,
+        setting="session.timeout.ms",
+        advice="Find out what stops the heartbeats: a handler that blocks the thread or the event loop which sends them, a "
+        "pause of the process, or a coordinator that cannot be reached. Only then a longer session timeout helps.",
+        numbers={"times": len(once), "members": len(who)},
+        members=who,
+        evidence=[each.as_evidence() for each in ended],
+        exact=all_exact(once),
+        severity=MEDIUM if len(once) >= AGAIN else LOW,
+    )
+
+
+@reads("coordinator_lost", "coordinator_found", columns=("problem",), source=(CLIENT_LOG,))
+def coordinator_lost_again(causes: Causes) -> Iterator[Finding]:
+    """A consumer finds its coordinator and loses it again."""
+    history = causes.history
+    if _is_told_by_rebalances(history):
+        return
+    lost = _distinct(
+        [each for each in history.events if each.event == "coordinator_lost" and not _is_end(each)], within_ms=50
+    )
+    if not lost:
+        return
+    who = _names(history, lost)
+    often = len(lost) >= AGAIN
+    yield Finding(
+        "coordinator-lost-again",
+        f"{names(who)} lost the coordinator, {times(len(lost))}",
+        f"{capital(times(len(lost)))} {names(who)} lost the coordinator of {_group(history)}, "
+        f"{period(lost[0].at_ms, lost[-1].at_ms)}{_rhythm(lost)}."
+        + (" A coordinator that is found and lost at once answers, and does not serve the group." if often else ""),
+        0.0,
+        lost[0].at_ms,
+        lost[-1].at_ms,
+        advice="Look at the broker that clients are sent to: its log of that time, whether it leads the partition of "
+        "__consumer_offsets, whether that partition has enough replicas in sync, and whether clients reach its advertised "
+        "address."
+        if often
+        else "A coordinator that moves once is usual: brokers restart, and leaders move.",
+        numbers={"times": len(lost), "members": len(who)},
+        members=who,
+        evidence=[each.as_evidence() for each in lost],
+        exact=all_exact(lost),
+        severity=MEDIUM if often else LOW,
+    )
+
+
+@reads("rejoin_requested", columns=("problem",), source=(CLIENT_LOG,))
+def rejoined_by_its_own_log(causes: Causes) -> Iterator[Finding]:
+    """A consumer joined again: as others joined or left, or for a reason of its own, or since a join was refused."""
+    history = causes.history
+    if _is_told_by_rebalances(history):
+        return
+    asked = [each for each in history.events if each.event == "rejoin_requested"]
+    refused = [(each, what) for each in asked if (what := _refusal(each)) is not None]
+    if refused:
+        yield _join_refused(history, refused)
+    others = _distinct([each for each in asked if _refusal(each) is None])
+    if not others:
+        return
+    who = _names(history, others)
+    reasons = list(dict.fromkeys(each.reason for each in others if each.reason))
+    because = f" The reasons given: {names(reasons)}." if reasons else ""
+    yield Finding(
+        "rejoined-by-its-own-log",
+        f"{names(who)} had to join again, {times(len(others))}",
+        f"{capital(times(len(others)))} {names(who)} had to join {_group(history)} again, "
+        f"{period(others[0].at_ms, others[-1].at_ms)}{_rhythm(others)}: the group rebalanced.{because} Which member began "
+        "the rebalance stands in the logs of the other members, or in the broker's.",
+        0.0,
+        others[0].at_ms,
+        others[-1].at_ms,
+        advice="Give the logs of all members, or the server.log of the group's coordinator: those say who joined, left or "
+        "fell silent.",
+        numbers={"times": len(others), "members": len(who)},
+        members=who,
+        evidence=[each.as_evidence() for each in others],
+        exact=all_exact(others),
+        severity=LOW,
+    )
+
+
+def _join_refused(history: GroupHistory, refused: Sequence[tuple[ObservedEvent, str]]) -> Finding:
+    events = [each for each, _ in refused]
+    kinds = Counter(what for _, what in refused)
+    kind, _ = kinds.most_common(1)[0]
+    setting, advice = _WHAT_TO_DO[kind]
+    who = _names(history, events)
+    said = next(_said(each) for each, what in refused if what == kind)
+    return Finding(
+        "rejoined-by-its-own-log",
+        f"{names(who)} could not join, {times(len(events))}",
+        f"{capital(times(len(events)))} {names(who)} could not join {_group(history)} and tried again, "
+        f"{period(events[0].at_ms, events[-1].at_ms)}{_rhythm(events)}: {said}.",
+        0.0,
+        events[0].at_ms,
+        events[-1].at_ms,
+        setting=setting,
+        advice=advice,
+        numbers={"times": len(events), "members": len(who)},
+        members=who,
+        evidence=[each.as_evidence() for each in events],
+        exact=all_exact(events),
+        severity=MEDIUM,
+    )
+
+
+def _is_told_by_rebalances(history: GroupHistory) -> bool:
+    """Whether enough of the group is known that the other rules speak."""
+    return bool(history.later) or any(each.source != CLIENT_LOG for each in history.rebalances)
+
+
+def _said(event: ObservedEvent) -> str:
+    return " ".join(filter(None, (event.reason, (event.more or {}).get("problem"))))
+
+
+def _is_end(event: ObservedEvent) -> bool:
+    """Whether an event says that the session had ended."""
+    return (event.reason or "").startswith(SESSION_ENDED) or _THROWN_OUT.search(_said(event)) is not None
+
+
+def _refusal(event: ObservedEvent) -> str | None:
+    return next((what for words, what in _REFUSED if words.search(_said(event)) is not None), None)
+
+
+def _distinct(events: Sequence[ObservedEvent], within_ms: int = ONE_MS) -> list[ObservedEvent]:
+    """Events without those that say the same thing of the same client once more."""
+    last: dict[tuple[str | None, str | None], int] = {}
+    found = []
+    for event in events:
+        who = (event.node, event.client_id)
+        if event.at_ms - last.get(who, event.at_ms - within_ms - 1) > within_ms:
+            found.append(event)
+        last[who] = event.at_ms
+    return found
+
+
+def _names(history: GroupHistory, events: Sequence[ObservedEvent]) -> list[str]:
+    found = (event.group_instance_id or event.client_id or history.who(event.member_id) for event in events)
+    named = list(dict.fromkeys(each for each in found if each and each != "none"))
+    return named or ["a consumer"]
+
+
+def _group(history: GroupHistory) -> str:
+    return "its group" if history.group_id == "?" else history.group_id
+
+
+def _rhythm(events: Sequence[ObservedEvent]) -> str:
+    """A clause where events come at regular intervals."""
+    by_client: dict[str | None, list[int]] = defaultdict(list)
+    for event in events:
+        by_client[event.client_id or event.node].append(event.at_ms)
+    gaps = [after - before for each in by_client.values() for before, after in zip(each, each[1:], strict=False)]
+    if len(gaps) < AGAIN - 1 or max(gaps) - min(gaps) > REGULAR * max(gaps) or min(gaps) < 1_000:
+        return ""
+    return f", every {span(sorted(gaps)[len(gaps) // 2])}"
+
+
+def _came_back(history: GroupHistory, event: ObservedEvent) -> str:
+    """A sentence about the consumer's next join, where its log has one."""
+    later = [
+        each.at_ms
+        for each in history.events
+        if each.event == "generation_joined" and each.at_ms > event.at_ms and each.client_id == event.client_id
+    ]
+    if later:
+        return f" It was a member again {span(min(later) - event.at_ms)} after the last time."
+    return ""
+
