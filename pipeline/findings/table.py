@@ -31,9 +31,9 @@ from rejoin.pipeline.findings.rules.reads import (
     Condition,
     Where,
     matches,
-    more_columns,
     read_events,
     read_of_all_groups,
+    with_more,
 )
 from rejoin.pipeline.findings.sums import KINDS, SIGNS, RowKind, contexts_of
 from rejoin.pipeline.tables.common import GROUP
@@ -101,10 +101,7 @@ def history_of(run: RunRows, group_id: str, rows: dict[str, list[Row]]) -> Group
     """One group from its rows by kind, and from the events of its run that may concern it."""
     if sessions := rows.get("session"):
         rows["event"] = [*rows.get("event", ()), *run.concerning(sessions)]
-    more = more_columns()
-    for row in rows.get("event", ()) if more else ():
-        row["more"] = {name: row[name] for name in more}
-    return GroupHistory.of(run.context, group_id, rows)
+    return GroupHistory.of(run.context, group_id, {**rows, "event": with_more(rows.get("event", ()))})
 
 
 def judged(parts: Mapping[str, pa.Table], runs: Mapping[str, RunRows]) -> Iterator[Row]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from rejoin.pipeline.findings import rows_of
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import RunContext
-from rejoin.pipeline.findings.rules.reads import names_read_whole
+from rejoin.pipeline.findings.rules.reads import matches, names_read_whole, read_events, with_more
 from rejoin.pipeline.findings.sums import sums_of
 from rejoin.pipeline.reading.usual_lines import read_usual, rows_of_events
 from rejoin.pipeline.tables.groups import balance, member_sessions, ownership, pauses
@@ -51,6 +51,7 @@ def findings_of(
         group._replace(events=[event for event in group.events if event.event in reads])
         for reads in (member_sessions.READS, pauses.READS, balance.READS, ownership.READS)
     )
+    seen = read_events()
     rows: dict[str, Iterable[Mapping[str, Any]]] = {
         "rebalance": rebalances,
         "session": member_sessions.sessions_of_group(sessions),
@@ -58,7 +59,7 @@ def findings_of(
         "balance": list(balance.balance_of_group(balances)),
         "owned": _first_owners(owned),
         "progress": progress,
-        "event": [row for row in events if row["event"] in _READ_ONE_BY_ONE and row["group_id"] in (group_id, None)],
+        "event": with_more(row for row in events if row["group_id"] in (group_id, None) and matches(row, seen)),
     }
     return list(rows_of(GroupHistory.of(run, group_id, rows)))
 

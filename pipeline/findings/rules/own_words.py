@@ -6,6 +6,7 @@ the rules about whole rebalances have nothing to look at.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -15,8 +16,8 @@ from rejoin.pipeline.findings.causes import Causes
 from rejoin.pipeline.findings.finding import LOW, MEDIUM, Finding
 from rejoin.pipeline.findings.formatting import names, period, span, times
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.phrases import capital
 from rejoin.pipeline.findings.observed_rows import ObservedEvent, all_exact
+from rejoin.pipeline.findings.phrases import capital
 from rejoin.pipeline.findings.rules.reads import reads
 from rejoin.pipeline.reading.client_logs.consumers import SESSION_ENDED
 from rejoin.pipeline.vocabulary import CLIENT_LOG
@@ -29,14 +30,18 @@ REGULAR: Final = 0.2
 """Intervals that differ by no more than this share of the longest are regular."""
 
 _THROWN_OUT: Final = re.compile(
-    r"UNKNOWN_MEMBER_ID|UnknownMemberId|not aware of this member|was not recognized|member id .* is not valid|unknown_member"
+    r"UNKNOWN_MEMBER_ID|UnknownMemberId|unknown_member|not aware of this member|was not recognized"
+    r"|member id .* is not valid"
 )
 _REFUSED: Final = (
     (re.compile(r"INCONSISTENT_GROUP_PROTOCOL|InconsistentGroupProtocol|[Ii]nconsistent group protocol"), "protocols"),
     (re.compile(r"GROUP_MAX_SIZE_REACHED|GroupMaxSizeReached|maximum size"), "size"),
     (re.compile(r"INVALID_SESSION_TIMEOUT|InvalidSessionTimeout|session timeout is not within"), "timeout"),
     (re.compile(r"FENCED_INSTANCE_ID|FencedInstanceId|[Ff]enced"), "fenced"),
-    (re.compile(r"AUTHORIZATION_FAILED|AuthorizationException|[Nn]ot authorized|authorization failed"), "authorization"),
+    (
+        re.compile(r"AUTHORIZATION_FAILED|AuthorizationException|[Nn]ot authorized|authorization failed"),
+        "authorization",
+    ),
     (_THROWN_OUT, "member"),
     (re.compile(r"config(?:ured)? (?:state )?offset .* does not match"), "connect"),
 )
@@ -53,7 +58,10 @@ _WHAT_TO_DO: Final = {
     ),
     "fenced": ("group.instance.id", "Another process uses this group.instance.id: give each process one of its own."),
     "authorization": (None, "Allow this client to read the group and its topics."),
-    "member": (None, "Look for what keeps the client from sending heartbeats; a client that repeats this for ever is stuck."),
+    "member": (
+        None,
+        "Look for what keeps the client from sending heartbeats; a client that repeats this for ever is stuck.",
+    ),
     "connect": (
         "config.storage.topic",
         "This worker reads another config topic than the leader, or an empty one: compare config.storage.topic and "
@@ -62,14 +70,18 @@ _WHAT_TO_DO: Final = {
 }
 
 
-@reads("heartbeat_failed", "coordinator_lost", "generation_joined", "join_sent", columns=("problem",), source=(CLIENT_LOG,))
+@reads(
+    "heartbeat_failed", "coordinator_lost", "generation_joined", "join_sent", columns=("problem",), source=(CLIENT_LOG,)
+)
 def session_expired(causes: Causes) -> Iterator[Finding]:
     """A consumer's session ended while its process ran on: the coordinator does not know the member any more, or the
     consumer itself had no answer for a whole session."""
     history = causes.history
     if _is_told_by_rebalances(history):
         return
-    ended = [each for each in history.events if each.event in ("heartbeat_failed", "coordinator_lost") and _is_end(each)]
+    ended = [
+        each for each in history.events if each.event in ("heartbeat_failed", "coordinator_lost") and _is_end(each)
+    ]
     if not ended:
         return
     once = _distinct(ended)
@@ -91,8 +103,8 @@ def session_expired(causes: Causes) -> Iterator[Finding]:
         once[0].at_ms,
         once[-1].at_ms,
         setting="session.timeout.ms",
-        advice="Find out what stops the heartbeats: a handler that blocks the thread or the event loop which sends them, a "
-        "pause of the process, or a coordinator that cannot be reached. Only then a longer session timeout helps.",
+        advice="Find out what stops the heartbeats: a handler that blocks the thread or the event loop that sends them, "
+        "a pause of the process, or a coordinator that cannot be reached. Only then raise the session timeout.",
         numbers={"times": len(once), "members": len(who)},
         members=who,
         evidence=[each.as_evidence() for each in ended],
@@ -123,9 +135,8 @@ def coordinator_lost_again(causes: Causes) -> Iterator[Finding]:
         0.0,
         lost[0].at_ms,
         lost[-1].at_ms,
-        advice="Look at the broker that clients are sent to: its log of that time, whether it leads the partition of "
-        "__consumer_offsets, whether that partition has enough replicas in sync, and whether clients reach its advertised "
-        "address."
+        advice="Look at the broker that clients are sent to: its log of that time, whether it leads the group's partition "
+        "of __consumer_offsets, whether enough replicas are in sync, and whether clients reach its advertised address."
         if often
         else "A coordinator that moves once is usual: brokers restart, and leaders move.",
         numbers={"times": len(lost), "members": len(who)},
@@ -156,13 +167,13 @@ def rejoined_by_its_own_log(causes: Causes) -> Iterator[Finding]:
         "rejoined-by-its-own-log",
         f"{names(who)} had to join again, {times(len(others))}",
         f"{capital(times(len(others)))} {names(who)} had to join {_group(history)} again, "
-        f"{period(others[0].at_ms, others[-1].at_ms)}{_rhythm(others)}: the group rebalanced.{because} Which member began "
-        "the rebalance stands in the logs of the other members, or in the broker's.",
+        f"{period(others[0].at_ms, others[-1].at_ms)}{_rhythm(others)}: the group rebalanced.{because} This log does not "
+        "say which member began the rebalance.",
         0.0,
         others[0].at_ms,
         others[-1].at_ms,
-        advice="Give the logs of all members, or the server.log of the group's coordinator: those say who joined, left or "
-        "fell silent.",
+        advice="Give the logs of all members, or the server.log of the group's coordinator: they say who joined, left "
+        "or fell silent.",
         numbers={"times": len(others), "members": len(who)},
         members=who,
         evidence=[each.as_evidence() for each in others],
@@ -241,7 +252,7 @@ def _rhythm(events: Sequence[ObservedEvent]) -> str:
     by_client: dict[str | None, list[int]] = defaultdict(list)
     for event in events:
         by_client[event.client_id or event.node].append(event.at_ms)
-    gaps = [after - before for each in by_client.values() for before, after in zip(each, each[1:], strict=False)]
+    gaps = [after - before for each in by_client.values() for before, after in itertools.pairwise(each)]
     if len(gaps) < AGAIN - 1 or max(gaps) - min(gaps) > REGULAR * max(gaps) or min(gaps) < 1_000:
         return ""
     return f", every {span(sorted(gaps)[len(gaps) // 2])}"
@@ -257,4 +268,3 @@ def _came_back(history: GroupHistory, event: ObservedEvent) -> str:
     if later:
         return f" It was a member again {span(min(later) - event.at_ms)} after the last time."
     return ""
-

@@ -6,7 +6,7 @@ A :data:`Where` selects rows of a table. Rows of Python, Arrow and Spark are sel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 _Rule = TypeVar("_Rule", bound=Callable[..., Any])
@@ -96,3 +96,9 @@ def names_read_whole() -> frozenset[str]:
 def _names(condition: Condition) -> Sequence[str]:
     assert not isinstance(condition, (AnyBut, AtLeast)), "events are named"
     return condition
+
+
+def with_more(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Rows of events with the further columns that rules declare, as :class:`ObservedEvent` takes them."""
+    names = more_columns()
+    return [{**row, "more": {name: row.get(name) for name in names}} if names else row for row in rows]
