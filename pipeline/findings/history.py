@@ -36,7 +36,7 @@ from rejoin.pipeline.findings.observed_rows import (
 )
 from rejoin.pipeline.findings.outages import Outage, outages_of
 from rejoin.pipeline.tables.groups.pauses import REVOKED
-from rejoin.pipeline.vocabulary import LOGS, SOURCES
+from rejoin.pipeline.vocabulary import CLIENT_LOG, LOGS, SOURCES
 
 JOURNALS: Final = tuple(each for each in SOURCES if each not in LOGS)
 WAITS_MS: Final = 60_000
@@ -83,6 +83,11 @@ class GroupHistory:
             read("event", lambda row: (row.at_ms, row.source, row.node or "", row.seq or 0)),
             read("progress", lambda row: (row.topic, row.partition)),
         )
+
+    @cached_property
+    def has_only_own_words(self) -> bool:
+        """Whether consumers' own logs are all that is known, with no rebalance after the group's first."""
+        return not self.later and all(each.source == CLIENT_LOG for each in (*self.rebalances, *self.events))
 
     @property
     def end_ms(self) -> int:

@@ -8,6 +8,7 @@ from math import floor, log10
 from typing import Any, Final
 
 from rejoin.pipeline.findings.causes import Causes, separate
+from rejoin.pipeline.findings.client_settings import for_clients_of
 from rejoin.pipeline.findings.finding import RANK, Finding, severity_of, with_trade_offs
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.rules.assignments import (
@@ -127,7 +128,8 @@ def judge(history: GroupHistory) -> list[Finding]:
     """Findings of all rules, the worst first."""
     causes = separate(history)
     found = with_trade_offs([finding for rule in RULES for finding in rule(causes)])
-    return sorted((_below_its_parts(each, found) for each in found), key=lambda each: order(each.row()))
+    weighed = sorted((_below_its_parts(each, found) for each in found), key=lambda each: order(each.row()))
+    return for_clients_of(history, weighed)
 
 
 def order(row: Mapping[str, Any]) -> tuple[int, float, int, str, str, str]:

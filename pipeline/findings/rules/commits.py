@@ -59,7 +59,7 @@ def refused_commits(causes: Causes) -> Iterator[Finding]:
     """Commits came too late: what was processed since the last good one is processed again by the next owner."""
     history = causes.history
     refused = [each for each in _refusals(history) if not _is_from_outside(each)]
-    if len(refused) < REFUSED:
+    if len(refused) < (1 if history.has_only_own_words else REFUSED):
         return
     errors = Counter(each.error or "" for each in refused)
     usual, _ = errors.most_common(1)[0]

@@ -29,6 +29,7 @@ AGAIN: Final = 3
 REGULAR: Final = 0.2
 """Intervals that differ by no more than this share of the longest are regular."""
 
+_SAID: Final = ("problem", "software")
 _THROWN_OUT: Final = re.compile(
     r"UNKNOWN_MEMBER_ID|UnknownMemberId|unknown_member|not aware of this member|was not recognized"
     r"|member id .* is not valid"
@@ -71,13 +72,18 @@ _WHAT_TO_DO: Final = {
 
 
 @reads(
-    "heartbeat_failed", "coordinator_lost", "generation_joined", "join_sent", columns=("problem",), source=(CLIENT_LOG,)
+    "heartbeat_failed",
+    "coordinator_lost",
+    "generation_joined",
+    "join_sent",
+    columns=_SAID,
+    source=(CLIENT_LOG,),
 )
 def session_expired(causes: Causes) -> Iterator[Finding]:
     """A consumer's session ended while its process ran on: the coordinator does not know the member any more, or the
     consumer itself had no answer for a whole session."""
     history = causes.history
-    if _is_told_by_rebalances(history):
+    if not history.has_only_own_words:
         return
     ended = [
         each for each in history.events if each.event in ("heartbeat_failed", "coordinator_lost") and _is_end(each)
@@ -103,8 +109,8 @@ def session_expired(causes: Causes) -> Iterator[Finding]:
         once[0].at_ms,
         once[-1].at_ms,
         setting="session.timeout.ms",
-        advice="Find out what stops the heartbeats: a handler that blocks the thread or the event loop that sends them, "
-        "a pause of the process, or a coordinator that cannot be reached. Only then raise the session timeout.",
+        advice="Find out what stops the heartbeats: a handler that blocks the thread or the event loop behind them, a "
+        "pause of the process, or a coordinator that cannot be reached. Only then raise the session timeout.",
         numbers={"times": len(once), "members": len(who)},
         members=who,
         evidence=[each.as_evidence() for each in ended],
@@ -113,11 +119,11 @@ def session_expired(causes: Causes) -> Iterator[Finding]:
     )
 
 
-@reads("coordinator_lost", "coordinator_found", columns=("problem",), source=(CLIENT_LOG,))
+@reads("coordinator_lost", "coordinator_found", columns=_SAID, source=(CLIENT_LOG,))
 def coordinator_lost_again(causes: Causes) -> Iterator[Finding]:
     """A consumer finds its coordinator and loses it again."""
     history = causes.history
-    if _is_told_by_rebalances(history):
+    if not history.has_only_own_words:
         return
     lost = _distinct(
         [each for each in history.events if each.event == "coordinator_lost" and not _is_end(each)], within_ms=50
@@ -135,8 +141,8 @@ def coordinator_lost_again(causes: Causes) -> Iterator[Finding]:
         0.0,
         lost[0].at_ms,
         lost[-1].at_ms,
-        advice="Look at the broker that clients are sent to: its log of that time, whether it leads the group's partition "
-        "of __consumer_offsets, whether enough replicas are in sync, and whether clients reach its advertised address."
+        advice="Look at the broker that clients are sent to: its log of that time, whether it leads the partition of "
+        "__consumer_offsets, whether enough replicas are in sync, and whether clients reach its advertised address."
         if often
         else "A coordinator that moves once is usual: brokers restart, and leaders move.",
         numbers={"times": len(lost), "members": len(who)},
@@ -147,14 +153,16 @@ def coordinator_lost_again(causes: Causes) -> Iterator[Finding]:
     )
 
 
-@reads("rejoin_requested", columns=("problem",), source=(CLIENT_LOG,))
+@reads("rejoin_requested", columns=_SAID, source=(CLIENT_LOG,))
 def rejoined_by_its_own_log(causes: Causes) -> Iterator[Finding]:
     """A consumer joined again: as others joined or left, or for a reason of its own, or since a join was refused."""
     history = causes.history
-    if _is_told_by_rebalances(history):
-        return
     asked = [each for each in history.events if each.event == "rejoin_requested"]
     refused = [(each, what) for each in asked if (what := _refusal(each)) is not None]
+    if not history.has_only_own_words:
+        # Whoever is fenced or thrown out is in the findings about rebalances.
+        refused = [(each, what) for each, what in refused if what not in ("fenced", "member")]
+        asked = []
     if refused:
         yield _join_refused(history, refused)
     others = _distinct([each for each in asked if _refusal(each) is None])
@@ -167,8 +175,8 @@ def rejoined_by_its_own_log(causes: Causes) -> Iterator[Finding]:
         "rejoined-by-its-own-log",
         f"{names(who)} had to join again, {times(len(others))}",
         f"{capital(times(len(others)))} {names(who)} had to join {_group(history)} again, "
-        f"{period(others[0].at_ms, others[-1].at_ms)}{_rhythm(others)}: the group rebalanced.{because} This log does not "
-        "say which member began the rebalance.",
+        f"{period(others[0].at_ms, others[-1].at_ms)}{_rhythm(others)}: the group rebalanced.{because} Which member "
+        "began the rebalance is not in this log.",
         0.0,
         others[0].at_ms,
         others[-1].at_ms,
@@ -193,7 +201,7 @@ def _join_refused(history: GroupHistory, refused: Sequence[tuple[ObservedEvent, 
         "rejoined-by-its-own-log",
         f"{names(who)} could not join, {times(len(events))}",
         f"{capital(times(len(events)))} {names(who)} could not join {_group(history)} and tried again, "
-        f"{period(events[0].at_ms, events[-1].at_ms)}{_rhythm(events)}: {said}.",
+        f"{period(events[0].at_ms, events[-1].at_ms)}{_rhythm(events)}: {said.rstrip('.')}.",
         0.0,
         events[0].at_ms,
         events[-1].at_ms,
@@ -205,11 +213,6 @@ def _join_refused(history: GroupHistory, refused: Sequence[tuple[ObservedEvent, 
         exact=all_exact(events),
         severity=MEDIUM,
     )
-
-
-def _is_told_by_rebalances(history: GroupHistory) -> bool:
-    """Whether enough of the group is known that the other rules speak."""
-    return bool(history.later) or any(each.source != CLIENT_LOG for each in history.rebalances)
 
 
 def _said(event: ObservedEvent) -> str:

@@ -21,6 +21,7 @@ from rejoin.pipeline.findings.observed_rows import (
 )
 from rejoin.pipeline.findings.phrases import first, last, probably, share, stood_still, value, when
 from rejoin.pipeline.findings.rules.reads import reads
+from rejoin.pipeline.vocabulary import CLIENT_LOG
 
 HELD_UP_MS: Final = 6_000
 """A join phase of this length is long: members learn of it with their next heartbeat, after 3 s by default."""
@@ -28,10 +29,13 @@ ALONE: Final = 0.8
 """The slowest member came after this share of the join phase: it is the one that all others waited for."""
 AGAIN: Final = 3
 """A poll that is missed so often is no accident."""
+LOG_GOES_ON_MS: Final = 300_000
+"""A log that ends sooner after a late poll does not show that the consumer stayed away: Java's limit by default."""
 MARGIN: Final = 1.2
 
 
 @reads("commit_refused")
+@reads("join_sent", "generation_joined", columns=("software",), source=(CLIENT_LOG,))
 def max_poll_exceeded(causes: Causes) -> Iterator[Finding]:
     """A consumer did not poll within max.poll.interval.ms: its own heartbeat thread leaves the group. The coordinator
     knows that only from the client's reason (KIP-800) or from a process that left and went on, else the consumer's own
@@ -55,7 +59,7 @@ def max_poll_exceeded(causes: Causes) -> Iterator[Finding]:
     yield Finding(
         "max-poll-exceeded",
         f"{probably(all_exact(timed_out))}{names(late.clients)} did not poll in time, {times(number)}",
-        f"{times(number).capitalize()} a consumer did not poll within {bound} and {_went(ended)} the group "
+        f"{times(number).capitalize()} a consumer did not poll within {bound} and {_went(ended, timed_out)} "
         f"{period(min(moments), max(moments)) if moments else ''} ({names(late.clients)}).{late.came_back()} Its "
         f"heartbeats went on, so the session timeout is not the problem.{began}{late.refused_commits()}"
         f"{stood_still(history, cost)}",
@@ -87,16 +91,20 @@ def max_poll_exceeded(causes: Causes) -> Iterator[Finding]:
     )
 
 
-def _went(ended: Sequence[MemberSession]) -> str:
+def _went(ended: Sequence[MemberSession], timed_out: Sequence[ObservedEvent]) -> str:
+    if not ended and all(event.group_instance_id for event in timed_out):
+        # Kafka: KIP-345. A static member sends no LeaveGroup.
+        return "stopped its heartbeats (a static member does not leave)"
     removed = any(session.end == "did-not-rejoin" for session in ended)
-    return "left or was removed from" if removed else "left"
+    return "left or was removed from the group" if removed else "left the group"
 
 
 class _LatePolls:
     """The consumers that polled too late, and what came of it."""
 
     def __init__(self, causes: Causes, ended: Sequence[MemberSession], timed_out: Sequence[ObservedEvent]) -> None:
-        history = causes.history
+        history = self.history = causes.history
+        self.own_words = [event for event in timed_out if event.source == CLIENT_LOG]
         who = [event.group_instance_id or event.client_id or history.who(event.member_id) for event in timed_out]
         self.clients = list(dict.fromkeys([*who, *(history.name_of(session) for session in ended)]))
         gone = {session.member_id for session in ended} | {event.member_id for event in timed_out}
@@ -114,10 +122,32 @@ class _LatePolls:
 
     def came_back(self) -> str:
         they = "It" if len(self.clients) == 1 else "They"
+        if not self.away and self.own_words:
+            return self._by_own_words(they)
         if not self.away:
             return f" {they} did not come back."
         batch = f", so one batch took up to {span(self.longest)}." if self.longest else "."
         return f" {they} polled again {spans(self.away)} after that{batch}"
+
+    def _by_own_words(self, they: str) -> str:
+        """As far as the consumers' own logs go on after the late poll."""
+        last_one = self.own_words[-1]
+        later = [
+            each
+            for each in self.history.events
+            if each.event in ("join_sent", "generation_joined")
+            and each.client_id == last_one.client_id
+            and each.at_ms > last_one.at_ms
+        ]
+        back_ms = later[0].at_ms - last_one.at_ms if later else 0
+        if any(each.event == "generation_joined" for each in later):
+            batch = f", so one batch took up to {span(self.limit + back_ms)}" if self.limit else ""
+            return f" {they} joined again {span(back_ms)} after that{batch}."
+        if later:
+            return f" {they} asked to join again {span(back_ms)} after that, where the log ends."
+        if self.history.end_ms - last_one.at_ms <= max(self.limit, LOG_GOES_ON_MS):
+            return " The log ends too soon to say whether it came back."
+        return f" {they} did not come back."
 
     def refused_commits(self) -> str:
         if not self.refused:

@@ -24,12 +24,19 @@ ONE_COMMIT_MS: Final = 50
 """Lines of a consumer that are closer together than this are about one commit."""
 _REFUSALS: Final = {
     "UNKNOWN_MEMBER_ID": re.compile(r"UNKNOWN_MEMBER_ID|UnknownMemberId|not aware of this member|: Unknown member"),
-    "ILLEGAL_GENERATION": re.compile(r"ILLEGAL_GENERATION|IllegalGeneration|generation id is not valid"),
+    "ILLEGAL_GENERATION": re.compile(
+        r"ILLEGAL_GENERATION|IllegalGeneration|generation id is not valid|group has already rebalanced"
+    ),
     "REBALANCE_IN_PROGRESS": re.compile(r"REBALANCE_IN_PROGRESS|RebalanceInProgress|group is rebalancing"),
     "FENCED_INSTANCE_ID": re.compile(r"FENCED_INSTANCE_ID|FencedInstanceId|group instance id .* fenced"),
     "STALE_MEMBER_EPOCH": re.compile(r"STALE_MEMBER_EPOCH|stale member epoch"),
 }
 """Errors of the coordinator, by the words that clients have for them."""
+_SOFTWARE: Final = {
+    **{name: name for name in ("librdkafka", "kafka-python", "aiokafka", "franz-go", "sarama")},
+    "kafkajs": "KafkaJS",
+}
+"""Libraries whose settings have names of their own, by the families of their lines."""
 _OF_SESSIONS: Final = ("heartbeat_failed", "coordinator_lost")
 _SESSION_ENDED: Final = re.compile(r"session (?:timed out|expired)(?:.*? after (?P<waited>\d+) ms)?")
 _EVENTS: Final = frozenset(event.name for event in EVENT_TYPES)
@@ -109,6 +116,7 @@ def _row(statement: Statement) -> EventRow:
         "protocol": values.get("assignor"),
         "reason": values.get("reason"),
         "problem": values.get("problem"),
+        "software": _SOFTWARE.get(str(values.get("family"))),
     }
     if "partitions" in values:
         row["partitions"] = [{"topic": topic, "partition": number} for topic, number in values["partitions"]]
