@@ -1,0 +1,70 @@
+"""``rejoin why GROUP FILE`` of logs: a consumer's own log is enough for what the consumer says of itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from rejoin.pipeline.why.logs import LARGEST
+from rejoin.pipeline.why.sources import open_source
+from rejoin.pipeline.why.story import GroupStory, SourceProblem
+from tests.paths import GOLDEN
+from tests.pipeline.reading.peeling.wrappers import WRAPPERS
+
+LATE: Final = "java-late-and-back.log"
+LOGS: Final = GOLDEN / "public-logs"
+CASES: Final = {row["file"]: row for row in map(json.loads, (LOGS / "expected.jsonl").read_text().splitlines())}
+"""Logs in the forms in which people post them: what must and what must not be said of each."""
+
+
+def story_of(path: Path, text: str, group: str = "bills") -> GroupStory:
+    log = path / "app.log"
+    log.write_text(text)
+    return open_source(log).story(group)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_consumers_own_log_is_enough(name: str) -> None:
+    case = CASES[name]
+    found = open_source(LOGS / name).story(case["group"]).findings
+    assert [row["finding"] for row in found][:1] == ([case["finding"]] if case["finding"] else [])
+    said = " ".join(str(row[part]) for row in found for part in ("title", "text", "setting", "advice"))
+    assert not [words for words in case["says"] if words not in said]
+    assert not [words for words in case["never"] if words in said]
+
+
+@pytest.mark.parametrize("wrapper", ["kubectl --prefix", "Markdown", "docker's JSON", "Datadog's CSV", "grep -n"])
+def test_lines_in_a_wrapper_say_the_same(wrapper: str, tmp_path: Path) -> None:
+    text = (LOGS / LATE).read_text()
+    wrapped = "".join(f"{WRAPPERS[wrapper](line, nth)}\n" for nth, line in enumerate(text.splitlines()))
+    titles = [[row["title"] for row in story_of(tmp_path, each).findings] for each in (text, wrapped)]
+    assert titles[0] == titles[1]
+
+
+def test_the_newest_line_may_be_the_first(tmp_path: Path) -> None:
+    text = (LOGS / LATE).read_text()
+    turned = "".join(f"{line}\n" for line in reversed(text.splitlines()))
+    assert story_of(tmp_path, turned).findings[0]["text"] == story_of(tmp_path, text).findings[0]["text"]
+
+
+def test_how_many_lines_were_used_is_noted(tmp_path: Path) -> None:
+    late = (LOGS / LATE).read_text().splitlines()[0]
+    notes = story_of(tmp_path, f"starting\n{late}\n2025-03-09 07:06:00.000 INFO App - x\n").notes
+    assert notes == ["3 lines: 1 used"]
+
+
+@pytest.mark.parametrize("text", ["2025-03-09 07:05:03 INFO nothing at all\n", "\x00\x01\n", "group\n"])
+def test_a_log_without_a_group_is_refused_in_one_sentence(text: str, tmp_path: Path) -> None:
+    with pytest.raises(SourceProblem, match=r"1 line: 0 used.*so no group is known"):
+        story_of(tmp_path, text)
+
+
+def test_more_than_this_process_should_read_is_for_a_report(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    with log.open("wb") as file:
+        file.truncate(LARGEST + 1)
+    with pytest.raises(SourceProblem, match=r"64 MB of logs; expected at most 64 MB\. First run rejoin report"):
+        open_source(log)
