@@ -146,7 +146,8 @@ def why(
     group
         The group's id.
     folder
-        Directory that was --out of rejoin report or rejoin watch; or a journal, which is a directory or a .jsonl file.
+        Directory that was --out of rejoin report or rejoin watch; a journal, which is a directory or a .jsonl file; or
+        logs of consumers or brokers, a file or a directory.
     bootstrap_server
         Address to ask instead of a folder. http://HOST:PORT is a running coordinator, which has all its events;
         HOST:PORT is any Kafka cluster, which has only its current state. Separate several with commas. The default is
@@ -189,7 +190,8 @@ def mcp(
     Parameters
     ----------
     folder
-        Directory that was --out of rejoin report or rejoin watch; or a journal, which is a directory or a .jsonl file.
+        Directory that was --out of rejoin report or rejoin watch; a journal, which is a directory or a .jsonl file; or
+        logs of consumers or brokers, a file or a directory.
     bootstrap_server
         Address to ask instead of a folder: a running coordinator (http://HOST:PORT) or a Kafka cluster (HOST:PORT).
     command_config
