@@ -85,8 +85,8 @@ def _no_journal(path: Path, found: Sequence[InputFile]) -> SourceProblem:
     kind = "is a file of Parquet" if others.kind == "parquet" else "is a file"
     wrong = kind if path.is_file() else f"no journal in there, but {Path(others.path).name}"
     return SourceProblem(
-        f"{path}: {wrong}; expected a folder that rejoin report or rejoin watch wrote, or a journal (*.jsonl). "
-        f"For logs, first run rejoin report {path} --out DIR, then rejoin why GROUP DIR"
+        f"{path}: {wrong}; expected a folder that rejoin report or rejoin watch wrote, a journal (*.jsonl), or logs. "
+        f"For anything else, first run rejoin report {path} --out DIR, then rejoin why GROUP DIR"
     )
 
 

@@ -12,7 +12,7 @@ import orjson
 from rejoin.pipeline.event_fields import EVENT_COLUMNS
 from rejoin.pipeline.findings.formatting import count
 from rejoin.pipeline.reading.client_logs.owners import UNNAMED, named_groups
-from rejoin.pipeline.reading.inputs import InputFile
+from rejoin.pipeline.reading.inputs import EXPECTED, InputFile
 from rejoin.pipeline.reading.log_events import events_of_subject
 from rejoin.pipeline.reading.log_files import read_file
 from rejoin.pipeline.vocabulary import BROKER_LOG, EXACT
@@ -38,7 +38,7 @@ class LogSource(EventSource):
         events = list(_events(rows))
         counts = [orjson.loads(row["body"]) for row in rows if row["what"] == "file"]
         if not any(row["group_id"] for row in events):
-            raise SourceProblem(f"{path}: {_coverage(counts)}, so no group is known")
+            raise SourceProblem(f"{path}: nothing about consumer groups in there ({_coverage(counts)}). {EXPECTED}")
         first, last = events[0]["at_ms"], events[-1]["at_ms"]
         super().__init__(path, events, [_coverage(counts)], (first, last))
 

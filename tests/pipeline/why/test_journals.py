@@ -83,12 +83,12 @@ def test_a_journal_with_rubbish_at_its_end_is_read_up_to_there(
     assert f"1 line could not be read, the first is line {number:d} of mixed.jsonl (not UTF-8: byte 0x9c at 1)" in text
 
 
-def test_logs_are_for_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_that_names_no_group_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "server.log"
     log.write_text("[2026-03-03 10:00:00,000] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)\n")
     for path in (log, tmp_path):
         assert why("orders-app", path) == 2
-        assert f"first run rejoin report {path} --out DIR, then rejoin why GROUP DIR" in capsys.readouterr().err
+        assert f"{path}: nothing about consumer groups in there (1 line: 0 used)" in capsys.readouterr().err
 
 
 def test_an_instant_outside_of_what_was_recorded(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -175,7 +175,7 @@ def test_a_running_coordinator(gallery_report: Path, capsys: pytest.CaptureFixtu
 
 def test_a_file_where_a_folder_is_expected(capsys: pytest.CaptureFixture[str]) -> None:
     assert why("orders", Path(__file__)) == 2
-    assert f"{__file__}: is a file; expected a folder that rejoin report or" in capsys.readouterr().err
+    assert f"{__file__}: nothing about consumer groups in there" in capsys.readouterr().err
 
 
 def test_a_coordinator_that_is_not_there(unused_tcp_port: int, capsys: pytest.CaptureFixture[str]) -> None:
