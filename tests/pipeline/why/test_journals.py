@@ -88,7 +88,7 @@ def test_a_log_that_names_no_group_is_refused(tmp_path: Path, capsys: pytest.Cap
     log.write_text("[2026-03-03 10:00:00,000] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)\n")
     for path in (log, tmp_path):
         assert why("orders-app", path) == 2
-        assert f"{path}: nothing about consumer groups in there (1 line: 0 used)" in capsys.readouterr().err
+        assert f"{path}: nothing about consumer groups in there (1 line: 1 used)" in capsys.readouterr().err
 
 
 def test_an_instant_outside_of_what_was_recorded(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
