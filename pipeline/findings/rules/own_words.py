@@ -19,8 +19,7 @@ from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import ObservedEvent, all_exact
 from rejoin.pipeline.findings.phrases import capital
 from rejoin.pipeline.findings.rules.reads import reads
-from rejoin.pipeline.reading.client_logs.consumers import SESSION_ENDED
-from rejoin.pipeline.vocabulary import CLIENT_LOG
+from rejoin.pipeline.vocabulary import CLIENT_LOG, SESSION_ENDED
 
 ONE_MS: Final = 2_000
 """Lines of a client that are closer together are about one thing: most say it twice."""

@@ -11,13 +11,11 @@ from rejoin.pipeline.reading.broker_logs.groups.membership import EXACT, INFERRE
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 from rejoin.pipeline.reading.client_logs.families import STARTED
 from rejoin.pipeline.reading.client_logs.statements import NO_GROUP
-from rejoin.pipeline.vocabulary import CLIENT_LOG
+from rejoin.pipeline.vocabulary import CLIENT_LOG, SESSION_ENDED
 
 ORDER: Final = 1_000
 """Rows are in the order of ``order_ms``: there is room for so many within a millisecond."""
 
-SESSION_ENDED: Final = "session expired"
-"""How the reason of an event begins with which a client says that its session ended without an answer."""
 JOIN_FAILED: Final = "the join failed"
 """The reason of a client that joins once more since its JoinGroup or SyncGroup was refused."""
 ONE_COMMIT_MS: Final = 50
