@@ -177,7 +177,7 @@ class MinuteOfCommits:
 
 @dataclass(frozen=True, slots=True)
 class ObservedEvent:
-    """Of the table ``events``: one that a rule declares with :func:`rejoin.pipeline.findings.rules.reads.reads`."""
+    """Of the table ``events``: one that a rule declares with :func:`rejoin.pipeline.findings.reads.reads`."""
 
     source: str
     node: str | None

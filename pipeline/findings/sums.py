@@ -24,7 +24,7 @@ from rejoin.pipeline.findings.observed_rows import (
     ObservedRebalance,
     RunContext,
 )
-from rejoin.pipeline.findings.rules.reads import KNOWN, Where, matches, more_columns, read_events
+from rejoin.pipeline.findings.reads import KNOWN, Where, matches, more_columns, read_events
 from rejoin.pipeline.vocabulary import BROKER_LOG, EXACT, REQUEST, REQUEST_LOG
 
 Values: TypeAlias = tuple[Any, ...]

@@ -24,8 +24,7 @@ from rejoin.pipeline import schemas
 from rejoin.pipeline.findings import rows_of
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import RunContext
-from rejoin.pipeline.findings.rules.brokers import SHARED, one_for_each_event
-from rejoin.pipeline.findings.rules.reads import (
+from rejoin.pipeline.findings.reads import (
     AnyBut,
     AtLeast,
     Condition,
@@ -35,6 +34,7 @@ from rejoin.pipeline.findings.rules.reads import (
     read_of_all_groups,
     with_more,
 )
+from rejoin.pipeline.findings.rules.brokers import SHARED, one_for_each_event
 from rejoin.pipeline.findings.sums import KINDS, SIGNS, RowKind, contexts_of
 from rejoin.pipeline.tables.common import GROUP
 from rejoin.pipeline.tables.whole_groups import values_of

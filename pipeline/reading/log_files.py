@@ -23,7 +23,7 @@ from rejoin.pipeline.reading.client_logs.families import MARKS as SIGNED
 from rejoin.pipeline.reading.client_logs.layouts import ClientLines, first_unplaced
 from rejoin.pipeline.reading.client_logs.statements import ClientLogFile
 from rejoin.pipeline.reading.client_logs.unsigned import MARKS as UNSIGNED
-from rejoin.pipeline.reading.peeling.order import Order, in_order, look_at_order
+from rejoin.pipeline.reading.peeling.order import LineOrder, in_order, look_at_order
 from rejoin.pipeline.reading.pieces import UNREADABLE, opened
 from rejoin.pipeline.reading.request_log import LoggedExchange
 
@@ -82,7 +82,7 @@ def _written_by(path: str) -> tuple[bool, bool]:
 def _read_clients(path: str, zone: ZoneInfo, counts: dict[str, int], said: set[int]) -> Iterator[dict[str, Any]]:
     """What consumers say in a file; ``said`` gets the lines of it."""
     with opened(path) as file:
-        is_untimed = look_at_order(file) is Order.NO_TIMES
+        is_untimed = look_at_order(file) is LineOrder.NO_TIMES
     log = ClientLogFile(path, _process_of(path), zone, is_untimed=is_untimed)
     lines = log.lines
     try:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from rejoin.pipeline.findings import rows_of
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import RunContext
-from rejoin.pipeline.findings.rules.reads import matches, names_read_whole, read_events, with_more
+from rejoin.pipeline.findings.reads import matches, names_read_whole, read_events, with_more
 from rejoin.pipeline.findings.sums import sums_of
 from rejoin.pipeline.reading.usual_lines import read_usual, rows_of_events
 from rejoin.pipeline.tables.groups import balance, member_sessions, ownership, pauses

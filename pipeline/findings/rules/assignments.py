@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rejoin.pipeline.findings.causes import Causes
-from rejoin.pipeline.findings.clients import cooperative_assignor, how_to_become_cooperative
+from rejoin.pipeline.findings.clients.libraries import cooperative_assignor, how_to_become_cooperative
 from rejoin.pipeline.findings.finding import HIGH, LOW, MEDIUM, Finding
 from rejoin.pipeline.findings.formatting import count, names, period, seconds, span
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import COOPERATIVE, EAGER, Balance, MemberSession, all_exact
 from rejoin.pipeline.findings.phrases import capital, first, last, probably, share, when
-from rejoin.pipeline.findings.rules.reads import AnyBut, reads
+from rejoin.pipeline.findings.reads import AnyBut, reads
 from rejoin.pipeline.vocabulary import REQUEST
 
 WORTH_IT_S: Final = 1.0

@@ -12,7 +12,7 @@ from rejoin.pipeline.findings.formatting import count, names, period, times
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import COMMIT_APIS, MINUTE_MS, ObservedEvent, all_exact
 from rejoin.pipeline.findings.phrases import capital, probably
-from rejoin.pipeline.findings.rules.reads import AnyBut, reads
+from rejoin.pipeline.findings.reads import AnyBut, reads
 from rejoin.pipeline.vocabulary import REQUEST
 
 REFUSED: Final = 3

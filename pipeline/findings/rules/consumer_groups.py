@@ -11,7 +11,7 @@ from rejoin.pipeline.findings.finding import LOW, MEDIUM, SHORTER, Finding
 from rejoin.pipeline.findings.formatting import count, names, period, span, times
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import MemberSession, ObservedEvent, all_exact
-from rejoin.pipeline.findings.rules.reads import reads
+from rejoin.pipeline.findings.reads import reads
 
 _GIVE_UP: Final = (
     "Partitions are given up within poll(): shorten the work between two polls and in onPartitionsRevoked, or lower "

@@ -12,7 +12,7 @@ from rejoin.pipeline.findings.formatting import count, names, period, seconds, s
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import METADATA_CHANGED, ObservedEvent, ObservedRebalance, all_exact
 from rejoin.pipeline.findings.phrases import first, last, share, stood_still, when
-from rejoin.pipeline.findings.rules.reads import reads
+from rejoin.pipeline.findings.reads import reads
 
 METADATA_AGE_MS: Final = 5 * 60_000
 """Kafka's default of metadata.max.age.ms: consumers have looked at the metadata again by then."""

@@ -12,7 +12,7 @@ from rejoin.pipeline.findings.formatting import count, period, span, times
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import ObservedEvent, ObservedRebalance, all_exact
 from rejoin.pipeline.findings.phrases import first, last, share, stood_still, when
-from rejoin.pipeline.findings.rules.reads import AtLeast, reads
+from rejoin.pipeline.findings.reads import AtLeast, reads
 from rejoin.protocol.partitioner import partition_for
 
 PARTITIONS: Final = 50

@@ -18,7 +18,7 @@ from rejoin.pipeline.findings.formatting import names, period, span, times
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import ObservedEvent, all_exact
 from rejoin.pipeline.findings.phrases import capital
-from rejoin.pipeline.findings.rules.reads import reads
+from rejoin.pipeline.findings.reads import reads
 from rejoin.pipeline.vocabulary import CLIENT_LOG, SESSION_ENDED
 
 ONE_MS: Final = 2_000

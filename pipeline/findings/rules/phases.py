@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final
 
 from rejoin.pipeline.findings.causes import Causes
-from rejoin.pipeline.findings.clients import session_timeout, shortest_already
+from rejoin.pipeline.findings.clients.libraries import session_timeout, shortest_already
 from rejoin.pipeline.findings.finding import HIGH, SHORTER, Finding
 from rejoin.pipeline.findings.formatting import count, names, period, span, spans, times
 from rejoin.pipeline.findings.history import GroupHistory

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rejoin.pipeline.findings.causes import LATE_POLL, OUTAGE, Causes
-from rejoin.pipeline.findings.clients import session_timeout, shortest_already
+from rejoin.pipeline.findings.clients.libraries import session_timeout, shortest_already
 from rejoin.pipeline.findings.finding import HIGH, LONGER, LOW, MEDIUM, SHORTER, Finding, severity_of
 from rejoin.pipeline.findings.formatting import at_least, count, names, period, span, spans, times
 from rejoin.pipeline.findings.history import GroupHistory
@@ -20,7 +20,7 @@ from rejoin.pipeline.findings.observed_rows import (
     all_exact,
 )
 from rejoin.pipeline.findings.phrases import first, last, probably, share, stood_still, value, when
-from rejoin.pipeline.findings.rules.reads import reads
+from rejoin.pipeline.findings.reads import reads
 from rejoin.pipeline.vocabulary import CLIENT_LOG
 
 HELD_UP_MS: Final = 6_000

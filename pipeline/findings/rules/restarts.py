@@ -9,14 +9,14 @@ from typing import Final
 
 from rejoin.pipeline.findings.absences import Absence, silent_ms, went_at_ms
 from rejoin.pipeline.findings.causes import DEPLOY, FLAPPING, Causes
-from rejoin.pipeline.findings.clients import SURVIVING_ID, session_timeout
+from rejoin.pipeline.findings.clients.libraries import SURVIVING_ID, session_timeout
 from rejoin.pipeline.findings.deploys import FLAPS
 from rejoin.pipeline.findings.finding import HIGH, MEDIUM, Finding
 from rejoin.pipeline.findings.formatting import at_least, count, names, period, seconds, span, spans, times
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import MemberSession, ObservedEvent, ObservedRebalance, all_exact
 from rejoin.pipeline.findings.phrases import first, last, probably, share, stood_still, value, when
-from rejoin.pipeline.findings.rules.reads import reads
+from rejoin.pipeline.findings.reads import reads
 
 LEAST_RENAMED: Final = 2
 """Static members that come back with other ids, from so many on."""

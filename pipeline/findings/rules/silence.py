@@ -7,7 +7,7 @@ from typing import Final
 
 from rejoin.pipeline.findings.absences import Absence
 from rejoin.pipeline.findings.causes import KILLED, MISSED_SESSION, Causes
-from rejoin.pipeline.findings.clients import (
+from rejoin.pipeline.findings.clients.libraries import (
     SURVIVING_ID,
     least_session,
     session_bound,

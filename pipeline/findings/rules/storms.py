@@ -19,7 +19,7 @@ from rejoin.pipeline.findings.causes import (
     SUBSCRIBED,
     Causes,
 )
-from rejoin.pipeline.findings.clients import go_on_meanwhile
+from rejoin.pipeline.findings.clients.libraries import go_on_meanwhile
 from rejoin.pipeline.findings.finding import Finding
 from rejoin.pipeline.findings.formatting import count, names, span
 from rejoin.pipeline.findings.observed_rows import ObservedRebalance, all_exact

@@ -19,7 +19,7 @@ LARGEST: Final = 1 << 28
 """Bytes of a file that is turned round: it is held in memory."""
 
 
-class Order(enum.Enum):
+class LineOrder(enum.Enum):
     """How the times of a file's lines follow each other."""
 
     OLDEST_FIRST = enum.auto()
@@ -27,7 +27,7 @@ class Order(enum.Enum):
     NO_TIMES = enum.auto()
 
 
-def order_of(lines: Iterable[bytes]) -> Order:
+def order_of(lines: Iterable[bytes]) -> LineOrder:
     """The order of lines, each pod, container or host by itself. Two lines within a second prove nothing."""
     calendar, clock, peels = Calendar(), LogClock(), Peels()
     first: dict[tuple[str, ...], int] = {}
@@ -44,9 +44,9 @@ def order_of(lines: Iterable[bytes]) -> Order:
         falls += at < before
         last[line.origin] = at
     if not last:
-        return Order.NO_TIMES
+        return LineOrder.NO_TIMES
     fell_ms = sum(first[origin] - at for origin, at in last.items())
-    return Order.NEWEST_FIRST if fell_ms >= LEAST_FALL_MS and falls > 10 * rises else Order.OLDEST_FIRST
+    return LineOrder.NEWEST_FIRST if fell_ms >= LEAST_FALL_MS and falls > 10 * rises else LineOrder.OLDEST_FIRST
 
 
 def _instant(line: Peeled, calendar: Calendar, clock: LogClock) -> int | None:
@@ -88,7 +88,7 @@ class OldestFirst:
             yield from record
 
 
-def look_at_order(file: IO[bytes]) -> Order:
+def look_at_order(file: IO[bytes]) -> LineOrder:
     """The order of the beginning of a file, which is at its beginning afterwards."""
     head = [line for _, line in zip(range(LOOKED_AT), file, strict=False)]
     file.seek(0)
@@ -97,4 +97,4 @@ def look_at_order(file: IO[bytes]) -> Order:
 
 def in_order(file: IO[bytes], size: int) -> IO[bytes] | OldestFirst:
     """The file, or its lines from the oldest to the newest where its newest line is the first."""
-    return OldestFirst(file) if size <= LARGEST and look_at_order(file) is Order.NEWEST_FIRST else file
+    return OldestFirst(file) if size <= LARGEST and look_at_order(file) is LineOrder.NEWEST_FIRST else file

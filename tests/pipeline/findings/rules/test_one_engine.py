@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline import schemas
-from rejoin.pipeline.findings import sums, table
+from rejoin.pipeline.findings import reads, sums, table
 from rejoin.pipeline.findings.causes import Causes
 from rejoin.pipeline.findings.finding import Finding
 from rejoin.pipeline.findings.observed_rows import RunContext
-from rejoin.pipeline.findings.rules import RULES, reads
+from rejoin.pipeline.findings.rules import RULES
 from rejoin.pipeline.findings.sums import KINDS, Values
 from rejoin.pipeline.incremental.groups import Groups
 from rejoin.pipeline.incremental.runs import ObservedRuns, Waits

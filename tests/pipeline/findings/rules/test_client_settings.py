@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rejoin.pipeline.findings.client_settings import LIBRARIES, NAMES, in_words_of, name_for
+from rejoin.pipeline.findings.clients.settings import LIBRARIES, NAMES, in_words_of, name_for
 
 
 @pytest.mark.parametrize(
