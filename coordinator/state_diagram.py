@@ -8,15 +8,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, cast
 
 from rejoin.coordinator.core.groups.classic import state as classic
 from rejoin.coordinator.core.groups.consumer.model import state as consumer
 from rejoin.output import print_text
 
-TRANSITIONS: Final[Mapping[str, Mapping[tuple[StrEnum, StrEnum], str]]] = {
-    "classic": classic.WHY,
-    "consumer": consumer.WHY,
+Moves: TypeAlias = Mapping[tuple[StrEnum, StrEnum], str]
+
+TRANSITIONS: Final[Mapping[str, Moves]] = {
+    "classic": cast("Moves", classic.WHY),
+    "consumer": cast("Moves", consumer.WHY),
 }
 """The legal transitions of each kind of group, with what causes them. The first one leaves the state of a new group."""
 DEAD: Final = "Dead"

@@ -254,7 +254,7 @@ class _Speaker:
             leaves = f" At {clock(expires)} max.poll.interval.ms ends, and it leaves by itself." if expires else ""
             return (
                 f"The handler of {name} hangs until {clock(kinds['stuck'])}. Its heartbeats go on, so the "
-                f"coordinator takes it for well.{leaves}"
+                f"coordinator considers it alive.{leaves}"
             )
         return ""
 
