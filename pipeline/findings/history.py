@@ -87,7 +87,8 @@ class GroupHistory:
     @cached_property
     def has_only_own_words(self) -> bool:
         """Whether consumers' own logs are all that is known, with no rebalance after the group's first."""
-        return not self.later and all(each.source == CLIENT_LOG for each in (*self.rebalances, *self.events))
+        sources = {each.source for each in self.rebalances} | {each.source for each in self.events}
+        return not self.later and sources <= {CLIENT_LOG}
 
     @property
     def end_ms(self) -> int:

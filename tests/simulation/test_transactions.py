@@ -21,6 +21,7 @@ from rejoin.coordinator.core.transactions import shard
 from rejoin.coordinator.core.transactions.marker_writer import MarkerWriter
 from rejoin.coordinator.core.transactions.markers import TransactionMarkers
 from rejoin.coordinator.core.transactions.metadata import TransactionMetadata
+from rejoin.coordinator.core.transactions.producers import TxnProducer
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import OffsetCommitValue
 from rejoin.protocol.types import TopicPartition
@@ -245,13 +246,13 @@ def one_partition_of_a_transaction_is_aborted(patch: pytest.MonkeyPatch) -> None
 
 def epochs_of_producers_are_not_compared(patch: pytest.MonkeyPatch) -> None:
     """Neither the coordinator nor the leaders mind an older one."""
-    check, verify, error = ProducerStateManager.check, ProducerStateManager.check_transaction, shard._producer_error
+    check, verify, error = ProducerStateManager.check, ProducerStateManager.check_transaction, shard.producer_error
 
     def current(self: ProducerStateManager, header: BatchHeader) -> BatchHeader:
         entry = self.entries.get(header.producer_id)
         return header if entry is None else header._replace(producer_epoch=max(entry.epoch, header.producer_epoch))
 
-    def any_epoch(metadata: TransactionMetadata, producer: shard.TxnProducer) -> ErrorCode:
+    def any_epoch(metadata: TransactionMetadata, producer: TxnProducer) -> ErrorCode:
         found = error(metadata, producer)
         return ErrorCode.NONE if found is ErrorCode.PRODUCER_FENCED else found
 
@@ -261,7 +262,7 @@ def epochs_of_producers_are_not_compared(patch: pytest.MonkeyPatch) -> None:
         "check_transaction",
         lambda self, header, guard, *, verifies: verify(self, current(self, header), guard, verifies=verifies),
     )
-    patch.setattr(shard, "_producer_error", any_epoch)
+    patch.setattr(shard, "producer_error", any_epoch)
 
 
 def markers_are_sent_once(patch: pytest.MonkeyPatch) -> None:

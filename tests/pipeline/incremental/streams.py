@@ -89,7 +89,7 @@ def written(folder: Path) -> dict[str, list[Row]]:
 
 def whole(events: pa.Table) -> dict[str, list[Row]]:
     """The rows of all tables, made of all events at one time as a report does."""
-    made = {"rebalances": rebalances(events)}
+    made: dict[str, Any] = {"rebalances": rebalances(events)}
     made["member_sessions"] = member_sessions(events, made["rebalances"])
     made["pauses"] = pauses(events, made["rebalances"])
     made["balance"] = balance(events)

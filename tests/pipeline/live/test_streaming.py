@@ -53,7 +53,8 @@ def assert_same_tables(spark: SparkSession, store: WatchStore, folder: Path) -> 
     events, quarantine = batch.events.toArrow(), rows(batch.quarantine)
     assert rows(stream.events) == rows(events)
     assert rows(stream.quarantine) == quarantine
-    computed = rebalances(events).to_pylist()
+    made: Any = rebalances(events)
+    computed = made.to_pylist()
     written = spark.read.schema(StructType([*LIVE.fields, StructField("batch_id", IntegerType())])).parquet(
         str(store.live)
     )

@@ -189,8 +189,8 @@ def test_every_fault_is_found_with_its_proof_and_nothing_else(spark: SparkSessio
     found = violations(bronze, rebalanced, owned, sessions)
     assert found.columns == VIOLATIONS.fieldNames()
     rows = found.toArrow().to_pylist()
-    in_process = violations(*(table.toArrow() for table in (bronze, rebalanced, owned, sessions))).to_pylist()
-    assert sorted(map(str, in_process)) == sorted(map(str, rows))
+    in_process: Any = violations(*(table.toArrow() for table in (bronze, rebalanced, owned, sessions)))
+    assert sorted(map(str, in_process.to_pylist())) == sorted(map(str, rows))
     assert {row["run_id"]: (row["kind"], row["expected"], row["found"]) for row in rows} == KINDS
     assert len(rows) == len(KINDS)
     written = {(event["run_id"], row.seq) for event, row in zip(of_scenes, bronze.collect(), strict=True)}

@@ -57,7 +57,8 @@ def test_a_stream_that_is_cut_anywhere_gives_the_rows_of_a_batch(events: pa.Tabl
             finished = group.follow(event_of(row) for row in batch)
             came += [dict(zip(KEY, key, strict=True)) | rebalance.row() for rebalance in finished]
             state = (orjson.dumps(asdict(group)),)
-    batch_rows = {row["rebalance_id"]: row for row in rebalances(events).to_pylist()}
+    made: Any = rebalances(events)
+    batch_rows = {row["rebalance_id"]: row for row in made.to_pylist()}
     assert len({row["rebalance_id"] for row in came}) == len(came) > 20
     assert came == [{name: batch_rows[row["rebalance_id"]][name] for name in row} for row in came]
     assert set(came[0]) == set(COLUMNS)
