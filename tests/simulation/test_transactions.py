@@ -21,7 +21,7 @@ from rejoin.coordinator.core.transactions import shard
 from rejoin.coordinator.core.transactions.marker_writer import MarkerWriter
 from rejoin.coordinator.core.transactions.markers import TransactionMarkers
 from rejoin.coordinator.core.transactions.metadata import TransactionMetadata
-from rejoin.coordinator.core.transactions.producers import TxnProducer
+from rejoin.coordinator.core.transactions.producers import TxnProducer, producer_error
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import OffsetCommitValue
 from rejoin.protocol.types import TopicPartition
@@ -246,7 +246,7 @@ def one_partition_of_a_transaction_is_aborted(patch: pytest.MonkeyPatch) -> None
 
 def epochs_of_producers_are_not_compared(patch: pytest.MonkeyPatch) -> None:
     """Neither the coordinator nor the leaders mind an older one."""
-    check, verify, error = ProducerStateManager.check, ProducerStateManager.check_transaction, shard.producer_error
+    check, verify, error = ProducerStateManager.check, ProducerStateManager.check_transaction, producer_error
 
     def current(self: ProducerStateManager, header: BatchHeader) -> BatchHeader:
         entry = self.entries.get(header.producer_id)
