@@ -17,7 +17,7 @@ from rejoin.coordinator.core.fetch import reading
 from rejoin.coordinator.core.offsets.store import GroupOffsets
 from rejoin.coordinator.core.partitions import list_offsets, producer_state
 from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager
-from rejoin.coordinator.core.transactions import shard
+from rejoin.coordinator.core.transactions import producers, shard
 from rejoin.coordinator.core.transactions.marker_writer import MarkerWriter
 from rejoin.coordinator.core.transactions.markers import TransactionMarkers
 from rejoin.coordinator.core.transactions.metadata import TransactionMetadata
@@ -277,7 +277,8 @@ def markers_are_sent_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_new_coordinator_forgets_what_was_decided(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(shard, "IS_DECIDED", frozenset())
+    for module in (shard, producers):
+        patch.setattr(module, "IS_DECIDED", frozenset())
 
 
 def batches_need_not_follow_one_another(patch: pytest.MonkeyPatch) -> None:

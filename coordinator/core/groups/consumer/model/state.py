@@ -47,7 +47,8 @@ WHY: Final[dict[tuple[ConsumerGroupState, ConsumerGroupState], str]] = {
     (STABLE, ASSIGNING): "the group epoch is bumped, and the target assignment is computed later",
     (STABLE, EMPTY): "the last member leaves or expires",
 }
-"""Every legal transition between stored states, and what causes it. Any other is a bug."""
+"""Every transition between stored states, and what causes it. The state follows from members and epochs, so the table
+describes the code and does not drive it; tests hold it against the gallery and recorded journals."""
 
 
 def derived_state(members: int, epoch: int, assignment_epoch: int, reconciled: int) -> ConsumerGroupState:
