@@ -144,10 +144,10 @@ def why(
     Parameters
     ----------
     group
-        The group's id.
+        The group's id. Of a file or directory that has one group, its path alone is enough.
     folder
         Directory that was --out of rejoin report or rejoin watch; a journal, which is a directory or a .jsonl file; or
-        logs of consumers or brokers, a file or a directory.
+        logs of consumers or brokers, a file, a directory, or - for standard input.
     bootstrap_server
         Address to ask instead of a folder. http://HOST:PORT is a running coordinator, which has all its events;
         HOST:PORT is any Kafka cluster, which has only its current state. Separate several with commas. The default is

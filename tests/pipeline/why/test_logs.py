@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from rejoin.pipeline.commands.parser import why
 from rejoin.pipeline.why.logs import LARGEST
 from rejoin.pipeline.why.sources import open_source
 from rejoin.pipeline.why.story import GroupStory, SourceProblem
@@ -68,3 +70,23 @@ def test_more_than_this_process_should_read_is_for_a_report(tmp_path: Path) -> N
         file.truncate(LARGEST + 1)
     with pytest.raises(SourceProblem, match=r"64 MB of logs; expected at most 64 MB\. First run rejoin report"):
         open_source(log)
+
+
+def test_the_path_alone_is_enough_where_there_is_one_group(capsys: pytest.CaptureFixture[str]) -> None:
+    assert why(str(LOGS / LATE), None) == 0
+    assert "b-1 did not poll in time" in capsys.readouterr().out
+
+
+def test_of_several_groups_one_has_to_be_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "app.log"
+    text = (LOGS / LATE).read_text()
+    log.write_text(text + text.replace("groupId=bills", "groupId=mails"))
+    assert why(str(log), None) == 2
+    assert f"2 groups in there (bills, mails); say rejoin why GROUP {log}" in capsys.readouterr().err
+
+
+def test_a_log_may_come_on_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (("bills", Path("-")), ("-", None)):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO((LOGS / LATE).read_bytes())))
+        assert why(*arguments) == 0
+        assert "b-1 did not poll in time" in capsys.readouterr().out
