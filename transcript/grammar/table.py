@@ -70,7 +70,7 @@ DIRECTIVES: Final = {
     "silence": Directive("silence NAME ...", "members that send none any more"),
     "advance": Directive("advance MS | advance to=session|join|sync|append|expiry", "let time pass"),
     "pause": Directive("pause", "the node stands still: its timers do not fire"),
-    "resume": Directive("resume", "end a pause; what is due fires with the next command that takes time"),
+    "resume": Directive("resume", "end a pause; due timers fire with the next command that takes time"),
     "log": Directive("log ok | hold | fail=ERROR", "what becomes of appends"),
     "stored": Directive("stored [ERROR]", "end the oldest append that is held"),
     "resign": Directive(
