@@ -21,7 +21,7 @@ MOST_EVENTS: Final = 100_000
 def events_to_draw(events: ds.Dataset, report: Report) -> pa.Table:
     """The events of the report's groups that are drawn; one too many where they are too many."""
     groups = sorted({group.group_id for group in report.groups})
-    of_groups = pc.field("group_id").is_null() | pc.field("group_id").isin(groups)
+    of_groups = pc.field("group_id").is_null() | pc.field("group_id").isin(pa.array(groups, pa.string()))
     return events.head(MOST_EVENTS + 1, filter=pc.field("event").isin(list(DRAWN)) & of_groups)
 
 

@@ -24,7 +24,9 @@ _PEEK_BYTES: Final = 4096
 _LOOK_BYTES: Final = 2**20
 _OF_SUBJECTS: Final = re.compile(rb"(?i:group|transactional_id|coordinator\.transaction|closed dead subscription)")
 _OF_RECORDS: Final = re.compile(
-    rb"\d:\d\d:\d\d|\d{9}\.\d|\d{13}|\{\s*\"|(?i:\b(?:debug|info|warn|warning|error)\b)|\[thrd:|#consumer-\d"
+    rb"\d\d:\d\d:\d\d|%[0-7]\|\d{9}|^\d{9,10}\.\d|^\d{13} |\{\s*\""
+    rb"|^\W{0,2}(?:DEBUG|INFO|WARN|WARNING|ERROR)\b|\[thrd:|#consumer-\d",
+    re.MULTILINE,
 )
 """What is in every file with a line of a known layout: a time, JSON, a level, or the sign of librdkafka."""
 _LONGEST_SUBJECT: Final = 64

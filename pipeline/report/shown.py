@@ -31,7 +31,8 @@ class ShownGroups:
         self, tables: StoredTables, name: str, columns: Sequence[str], where: pc.Expression | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The rows of these groups in a table. Where several runs are shown, some of other groups may be among them."""
-        runs, groups = (sorted({key[number] for key in self.spans}) for number in (0, 1))
+        # Without a group to show, the type is not that of the values.
+        runs, groups = (pa.array(sorted({key[number] for key in self.spans}), pa.string()) for number in (0, 1))
         wanted = pc.field("run_id").isin(runs) & pc.field("group_id").isin(groups)
         yield from tables[name].to_batches(columns=list(columns), filter=wanted if where is None else wanted & where)
 

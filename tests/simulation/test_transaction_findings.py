@@ -249,7 +249,7 @@ def rows_of_findings() -> dict[str, tuple[str, str]]:
         "`isolation.level=read_committed`",
         "the consumer's group metadata in `sendOffsetsToTransaction`",
         "a longer `transaction.timeout.ms`, or a lower `max.poll.records`",
-        "ids that the e-mail service knows, or sending from what is committed (`isolation.level=read_committed`)",
+        "ids that the e-mail service knows, or sending only committed records (`isolation.level=read_committed`)",
         "a `transaction.timeout.ms` longer than the longest rebalance (`max.poll.interval.ms`)",
         "more records in a transaction",
     )

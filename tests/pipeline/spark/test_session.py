@@ -187,6 +187,6 @@ def test_a_state_store_that_transform_with_state_needs(spark: SparkSession) -> N
 
 def test_the_archive_for_executors_has_all_that_a_task_imports(tmp_path: Path) -> None:
     names = zipfile.ZipFile(session.package_zip(tmp_path / "packages.zip")).namelist()
-    needed = ("journal/events/base.py", "coordinator/core/node.py", "simulation/run.py", "pipeline/schemas.py")
+    needed = ("journal/events/base.py", "coordinator/core/node.py", "simulation/run.py", "pipeline/schemas/__init__.py")
     assert {f"rejoin/{name}" for name in needed} <= set(names)
     assert not [name for name in names if "__pycache__" in name]
