@@ -230,7 +230,11 @@ class CsvRows:
         text = line.text
         if text[:1] != '"' and not self._is_row(text):
             return None
-        cells = next(csv.reader([text]), [])
+        try:
+            cells = next(csv.reader([text]), [])
+        except csv.Error:
+            # A cell of more than 128 KiB is no line of a log.
+            return None
         if len(cells) < 2:
             return None
         if self._names is None and any(cell.strip().lower() in _CSV_MESSAGES for cell in cells):

@@ -106,5 +106,13 @@ def test_lines_of_a_message_within_json_are_kept() -> None:
 
 
 def test_a_line_costs_no_more_than_its_length() -> None:
-    for text in ('{"a":' * 20_000, "[" * 50_000, "> " * 50_000, '"' * 50_000, "a/" * 50_000, "1:" * 50_000):
+    for text in (
+        '"' + "a" * 200_000 + '","b"',
+        '{"a":' * 20_000,
+        "[" * 50_000,
+        "> " * 50_000,
+        '"' * 50_000,
+        "a/" * 50_000,
+        "1:" * 50_000,
+    ):
         assert len(inside(text).text) <= len(text)
