@@ -1,4 +1,4 @@
-"""What one log file holds, of brokers and of clients, as rows that are dealt out by subject. Spark is not needed.
+"""Reads one log file of brokers and clients into rows that are dealt out by subject. Spark is not needed.
 
 A row has ``what`` (statement, request, client, broken or file), ``about`` (its subject: g: and a group, c: and a client
 of a group that is not known, t: and a topic, x: and a transactional id, or p: and a node for offsets partitions),
@@ -28,7 +28,7 @@ from rejoin.pipeline.reading.pieces import UNREADABLE, opened
 from rejoin.pipeline.reading.request_log import LoggedExchange
 
 COUNTS: Final = (*("lines", "statements", "requests", "other", "continuations", "broken", "not_utf8", "clock_steps"),)
-"""What is counted of each file, in the order of the columns of ``READ``."""
+"""Counters of each file, in the order of the columns of ``READ``."""
 _ROTATED: Final = re.compile(r"(?:\.(?:log|out|txt))?(?:\.\d[\d-]*|[.-]\d{4}-\d\d-\d\d[\d.-]*)*(?:\.gz)?$")
 """What rotation and packing add to the name of a process's log: its own name may end in a number."""
 _LOOK_BYTES: Final = 2**20
@@ -42,7 +42,7 @@ _MARKS_OF_CLIENTS: Final = (SIGNED, UNSIGNED)
 
 
 def read_file(path: str, problem: str | None = None, timezone: str = "UTC") -> Iterator[dict[str, Any]]:
-    """What one file holds, as rows; the last one has its counts. Never raises for what is in it."""
+    """Rows of one file; the last one has its counts. Never raises for what is in it."""
     if problem is not None:
         yield _broken(path, BrokenLine(0, problem, ""))
         yield {"what": "file", "file": path, "body": _json({"file": path, **dict.fromkeys(COUNTS, 0), "broken": 1})}

@@ -56,7 +56,7 @@ _INSTEAD: Final = {
     "group.instance.id": "name for each member",
     "group.protocol": "client with the consumer protocol",
 }
-"""What to say in the place of a setting that a library does not have."""
+"""Words for a setting that a library does not have."""
 # A name with a prefix, such as group.min.session.timeout.ms, is a broker's.
 _SETTING: Final = re.compile(
     rf"(?<![\w.])(?:{'|'.join(re.escape(name) for name in sorted(NAMES, key=len, reverse=True))})(?![\w.]*\w)"
@@ -64,7 +64,7 @@ _SETTING: Final = re.compile(
 
 
 def name_for(setting: str, library: str) -> str | None:
-    """What a library calls a setting, which is the same where it is none of its own; None where it does not have it."""
+    """A library's name for a setting, unchanged where none is known; None where the library has no such setting."""
     if setting not in NAMES or library not in LIBRARIES:
         return setting
     name = NAMES[setting][LIBRARIES.index(library)]

@@ -24,7 +24,7 @@ from rejoin.pipeline.vocabulary import CLIENT_LOG, SESSION_ENDED
 ONE_MS: Final = 2_000
 """Lines of a client that are closer together are about one thing: most say it twice."""
 AGAIN: Final = 3
-"""What comes so often is no accident."""
+"""An event that repeats this often is no accident."""
 REGULAR: Final = 0.2
 """Intervals that differ by no more than this share of the longest are regular."""
 
@@ -159,7 +159,7 @@ def rejoined_by_its_own_log(causes: Causes) -> Iterator[Finding]:
     asked = [each for each in history.events if each.event == "rejoin_requested"]
     refused = [(each, what) for each in asked if (what := _refusal(each)) is not None]
     if not history.has_only_own_words:
-        # Whoever is fenced or thrown out is in the findings about rebalances.
+        # Findings about rebalances cover members that were fenced or removed.
         refused = [(each, what) for each, what in refused if what not in ("fenced", "member")]
         asked = []
     if refused:

@@ -23,7 +23,7 @@ from rejoin.pipeline.reading.client_logs.families import (
 from rejoin.pipeline.reading.client_logs.layouts import ClientRecord
 
 _SHORTEST: Final = 12
-"""Characters of a text's fixed beginning without which it could be anybody's."""
+"""Characters of a text's fixed beginning without which it may belong to any program."""
 _FIXED: Final = re.compile(r"[^{}<>~|]*")
 _VAGUE: Final = ("remark", "consumer_started", "subscribing")
 """Kinds that need the logger: their texts say nothing certain of a group, or are short."""
@@ -88,7 +88,7 @@ class UnsignedLines:
             self._python = message.family
 
     def read(self, record: ClientRecord) -> ClientMessage | None:
-        """What a consumer says with a record, by the text alone."""
+        """The message of a record, recognised by its text alone."""
         text = record.text
         if _OTHER_CLIENT.search(text) is not None:
             return None

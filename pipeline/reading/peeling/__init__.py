@@ -1,1 +1,1 @@
-"""What is around a line of a log, taken off before any reader looks at the line."""
+"""Removes wrappers around the lines of a log before any reader looks at a line."""

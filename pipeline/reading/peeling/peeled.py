@@ -33,7 +33,7 @@ class Peeled:
     peelers: tuple[str, ...] = ()
 
     def inside(self, text: str, stamp: Stamp | None = None, origin: str | None = None) -> Peeled:
-        """What is left when a wrapper is gone, with the wrapper's time and origin."""
+        """The line without a wrapper, with the wrapper's time and origin."""
         names = (*self.origin, origin) if origin and origin not in self.origin else self.origin
         return replace(self, text=text, stamp=stamp or self.stamp, origin=names)
 

@@ -115,7 +115,7 @@ def _is_record(inner: Mapping[str, Any]) -> bool:
 
 
 def _event_of_rdkafka(fields: Mapping[str, Any], depth: int = 0) -> dict[str, Any] | None:
-    """What node-rdkafka's ``event.log`` carries, wherever an application's logger has put it."""
+    """The object of node-rdkafka's ``event.log``, wherever an application's logger has put it."""
     if isinstance(fields.get("fac"), str) and isinstance(fields.get("message"), str):
         return None if depth == 0 else dict(fields)
     if depth > _DEEPEST:
@@ -128,7 +128,7 @@ def _event_of_rdkafka(fields: Mapping[str, Any], depth: int = 0) -> dict[str, An
 
 @lru_cache(maxsize=256)
 def _there(names: tuple[str, ...], keys: tuple[str, ...]) -> tuple[str, ...]:
-    """Those names that an object with these keys can have, with dots or without."""
+    """The names that an object with these keys can have, with dots or without."""
     return tuple(name for name in names if name in keys or name.partition(".")[0] in keys)
 
 

@@ -1,4 +1,4 @@
-"""What tools put around a line, as functions of the line: one for each wrapper that is taken off."""
+"""Wrappers that tools put around a line, one function for each."""
 
 from __future__ import annotations
 
