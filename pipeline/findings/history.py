@@ -32,6 +32,7 @@ from rejoin.pipeline.findings.observed_rows import (
     ObservedRebalance,
     OwnedPartition,
     RunContext,
+    name_of_client,
     short,
 )
 from rejoin.pipeline.findings.outages import Outage, outages_of
@@ -113,7 +114,7 @@ class GroupHistory:
             return session.group_instance_id
         key = (session.client_id, session.client_host)
         if session.client_id and key not in self._shared:
-            return session.client_id
+            return name_of_client(session.client_id) or session.client_id
         name = short(session.member_id)
         return name if name == session.member_id else session.member_id[: len(name) + 5]
 

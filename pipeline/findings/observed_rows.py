@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -263,6 +264,19 @@ def short(member_id: str | None) -> str:
     if not member_id:
         return "a member"
     return member_id[:-37] if len(member_id) > 37 and member_id[-37] == "-" else member_id
+
+
+def name_of_client(client_id: str | None) -> str | None:
+    """A client.id for people: of a consumer of Kafka Streams the thread, with the beginning of the process's UUID."""
+    found = _STREAM_THREAD.fullmatch(client_id or "")
+    if found is None:
+        return client_id
+    return f"{found['thread']} of {found['process'] or found['client']}"
+
+
+_STREAM_THREAD: Final = re.compile(
+    r"(?P<client>.+?)(?:-(?P<process>[0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?-(?P<thread>StreamThread-\d+)-consumer"
+)
 
 
 def all_exact(rows: Iterable[ObservedRebalance | MemberSession | ObservedEvent]) -> bool:

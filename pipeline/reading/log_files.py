@@ -19,8 +19,8 @@ import orjson
 from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
 from rejoin.pipeline.reading.broker_logs.statements import MARKS, PARTITION_CREATED, LogFile, Statement, node_of
 from rejoin.pipeline.reading.broker_logs.transactions import OF_TRANSACTIONS
-from rejoin.pipeline.reading.client_logs.families import MARKS as SIGNED
 from rejoin.pipeline.reading.client_logs.layouts import ClientLines, first_unplaced
+from rejoin.pipeline.reading.client_logs.signed import MARKS as SIGNED
 from rejoin.pipeline.reading.client_logs.statements import ClientLogFile
 from rejoin.pipeline.reading.client_logs.unsigned import MARKS as UNSIGNED
 from rejoin.pipeline.reading.peeling.order import LineOrder, in_order, look_at_order

@@ -18,10 +18,14 @@ from rejoin.coordinator.control.fault_injection.fault_fields import FaultFields
 from rejoin.coordinator.control.fault_injection.fault_rules import FaultRule
 from rejoin.journal.events import client as consumer_events
 from rejoin.journal.events.base import Event
+from rejoin.journal.kafka_logs.clients.connect import CONNECT_LINES, SMALLRYE_LINES
+from rejoin.journal.kafka_logs.clients.erlang import BROD_LINES
+from rejoin.journal.kafka_logs.clients.frameworks import SPRING_LINES, STREAMS_LINES
 from rejoin.journal.kafka_logs.clients.java import JAVA_LINES
 from rejoin.journal.kafka_logs.clients.javascript_and_go import FRANZ_GO_LINES, KAFKAJS_LINES, SARAMA_LINES
 from rejoin.journal.kafka_logs.clients.python import AIOKAFKA_LINES, KAFKA_PYTHON_LINES
 from rejoin.journal.kafka_logs.clients.rdkafka import RDKAFKA_LINES
+from rejoin.journal.kafka_logs.clients.ruby import RUBY_LINES
 from rejoin.journal.kafka_logs.template import OLDEST, Template
 from rejoin.pipeline.findings import rules
 from rejoin.pipeline.findings.finding import Finding
@@ -61,6 +65,12 @@ CLIENT_LINES: Final = {
     "KafkaJS": KAFKAJS_LINES,
     "franz-go": FRANZ_GO_LINES,
     "sarama": SARAMA_LINES,
+    "Connect": CONNECT_LINES,
+    "brod": BROD_LINES,
+    "SmallRye": SMALLRYE_LINES,
+    "Streams": STREAMS_LINES,
+    "Spring": SPRING_LINES,
+    "ruby-kafka": RUBY_LINES,
 }
 
 

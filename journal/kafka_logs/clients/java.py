@@ -19,6 +19,8 @@ LOGGERS: Final = (
     "AbstractMembershipManager",
     "MembershipManagerImpl",
     "CoordinatorRequestManager",
+    "HeartbeatRequestManager",
+    "CommitRequestManager",
     "ConsumerRebalanceListenerInvoker",
 )
 """The classes whose lines are about the group; what others of the client log is passed over."""
@@ -30,6 +32,7 @@ _POLL_TIMEOUT: Final = (
     "messages. You can address this either by increasing max.poll.interval.ms or by reducing the maximum size of "
     "batches returned in poll() with max.poll.records."
 )
+_HEARTBEAT: Final = "~(?:Consumer)?GroupHeartbeat(?:Request)?~"
 _MEMBER: Final = "Member {member} with epoch {member_epoch}"
 
 
@@ -187,6 +190,32 @@ JAVA_LINES: Final[tuple[Template, ...]] = (
         "Member {member} received heartbeat interval {waited_ms}ms from the group coordinator",
         (4, 3),
         variant="interval",
+    ),
+    _line(
+        "heartbeat_failed",
+        f"{_HEARTBEAT} failed ~(?=for member .* because epoch|because member .*unknown)~{{problem}}",
+        (3, 7),
+    ),
+    _line(
+        "fenced",
+        f"{_HEARTBEAT} failed due to ~(?:fenced|unreleased|the) ?~instance id {{instance?}}~:| was~{{rest}}",
+        (3, 7),
+        variant="epoch",
+    ),
+    _line("join_failed", f"{_HEARTBEAT} failed due to {{problem}}", (3, 7), variant="heartbeat"),
+    _line(
+        "coordinator_lost",
+        f"{_HEARTBEAT} failed because the group coordinator {{coordinator?}} is ~(?:incorrect|not available)~{{rest}}",
+        (3, 7),
+        variant="heartbeat-epoch",
+    ),
+    _line("remark", f"{_HEARTBEAT} failed because {{rest}}", (3, 7), variant="heartbeat"),
+    _line(
+        "remark",
+        "Time between subsequent calls to poll() was longer than the configured max.poll.interval.ms, exceeded "
+        "approximately by {late_ms} ms. Member {member} will rejoin the group now.",
+        (3, 8),
+        variant="late",
     ),
     _line("reconciling", "Reconciling assignment with local epoch {local_epoch}{update}", (3, 7)),
     _line("remark", "Member {member} {rest}", variant="member"),

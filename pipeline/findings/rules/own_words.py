@@ -16,7 +16,7 @@ from rejoin.pipeline.findings.causes import Causes
 from rejoin.pipeline.findings.finding import LOW, MEDIUM, Finding
 from rejoin.pipeline.findings.formatting import names, period, span, times
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.observed_rows import ObservedEvent, all_exact
+from rejoin.pipeline.findings.observed_rows import ObservedEvent, all_exact, name_of_client
 from rejoin.pipeline.findings.phrases import capital
 from rejoin.pipeline.findings.reads import reads
 from rejoin.pipeline.vocabulary import CLIENT_LOG, SESSION_ENDED
@@ -31,7 +31,7 @@ REGULAR: Final = 0.2
 _SAID: Final = ("problem", "software")
 _THROWN_OUT: Final = re.compile(
     r"UNKNOWN_MEMBER_ID|UnknownMemberId|unknown_member|not aware of this member|was not recognized"
-    r"|member id .* is not valid"
+    r"|member id .* is not valid|because (?:member \S+ is unknown|epoch \S+ is fenced)"
 )
 _REFUSED: Final = (
     (re.compile(r"INCONSISTENT_GROUP_PROTOCOL|InconsistentGroupProtocol|[Ii]nconsistent group protocol"), "protocols"),
@@ -43,6 +43,7 @@ _REFUSED: Final = (
         "authorization",
     ),
     (_THROWN_OUT, "member"),
+    (re.compile(r"INCOMPLETE_SOURCE_TOPIC_METADATA|MissingSourceTopic|source topics"), "topics"),
     (re.compile(r"config(?:ured)? (?:state )?offset .* does not match"), "connect"),
 )
 _WHAT_TO_DO: Final = {
@@ -61,6 +62,11 @@ _WHAT_TO_DO: Final = {
     "member": (
         None,
         "Look for what keeps the client from sending heartbeats; a client that repeats this for ever is stuck.",
+    ),
+    "topics": (
+        None,
+        "A source topic of the application is missing, or may not be read: create it before the application starts. "
+        "Streams ends the thread.",
     ),
     "connect": (
         "config.storage.topic",
@@ -240,7 +246,9 @@ def _distinct(events: Sequence[ObservedEvent], within_ms: int = ONE_MS) -> list[
 
 
 def _names(history: GroupHistory, events: Sequence[ObservedEvent]) -> list[str]:
-    found = (event.group_instance_id or event.client_id or history.who(event.member_id) for event in events)
+    found = (
+        event.group_instance_id or name_of_client(event.client_id) or history.who(event.member_id) for event in events
+    )
     named = list(dict.fromkeys(each for each in found if each and each != "none"))
     return named or ["a consumer"]
 

@@ -31,7 +31,7 @@ _REFUSALS: Final = {
 }
 """Errors of the coordinator, by the words that clients have for them."""
 _SOFTWARE: Final = {
-    **{name: name for name in ("librdkafka", "kafka-python", "aiokafka", "franz-go", "sarama")},
+    **{name: name for name in ("librdkafka", "kafka-python", "aiokafka", "franz-go", "sarama", "brod", "ruby-kafka")},
     "kafkajs": "KafkaJS",
 }
 """Libraries whose settings have names of their own, by the families of their lines."""

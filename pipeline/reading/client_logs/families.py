@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from rejoin.journal.kafka_logs.clients.connect import CONNECT_LINES, SMALLRYE_LINES
 from rejoin.journal.kafka_logs.clients.erlang import BROD_LINES
+from rejoin.journal.kafka_logs.clients.frameworks import SPRING_LINES, STREAMS_LINES
 from rejoin.journal.kafka_logs.clients.java import JAVA_LINES, LOGGERS
 from rejoin.journal.kafka_logs.clients.javascript_and_go import (
     FRANZ_GO_LINES,
@@ -18,6 +19,7 @@ from rejoin.journal.kafka_logs.clients.javascript_and_go import (
 )
 from rejoin.journal.kafka_logs.clients.python import AIOKAFKA_LINES, KAFKA_PYTHON_LINES
 from rejoin.journal.kafka_logs.clients.rdkafka import RDKAFKA_LINES
+from rejoin.journal.kafka_logs.clients.ruby import RUBY_LINES
 from rejoin.journal.kafka_logs.template import Template, values_of
 from rejoin.pipeline.reading.broker_logs.reasons import instance
 from rejoin.pipeline.reading.client_logs.layouts import ClientRecord
@@ -31,7 +33,10 @@ FRANZ_GO: Final = "franz-go"
 SARAMA: Final = "sarama"
 BROD: Final = "brod"
 SMALLRYE: Final = "smallrye"
-NAMELESS: Final = (KAFKA_PYTHON, AIOKAFKA, KAFKAJS, FRANZ_GO, SARAMA, SMALLRYE)
+STREAMS: Final = "streams"
+SPRING: Final = "spring"
+RUBY: Final = "ruby-kafka"
+NAMELESS: Final = (KAFKA_PYTHON, AIOKAFKA, KAFKAJS, FRANZ_GO, SARAMA, SMALLRYE, RUBY)
 """Clients whose lines do not name the consumer: a process is taken to have one."""
 STARTED: Final = "consumer_started"
 """The kind of the line with which a consumer begins."""
@@ -74,6 +79,9 @@ _LINES: Final[Mapping[str, Patterns]] = {
     SARAMA: _compiled(SARAMA_LINES),
     BROD: _compiled(BROD_LINES),
     SMALLRYE: _compiled(SMALLRYE_LINES),
+    STREAMS: _compiled(STREAMS_LINES),
+    SPRING: _compiled(SPRING_LINES),
+    RUBY: _compiled(RUBY_LINES),
 }
 
 _OF_JAVA: Final = re.compile(
@@ -102,23 +110,6 @@ _PYTHON_LOGGER: Final = re.compile(
     r"kafka\.(?:coordinator(?:\.(?:base|consumer|heartbeat))?|consumer\.\w+|net\.selector)"
 )
 _SETTING: Final = re.compile(r"\s*([a-z][a-z0-9.]+) = (.*)")
-
-MARKS: Final = re.compile(
-    rb"\[(?:Consumer|Worker) (?:clientId|instanceId)=|ConsumerConfig values|#consumer-\d|aiokafka|\"kafkajs\""
-    rb"|beginning to manage the (?:next-gen )?group lifecycle|new group session begun"
-    rb"|consumergroup/|client/coordinator coordinator for|SRMSG\d+: Executing consumer|Group member \("
-    rb"|(?<![\w.])kafka\.co(?:ordinator(?:\.(?:base|consumer|heartbeat))?|nsumer\.\w+)[^\w.]"
-)
-"""What is in the log of a client, and in that of no broker."""
-
-
-def read_client_message(record: ClientRecord) -> ClientMessage | None:
-    """What a consumer says with a record; none for what is of something else."""
-    for read in _READERS:
-        found = read(record)
-        if found is not None:
-            return found
-    return None
 
 
 def known_by_text(family: str) -> Iterable[tuple[Template, re.Pattern[str]]]:
@@ -283,26 +274,7 @@ def _of_sarama(record: ClientRecord) -> ClientMessage | None:
     return found if found.kind else None
 
 
-def _of_brod(record: ClientRecord) -> ClientMessage | None:
-    """The lines below the one with the group are part of the message."""
-    start = record.text.find("Group member (")
-    if start < 0 or not record.more:
-        return None
-    found = matched(BROD, "\n".join((record.text[start:], *(each.strip() for each in record.more))))
-    return found if found.kind else None
-
-
-def _of_smallrye(record: ClientRecord) -> ClientMessage | None:
-    start = record.text.find("SRMSG")
-    if start < 0:
-        return None
-    found = matched(SMALLRYE, record.text[start:])
-    return found if found.kind else None
-
-
 _GO_FILE: Final = re.compile(r"^[\w./-]+\.go:\d+: ")
 _BASIC_LOGGER: Final = re.compile(r"\]?\s*\[(?:DEBUG|INFO|WARN|ERROR)\] (?P<text>.*)", re.DOTALL)
-_READERS: Final[tuple[Callable[[ClientRecord], ClientMessage | None], ...]] = (
-    *(_of_java, _of_rdkafka, _of_python),
-    *(_of_kafkajs, _of_franz_go, _of_sarama, _of_brod, _of_smallrye),
-)
+Reader: TypeAlias = Callable[[ClientRecord], ClientMessage | None]
+LIBRARIES: Final[tuple[Reader, ...]] = (_of_java, _of_rdkafka, _of_python, _of_kafkajs, _of_franz_go, _of_sarama)

@@ -11,6 +11,7 @@ from rejoin.pipeline.reading.broker_logs.groups.membership import UUID
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 from rejoin.pipeline.reading.client_logs.families import JAVA, KAFKAJS, SARAMA, STARTED, ClientMessage
 from rejoin.pipeline.reading.client_logs.leaving import Leaving
+from rejoin.pipeline.reading.client_logs.signed import STREAMS_CLIENT
 
 _PARTITION: Final = re.compile(r"topic='(?P<topic>[^']*)', partition=(?P<partition>\d+)")
 _MEMBERS_GIVEN: Final = re.compile(
@@ -28,6 +29,7 @@ _NOT_A_MEMBER: Final = (
     "Heartbeat: local member_id was not recognized",
     "Heartbeat failed: local member_id was not recognized",
     "Attempt to heartbeat failed for since member id",
+    "Error sending heartbeat: Kafka::UnknownMemberId",
 )
 """How lines of failed heartbeats begin after which the consumer has no member id."""
 _SETTINGS: Final = ("session_timeout_ms", "rebalance_timeout_ms", "group_protocol")
@@ -59,6 +61,8 @@ class LoggedConsumer:
     """Of sarama: where its session began, of which the end names member and generation."""
     owned: list[tuple[str, int]] = field(default_factory=list)
     adding: list[tuple[str, int]] | None = None
+    gave_up: bool = False
+    """Whether a container of Spring gave up partitions and has no others yet."""
     to_sync: bool = False
     """Whether it has joined a generation, and has no line yet about the answer to SyncGroup."""
     settings: dict[str, Any] = field(default_factory=dict)
@@ -277,6 +281,35 @@ def ended(consumer: LoggedConsumer) -> Iterator[Statement]:
         consumer.generation = -1
 
 
+def _streams_state(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
+    """A thread of Streams that stops running to give up or take over tasks: all that it says of a rebalance where its
+    consumer's own lines are not in the log."""
+    if values["state_before"] == "RUNNING" and values["state"] in _REBALANCING and consumer.generation == -1:
+        yield replace(_about(consumer, statement, {}), kind="rejoin_requested")
+
+
+def _container(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
+    """Partitions of a container of Spring. It has joined again when it gets some after others were given up; those
+    that are given up last, as it stops, are no sign of a rebalance."""
+    more = {"partitions": partitions_of(values["partitions"])}
+    _, _, what = statement.kind.partition("_")
+    if what == "assigned" and consumer.gave_up:
+        yield replace(_about(consumer, statement, {}), kind="rejoin_requested")
+    consumer.gave_up = what != "assigned"
+    yield replace(_about(consumer, statement, more), kind=f"partitions_{what}")
+
+
+def _topic_assigned(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
+    """ruby-kafka's line for each topic of an assignment; the first of them follows the answer to SyncGroup."""
+    if consumer.to_sync:
+        consumer.to_sync = False
+        yield replace(_about(consumer, statement, {}), kind="group_synced")
+    numbers = [int(each) for each in values["numbers"].split(", ") if each.isdigit()]
+    more = {"partitions": [(values["topic"], number) for number in numbers]}
+    yield replace(_about(consumer, statement, more), kind="partitions_assigned")
+
+
+_REBALANCING: Final = ("PARTITIONS_REVOKED", "PARTITIONS_ASSIGNED", "REBALANCING")
 _FRANZ_PARTITIONS: Final = re.compile(r"([^\s,\[\]]+)\[([\d ]*)\]")
 
 
@@ -368,5 +401,11 @@ _SPECIAL: Final[dict[str, Callable[[LoggedConsumer, dict[str, Any], Statement], 
     "consumer_restarting": _nothing,
     "heartbeat_response": _heartbeat_response,
     "session_ended": _session_ended,
+    "streams_state": _streams_state,
+    STREAMS_CLIENT: _streams_state,
+    "container_assigned": _container,
+    "container_revoked": _container,
+    "container_lost": _container,
+    "topic_assigned": _topic_assigned,
 }
 _AS_THEY_ARE: Final = ("reason", "problem", "assignor", "topics", "rest")

@@ -13,9 +13,10 @@ from typing import BinaryIO, Final
 
 from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
 from rejoin.pipeline.reading.broker_logs.statements import Statement
-from rejoin.pipeline.reading.client_logs.families import NAMELESS, ClientMessage, read_client_message
+from rejoin.pipeline.reading.client_logs.families import JAVA, NAMELESS, SPRING, ClientMessage
 from rejoin.pipeline.reading.client_logs.layouts import ClientLines
 from rejoin.pipeline.reading.client_logs.logged_consumer import LoggedConsumer, ended, said_by
+from rejoin.pipeline.reading.client_logs.signed import STREAMS_CLIENT, read_client_message
 from rejoin.pipeline.reading.client_logs.unsigned import UnsignedLines
 
 MOST_HELD: Final = 2_000
@@ -71,6 +72,8 @@ class ClientLogFile:
                 yield BrokenLine(record.line, why, message.text[:500])
                 continue
             self.counts.statements += 1
+            if self._is_said_by_java(message, record.origin):
+                continue
             consumer = self._consumer(message, record.origin)
             node = f"{self._node}/{record.origin}" if record.origin else self._node
             # A clock that is set back by little is a matter of threads.
@@ -94,7 +97,25 @@ class ClientLogFile:
                 yield from self._with_group(consumer, each)
             yield from _released(consumer)
 
+    def _is_said_by_java(self, message: ClientMessage, origin: str) -> bool:
+        """Whether a framework repeats what consumers of this file log themselves: their partitions, or their states."""
+        if message.kind == STREAMS_CLIENT:
+            return any(
+                (client or "").startswith(f"{message.client_id}-StreamThread-") and where == origin
+                for _, client, where in self._consumers
+            )
+        return (
+            message.family == SPRING
+            and message.kind.startswith("container_")
+            and any(
+                family == JAVA and where == origin and consumer.group in (message.group_id, None)
+                for (family, _, where), consumer in self._consumers.items()
+            )
+        )
+
     def _consumer(self, message: ClientMessage, origin: str) -> LoggedConsumer:
+        if message.family == SPRING and (known := self._consumer_of_container(message, origin)) is not None:
+            return known
         of_file = message.family in NAMELESS
         key = (message.family, "" if of_file else message.client_id or "", origin)
         consumer = self._consumers.get(key)
@@ -106,6 +127,15 @@ class ClientLogFile:
         consumer.client_id = message.client_id or consumer.client_id
         consumer.instance = message.instance or consumer.instance
         return consumer
+
+    def _consumer_of_container(self, message: ClientMessage, origin: str) -> LoggedConsumer | None:
+        """The consumer of Java that a container of Spring is about, where the file has only one that it can be."""
+        found = [
+            consumer
+            for (family, _, where), consumer in self._consumers.items()
+            if family == JAVA and where == origin and message.group_id in (None, consumer.group)
+        ]
+        return found[0] if len(found) == 1 else None
 
     def _with_group(self, consumer: LoggedConsumer, statement: Statement) -> Iterator[Statement]:
         if consumer.group is None and len(consumer.held) < MOST_HELD:

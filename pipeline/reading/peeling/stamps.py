@@ -76,13 +76,13 @@ _INSTANT: Final = re.compile(
 LEVELS: Final = "TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|ERR|CRITICAL|CRIT|FATAL|SEVERE"
 _BEFORE: Final = re.compile(
     r"(?:<\d{1,3}>(?:1 )?|%[0-7]\||\[[ ]?(?:[A-Za-z][\w .:/-]{0,40})\](?: \d+)?[\s:-]+"
-    rf"|(?:{LEVELS})(?:\s*[:|-])?\s+|(?:time|ts|timestamp|date|t|at)=(?=[\"\d])|[\[(\"'])*",
+    rf"|[DIWEFA], (?=\[)|(?:{LEVELS})(?:\s*[:|-])?\s+|(?:time|ts|timestamp|date|t|at)=(?=[\"\d])|[\[(\"'])*",
     re.IGNORECASE,
 )
 """Signs that loggers put before the time: a priority, the logger in brackets, the level, the name of a field."""
 _BEHIND: Final = re.compile(r"[\])\"',]*")
 _COULD_BEGIN: Final = re.compile(
-    r"[\[(\"'<%]|(?:[A-Z][a-z]{2}[a-z, ]|[IWEF]\d{4}|[A-Za-z]{1,9}[=:\s|-])", re.IGNORECASE
+    r"[\[(\"'<%]|(?:[A-Z][a-z]{2}[a-z, ]|[DIWEFA], \[|[IWEF]\d{4}|[A-Za-z]{1,9}[=:\s|-])", re.IGNORECASE
 )
 _BY_ISO: Final = ("-", "/", ".")
 

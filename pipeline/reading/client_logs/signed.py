@@ -1,0 +1,136 @@
+"""Lines that say which client wrote them, and about which consumer: by logger, by facility, or by a prefix of theirs.
+
+The lines of frameworks are about consumers of Java, which log by themselves as well; see :mod:`.statements`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from rejoin.pipeline.reading.client_logs.families import (
+    BROD,
+    JAVA,
+    LIBRARIES,
+    RDKAFKA,
+    RUBY,
+    SMALLRYE,
+    SPRING,
+    STREAMS,
+    ClientMessage,
+    Reader,
+    matched,
+)
+from rejoin.pipeline.reading.client_logs.layouts import ClientRecord
+
+MARKS: Final = re.compile(
+    rb"\[(?:Consumer|Worker) (?:clientId|instanceId)=|ConsumerConfig values|#consumer-\d|aiokafka|\"kafkajs\""
+    rb"|beginning to manage the (?:next-gen )?group lifecycle|new group session begun"
+    rb"|consumergroup/|client/coordinator coordinator for|SRMSG\d+: Executing consumer|Group member \("
+    rb"|(?<![\w.])kafka\.co(?:ordinator(?:\.(?:base|consumer|heartbeat))?|nsumer\.\w+)[^\w.]"
+    rb"|(?<![\w-])stream-(?:thread|client) \[|KafkaMessageListenerContainer|: partitions (?:assigned|revoked|lost): \["
+    rb"|(?:Joining|Joined|Leaving) group `|Error for topic subscription "
+)
+"""What is in the log of a client, and in that of no broker."""
+
+STREAMS_CLIENT: Final = "streams_client_state"
+"""The kind of a state of a whole client of Streams, which its threads' states make."""
+_OF_STREAMS: Final = re.compile(
+    r"(?<![\w-])stream-(?P<what>thread|client) \[(?P<name>.+?)(?:-consumer)?\] (?P<text>.*)", re.DOTALL
+)
+_APPLICATION: Final = re.compile(
+    r"(?P<application>.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:-StreamThread-\d+)?"
+)
+_THREAD: Final = re.compile(r".+-StreamThread-\d+")
+_OF_SPRING: Final = re.compile(
+    r"KafkaMessageListenerContainer(?:\$ListenerConsumer)?(?::\d+)?[\]\s:|-]*(?P<text>.*)", re.DOTALL
+)
+_PARTITIONS_OF_SPRING: Final = re.compile(r"(?P<text>[^\s:]+: partitions (?:assigned|revoked|lost): \[.*)")
+_CONTAINER: Final = re.compile(r"\[\s*(?P<name>[^\[\]]*-C-\d+)\s*\]")
+_OF_RUBY: Final = re.compile(
+    r"(?:\[(?P<group>[^\[\]]+)\] \{.*?\}: )?"
+    r"(?P<text>(?:Joining|Joined|Leaving) group `.*|Chosen as leader of group `.*|Partitions assigned for `.*"
+    r"|Group rebalance in progress, re-joining\.\.\.|Error (?:sending heartbeat|committing offsets): .*"
+    r"|Failed to join group; resetting member id.*|Failed to find coordinator for group `.*"
+    r"|Connection error while trying to join group `.*|Group coordinator not available for group `.*"
+    r"|Coordinator broker still loading, retrying.*|\(try \d+/\d+\): Error for topic subscription .*"
+    r"|Resetting consumer with id: .*)",
+    re.DOTALL,
+)
+
+_OF_RACECAR: Final = ("(try ", "Resetting consumer")
+
+
+def read_client_message(record: ClientRecord) -> ClientMessage | None:
+    """What a consumer says with a record; none for what is of something else."""
+    for read in _READERS:
+        found = read(record)
+        if found is not None:
+            return found
+    return None
+
+
+def _of_streams(record: ClientRecord) -> ClientMessage | None:
+    """A thread of Streams has a consumer of its own, whose client.id begins with the thread's name."""
+    match = _OF_STREAMS.search(record.text) if "stream-" in record.text else None
+    if match is None:
+        return None
+    name, is_thread = match["name"], _THREAD.fullmatch(match["name"]) is not None
+    application = _APPLICATION.fullmatch(name)
+    found = matched(
+        STREAMS,
+        match["text"],
+        client_id=f"{name}-consumer" if is_thread else name,
+        group_id=None if application is None else application["application"],
+    )
+    if match["what"] == "client":
+        found = replace(found, kind=STREAMS_CLIENT if found.kind == "streams_state" else "remark")
+    elif not is_thread:
+        return None
+    return replace(found, family=JAVA)
+
+
+def _of_spring(record: ClientRecord) -> ClientMessage | None:
+    if record.logger is not None and "KafkaMessageListenerContainer" in record.logger:
+        text: str | None = record.text
+    else:
+        match = _OF_SPRING.search(record.text) if "KafkaMessageListenerContainer" in record.text else None
+        match = match or (_PARTITIONS_OF_SPRING.search(record.text) if ": partitions " in record.text else None)
+        text = None if match is None else match["text"]
+    if text is None:
+        return None
+    container = _CONTAINER.search(record.text)
+    thread = record.fields.get("thread_name") or record.fields.get("thread")
+    name = container["name"] if container is not None else thread if isinstance(thread, str) else None
+    return matched(SPRING, "\n".join((text, *record.more[:3])).rstrip(), client_id=name)
+
+
+def _of_ruby(record: ClientRecord) -> ClientMessage | None:
+    match = _OF_RUBY.search(record.text)
+    if match is None:
+        return None
+    found = matched(RUBY, match["text"], group_id=match["group"])
+    if match["text"].startswith(_OF_RACECAR):
+        found = replace(found, family=RDKAFKA)
+    return found if found.kind else None
+
+
+def _of_brod(record: ClientRecord) -> ClientMessage | None:
+    """The lines below the one with the group are part of the message."""
+    start = record.text.find("Group member (")
+    if start < 0 or not record.more:
+        return None
+    found = matched(BROD, "\n".join((record.text[start:], *(each.strip() for each in record.more))))
+    return found if found.kind else None
+
+
+def _of_smallrye(record: ClientRecord) -> ClientMessage | None:
+    start = record.text.find("SRMSG")
+    if start < 0:
+        return None
+    found = matched(SMALLRYE, record.text[start:])
+    return found if found.kind else None
+
+
+_READERS: Final[tuple[Reader, ...]] = (*LIBRARIES, _of_brod, _of_smallrye, _of_streams, _of_spring, _of_ruby)
