@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, Final
 
-from rejoin.pipeline.audits.rows import AuditedGroup, nulls_first, start_of
+from rejoin.pipeline.audits.rows import AuditedGroup, nulls_first, proves_owner, start_of
 from rejoin.pipeline.tables.groups.rows import Row
 
 UNEXPLAINED_GAPS: Final = "unexplained-gap"
@@ -38,6 +38,8 @@ def unexplained_gaps(group: AuditedGroup) -> Iterator[Row]:
             for session in sessions[owner["member_id"]] or ({},)
         ]
         last, session = max(before, key=_longest_session)
+        if not proves_owner(last):
+            continue
         silent = last["end"] in _DIED or session.get("end") in _NOTICED_LATE
         allowed = _rebalancing_ms(group, from_ms, to_ms) + (_session_ms(session) if silent else 0)
         if gap["length_ms"] > allowed + TOLERANCE_MS:

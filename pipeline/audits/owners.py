@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from rejoin.pipeline.audits.rows import AuditedGroup, start_of
+from rejoin.pipeline.audits.rows import AuditedGroup, proves_owner, start_of
 from rejoin.pipeline.tables.groups.rows import Row
 from rejoin.pipeline.vocabulary import AFTER_REMOVAL, INFERRED
 
@@ -48,7 +48,9 @@ def two_owners(group: AuditedGroup) -> Iterator[Row]:
         if second["kind"] == "owned" and second["overlap_ms"] > 0:
             for first in owned[second["topic"], second["partition"], second["overlaps_owner"]]:
                 if first["from_ms"] <= second["from_ms"] < first["to_ms"]:
-                    yield _violation(group, first, second, removals)
+                    found = _violation(group, first, second, removals)
+                    if found["kind"] != TWO_OWNERS or (proves_owner(first) and proves_owner(second)):
+                        yield found
 
 
 def _violation(group: AuditedGroup, first: Row, second: Row, removals: Removals) -> Row:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from rejoin.pipeline.tables.groups.rows import Row, date_of
+from rejoin.pipeline.vocabulary import CLIENT_LOG
 
 EVIDENCE: Final = ("source", "node", "seq", "at_ms", "event", "file", "line")
 """Columns by which an event is named as a proof."""
@@ -33,6 +34,12 @@ class AuditedGroup:
         """A row of the table."""
         about = {"run_id": self.run_id, "day": date_of(at_ms), "group_id": self.group_id}
         return {**about, "kind": kind, "at_ms": at_ms, **values}
+
+
+def proves_owner(interval: Mapping[str, Any]) -> bool:
+    """Whether the source of an interval of ownership proves the owner. Logs of consumers do not: a line may be missing,
+    each has its own clock, and owners of members without a log are not known."""
+    return bool(interval["from_source"] != CLIENT_LOG)
 
 
 def proof(event: Mapping[str, Any]) -> Row:

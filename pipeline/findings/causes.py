@@ -29,6 +29,8 @@ AFTER_OUTAGE_MS: Final = 60_000
 """A rebalance that begins so soon after the coordinator was back has to do with it."""
 TOGETHER_MS: Final = 3_000
 """Sessions that end through one outage end within this."""
+AT_ONCE_MS: Final = 1_000
+"""A consumer whose heartbeat was refused joins again within this."""
 ROUNDS: Final = 4
 """So many restarts of most clients, with no more time between the rounds than within them, are no deploys."""
 BEGINS_MS: Final = 60_000
@@ -66,6 +68,8 @@ class Causes:
     missed_sessions: list[Absence] = field(default_factory=list)
     killed: list[Absence] = field(default_factory=list)
     """Members that died and whose process was started again."""
+    thrown_out: list[Absence] = field(default_factory=list)
+    """Members of which only their own return shows that they had been removed."""
     dead: list[MemberSession] = field(default_factory=list)
     """Members that fell silent and are not known to have come back."""
     restarted: list[Absence] = field(default_factory=list)
@@ -81,7 +85,7 @@ class Causes:
             (LATE_POLL, self.late_polls),
             *((FLAPPING, each) for each in self.flapping),
             *((DEPLOY, each) for each in self.deploys),
-            (MISSED_SESSION, self.missed_sessions),
+            (MISSED_SESSION, [*self.missed_sessions, *self.thrown_out]),
             (KILLED, self.killed),
             (RESTARTED, self.restarted),
         ]
@@ -202,6 +206,8 @@ def separate(history: GroupHistory) -> Causes:
     _, rest = _split(rest, deployed)
     missed = {id(each) for each in rest if _missed_its_session(each)}
     causes.missed_sessions, rest = _split(rest, missed)
+    by_return = {id(each) for each in causes.missed_sessions if _is_known_by_return(history, each)}
+    causes.thrown_out, causes.missed_sessions = _split(causes.missed_sessions, by_return)
     causes.killed, rest = _split(rest, {id(each) for each in rest if each.is_silent and not _is_static(each)})
     causes.restarted = rest
     _sort_out_sessions(history, causes)
@@ -270,6 +276,11 @@ def _missed_its_session(absence: Absence) -> bool:
         return False
     soon = 0 <= absence.away_ms <= max(SOON_MS, absence.before.session_timeout_ms or 0)
     return soon and (_is_static(absence) or absence.same_process is not False)
+
+
+def _is_known_by_return(history: GroupHistory, absence: Absence) -> bool:
+    """Whether a consumer's own log alone shows the removal: the coordinator refused what it sent, so it joined anew."""
+    return history.is_from_consumers and absence.away_ms < AT_ONCE_MS
 
 
 def flapping(history: GroupHistory, absences: Iterable[Absence]) -> list[list[Absence]]:

@@ -39,6 +39,8 @@ from rejoin.pipeline.findings.outages import Outage, outages_of
 from rejoin.pipeline.tables.groups.pauses import REVOKED
 from rejoin.pipeline.vocabulary import CLIENT_LOG, LOGS, SOURCES
 
+OF_JOINS: Final = ("join_sent", "generation_joined")
+"""Events that each consumer's own log has."""
 JOURNALS: Final = tuple(each for each in SOURCES if each not in LOGS)
 WAITS_MS: Final = 60_000
 """Consumers wait for a coordinator that is away for so long, where the source does not say how long they may."""
@@ -86,10 +88,25 @@ class GroupHistory:
         )
 
     @cached_property
+    def is_from_consumers(self) -> bool:
+        """Whether consumers' own logs are all that is known."""
+        sources = {each.source for each in self.rebalances} | {each.source for each in self.events}
+        return bool(sources) and sources <= {CLIENT_LOG}
+
+    @cached_property
     def has_only_own_words(self) -> bool:
         """Whether consumers' own logs are all that is known, with no rebalance after the group's first."""
-        sources = {each.source for each in self.rebalances} | {each.source for each in self.events}
-        return not self.later and sources <= {CLIENT_LOG}
+        return not self.later and self.is_from_consumers
+
+    @cached_property
+    def logged_consumers(self) -> int:
+        """How many consumers have a log, where consumers' own logs are all that is known."""
+        return len({(each.node, each.client_id) for each in self.events if each.event in OF_JOINS})
+
+    @property
+    def is_of_one_consumer(self) -> bool:
+        """Whether the log of one consumer is all that is known."""
+        return self.is_from_consumers and self.logged_consumers <= 1
 
     @property
     def end_ms(self) -> int:

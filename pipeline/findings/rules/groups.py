@@ -225,6 +225,9 @@ class _Growth:
         history = causes.history
         self.history, self.event, self.before, self.now = history, event, before, event.partition_count or 0
         owned = {row.partition: row.first_ms for row in history.owned if row.topic == event.topic}
+        if history.is_of_one_consumer or (history.is_from_consumers and not owned.keys() >= set(range(before))):
+            # Members whose log is not there may have had the others.
+            owned = {}
         new = range(before, self.now)
         self.waits = [max(0, owned[number] - event.at_ms) for number in new if number in owned]
         self.never = len([number for number in new if number not in owned]) if owned else 0

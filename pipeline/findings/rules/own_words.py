@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rejoin.pipeline.findings.causes import Causes
+from rejoin.pipeline.findings.causes import MISSED_SESSION, Causes
 from rejoin.pipeline.findings.finding import LOW, MEDIUM, Finding
 from rejoin.pipeline.findings.formatting import names, period, span, times
 from rejoin.pipeline.findings.history import GroupHistory
@@ -21,6 +21,12 @@ from rejoin.pipeline.findings.phrases import capital
 from rejoin.pipeline.findings.reads import reads
 from rejoin.pipeline.vocabulary import CLIENT_LOG, SESSION_ENDED
 
+NEAR_MS: Final = 5_000
+"""A consumer has noticed within this that it is no member any more."""
+OUTAGE_MS: Final = 60_000
+"""Sessions that end so soon after the coordinator was away ended for it."""
+SAME_SESSION_MS: Final = 10_000
+"""Signs that are closer together, with no join between them, are of one session."""
 ONE_MS: Final = 2_000
 """Lines of a client that are closer together are about one thing: most say it twice."""
 AGAIN: Final = 3
@@ -28,6 +34,8 @@ AGAIN: Final = 3
 REGULAR: Final = 0.2
 """Intervals that differ by no more than this share of the longest are regular."""
 
+UNNAMED: Final = "#"
+"""Stands in the names of members whose ids are not logged, before their number."""
 _SAID: Final = ("problem", "software")
 _THROWN_OUT: Final = re.compile(
     r"UNKNOWN_MEMBER_ID|UnknownMemberId|unknown_member|not aware of this member|was not recognized"
@@ -88,14 +96,16 @@ def session_expired(causes: Causes) -> Iterator[Finding]:
     """A consumer's session ended while its process ran on: the coordinator does not know the member any more, or the
     consumer itself had no answer for a whole session."""
     history = causes.history
-    if not history.has_only_own_words:
+    if not history.is_from_consumers:
         return
     ended = [
-        each for each in history.events if each.event in ("heartbeat_failed", "coordinator_lost") and _is_end(each)
+        each
+        for each in history.events
+        if each.event in ("heartbeat_failed", "coordinator_lost") and _is_end(each) and not _is_explained(causes, each)
     ]
     if not ended:
         return
-    once = _distinct(ended)
+    once = _once_each(history, ended)
     who = _names(history, once)
     without_answer = [each for each in once if (each.reason or "").startswith(SESSION_ENDED)]
     how = (
@@ -118,10 +128,41 @@ def session_expired(causes: Causes) -> Iterator[Finding]:
         "pause of the process, or a coordinator that cannot be reached. Only then raise the session timeout.",
         numbers={"times": len(once), "members": len(who)},
         members=who,
+        rebalances=[each.rebalance_id for each in causes.begun_by(MISSED_SESSION, of=causes.thrown_out)],
         evidence=[each.as_evidence() for each in ended],
         exact=all_exact(once),
         severity=MEDIUM if len(once) >= AGAIN else LOW,
     )
+
+
+def _once_each(history: GroupHistory, ended: Sequence[ObservedEvent]) -> list[ObservedEvent]:
+    """The first sign of the end of each session: a client finds out by an answer that is missing, and by a refusal."""
+    joined = [(each.node, each.client_id, each.at_ms) for each in history.events if each.event == "generation_joined"]
+    last: dict[tuple[str | None, str | None], int] = {}
+    found = []
+    for event in ended:
+        who = (event.node, event.client_id)
+        before = last.get(who, event.at_ms - SAME_SESSION_MS - 1)
+        is_new = any((node, client) == who and before < at_ms <= event.at_ms for node, client, at_ms in joined)
+        if is_new or event.at_ms - before > SAME_SESSION_MS:
+            found.append(event)
+        last[who] = event.at_ms
+    return found
+
+
+def _is_explained(causes: Causes, event: ObservedEvent) -> bool:
+    """Whether the end of a session belongs to what other rules speak of, in logs that show whole rebalances."""
+    history = causes.history
+    if history.has_only_own_words:
+        return False
+    others = (*causes.late_polls, *causes.killed, *causes.missed_sessions, *causes.restarted)
+    of_member = (each for each in others if event.member_id in (each.before.member_id, each.after.member_id))
+    if any(each.went_at_ms - NEAR_MS <= event.at_ms <= each.back_at_ms + NEAR_MS for each in of_member):
+        return True
+    if any(each.from_ms - NEAR_MS <= event.at_ms <= each.to_ms + OUTAGE_MS for each in history.outages):
+        return True
+    thrown_out = {each.before.member_id for each in causes.thrown_out}
+    return not history.is_of_one_consumer and event.member_id not in thrown_out
 
 
 @reads("coordinator_lost", "coordinator_found", columns=_SAID, source=(CLIENT_LOG,))
@@ -249,7 +290,9 @@ def _names(history: GroupHistory, events: Sequence[ObservedEvent]) -> list[str]:
     found = (
         event.group_instance_id or name_of_client(event.client_id) or history.who(event.member_id) for event in events
     )
-    named = list(dict.fromkeys(each for each in found if each and each != "none"))
+    # Members without an id are numbered, by the process that they are in.
+    processes = (each.rsplit("/", 1)[-1].rsplit(UNNAMED, 1)[0] if each and UNNAMED in each else each for each in found)
+    named = list(dict.fromkeys(each for each in processes if each and each != "none"))
     return named or ["a consumer"]
 
 

@@ -124,6 +124,8 @@ class _LatePolls:
         they = "It" if len(self.clients) == 1 else "They"
         if not self.away and self.own_words:
             return self._by_own_words(they)
+        if not self.away and not self.history.all_joins_are_reported:
+            return f" Whether {they.lower()} came back this source does not say."
         if not self.away:
             return f" {they} did not come back."
         batch = f", so one batch took up to {span(self.longest)}." if self.longest else "."
@@ -147,7 +149,8 @@ class _LatePolls:
             return f" {they} asked to join again {span(back_ms)} after that, where the log ends."
         if self.history.end_ms - last_one.at_ms <= max(self.limit, LOG_GOES_ON_MS):
             return " The log ends too soon to say whether it came back."
-        return f" {they} did not come back."
+        # A log may be an excerpt: that a line is missing shows nothing.
+        return f" The log does not show that {they.lower()} came back."
 
     def refused_commits(self) -> str:
         if not self.refused:

@@ -249,7 +249,7 @@ def fell_silent(causes: Causes) -> Iterator[Finding]:
         f"{names(who)} fell silent for a whole session, {times(len(causes.dead))}",
         f"{_silent(who, len(causes.dead))} and "
         f"{'was' if len(who) == 1 else 'were'} removed {period(min(moments), max(moments))}. Whether they came "
-        f"back this source does not say: brokers log every join since Kafka 2.5.{stood_still(history, cost)}",
+        f"back this source does not say: {_unknown_joins(history)}.{stood_still(history, cost)}",
         cost,
         min(moments),
         max([*moments, *(each.until_ms for each in caused)]),
@@ -261,3 +261,9 @@ def fell_silent(causes: Causes) -> Iterator[Finding]:
         rebalances=[each.rebalance_id for each in caused],
         exact=False,
     )
+
+
+def _unknown_joins(history: GroupHistory) -> str:
+    if history.is_from_consumers:
+        return "their logs have no later join"
+    return "it has no line about a later join, and brokers before Kafka 2.5 do not log every one"

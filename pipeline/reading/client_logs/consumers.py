@@ -10,6 +10,7 @@ from rejoin.journal.events.client import EVENT_TYPES
 from rejoin.pipeline.reading.broker_logs.groups.membership import EXACT, INFERRED, EventRow
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 from rejoin.pipeline.reading.client_logs.families import STARTED
+from rejoin.pipeline.reading.client_logs.logged_consumer import NOT_A_MEMBER
 from rejoin.pipeline.reading.client_logs.statements import NO_GROUP
 from rejoin.pipeline.vocabulary import CLIENT_LOG, SESSION_ENDED
 
@@ -69,6 +70,8 @@ def consumer_events(statements: Iterable[Statement], *, with_requests: bool = Fa
         elif statement.kind in _OF_SESSIONS and (ended := _SESSION_ENDED.search(statement.text)) is not None:
             waited = values.get("waited_ms") or ended["waited"]
             row["reason"] = f"{SESSION_ENDED}: no answer" + (f" for {waited} ms" if waited else "")
+        elif statement.kind == "heartbeat_failed" and statement.text.startswith(NOT_A_MEMBER):
+            row["problem"] = row["problem"] or statement.text
         elif statement.kind == "commit_failed" and (error := _refusal(statement)) is not None:
             # Clients have several lines about one commit.
             is_said = statement.at_ms - refused_at.get(key, -ONE_COMMIT_MS) < ONE_COMMIT_MS

@@ -88,6 +88,8 @@ class ObservedGenerations:
         self._owners: dict[tuple[str, int], str] = {}
         self._of_consumer: dict[ConsumerKey, str] = {}
         self._last_seen: dict[str, int] = {}
+        self._consumers: dict[str, ConsumerKey] = {}
+        self._log_ends: dict[ConsumerKey, int] = {}
         self._gone: dict[str, int] = {}
         """Members that must be gone by then: another one has their partitions, or their consumer joins anew."""
 
@@ -126,7 +128,9 @@ class ObservedGenerations:
         former = self._of_consumer.get(who)
         if statement.kind == "join_sent" and former and (statement.values.get("fresh") or former != member):
             self._gone.setdefault(former, statement.at_ms)
+        self._log_ends[who] = statement.at_ms
         if member:
+            self._consumers[member] = who
             self._of_consumer[who] = member
             self._last_seen[member] = statement.at_ms
         for each in partitions:

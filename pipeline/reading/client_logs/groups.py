@@ -16,6 +16,7 @@ from rejoin.pipeline.reading.client_logs.generations import JOINS_MS, LATE_MS, L
 
 AT_ONCE_MS: Final = 1_000
 """A member that has not polled in time leaves within this."""
+_NO_CONSUMER: Final = ("", "")
 POLL_TIMEOUT: Final = "consumer poll timeout has expired."
 """Java's reason for leaving a group after a late poll, which other clients do not send."""
 
@@ -102,7 +103,7 @@ class ClientHistory(ObservedGenerations):
         gone = [each for each in was if each not in members or each in back]
         left = sorted((said.at_ms, each) for each in gone if (said := leaves[each]) is not None)
         asked = sorted((self._asked_at(generation, each), each) for each in new if each in self._members)
-        silent = [each for each in gone if leaves[each] is None]
+        silent = [each for each in gone if leaves[each] is None and self._is_out(each, generation)]
         signs = self._signs(was, before, generation.began_at)
         first = min([at for at, _ in left] + [at for at, _ in asked] + [each.at_ms for each in signs[:1]], default=0)
         began = first or generation.began_at
@@ -136,6 +137,18 @@ class ClientHistory(ObservedGenerations):
             if member != cause.get("cause_member_id"):
                 yield self._joined(member, max(at, began), generation, "PreparingRebalance")
         yield from self._completion(was, generation, following, began)
+
+    def _is_out(self, member: str, generation: LoggedGeneration) -> bool:
+        """Whether a member that is missing in a generation is known to be out of the group.
+
+        Of a member without a log only its leaders' lists are known, and the end of a log is not the end of its member.
+        """
+        if member not in self._members:
+            return False
+        if generation.modern or generation.counted or generation.listed:
+            return True
+        goes_on = self._log_ends.get(self._consumers.get(member, _NO_CONSUMER), 0) > generation.began_at
+        return goes_on or self._gone.get(member, generation.ended_at + 1) <= generation.ended_at
 
     @staticmethod
     def _asked_at(generation: LoggedGeneration, member: str) -> int:
@@ -268,7 +281,10 @@ def _says_why(statement: Statement) -> bool:
     return statement.kind == "rejoin_requested" and reason is not None and not reason.startswith(_NO_REASONS)
 
 
-_NO_REASONS: Final = ("group is already rebalancing", "rebalance failed", "consumer pro-actively", "encountered ")
+_NO_REASONS: Final = (
+    *("group is already rebalancing", "rebalance failed", "consumer pro-actively", "encountered "),
+    *("Group is rebalancing", "group rejoin"),
+)
 """How the reasons begin that only say that the group rebalances already, or that the member is out of it."""
 
 

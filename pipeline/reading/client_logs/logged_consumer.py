@@ -25,7 +25,7 @@ _TOPIC_SIZES: Final = re.compile(r"([\w.-]+)=(?:\[([^\]]*)\]|(\d+))|'([\w.-]+)':
 
 UNNAMED: Final = "#"
 """Stands in the names of members whose ids are not logged, before their number; Kafka's ids have none."""
-_NOT_A_MEMBER: Final = (
+NOT_A_MEMBER: Final = (
     "Heartbeat: local member_id was not recognized",
     "Heartbeat failed: local member_id was not recognized",
     "Attempt to heartbeat failed for since member id",
@@ -99,7 +99,7 @@ def _of_line(consumer: LoggedConsumer, message: ClientMessage, statement: Statem
         if "member id" in values.get("and", "and member id"):
             _forget(consumer)
     elif kind in ("group_left", "consumer_closed") or (
-        kind == "heartbeat_failed" and message.text.startswith(_NOT_A_MEMBER)
+        kind == "heartbeat_failed" and message.text.startswith(NOT_A_MEMBER)
     ):
         _forget(consumer)
     elif kind in ("generation_joined", "group_synced"):
