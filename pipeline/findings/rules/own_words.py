@@ -288,12 +288,17 @@ def _distinct(events: Sequence[ObservedEvent], within_ms: int = ONE_MS) -> list[
 
 def _names(history: GroupHistory, events: Sequence[ObservedEvent]) -> list[str]:
     found = (
-        event.group_instance_id or name_of_client(event.client_id) or history.who(event.member_id) for event in events
+        event.group_instance_id or name_of_client(event.client_id) or _process(history.who(event.member_id))
+        for event in events
     )
-    # Members without an id are numbered, by the process that they are in.
-    processes = (each.rsplit("/", 1)[-1].rsplit(UNNAMED, 1)[0] if each and UNNAMED in each else each for each in found)
-    named = list(dict.fromkeys(each for each in processes if each and each != "none"))
+    named = list(dict.fromkeys(each for each in found if each and each != "none"))
     return named or ["a consumer"]
+
+
+def _process(name: str) -> str:
+    """The process of a member whose id is not logged, which is a number behind the process; else the name."""
+    process, number, _ = name.rpartition(UNNAMED)
+    return process.rsplit("/", 1)[-1] if number and process else name
 
 
 def _group(history: GroupHistory) -> str:
