@@ -159,6 +159,11 @@ incident-seeds: setup
 	REJOIN_INCIDENT_SEEDS=$(INCIDENTS) $(RUN) -m pytest tests/pipeline/findings/test_generated.py -q
 
 # Logs of clients, written of random lives and read back; SEEDS=N.
+# Windows of the recorded logs in random wrappers: each says the same as without them. SEEDS=A:B.
+.PHONY: wrapped-seeds
+wrapped-seeds: setup
+	WRAPPED_SEEDS=$(SEEDS) $(RUN) -m pytest -n 2 -q tests/pipeline/reading/test_wrapped_recordings.py
+
 .PHONY: client-log-seeds
 client-log-seeds: SEEDS ?= 20
 client-log-seeds: setup

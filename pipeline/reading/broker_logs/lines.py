@@ -52,7 +52,7 @@ UNREAD: Final = Record(0, 0, "", "", "")
 _PLAIN: Final = re.compile(rb"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 _USUAL: Final = re.compile(
     r"\[?(?P<date>\d{4}-\d\d-\d\d)[ T](?P<time>\d\d:\d\d:\d\d)(?:[,.](?P<fraction>\d{1,9}))?"
-    r"(?P<zone> ?Z| ?[+-]\d\d:?\d\d)?\]?\s+(?:\[[^\]]*\]\s+)?"
+    r"(?P<zone> ?Z| ?[+-]\d\d:?\d\d)?\]?\s+(?:\[(?!\d{4}-)[^\]]*\]\s+)?"
     r"\[?(?P<level>TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\]?\s+(?P<rest>[^\x1b]*)",
     re.DOTALL,
 )

@@ -144,7 +144,8 @@ def _of_java(record: ClientRecord) -> ClientMessage | None:
     elif logger is None and (before := _LOGGER_BEFORE.search(record.text[: match.start()])) is not None:
         logger = before["logger"]
     if text.startswith(_WRAPPED):
-        text = "\n".join((text, *(each for each in record.more if each.startswith("\t"))))
+        # A wrapper may have taken the indent.
+        text = "\n".join((text, *(f"\t{each.strip()}" for each in record.more if _PART.match(each) is not None)))
     found = matched(
         JAVA, text.rstrip("\r\n"), client_id=match["client"], group_id=match["group"], instance=match["instance"]
     )
@@ -154,6 +155,7 @@ def _of_java(record: ClientRecord) -> ClientMessage | None:
 
 
 _WRAPPED: Final = ("Reconciling assignment", "Updating assignment")
+_PART: Final = re.compile(r"\s*[A-Z][A-Za-z ()-]*:\s")
 
 
 def _settings(record: ClientRecord) -> ClientMessage | None:
@@ -229,13 +231,13 @@ def of_kafkajs(text: str, fields: Mapping[str, Any]) -> ClientMessage:
 
 def _of_franz_go(record: ClientRecord) -> ClientMessage | None:
     text = record.text
-    if record.fields and (record.logger is None or "caller" in record.fields or "kgo" in record.logger):
+    if (basic := _BASIC_LOGGER.match(text)) is not None:
+        text = basic["text"]
+    elif record.fields and (record.logger is None or "caller" in record.fields or "kgo" in record.logger):
         # Loggers around it add fields of the application, and some sort all of them.
         names = _FRANZ_GO_FIELDS.get(text, ())
         named = [f"{name}: {_as_basic(record.fields[name])}" for name in names if name in record.fields]
         text = "; ".join((text, ", ".join(named))) if named else text
-    elif (basic := _BASIC_LOGGER.match(text)) is not None:
-        text = basic["text"]
     else:
         return None
     found = matched(FRANZ_GO, text)

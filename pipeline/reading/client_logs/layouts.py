@@ -63,8 +63,11 @@ class _Held:
     more: list[str] = field(default_factory=list)
 
     def goes_on_with(self, line: Peeled) -> bool:
-        """Whether a line without a time of its own belongs here: collectors stamp each line of a stack trace, too."""
-        return self.has_own_time and line.logger is None and not line.fields
+        """Whether a line without a time of its own belongs here: collectors stamp each line of a stack trace, too.
+
+        Each line of one message has the same fields, which are the collector's.
+        """
+        return self.has_own_time and line.logger is None and line.fields.keys() == self.record.fields.keys()
 
 
 @dataclass(slots=True)

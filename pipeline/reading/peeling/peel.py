@@ -21,7 +21,11 @@ MOST_LAYERS: Final = 8
 _ESCAPES: Final = re.compile(r"(?:\x1b|#033|\^\[)\[[0-9;?]*[A-Za-z]|(?<![\w\]])\[\d{1,2}(?:;\d{1,3})*m")
 _MARKS: Final = ("\ufeff", "\u200b", "\u200e", "\u00a0")
 _ENTITIES: Final = re.compile(r"&(?:quot|amp|lt|gt|#3[49]|#x27);")
+_CELLS: Final = ('{"', '"')
+_MOST_ESCAPED: Final = 2
 _SHAPE: Final = 48
+_LONG: Final = 80
+"""A shorter line is no evidence about lines that begin with the same shape: a wrapper around an empty line looks bare."""
 _MOST_SHAPES: Final = 5_000
 _SHAPES: Final = str.maketrans(
     string.digits + string.ascii_letters, "0" * len(string.digits) + "a" * len(string.ascii_letters)
@@ -71,7 +75,7 @@ class Peels:
                     break
             else:
                 break
-        if not line.peelers and text[:1] not in _MAY_END_OTHERWISE:
+        if not line.peelers and len(text) > _LONG and text[:1] not in _MAY_END_OTHERWISE:
             if len(self._bare) > _MOST_SHAPES:
                 self._bare.clear()
             self._bare.add(shape)
@@ -85,6 +89,9 @@ def cleaned(text: str) -> str:
     if not text.isascii():
         for mark in _MARKS:
             text = text.replace(mark, " " if mark == "\u00a0" else "")
-    if "&" in text and _ENTITIES.search(text) is not None:
+    # Within JSON and CSV an entity belongs to the text of a cell.
+    for _ in range(_MOST_ESCAPED):
+        if "&" not in text or text.startswith(_CELLS) or _ENTITIES.search(text) is None:
+            break
         text = html.unescape(text)
     return text.rstrip("\r\n")

@@ -15,7 +15,7 @@ _FILE: Final = re.compile(
     r"(?P<file>(?:\.{0,2}/)?(?:[\w.@+-]+/)*[\w.@+-]+\.(?:log|out|txt|json|jsonl|err|gz)(?:\.\d{1,4})?(?:\.gz)?|"
     r"/?(?:[\w.@+-]+/){1,12}[\w.@+-]+)[:-](?:\d{1,8}[:-])?(?=\S)"
 )
-_COMPOSE: Final = re.compile(r"(?P<origin>[^\s|\[{%\"]{1,100})\s*\|\s+(?=\S)")
+_COMPOSE: Final = re.compile(r"(?P<origin>[^\s|\[{%\"]{1,100})\s*\|(?:\s|$)")
 _KUBECTL: Final = re.compile(r"\[(?P<origin>(?:pod/)?[a-z0-9][\w.-]*/[\w.-]+)\]\s")
 _KAIL: Final = re.compile(r"(?P<origin>[a-z0-9][a-z0-9-]*/[a-z0-9][a-z0-9.-]*\[[\w.-]+\]):\s")
 _STERN: Final = re.compile(r"(?:[a-z0-9-]+ )?(?P<origin>[a-z0-9][a-z0-9.-]*-[a-z0-9]{4,10}(?:-[a-z0-9]{5})? [\w.-]+) ")
@@ -26,7 +26,7 @@ _RFC_5424: Final = re.compile(
     r" (?P<host>\S{1,255}) (?P<app>\S{1,48}) (?P<process>\S{1,128}) \S{1,32} (?:-|(?:\[(?:\\.|[^\]\\])*\])+) ?\ufeff?"
 )
 _PRIORITY: Final = re.compile(r"<\d{1,3}>1 ")
-_LOG_STREAM: Final = re.compile(r"\s(?P<origin>[\w.#-]*(?:/[\w.$\[\]#-]+)+)\s+(?=\S)")
+_LOG_STREAM: Final = re.compile(r"\s(?P<origin>[\w.#-]*(?:/[\w.$\[\]#-]+)+)(?:\s|$)")
 _SEPARATOR: Final = re.compile(r"[\])\"']*\s*(?:\||,|;|-(?=\s))?\s*")
 _LEVEL: Final = re.compile(rf"(?:{LEVELS})\b", re.IGNORECASE)
 _BEGINS_RECORD: Final = re.compile(r"\{\s*\"|\"\d|%[0-7]\||\[[\"{]?(?:\w[\w.]*)\] ")
