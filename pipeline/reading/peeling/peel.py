@@ -25,7 +25,7 @@ _CELLS: Final = ('{"', '"')
 _MOST_ESCAPED: Final = 2
 _SHAPE: Final = 48
 _LONG: Final = 80
-"""A shorter line is no evidence about lines that begin with the same shape: a wrapper around an empty line looks bare."""
+"""A shorter line is no evidence for its shape: a wrapper around an empty line looks bare."""
 _MOST_SHAPES: Final = 5_000
 _SHAPES: Final = str.maketrans(
     string.digits + string.ascii_letters, "0" * len(string.digits) + "a" * len(string.ascii_letters)
