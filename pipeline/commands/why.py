@@ -94,5 +94,5 @@ def story_as_json(story: GroupStory) -> dict[str, Any]:
         "status": story.status.as_json(),
         "rebalances": list(story.rebalances),
         "findings": list(story.findings),
-        "notes": list(story.notes),
+        "notes": [*story.read, *story.notes],
     }

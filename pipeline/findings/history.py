@@ -101,7 +101,9 @@ class GroupHistory:
     @cached_property
     def logged_consumers(self) -> int:
         """How many consumers have a log, where consumers' own logs are all that is known."""
-        return len({(each.node, each.client_id) for each in self.events if each.event in OF_JOINS})
+        keys = {(each.node, each.client_id) for each in self.events if each.event in OF_JOINS}
+        named = {node for node, client in keys if client is not None}
+        return sum(client is not None or node not in named for node, client in keys)
 
     @property
     def is_of_one_consumer(self) -> bool:

@@ -23,11 +23,15 @@ from rejoin.pipeline.reading.client_logs.layouts import ClientLines, first_unpla
 from rejoin.pipeline.reading.client_logs.signed import MARKS as SIGNED
 from rejoin.pipeline.reading.client_logs.statements import ClientLogFile
 from rejoin.pipeline.reading.client_logs.unsigned import MARKS as UNSIGNED
-from rejoin.pipeline.reading.peeling.order import LineOrder, in_order, look_at_order
+from rejoin.pipeline.reading.coverage import MARKS as OF_FILES
+from rejoin.pipeline.reading.peeling.order import LARGEST, LineOrder, OldestFirst, look_at_order
 from rejoin.pipeline.reading.pieces import UNREADABLE, opened
 from rejoin.pipeline.reading.request_log import LoggedExchange
 
-COUNTS: Final = (*("lines", "statements", "requests", "other", "continuations", "broken", "not_utf8", "clock_steps"),)
+COUNTS: Final = (
+    *("lines", "statements", "requests", "other", "continuations", "broken", "not_utf8", "clock_steps"),
+    *("guessed", *OF_FILES),
+)
 """Counters of each file, in the order of the columns of ``READ``."""
 _ROTATED: Final = re.compile(r"(?:\.(?:log|out|txt))?(?:\.\d[\d-]*|[.-]\d{4}-\d\d-\d\d[\d.-]*)*(?:\.gz)?$")
 """What rotation and packing add to the name of a process's log: its own name may end in a number."""
@@ -51,9 +55,12 @@ def read_file(path: str, problem: str | None = None, timezone: str = "UTC") -> I
     counts = dict.fromkeys(COUNTS, 0)
     try:
         of_brokers, of_clients = _written_by(path)
+        with opened(path) as file:
+            order = look_at_order(file)
+        counts["turned_round"] = int(order is LineOrder.NEWEST_FIRST and os.path.getsize(path) <= LARGEST)
         said: set[int] = set()
         if of_clients:
-            yield from _read_clients(path, zone, counts, said)
+            yield from _read_clients(path, zone, counts, said, is_untimed=order is LineOrder.NO_TIMES)
         if of_brokers or not of_clients:
             yield from _read_brokers(path, zone, counts, said)
     except UNREADABLE as trouble:
@@ -79,15 +86,15 @@ def _written_by(path: str) -> tuple[bool, bool]:
     return of_brokers, of_clients
 
 
-def _read_clients(path: str, zone: ZoneInfo, counts: dict[str, int], said: set[int]) -> Iterator[dict[str, Any]]:
+def _read_clients(
+    path: str, zone: ZoneInfo, counts: dict[str, int], said: set[int], *, is_untimed: bool
+) -> Iterator[dict[str, Any]]:
     """What consumers say in a file; ``said`` gets the lines of it."""
-    with opened(path) as file:
-        is_untimed = look_at_order(file) is LineOrder.NO_TIMES
     log = ClientLogFile(path, _process_of(path), zone, is_untimed=is_untimed)
     lines = log.lines
     try:
         with opened(path) as file:
-            for found in log.statements(in_order(file, os.path.getsize(path))):
+            for found in log.statements(OldestFirst(file) if counts["turned_round"] else file):
                 said.add(found.line)
                 if isinstance(found, BrokenLine):
                     yield _broken(path, found)
@@ -104,6 +111,9 @@ def _read_clients(path: str, zone: ZoneInfo, counts: dict[str, int], said: set[i
         counts["continuations"] += lines.counts.continuations
         counts["broken"] += log.counts.broken
         counts["not_utf8"] += lines.counts.not_utf8
+        counts["guessed"] += log.counts.guessed
+        counts["untimed"] = int(is_untimed and log.counts.statements > 0)
+        counts["year_guessed"] = int(lines.is_date_guessed and log.counts.statements > 0)
 
 
 def _read_brokers(path: str, zone: ZoneInfo, counts: dict[str, int], said: set[int]) -> Iterator[dict[str, Any]]:
@@ -111,7 +121,7 @@ def _read_brokers(path: str, zone: ZoneInfo, counts: dict[str, int], said: set[i
     log = LogFile(path, node_of(path), zone)
     try:
         with opened(path) as file:
-            for found in log.statements(in_order(file, os.path.getsize(path))):
+            for found in log.statements(OldestFirst(file) if counts["turned_round"] else file):
                 if isinstance(found, BrokenLine) and found.line in said:
                     log.counts.broken -= 1
                     log.counts.other += 1

@@ -74,6 +74,8 @@ def _read(report: Report) -> Text:
         f"{count(report.rows_read, 'row')} from {count(report.files, 'file')}, {count(groups, 'group')}, "
         f"{count(report.rebalances, 'rebalance')}" + ("; times are in UTC" if report.has_times_of_the_world else "")
     )
+    for note in report.coverage:
+        text.append(f"\n{printable(note)}")
     for missing_files in filter(None, (unread_files(report), silent_files(report))):
         text.append(f"\n{printable(missing_files)}", "yellow")
     if report.quarantined:

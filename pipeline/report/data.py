@@ -201,6 +201,8 @@ class Report:
     """Files that could not be read."""
     silent: Sequence[str] = ()
     """Files that could be read and have nothing about a group."""
+    coverage: Sequence[str] = ()
+    """How much of logs was used, and what was concluded about them."""
     made: str = ""
     """How it was made, for the foot of the page."""
     transactions: Sequence[TransactionsReport] = ()

@@ -15,6 +15,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline.reading.broker_logs.tables import read_logs
+from rejoin.pipeline.reading.coverage import Coverage
 from rejoin.pipeline.reading.inputs import InputFile
 from rejoin.pipeline.reading.journals import Bronze, from_table, parse, sort_out
 from rejoin.pipeline.reading.plain_rows import read_plain
@@ -38,8 +39,10 @@ class EventRows(NamedTuple):
     quarantine: pa.Table
 
 
-def read_events(spark: SparkSession, found: Sequence[InputFile], timezone: str) -> Bronze:
-    """The events of all files, and what could not be used."""
+def read_events(
+    spark: SparkSession, found: Sequence[InputFile], timezone: str, coverage: Coverage | None = None
+) -> Bronze:
+    """The events of all files, and what could not be used. ``coverage`` gets the counts of logs."""
     bronze = _of_journals(spark, found)
     if bad := _unread(found):
         bronze = bronze._replace(quarantine=bronze.quarantine.unionByName(spark.createDataFrame(bad, QUARANTINE)))
@@ -47,6 +50,8 @@ def read_events(spark: SparkSession, found: Sequence[InputFile], timezone: str) 
     if not logs:
         return bronze
     logged = read_logs(spark, logs, timezone=timezone)
+    if coverage is not None:
+        coverage.add_files(row.asDict() for row in logged.files.collect())
     return Bronze(bronze.events.unionByName(logged.events), bronze.quarantine.unionByName(logged.quarantine))
 
 
@@ -111,9 +116,16 @@ def read_ahead(found: Sequence[InputFile]) -> Future[PlainRows]:
 
 
 def rows_of_events(
-    spark: SparkSession, found: Sequence[InputFile], timezone: str, ahead: Future[PlainRows] | None = None
+    spark: SparkSession,
+    found: Sequence[InputFile],
+    timezone: str,
+    ahead: Future[PlainRows] | None = None,
+    coverage: Coverage | None = None,
 ) -> EventRows:
-    """Events of all files in one run, as rows of this process. Unusual lines and logs are read on Spark."""
+    """Events of all files in one run, as rows of this process. Unusual lines and logs are read on Spark.
+
+    ``coverage`` gets the counts of logs.
+    """
     events, lines = plain_rows(found) if ahead is None else ahead.result()
     frames = [parse(spark.createDataFrame(lines, LINES))] if lines.num_rows else []
     judged = [frame.toArrow() for frame in (*frames, *_of_tables(spark, found))]
@@ -131,6 +143,8 @@ def rows_of_events(
         logged = read_logs(spark, logs, timezone=timezone)
         events = pa.concat_tables([events, _as_events(logged.events.toArrow())])
         broken.append(logged.quarantine.toArrow().cast(_QUARANTINE))
+        if coverage is not None:
+            coverage.add_files(row.asDict() for row in logged.files.collect())
     if judged or logs:
         events = events.sort_by("event")
     return EventRows(_rows_in_one_run(events), pa.concat_tables(broken))

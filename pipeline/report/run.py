@@ -24,6 +24,7 @@ from rejoin.pipeline import schemas
 from rejoin.pipeline.drawn.beside_report import draw, events_to_draw
 from rejoin.pipeline.findings.annotations import Annotation
 from rejoin.pipeline.findings.formatting import count
+from rejoin.pipeline.reading.coverage import OF_MEMBERS, Coverage
 from rejoin.pipeline.reading.inputs import EXPECTED, InputFile, NoInput, find, must_name_groups, named
 from rejoin.pipeline.reading.parquet_files import as_parquet, with_whole_pages
 from rejoin.pipeline.report.annotations import annotate, keep_annotations
@@ -35,6 +36,7 @@ from rejoin.pipeline.report.page import render
 from rejoin.pipeline.report.page.findings import STEPPED
 from rejoin.pipeline.report.parquet_tables import Keep, OnStep, in_process, on_disk, rows_in_process, stored
 from rejoin.pipeline.report.tables import all_tables, make_tables
+from rejoin.pipeline.vocabulary import CLIENT_LOG
 
 PAGE: Final = "report.html"
 TABLES: Final = "tables"
@@ -87,15 +89,15 @@ def make_report(
     folder = out / TABLES
     small = is_small(found) if small is None else small
     keep: Keep = in_process if small else on_disk
-    rows = None
+    rows, coverage = None, Coverage()
     if small:
-        read = rows_of_events(spark, found, timezone, ahead)
+        read = rows_of_events(spark, found, timezone, ahead, coverage)
         names_groups = any(read.events.column(each).null_count < read.events.num_rows for each in _SUBJECTS)
         rows = read.events
         events = rows_in_process(spark, read.events, schemas.EVENTS, folder / "events", ("day",))
         quarantine = rows_in_process(spark, read.quarantine, schemas.QUARANTINE, folder / "quarantine", ())
     else:
-        bronze = read_events(spark, found, timezone)
+        bronze = read_events(spark, found, timezone, coverage)
         events = keep(in_one_run(bronze.events), schemas.EVENTS, folder / "events", ("day",))
         quarantine = keep(bronze.quarantine, schemas.QUARANTINE, folder / "quarantine", ())
         names_groups = not events.where(" OR ".join(f"{each} IS NOT NULL" for each in _SUBJECTS)).isEmpty()
@@ -104,7 +106,7 @@ def make_report(
     tables = make_tables(events, folder, rows=rows, on_step=on_step)
     report = collect(tables.stored(), quarantine, title=title, groups=groups, most_groups=most_groups, on_step=on_step)
     readable = stored(schemas.EVENTS, folder / "events") if rows is None else ds.dataset(rows)
-    _count_files(report, found, readable)
+    _count_files(report, found, readable, coverage)
     report.made = f"Made by rejoin report; the tables are in {folder}."
     if groups and not report.groups:
         known = sorted({row["group_id"] for row in report.others})
@@ -119,15 +121,25 @@ def make_report(
     return report
 
 
-def _count_files(report: Report, found: Sequence[InputFile], events: ds.Dataset) -> None:
+def _count_files(report: Report, found: Sequence[InputFile], events: ds.Dataset, coverage: Coverage) -> None:
     """Say which files were read. One that could not be is no line of the quarantine, though it has a row there."""
     report.unread = [each for each in found if each.problem is not None]
     report.files = len(found) - len(report.unread)
     report.silent = _without_events([each for each in found if each.problem is None], events)
     numbers = Counter(dict(report.quarantine_kinds)) - Counter(each.kind_of_problem for each in report.unread)
     report.quarantine_kinds = numbers.most_common()
+    report.coverage = _covered(coverage, events)
     whole = {each.path for each in report.unread}
     report.quarantine = [row for row in report.quarantine if row["line"] is not None or row["file"] not in whole]
+
+
+def _covered(coverage: Coverage, events: ds.Dataset) -> list[str]:
+    """Sentences on how much of the logs was used."""
+    if coverage.lines:
+        asked = ds.field("source") == CLIENT_LOG
+        for batch in events.to_batches(columns=list(OF_MEMBERS), filter=asked):
+            coverage.add_events(batch.to_pylist())
+    return coverage.sentences()
 
 
 def _without_events(found: Sequence[InputFile], events: ds.Dataset) -> list[str]:

@@ -34,7 +34,8 @@ def answer(story: GroupStory, width: int = 100, at_ms: int | None = None) -> lis
     """Why the group rebalances; with an instant, why it did then."""
     chosen = _chosen(story.rebalances, at_ms)
     findings = _about_it(story) if at_ms is None else _explaining(story.findings, chosen, at_ms)
-    lines = [*_paragraph("group", _status(story), width, 2)]
+    lines = _paragraph("read", "; ".join(story.read), width, 2)
+    lines += _paragraph("group", _status(story), width, 2)
     lines += _paragraph("so far", _summary(story), width, 1)
     if chosen is not None or at_ms is not None:
         lines += _paragraph("last" if at_ms is None else "then", _rebalance(story, chosen, at_ms), width, 2)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
 from rejoin.pipeline.event_fields import EVENT_COLUMNS
-from rejoin.pipeline.findings.formatting import count
 from rejoin.pipeline.reading.client_logs.owners import UNNAMED, named_groups
+from rejoin.pipeline.reading.coverage import Coverage
 from rejoin.pipeline.reading.inputs import EXPECTED, InputFile
 from rejoin.pipeline.reading.log_events import events_of_subject
 from rejoin.pipeline.reading.log_files import read_file
 from rejoin.pipeline.vocabulary import BROKER_LOG, EXACT
 from rejoin.pipeline.why.event_source import EventSource
-from rejoin.pipeline.why.story import Row, SourceProblem
+from rejoin.pipeline.why.story import GroupStory, Row, SourceProblem
 
 RUN: Final = "logs"
 LARGEST: Final = 64 << 20
@@ -36,11 +37,20 @@ class LogSource(EventSource):
             )
         rows = [row for each in files for row in read_file(each.path, each.problem, timezone)]
         events = list(_events(rows))
-        counts = [orjson.loads(row["body"]) for row in rows if row["what"] == "file"]
+        self._coverage = Coverage()
+        self._coverage.add_files(orjson.loads(row["body"]) for row in rows if row["what"] == "file")
+        self._coverage.add_events(events)
         if not any(row["group_id"] for row in events):
-            raise SourceProblem(f"{path}: nothing about consumer groups in there ({_coverage(counts)}). {EXPECTED}")
+            raise SourceProblem(
+                f"{path}: nothing about consumer groups in there ({self._coverage.sentences()[0]}). {EXPECTED}"
+            )
         first, last = events[0]["at_ms"], events[-1]["at_ms"]
-        super().__init__(path, events, [_coverage(counts)], (first, last))
+        super().__init__(path, events, (), (first, last))
+
+    def story(self, group_id: str) -> GroupStory:
+        """All about one group, with how much of the logs was used."""
+        story = super().story(group_id)
+        return replace(story, read=self._coverage.sentences(group_id))
 
 
 def _events(rows: Iterable[dict[str, Any]]) -> Iterator[Row]:
@@ -61,13 +71,3 @@ def _events(rows: Iterable[dict[str, Any]]) -> Iterator[Row]:
     made.sort(key=lambda row: row["order_ms"])
     none = dict.fromkeys(EVENT_COLUMNS) | {"confidence": EXACT, "source": BROKER_LOG, "run_id": RUN}
     yield from (none | event | {"seq": nth} for nth, event in enumerate(made, start=1))
-
-
-def _coverage(counts: Sequence[dict[str, Any]]) -> str:
-    """How much of the lines was used."""
-    total = {name: sum(each[name] for each in counts) for name in ("lines", "statements", "requests", "broken")}
-    used = total["statements"] + total["requests"]
-    named = [f"{used} used"]
-    if total["broken"]:
-        named.append(f"{total['broken']} not understood")
-    return f"{count(total['lines'], 'line')}: {', '.join(named)}"

@@ -44,6 +44,8 @@ class GroupStory:
     findings: Sequence[Row]
     names: Mapping[str, str] = field(default_factory=dict)
     """Member id to what people call it."""
+    read: Sequence[str] = ()
+    """How much of the source was used, where it is logs."""
     notes: Sequence[str] = ()
     """Notes on the source for the reader."""
     recorded: tuple[int, int] | None = None

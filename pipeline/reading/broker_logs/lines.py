@@ -154,7 +154,7 @@ class Lines:
         more: list[str] = []
         last_at: int | None = None
         for number, raw, whole in numbered_lines(file):
-            self.read.lines = number
+            self.read.lines = max(self.read.lines, number)
             if whole is None:
                 yield BrokenLine(number, f"longer than {LONGEST} bytes", quoted(raw[:QUOTED]))
                 continue

@@ -55,6 +55,10 @@ READ: Final = StructType(
         StructField("broken", _LONG, True, {"comment": "Lines that are in the quarantine."}),
         StructField("not_utf8", _LONG, True, {"comment": "Lines that are no UTF-8; they are read as Latin-1."}),
         StructField("clock_steps", _LONG, True, {"comment": "How often the clock was set back."}),
+        StructField("guessed", _LONG, True, {"comment": "Lines that were recognised by their text alone."}),
+        StructField("turned_round", _LONG, True, {"comment": "1 where the newest line is the first."}),
+        StructField("untimed", _LONG, True, {"comment": "1 where lines have no times: they are counted."}),
+        StructField("year_guessed", _LONG, True, {"comment": "1 where times have no year or no date."}),
     ]
 )
 """One row for each file: every line of it is in one of the counts."""

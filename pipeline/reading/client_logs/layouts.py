@@ -100,10 +100,15 @@ class ClientLines:
         """The record of each origin that lines may still go on with."""
         self.counts = RecordCounts()
 
+    @property
+    def is_date_guessed(self) -> bool:
+        """Whether times had a year or a date added that stands nowhere in the file."""
+        return self._calendar.guessed and not self._is_untimed
+
     def records(self, file: BinaryIO | Iterable[bytes]) -> Iterator[ClientRecord | BrokenLine]:
         """Every record and every broken line, in the file's order. Nothing in a file makes this fail."""
         for number, raw, whole in numbered_lines(file):
-            self.counts.lines = number
+            self.counts.lines = max(self.counts.lines, number)
             if whole is None:
                 yield BrokenLine(number, f"longer than {LONGEST} bytes", quoted(raw[:QUOTED]))
                 continue

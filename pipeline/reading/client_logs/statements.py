@@ -32,6 +32,8 @@ class ClientCounts:
     statements: int = 0
     other: int = 0
     broken: int = 0
+    guessed: int = 0
+    """Statements of lines that were recognised by their text alone."""
 
 
 class ClientLogFile:
@@ -72,6 +74,7 @@ class ClientLogFile:
                 yield BrokenLine(record.line, why, message.text[:500])
                 continue
             self.counts.statements += 1
+            self.counts.guessed += message.is_inferred
             if self._is_said_by_java(message, record.origin):
                 continue
             consumer = self._consumer(message, record.origin)

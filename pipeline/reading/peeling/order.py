@@ -93,8 +93,3 @@ def look_at_order(file: IO[bytes]) -> LineOrder:
     head = [line for _, line in zip(range(LOOKED_AT), file, strict=False)]
     file.seek(0)
     return order_of(head)
-
-
-def in_order(file: IO[bytes], size: int) -> IO[bytes] | OldestFirst:
-    """The file, or its lines from the oldest to the newest where its newest line is the first."""
-    return OldestFirst(file) if size <= LARGEST and look_at_order(file) is LineOrder.NEWEST_FIRST else file

@@ -50,6 +50,7 @@ def _head(report: Report) -> str:
     read = f"{count(report.rows_read, 'row')} from {count(report.files, 'file')}"
     bad = report.quarantined
     read += f", {count(bad, 'line')} in quarantine" if bad else ""
+    read += "".join(f"; {text}" for text in report.coverage)
     read += "".join(f"; {text}" for text in (unread_files(report), silent_files(report)) if text)
     return read + ("; all times are in UTC" if report.has_times_of_the_world else "")
 

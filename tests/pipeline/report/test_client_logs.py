@@ -19,6 +19,7 @@ def test_consumers_logs_alone_name_who_left_and_why(spark: SparkSession, tmp_pat
     report = make_report(spark, [LOGS], tmp_path / "out")
     (group,) = report.groups
     assert group.group_id == "kafka-python"
+    assert report.coverage[0].endswith("; the logs of 4 members")
     found = {row["finding"]: row for row in group.findings}
     assert found["max-poll-exceeded"]["members"] == ["kafka-python-1"]
     assert set(found["rolling-restart"]["members"]) >= {"kafka-python-1", "kafka-python-2", "kafka-python-3"}
@@ -34,7 +35,11 @@ def test_a_log_without_rebalances_and_without_times_is_reported(spark: SparkSess
     log.write_text("INFO:kafka.coordinator:(Re-)joining group orders\n")
     made = make_report(spark, [log], tmp_path / "out")
     assert (tmp_path / "out" / "report.html").exists()
-    assert made is not None
+    assert made.coverage == [
+        "1 line: 1 used; the log of 1 member",
+        "consumer.log: no times: lines stand for milliseconds, and lengths say nothing",
+    ]
+    assert made.coverage[1] in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_a_log_of_no_known_layout_is_refused_with_its_first_line(spark: SparkSession, tmp_path: Path) -> None:

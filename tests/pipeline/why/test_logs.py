@@ -54,8 +54,48 @@ def test_the_newest_line_may_be_the_first(tmp_path: Path) -> None:
 
 def test_how_many_lines_were_used_is_noted(tmp_path: Path) -> None:
     late = (LOGS / LATE).read_text().splitlines()[0]
-    notes = story_of(tmp_path, f"starting\n{late}\n2025-03-09 07:06:00.000 INFO App - x\n").notes
-    assert notes == ["3 lines: 1 used"]
+    read = story_of(tmp_path, f"starting\n{late}\n2025-03-09 07:06:00.000 INFO App - x\n").read
+    assert read == ["3 lines: 1 used, 2 of other components"]
+
+
+def test_what_was_concluded_about_a_file_is_said_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = (LOGS / LATE).read_text().splitlines(keepends=True)
+    log = tmp_path / "turned.log"
+    log.write_text("".join(reversed(lines)))
+    assert why(str(log), None) == 0
+    first = " ".join(capsys.readouterr().out.split("group ")[0].split())
+    assert first.startswith(f"read {len(lines)} lines: {len(lines)} used; the log of 1 member; turned.log: the newest")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("INFO:kafka.coordinator:(Re-)joining group parcels", "no times"),
+        ("Mar  9 07:05:03 host app[1]: (Re-)joining group parcels", "no year"),
+        ("2025-03-09 07:05:03,000 INFO (Re-)joining group parcels", "1 by the text alone, inferred"),
+    ],
+)
+def test_times_and_lines_that_are_guessed_are_named(line: str, said: str, tmp_path: Path) -> None:
+    assert said in "; ".join(story_of(tmp_path, f"{line}\n", "parcels").read)
+
+
+def test_members_that_a_leader_lists_and_whose_log_is_not_there_are_counted(tmp_path: Path) -> None:
+    about = "INFO [Consumer clientId=b-1, groupId=bills] "
+    logger = " (org.apache.kafka.clients.consumer.internals.ConsumerCoordinator)"
+    given = ", ".join(
+        f"b-{n}-{n}a1f2e0c-7d1c-4b7e-9a51-0c7d53b1f6e{n}=Assignment(partitions=[t-{n}])" for n in (1, 2, 3)
+    )
+    joined = (
+        "Successfully joined group with generation Generation{generationId=4, "
+        "memberId='b-1-1a1f2e0c-7d1c-4b7e-9a51-0c7d53b1f6e1', protocol='range'}"
+    )
+    text = "".join(
+        f"[2025-03-09 07:05:0{nth},000] {about}{said}{logger}\n"
+        for nth, said in enumerate(
+            ("(Re-)joining group", joined, f"Finished assignment for group at generation 4: {{{given}}}")
+        )
+    )
+    assert story_of(tmp_path, text).read == ["3 lines: 3 used; 1 of at least 3 members has its log"]
 
 
 @pytest.mark.parametrize("text", ["2025-03-09 07:05:03 INFO nothing at all\n", "\x00\x01\n", "group\n"])

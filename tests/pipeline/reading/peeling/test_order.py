@@ -6,15 +6,15 @@ import io
 
 import pytest
 
-from rejoin.pipeline.reading.peeling.order import OldestFirst, in_order
+from rejoin.pipeline.reading.peeling.order import LineOrder, OldestFirst, look_at_order
 
 RISING = [b"2025-03-09 07:05:0%d,000 INFO line %d\n" % (second, second) for second in range(5)]
 
 
 def test_a_file_with_falling_times_is_turned_round_and_keeps_the_numbers_of_its_lines() -> None:
-    turned = in_order(io.BytesIO(b"".join(reversed(RISING))), 1_000)
-    assert isinstance(turned, OldestFirst)
-    assert list(turned.numbered()) == [(5 - nth, line) for nth, line in enumerate(RISING)]
+    file = io.BytesIO(b"".join(reversed(RISING)))
+    assert look_at_order(file) is LineOrder.NEWEST_FIRST
+    assert list(OldestFirst(file).numbered()) == [(5 - nth, line) for nth, line in enumerate(RISING)]
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_a_file_with_falling_times_is_turned_round_and_keeps_the_numbers_of_its_
 )
 def test_other_files_are_read_as_they_are(lines: list[bytes]) -> None:
     file = io.BytesIO(b"".join(lines))
-    assert in_order(file, 1_000) is file
+    assert look_at_order(file) is not LineOrder.NEWEST_FIRST
     assert file.tell() == 0
 
 
