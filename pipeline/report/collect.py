@@ -44,14 +44,18 @@ def collect(
     title: str,
     groups: Sequence[str] = (),
     most_groups: int = MOST_GROUPS,
+    logged: Mapping[Key, tuple[int, int]] | None = None,
     on_step: Callable[[str], None] = lambda _: None,
 ) -> Report:
-    """The report over all tables. ``groups`` are those to show if given; else the worst ones are."""
+    """The report over all tables. ``groups`` are those to show if given; else the worst ones are.
+
+    ``logged``: groups that logs name, from and to, of which the tables may have no row.
+    """
     on_step("findings")
     findings = by_group(all_rows(tables, "findings"))
     for rows in findings.values():
         rows.sort(key=order)
-    known = _spans(tables)
+    known = {**(logged or {}), **_spans(tables)}
     rebalanced = {key: each.rows for key, each in _extents(tables, "rebalances", "prepared_at_ms").items()}
     ranked = sorted(known, key=lambda key: (_weight(findings.get(key, ())), -rebalanced.get(key, 0), key))
     keys = [key for key in ranked if not groups or key[1] in groups][:most_groups]

@@ -15,6 +15,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow.parquet import read_metadata
 from pyspark.sql import DataFrame, SparkSession
@@ -36,7 +37,7 @@ from rejoin.pipeline.report.page import render
 from rejoin.pipeline.report.page.findings import STEPPED
 from rejoin.pipeline.report.parquet_tables import Keep, OnStep, in_process, on_disk, rows_in_process, stored
 from rejoin.pipeline.report.tables import all_tables, make_tables
-from rejoin.pipeline.vocabulary import CLIENT_LOG
+from rejoin.pipeline.vocabulary import CLIENT_LOG, LOGS
 
 PAGE: Final = "report.html"
 TABLES: Final = "tables"
@@ -104,8 +105,9 @@ def make_report(
     if not names_groups:
         raise NoInput(_nothing(found, quarantine))
     tables = make_tables(events, folder, rows=rows, on_step=on_step)
-    report = collect(tables.stored(), quarantine, title=title, groups=groups, most_groups=most_groups, on_step=on_step)
     readable = stored(schemas.EVENTS, folder / "events") if rows is None else ds.dataset(rows)
+    about = {"title": title, "groups": groups, "most_groups": most_groups, "logged": _logged_groups(coverage, readable)}
+    report = collect(tables.stored(), quarantine, on_step=on_step, **about)
     _count_files(report, found, readable, coverage)
     report.made = f"Made by rejoin report; the tables are in {folder}."
     if groups and not report.groups:
@@ -131,6 +133,20 @@ def _count_files(report: Report, found: Sequence[InputFile], events: ds.Dataset,
     report.coverage = _covered(coverage, events)
     whole = {each.path for each in report.unread}
     report.quarantine = [row for row in report.quarantine if row["line"] is not None or row["file"] not in whole]
+
+
+def _logged_groups(coverage: Coverage, events: ds.Dataset) -> dict[tuple[str, str], tuple[int, int]]:
+    """From when to when logs speak of each group: an excerpt may have no whole rebalance of it."""
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    columns = ["run_id", "group_id", "at_ms"]
+    for batch in events.to_batches(columns=columns, filter=ds.field("source").isin(LOGS)) if coverage.lines else ():
+        sums = pa.Table.from_batches([batch]).group_by(columns[:2]).aggregate([("at_ms", "min"), ("at_ms", "max")])
+        for row in sums.to_pylist():
+            if row["group_id"] is not None:
+                key, first, last = (row["run_id"], row["group_id"]), row["at_ms_min"], row["at_ms_max"]
+                before = found.get(key, (first, last))
+                found[key] = min(first, before[0]), max(last, before[1])
+    return found
 
 
 def _covered(coverage: Coverage, events: ds.Dataset) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.reading.runs import run_of_service
 from rejoin.pipeline.why.events import consumers_report, findings_of, rebalances_of, sessions_of
-from rejoin.pipeline.why.rows import names_of, status_after
+from rejoin.pipeline.why.rows import names_of, status_after, status_of_events
 from rejoin.pipeline.why.story import GroupStatus, GroupStory, Row, unknown_group
 
 
@@ -72,7 +72,7 @@ class EventSource:
 
     def _status(self, group_id: str, rebalances: list[Row]) -> GroupStatus:
         if not rebalances:
-            return GroupStatus(group_id, rebalances=0)
+            return status_of_events(group_id, self._events(group_id))
         return status_after(group_id, rebalances[-1], len(rebalances), sessions_of(group_id, self._events(group_id)))
 
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Final
 
 from rejoin.pipeline.findings.observed_rows import short
+from rejoin.pipeline.vocabulary import CLIENT_LOG
 from rejoin.pipeline.why.story import GroupStatus, Row
 
 _STATES: Final = {"completed": "Stable", "emptied": "Empty", "open": "rebalancing"}
@@ -65,6 +66,18 @@ def status_after(group_id: str, row: Row, rebalances: int, sessions: Iterable[Ro
         protocol=row["protocol"],
         rebalances=rebalances,
     )
+
+
+def status_of_events(group_id: str, events: Iterable[Row]) -> GroupStatus:
+    """A group of which no rebalance was seen to begin, as its coordinator last reported it."""
+    last: Row = {}
+    for row in events:
+        if row["group_id"] == group_id and row["source"] != CLIENT_LOG:
+            last |= {name: row[name] for name in ("generation", "members", "protocol") if row[name] is not None}
+            if row["event"] == "group_state_changed":
+                last |= {"state": row["state"], "since_ms": row["at_ms"]}
+    members = last.pop("members", None)
+    return GroupStatus(group_id, members=None if members is None else len(members), rebalances=0, **last)
 
 
 def _members(row: Row) -> set[str] | None:

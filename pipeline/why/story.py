@@ -44,14 +44,14 @@ class GroupStory:
     findings: Sequence[Row]
     names: Mapping[str, str] = field(default_factory=dict)
     """Member id to what people call it."""
-    read: Sequence[str] = ()
-    """How much of the source was used, where it is logs."""
     notes: Sequence[str] = ()
     """Notes on the source for the reader."""
     recorded: tuple[int, int] | None = None
     """From when to when the source has anything; none where it does not say."""
     costs_are_upper_bounds: bool = False
     """Whether no consumer reported its pauses, so that all members count for the whole of each rebalance."""
+    read: Sequence[str] = ()
+    """How much of the source was used, where it is logs."""
 
     @property
     def last_ms(self) -> int:

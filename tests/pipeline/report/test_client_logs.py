@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -10,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from rejoin.pipeline.reading.inputs import NoInput
 from rejoin.pipeline.report.run import make_report
+from rejoin.pipeline.why.sources import open_source
 from tests.paths import GOLDEN
 
 LOGS = GOLDEN / "client-logs" / "python" / "kafka-python"
@@ -40,6 +42,20 @@ def test_a_log_without_rebalances_and_without_times_is_reported(spark: SparkSess
         "consumer.log: no times: lines stand for milliseconds, and lengths say nothing",
     ]
     assert made.coverage[1] in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_report_and_why_count_the_same_groups(spark: SparkSession, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for log in (GOLDEN / "public-logs").glob("*.log"):
+        shutil.copy(log, logs)
+    made = make_report(spark, [logs], tmp_path / "out", most_groups=2)
+    found = [group.group_id for group in made.groups] + [row["group_id"] for row in made.others]
+    source = open_source(logs)
+    assert sorted(found) == [each.group_id for each in source.groups()]
+    assert "mails" in found
+    status = source.story("mails").status
+    assert (status.state, status.generation) == ("Stable", 88)
 
 
 def test_a_log_of_no_known_layout_is_refused_with_its_first_line(spark: SparkSession, tmp_path: Path) -> None:
