@@ -34,6 +34,8 @@ MOST_LANES: Final = 200
 """Members of a group with a lane; those that came first have one."""
 STOP_STEPS: Final = 4_000
 
+LEAST_MS: Final = 60_000
+"""A group that was seen for less is weighed as if it had been seen for so long."""
 _RANK: Final = {"high": 0, "medium": 1, "low": 2}
 
 
@@ -57,7 +59,7 @@ def collect(
         rows.sort(key=order)
     known = {**(logged or {}), **_spans(tables)}
     rebalanced = {key: each.rows for key, each in _extents(tables, "rebalances", "prepared_at_ms").items()}
-    ranked = sorted(known, key=lambda key: (_weight(findings.get(key, ())), -rebalanced.get(key, 0), key))
+    ranked = sorted(known, key=lambda key: (_weight(findings.get(key, ()), known[key]), -rebalanced.get(key, 0), key))
     keys = [key for key in ranked if not groups or key[1] in groups][:most_groups]
     shown = ShownGroups({key: known[key] for key in keys})
     on_step("charts")
@@ -383,10 +385,11 @@ def _extents(tables: StoredTables, name: str, column: str) -> dict[Key, _Extent]
     return found
 
 
-def _weight(findings: Sequence[Row]) -> tuple[int, float]:
-    """The worst first: by the severest finding, then by what all cost."""
-    return min((_RANK.get(row["severity"], 3) for row in findings), default=4), -sum(
-        row["score"] or 0.0 for row in findings
+def _weight(findings: Sequence[Row], times: tuple[int, int]) -> tuple[int, float]:
+    """The worst first: by the severest finding, then by what all cost in an hour of the time in which it was seen."""
+    cost = sum(row["score"] or 0.0 for row in findings)
+    return min((_RANK.get(row["severity"], 3) for row in findings), default=4), -cost / max(
+        LEAST_MS, times[1] - times[0]
     )
 
 

@@ -25,7 +25,7 @@ from rejoin.pipeline import schemas
 from rejoin.pipeline.drawn.beside_report import draw, events_to_draw
 from rejoin.pipeline.findings.annotations import Annotation
 from rejoin.pipeline.findings.formatting import count
-from rejoin.pipeline.reading.coverage import OF_MEMBERS, Coverage
+from rejoin.pipeline.reading.coverage import OF_MEMBERS, Coverage, first_candidate
 from rejoin.pipeline.reading.inputs import EXPECTED, InputFile, NoInput, find, must_name_groups, named
 from rejoin.pipeline.reading.parquet_files import as_parquet, with_whole_pages
 from rejoin.pipeline.report.annotations import annotate, keep_annotations
@@ -205,4 +205,5 @@ def _nothing(found: Sequence[InputFile], quarantine: DataFrame) -> str:
     kinds = quarantine.groupBy("kind", "reason").agg(fn.count("*").alias("n")).orderBy(fn.desc("n"), "kind").limit(1)
     bad = [row.asDict() for row in kinds.collect()]
     why = f"; {bad[0]['n']} lines are {bad[0]['kind']}: {bad[0]['reason']}" if bad else ""
-    return f"{named(found)}: nothing about consumer groups in there{why}. {EXPECTED}"
+    candidate = first_candidate(each.path for each in found if each.kind == "log" and each.problem is None)
+    return f"{named(found)}: nothing about consumer groups in there{why}. {candidate}{' ' * bool(candidate)}{EXPECTED}"

@@ -12,7 +12,7 @@ import orjson
 
 from rejoin.pipeline.event_fields import EVENT_COLUMNS
 from rejoin.pipeline.reading.client_logs.owners import UNNAMED, named_groups
-from rejoin.pipeline.reading.coverage import Coverage
+from rejoin.pipeline.reading.coverage import Coverage, first_candidate
 from rejoin.pipeline.reading.inputs import EXPECTED, InputFile
 from rejoin.pipeline.reading.log_events import events_of_subject
 from rejoin.pipeline.reading.log_files import read_file
@@ -41,8 +41,10 @@ class LogSource(EventSource):
         self._coverage.add_files(orjson.loads(row["body"]) for row in rows if row["what"] == "file")
         self._coverage.add_events(events)
         if not any(row["group_id"] for row in events):
+            candidate = first_candidate(each.path for each in files)
+            used = self._coverage.sentences()[0] if self._coverage.lines else "no lines"
             raise SourceProblem(
-                f"{path}: nothing about consumer groups in there ({self._coverage.sentences()[0]}). {EXPECTED}"
+                f"{path}: nothing about consumer groups in there ({used}). {candidate}{' ' * bool(candidate)}{EXPECTED}"
             )
         first, last = events[0]["at_ms"], events[-1]["at_ms"]
         super().__init__(path, events, (), (first, last))

@@ -24,6 +24,9 @@ BACK_AND_FORTH: Final = 3
 """Members that were added and taken away again, from so many on."""
 LOOP: Final = 5
 """A member that makes so many rebalances begin, one soon after the other, rejoins in a loop."""
+LEAST_SEEN: Final = 3
+MOST_LEFT_OUT: Final = 4
+"""An excerpt that leaves out more than this of each rebalance that it has is no evidence."""
 LOOP_GAP_MS: Final = 2 * 60_000
 NOTICED_MS: Final = 6 * 60_000
 """Leaders notice a topic's growth within metadata.max.age.ms, five minutes by default."""
@@ -61,7 +64,16 @@ def rejoin_loops(causes: Causes) -> list[list[ObservedRebalance]]:
             runs[-1].append(each)
         else:
             runs.append([each])
-    return [run for run in runs if len(run) >= LOOP]
+    return [run for run in runs if len(run) >= LOOP or (len(run) >= LEAST_SEEN and run_length(run) >= LOOP)]
+
+
+def run_length(run: Sequence[ObservedRebalance]) -> int:
+    """How many rebalances there were in a run: of an excerpt that leaves lines out the generations show it."""
+    generations = [each.generation_to for each in run if each.generation_to is not None]
+    spanned = generations[-1] - generations[0] + 1 if generations else 0
+    at_least = spanned + sum(each.generation_to is None for each in run)
+    # Generations also rise through rebalances that other members began; those have lines of their own.
+    return max(len(run), at_least) if at_least <= MOST_LEFT_OUT * len(run) else len(run)
 
 
 def rack_changes(causes: Causes) -> list[tuple[ObservedEvent, list[ObservedRebalance]]]:

@@ -13,12 +13,15 @@ from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import ObservedEvent, ObservedRebalance, all_exact
 from rejoin.pipeline.findings.phrases import first, last, share, stood_still, when
 from rejoin.pipeline.findings.reads import AtLeast, reads
+from rejoin.pipeline.vocabulary import LOGS
 from rejoin.protocol.partitioner import partition_for
 
 PARTITIONS: Final = 50
 """Kafka's default of ``offsets.topic.num.partitions``, where the source does not have a group's partition."""
 STORE_FAILURES: Final = 2
 """One assignment that could not be stored may be that of a coordinator that was just replaced."""
+EXCERPT: Final = 5
+"""A log with so few rebalances may be an excerpt, in which an event that comes again and again is seen once."""
 NEAR_OUTAGE_MS: Final = 60_000
 SLOW_LOAD_MS: Final = 10_000
 """A coordinator that loads for so long is away for longer than clients with short sessions are patient."""
@@ -34,7 +37,8 @@ def offsets_partition_cannot_be_written(causes: Causes) -> Iterator[Finding]:
     failed = [
         each for each in history.rebalances if each.cause == "store-failure" and not _is_near_outage(history, each)
     ]
-    if len(failed) < STORE_FAILURES:
+    is_excerpt = len(history.rebalances) <= EXCERPT and all(each.source in LOGS for each in history.rebalances)
+    if len(failed) < (1 if is_excerpt else STORE_FAILURES):
         return
     from_ms, to_ms = failed[0].prepared_at_ms, failed[-1].until_ms
     stored = [each for each in history.events if from_ms - NEAR_OUTAGE_MS <= each.at_ms <= to_ms]
@@ -46,8 +50,9 @@ def offsets_partition_cannot_be_written(causes: Causes) -> Iterator[Finding]:
     yield Finding(
         "offsets-partition-cannot-be-written",
         f"The assignment of {history.group_id} could not be stored, {times(len(failed))}",
-        f"{share(history, failed)} {when(failed)} began as {where} refused the leader's assignment{error}: each time "
-        f"all members joined anew.{commits} The clients are not to blame.{stood_still(history, cost)}",
+        f"{share(history, failed)} {when(failed)} began as {where} refused the leader's assignment{error}: "
+        f"{'each time ' if len(failed) > 1 else ''}all members joined anew.{commits} The clients are not to blame."
+        + stood_still(history, cost),
         cost,
         first(failed),
         last(failed),

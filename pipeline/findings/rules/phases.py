@@ -10,7 +10,7 @@ from typing import Final
 
 from rejoin.pipeline.findings.causes import Causes
 from rejoin.pipeline.findings.clients.libraries import session_timeout, shortest_already
-from rejoin.pipeline.findings.finding import HIGH, SHORTER, Finding
+from rejoin.pipeline.findings.finding import HIGH, LOW, MEDIUM, SHORTER, Finding, severity_of
 from rejoin.pipeline.findings.formatting import count, names, period, span, spans, times
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import (
@@ -21,11 +21,13 @@ from rejoin.pipeline.findings.observed_rows import (
     all_exact,
 )
 from rejoin.pipeline.findings.phrases import first, last, probably, share, stood_still, when
-from rejoin.pipeline.findings.rules.groups import rejoin_loops
+from rejoin.pipeline.findings.rules.groups import rejoin_loops, run_length
 from rejoin.pipeline.vocabulary import CLIENT_LOG
 
 SYNC_MS: Final = 6_000
 """Members wait so long for the leader's assignment before it is a finding."""
+OFTEN_AN_HOUR: Final = 30
+"""A group that rebalances so often for no reason is in trouble, however short each is."""
 OPEN_MS: Final = 30_000
 """A rebalance that has gone on for so long where the source ends is likely to be stuck."""
 
@@ -42,13 +44,17 @@ def rejoin_loop(causes: Causes) -> Iterator[Finding]:
         exact = all_exact(run)
         role = "the leader" if all(each.cause == "rejoin-leader" for each in run) else "a member"
         gaps = [after.prepared_at_ms - before.prepared_at_ms for before, after in pairwise(run)]
+        number, lasted_ms = run_length(run), run[-1].prepared_at_ms - run[0].prepared_at_ms
+        an_hour = (number - 1) * 3_600_000 / max(lasted_ms, 1)
+        left_out = f" Their generations show {number} in this time." if number > len(run) else ""
         yield Finding(
             "rejoin-loop",
             f"{probably(exact)}{who}, {role}, rejoined {times(len(run))}",
             f"{share(history, run)} {when(run)} began as {who}, {role}, joined the Stable group again, every "
             f"{spans(gaps)}"
             + (f'; it gave the reason "{said}".' if said else "; it gave no reason.")
-            + f" No member came or went for these.{stood_still(history, cost)}",
+            + f" No member came or went for these.{left_out} At this rate it is {an_hour:,.0f} rebalances an hour."
+            + stood_still(history, cost),
             cost,
             first(run),
             last(run),
@@ -57,6 +63,8 @@ def rejoin_loop(causes: Causes) -> Iterator[Finding]:
             members=[who],
             rebalances=[each.rebalance_id for each in run],
             exact=exact,
+            # Each costs little, and they go on for ever.
+            severity=MEDIUM if an_hour >= OFTEN_AN_HOUR and severity_of(cost) == LOW else None,
         )
 
 

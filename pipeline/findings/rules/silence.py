@@ -20,6 +20,9 @@ from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import MemberSession, ObservedRebalance, all_exact
 from rejoin.pipeline.findings.phrases import capital, first, last, probably, share, stood_still, value, when
 
+LOADED_MS: Final = 60_000
+"""Sessions that began with the load of a group end within this."""
+TOGETHER_MS: Final = 1_000
 MARGIN: Final = 1.2
 """How much longer than what was seen a timeout should be."""
 
@@ -239,6 +242,7 @@ def fell_silent(causes: Causes) -> Iterator[Finding]:
     cost = history.cost_s(caused)
     who = list(dict.fromkeys(history.name_of(session) for session in causes.dead))
     moments = [session.ended_at_ms or 0 for session in causes.dead]
+    after = _after_a_load(history, moments)
     requests = (
         ""
         if history.run.requests_read
@@ -248,7 +252,7 @@ def fell_silent(causes: Causes) -> Iterator[Finding]:
         "fell-silent",
         f"{names(who)} fell silent for a whole session, {times(len(causes.dead))}",
         f"{_silent(who, len(causes.dead))} and "
-        f"{'was' if len(who) == 1 else 'were'} removed {period(min(moments), max(moments))}. Whether they came "
+        f"{'was' if len(who) == 1 else 'were'} removed {period(min(moments), max(moments))}.{after} Whether they came "
         f"back this source does not say: {_unknown_joins(history)}.{stood_still(history, cost)}",
         cost,
         min(moments),
@@ -267,3 +271,15 @@ def _unknown_joins(history: GroupHistory) -> str:
     if history.is_from_consumers:
         return "their logs have no later join"
     return "it has no line about a later join, and brokers before Kafka 2.5 do not log every one"
+
+
+def _after_a_load(history: GroupHistory, moments: Sequence[int]) -> str:
+    """A sentence where the coordinator had just got the group: its sessions began then, and no heartbeat came."""
+    for outage in history.outages:
+        waited = [at_ms - outage.to_ms for at_ms in moments]
+        if 0 < min(waited) <= max(waited) <= LOADED_MS and max(waited) - min(waited) <= TOGETHER_MS:
+            return (
+                f" That was {span(min(waited))} after broker {outage.node} had loaded the group: they never came to "
+                "this coordinator, so look at why these clients did not find it."
+            )
+    return ""

@@ -108,7 +108,7 @@ def _row(statement: Statement) -> EventRow:
         "node": statement.node,
         "file": statement.file,
         "line": statement.line,
-        "confidence": INFERRED if statement.kind in _INFERRED else EXACT,
+        "confidence": INFERRED if statement.kind in _INFERRED or values.get("inferred") else EXACT,
         "group_id": statement.group or NO_GROUP,
         "client_id": values.get("client_id"),
         "member_id": values.get("member"),

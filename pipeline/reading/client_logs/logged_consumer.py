@@ -344,6 +344,8 @@ def _about(consumer: LoggedConsumer, statement: Statement, more: dict[str, Any])
         "was": consumer.was,
         "generation": consumer.generation,
         **consumer.settings,
+        # Recognised by its text alone.
+        **({"inferred": True} if statement.values.get("inferred") else {}),
     }
     return replace(statement, group=consumer.group, values={**known, **more})
 

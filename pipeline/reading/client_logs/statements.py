@@ -93,6 +93,8 @@ class ClientLogFile:
                 record.line,
                 message.text[:500],
             )
+            if message.is_inferred:
+                statement = replace(statement, values={"inferred": True})
             for each in said_by(consumer, message, statement):
                 yield from self._with_group(consumer, each)
         for consumer in self._consumers.values():

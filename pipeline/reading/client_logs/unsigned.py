@@ -27,7 +27,7 @@ _SHORTEST: Final = 12
 _FIXED: Final = re.compile(r"[^{}<>~|]*")
 _VAGUE: Final = ("remark", "consumer_started", "subscribing")
 """Kinds that need the logger: their texts say nothing certain of a group, or are short."""
-_DECORATION: Final = re.compile(r"(?:\s*\[[\w.]+\]|\s*\(level: \d\)|['\"\]})]+|\s+)*$")
+_DECORATION: Final = re.compile(r"(?:\s*\[[\w.]+\]|,\s[\w.]+-\w+-\d+|\s*\(level: \d\)|['\"\]})]+|\s+)*$")
 _OTHER_CLIENT: Final = re.compile(r"\[(?:Consumer|Producer|Worker|AdminClient) |\[Group(?:Coordinator|MetadataManager)")
 _THREAD: Final = re.compile(
     r"(?:(?P<client>[^\s|\[\]()]+)#consumer-\d+.{0,40}?)?\[thrd:[^\]]*\]:\s+(?P<text>.*)", re.DOTALL

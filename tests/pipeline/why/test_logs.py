@@ -130,3 +130,32 @@ def test_a_log_may_come_on_standard_input(monkeypatch: pytest.MonkeyPatch, capsy
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO((LOGS / LATE).read_bytes())))
         assert why(*arguments) == 0
         assert "b-1 did not poll in time" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "x\n2025-03-09 07:05:03,000 INFO the consumer went home\n",
+            "line 2 of app.log: '2025-03-09 07:05:03,000 INFO the",
+        ),
+        ("2025-03-09 07:05:03,000 INFO the consumer went home\n", "begins with a time, as log4j"),
+        ('{"words":"the consumer went home"}\n', "looks like JSON"),
+        ("the consumer went home\n", "begins with no known time; the nearest known layout is"),
+        ("2025-03-09 07:05:03 INFO nothing at all\n", "used, 1 of other components). Expected"),
+    ],
+)
+def test_a_refusal_names_the_line_that_could_be_a_clients_and_its_layout(text: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(SourceProblem) as refused:
+        story_of(tmp_path, text)
+    assert said in str(refused.value)
+
+
+def test_what_was_recognised_by_its_text_alone_is_inferred(tmp_path: Path) -> None:
+    line = "2025-03-09 07:05:03,000 WARNING Heartbeat session expired, marking coordinator dead\n"
+    line += "2025-03-09 07:05:03,000 WARNING Heartbeat: local member_id was not recognized; "
+    line += "this consumer needs to re-join\n"
+    found = story_of(tmp_path, line, "?").findings
+    assert [row["confidence"] for row in found] == ["inferred"]
+    late = story_of(tmp_path, (LOGS / "librdkafka-without-its-facility.log").read_text(), "?").findings[0]
+    assert (late["confidence"], late["title"][:9]) == ("inferred", "Probably:")
