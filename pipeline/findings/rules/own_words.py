@@ -14,8 +14,8 @@ from typing import Final
 
 from rejoin.pipeline.findings.causes import MISSED_SESSION, Causes
 from rejoin.pipeline.findings.finding import LOW, MEDIUM, Finding
-from rejoin.pipeline.findings.formatting import names, period, span, times
-from rejoin.pipeline.findings.history import GroupHistory
+from rejoin.pipeline.findings.formatting import names, period, span, spans, times
+from rejoin.pipeline.findings.history import OF_JOINS, GroupHistory
 from rejoin.pipeline.findings.observed_rows import ObservedEvent, all_exact, name_of_client
 from rejoin.pipeline.findings.phrases import capital
 from rejoin.pipeline.findings.reads import reads
@@ -29,6 +29,8 @@ SAME_SESSION_MS: Final = 10_000
 """Signs that are closer together, with no join between them, are of one session."""
 ONE_MS: Final = 2_000
 """Lines of a client that are closer together are about one thing: most say it twice."""
+HELD_UP_MS: Final = 6_000
+"""Members learn of a rebalance with their next heartbeat, after 3 s by default: joins that take longer wait for one."""
 AGAIN: Final = 3
 """An event that repeats this often is no accident."""
 REGULAR: Final = 0.2
@@ -51,6 +53,7 @@ _REFUSED: Final = (
         "authorization",
     ),
     (_THROWN_OUT, "member"),
+    (re.compile(r"NOT_COORDINATOR|NotCoordinator|COORDINATOR_(?:NOT_AVAILABLE|LOAD)|CoordinatorLoadIn"), "moved"),
     (re.compile(r"INCOMPLETE_SOURCE_TOPIC_METADATA|MissingSourceTopic|source topics"), "topics"),
     (re.compile(r"config(?:ured)? (?:state )?offset .* does not match"), "connect"),
 )
@@ -75,6 +78,11 @@ _WHAT_TO_DO: Final = {
         None,
         "A source topic of the application is missing, or may not be read: create it before the application starts. "
         "Streams ends the thread.",
+    ),
+    "moved": (
+        None,
+        "The coordinator had moved, or was still loading: usual when brokers start. Clients find it by themselves; if "
+        "it goes on, look at the brokers.",
     ),
     "connect": (
         "config.storage.topic",
@@ -177,7 +185,9 @@ def coordinator_lost_again(causes: Causes) -> Iterator[Finding]:
     if not lost:
         return
     who = _names(history, lost)
-    often = len(lost) >= AGAIN
+    found = [each for each in history.events if each.event == "coordinator_found"]
+    at_once = sum(any(0 <= each.at_ms - one.at_ms <= ONE_MS for one in found) for each in lost)
+    often = len(lost) >= AGAIN or at_once > 1
     yield Finding(
         "coordinator-lost-again",
         f"{names(who)} lost the coordinator, {times(len(lost))}",
@@ -200,6 +210,7 @@ def coordinator_lost_again(causes: Causes) -> Iterator[Finding]:
 
 
 @reads("rejoin_requested", columns=_SAID, source=(CLIENT_LOG,))
+@reads("generation_joined", columns=("waited_ms",), source=(CLIENT_LOG,))
 def rejoined_by_its_own_log(causes: Causes) -> Iterator[Finding]:
     """A consumer joined again: as others joined or left, or for a reason of its own, or since a join was refused."""
     history = causes.history
@@ -207,12 +218,17 @@ def rejoined_by_its_own_log(causes: Causes) -> Iterator[Finding]:
     refused = [(each, what) for each in asked if (what := _refusal(each)) is not None]
     if not history.has_only_own_words:
         # Findings about rebalances cover members that were fenced or removed.
-        refused = [(each, what) for each, what in refused if what not in ("fenced", "member")]
+        refused = [(each, what) for each, what in refused if what not in ("fenced", "member", "moved")]
         asked = []
     if refused:
         yield _join_refused(history, refused)
+    if history.has_only_own_words:
+        yield from _join_that_took_long(history)
     others = _distinct([each for each in asked if _refusal(each) is None])
     if not others:
+        return
+    if _is_stuck(history, others):
+        yield _does_not_join(history, others)
         return
     who = _names(history, others)
     reasons = list(dict.fromkeys(each.reason for each in others if each.reason))
@@ -236,6 +252,71 @@ def rejoined_by_its_own_log(causes: Causes) -> Iterator[Finding]:
     )
 
 
+def _is_stuck(history: GroupHistory, asked: Sequence[ObservedEvent]) -> bool:
+    """Whether heartbeat after heartbeat told one consumer to join, and it did not."""
+    gaps = [after.at_ms - before.at_ms for before, after in itertools.pairwise(asked)]
+    joins = [each.at_ms for each in history.events if each.event in OF_JOINS]
+    return (
+        len(asked) >= AGAIN
+        and max(gaps) <= NEAR_MS
+        and len({(each.node, each.client_id) for each in asked}) == 1
+        and not any(asked[0].at_ms < at_ms <= asked[-1].at_ms for at_ms in joins)
+    )
+
+
+def _does_not_join(history: GroupHistory, asked: Sequence[ObservedEvent]) -> Finding:
+    who, lasted = _names(history, asked), span(asked[-1].at_ms - asked[0].at_ms)
+    return Finding(
+        "rejoined-by-its-own-log",
+        f"{names(who)} was told to join again and did not for {lasted}",
+        f"{capital(times(len(asked)))} {period(asked[0].at_ms, asked[-1].at_ms)} a heartbeat told {names(who)} that "
+        f"{_group(history)} rebalances, and this log has no join after it. A consumer joins within poll(): it did not "
+        "poll for so long, and all other members waited for it.",
+        0.0,
+        asked[0].at_ms,
+        asked[-1].at_ms,
+        setting="max.poll.interval.ms",
+        advice="Look at what the application does between two polls: a handler that takes long, or a consumer that "
+        "subscribes and is never polled. max.poll.interval.ms is how long the others wait for it.",
+        numbers={"times": len(asked)},
+        members=who,
+        evidence=[each.as_evidence() for each in asked],
+        exact=all_exact(asked),
+        severity=MEDIUM,
+    )
+
+
+def _join_that_took_long(history: GroupHistory) -> Iterator[Finding]:
+    """A consumer had asked to join, and waited for other members."""
+    joined = [each for each in history.events if each.event == "generation_joined" and _waited_ms(each) >= HELD_UP_MS]
+    if not joined:
+        return
+    waits = [_waited_ms(each) for each in joined]
+    who = _names(history, joined)
+    yield Finding(
+        "rejoined-by-its-own-log",
+        f"{names(who)} waited {spans(waits)} for other members to join",
+        f"{capital(times(len(joined)))} {names(who)} had asked to join {_group(history)} and waited for "
+        f"{spans(waits)}, {period(joined[0].at_ms, joined[-1].at_ms)}: the coordinator answers when the "
+        "last member has joined. Which member was late is not in this log.",
+        0.0,
+        joined[0].at_ms,
+        joined[-1].at_ms,
+        setting="max.poll.interval.ms",
+        advice="A member joins with its next poll, so one long batch holds up all: look for the slow member in the "
+        "logs of the others, or in the server.log of the coordinator. max.poll.interval.ms is the longest wait.",
+        numbers={"times": len(joined), "longest_ms": max(waits)},
+        members=who,
+        evidence=[each.as_evidence() for each in joined],
+        exact=all_exact(joined),
+        severity=LOW,
+    )
+
+
+def _waited_ms(event: ObservedEvent) -> int:
+    return int((event.more or {}).get("waited_ms") or 0)
+
+
 def _join_refused(history: GroupHistory, refused: Sequence[tuple[ObservedEvent, str]]) -> Finding:
     events = [each for each, _ in refused]
     kinds = Counter(what for _, what in refused)
@@ -257,7 +338,7 @@ def _join_refused(history: GroupHistory, refused: Sequence[tuple[ObservedEvent, 
         members=who,
         evidence=[each.as_evidence() for each in events],
         exact=all_exact(events),
-        severity=MEDIUM,
+        severity=LOW if kind == "moved" and len(events) < AGAIN else MEDIUM,
     )
 
 
