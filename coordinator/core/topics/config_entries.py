@@ -17,7 +17,7 @@ from rejoin.coordinator.core.topics.configs import (
     ConfigType,
     shown,
 )
-from rejoin.coordinator.topic_defaults import DEFAULT_OF, ChangedDefaults
+from rejoin.coordinator.settings.topic_defaults import DEFAULT_OF, ChangedDefaults
 from rejoin.protocol.messages.cluster.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
 from rejoin.protocol.messages.topics.create_topics import CreatableTopicConfigs
 from rejoin.protocol.unvalidated import unvalidated

@@ -11,7 +11,7 @@ from rejoin.coordinator.core.inputs import Broker
 from rejoin.coordinator.core.topics.broker_configs import broker_configs
 from rejoin.coordinator.core.topics.config_entries import ConfigEntry, ConfigValueSource, of_cluster
 from rejoin.coordinator.core.topics.configs import TOPIC_CONFIGS, ConfigSource, ConfigType
-from rejoin.coordinator.topic_defaults import TopicDefaults, changed_defaults
+from rejoin.coordinator.settings.topic_defaults import TopicDefaults, changed_defaults
 from rejoin.protocol.brokers.listener_address import addresses_text
 
 LOG_DIR: Final = "/rejoin"

@@ -17,7 +17,7 @@ from rejoin.coordinator.core.topics.configs import config_records, log_config
 from rejoin.coordinator.core.topics.placement import Replicas
 from rejoin.coordinator.core.topics.synthetic_log import SyntheticLog
 from rejoin.coordinator.core.views import TopicView
-from rejoin.coordinator.topic_defaults import changed_defaults
+from rejoin.coordinator.settings.topic_defaults import changed_defaults
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import TopicCreated, TopicDeleted, TopicGrown
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, OFFSETS_TOPIC_ID

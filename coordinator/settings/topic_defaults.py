@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, Field
 
-from rejoin.coordinator.setting_types import Int32, Int64
+from rejoin.coordinator.settings.types import Int32, Int64
 
 _POLICIES: Final = frozenset({"compact", "delete"})
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
-from rejoin.coordinator.setting_types import Int32
+from rejoin.coordinator.settings.types import Int32
 
 
 def _lower(text: object) -> object:
