@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Final
 from rejoin.client.core.consumer import ConsumerCore
 from rejoin.client.core.effects import Send
 from rejoin.client.core.inputs import Elapsed as ConsumerElapsed
-from rejoin.client.core.quiescence import Quiescence
+from rejoin.client.core.quiescence import NEVER, Quiescence
 from rejoin.coordinator.core.effects import Effect, Reply
 from rejoin.coordinator.core.groups.quiet_session import QuietSession
 from rejoin.coordinator.core.inputs import Context, Elapsed, Input, Received, Resigned
@@ -44,7 +44,7 @@ from rejoin.simulation.actors.consumers import ConsumerActor
 from rejoin.simulation.actors.node import NodeActor, Watcher
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.network import ClientConnection, Exchange
-from rejoin.simulation.record_loop import NEVER, RecordLoop
+from rejoin.simulation.record_loop import RecordLoop
 from rejoin.simulation.repetition import Heartbeats, last_before_now
 
 if TYPE_CHECKING:
@@ -90,7 +90,6 @@ class IdleSkipper(Watcher):
         self.record_loops = 0
         self.appending: dict[RecordLoop, None] = {}
         """The loops of which a commit is being written."""
-        self._not_before: dict[ConsumerActor, Millis] = {}
         for node in self.cluster.nodes:
             node.watchers.append(self)
             node.remembers_metadata = True
@@ -101,8 +100,6 @@ class IdleSkipper(Watcher):
         """Skip the time until something new can happen to a consumer, if there is any."""
         core = consumer.core
         if core is None or consumer.is_skipped or not core.polling or core.requests_in_flight:
-            return
-        if self.world.now < self._not_before.get(consumer, 0):
             return
         if not self._is_calm(consumer):
             return
@@ -132,7 +129,6 @@ class IdleSkipper(Watcher):
             return
         until = min(session.until, self._until(consumer, core, quiet))
         if until <= quiet.heartbeat_at + quiet.heartbeat_interval_ms:
-            self._not_before[consumer] = min(until, self.world.now + quiet.heartbeat_interval_ms)
             return
         self.skipped_intervals += 1
         self._leave_out(SkippedInterval(consumer, member_id, node, session, quiet, until, self), session, until)

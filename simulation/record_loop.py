@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from rejoin.client.core.consumer import ConsumerCore
 from rejoin.client.core.effects import Effect, Send
 from rejoin.client.core.inputs import CommitAsked, Elapsed, RecordRange
-from rejoin.client.core.quiescence import Quiescence, RecordProgress
+from rejoin.client.core.quiescence import NEVER, Quiescence, RecordProgress
 from rejoin.coordinator.core.groups.quiet_session import QuietSession
 from rejoin.journal.events.client import CommitSucceeded, Range, RecordsProcessed
 from rejoin.journal.events.coordinator import CommittedOffset, OffsetsCommitted
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from rejoin.simulation.idle import IdleSkipper
 
 NONE: Final = ErrorCode.NONE
-NEVER: Final[Millis] = 1 << 60
 
 
 class RecordLoop:
