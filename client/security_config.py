@@ -1,4 +1,4 @@
-"""How a client's connections are secured, under Kafka's names; passwords have librdkafka's.
+"""Security of a client's connections, under Kafka's names; passwords have librdkafka's.
 
 Source: Kafka's SslConfigs and SaslConfigs, with stores of type PEM.
 """

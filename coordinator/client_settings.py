@@ -24,7 +24,7 @@ OF_CLIENTS: Final = {
 
 
 def unknown_setting(name: str, known: Iterable[str]) -> str:
-    """What to say of a setting that the coordinator does not have."""
+    """Error text for a setting that the coordinator does not have."""
     dotted = name.replace("_", ".")
     if dotted in OF_CLIENTS:
         return f"{name} is a setting of clients, not of the coordinator{OF_CLIENTS[dotted]}"

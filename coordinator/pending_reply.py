@@ -46,7 +46,7 @@ class PendingReply:
 
     @property
     def delivery(self) -> Delivery | None:
-        """How the answer is written, where a fault decides that."""
+        """Delivery of the answer, where a fault decides that."""
         return None
 
     def when_settled(self, settled: Settled) -> None:

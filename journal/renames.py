@@ -18,7 +18,7 @@ _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Rename(NamedTuple):
-    """How an event of an older version is read: its name now, its fields by their old names, and what it lacks
+    """Reading of an event of an older version: its name now, its fields by their old names, and the fields it lacks
     where it has a partition."""
 
     name: str

@@ -23,7 +23,7 @@ NAMES_IN_JSON: Final = {
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """How a sentence about an unknown name goes on: with the nearest known name, else with all unless too many."""
+    """End of a sentence about an unknown name: the nearest known name, else all unless too many."""
     names = {each.lower(): each for each in known}
     found = closest(name.lower(), names)
     if found is not None:

@@ -46,7 +46,7 @@ ReadDone: TypeAlias = Callable[[tuple[Any, ...]], None]
 
 
 class Listener(Protocol):
-    """What a driver reports to, in the order of the effects."""
+    """Observer of a driver, called in the order of the effects."""
 
     def on_reply(self, token: Token, response: Response) -> None:
         """A request is answered."""
@@ -73,7 +73,7 @@ class HeldLogs:
         self.holds_appends = False
         self.holds_reads = False
         self.error: ErrorCode | None = None
-        """What every append ends with, or none."""
+        """Error of every append, or none."""
         self.held_appends: deque[tuple[Append, AppendDone]] = deque()
         self.held_reads: deque[tuple[LogPartition, ReadDone]] = deque()
         self._on_append = on_append

@@ -1,4 +1,4 @@
-"""What a transcript knows of a member: so much need not be said in the next command."""
+"""Members as a transcript knows them: the next command need not repeat it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MemberContext:
     is_modern: bool = False
     """Whether it speaks the consumer protocol: then ``generation`` is its epoch."""
     options: dict[str, str] = field(default_factory=dict)
-    """What was said of its JoinGroups and goes for the next ones, too."""
+    """Arguments of its JoinGroups that go for the next ones, too."""
     metadata: dict[tuple[str, str], list[bytes]] = field(default_factory=dict)
     """By protocol and topics: the metadata written so far, in order."""
 

@@ -1,4 +1,4 @@
-"""What went into the node and what came out, in order: the one source of all evidence.
+"""Inputs and outputs of the node, in order: the one source of all evidence.
 
 A mark is how many steps there were. Old steps are dropped when there are too many, and asking for them is refused.
 """

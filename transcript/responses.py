@@ -1,4 +1,4 @@
-"""How answers read in a transcript: each in a few words."""
+"""Responses as text of a transcript, each in a few words."""
 
 from __future__ import annotations
 

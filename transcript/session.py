@@ -41,7 +41,7 @@ class PlayedMember(MemberContext):
 
     next_beat_at: Millis | None = None
     last_beat: str = ""
-    """What the last of these was answered."""
+    """Response to the last of these."""
 
 
 @dataclass(eq=False, slots=True)

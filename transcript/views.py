@@ -1,4 +1,4 @@
-"""How records, groups and timers read in a transcript."""
+"""Records, groups and timers as text of a transcript."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KINDS: Final = {
 
 
 def show_record(record: Record, topic_name: TopicName = str) -> str:
-    """What stands in the offsets log."""
+    """A record of the offsets log, as text."""
     match record:
         case KeyedRecord(key=key) if hasattr(key.data, "group_id"):
             return f"log  {show_consumer_record(key.data, record.value, topic_name)}"
@@ -122,6 +122,6 @@ def show_group(group_id: str, group: GroupView | None) -> str:
 
 
 def show_timers(group_id: str, group: GroupView | None, now: int) -> str:
-    """What is due, and in how many ms."""
+    """Timers, each with the ms until it is due."""
     due = {} if group is None else group.deadlines
     return f"{group_id}  due: {', '.join(f'{name} in {at - now}' for name, at in due.items()) or 'nothing'}"

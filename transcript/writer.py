@@ -96,7 +96,7 @@ class TranscriptWriter:
         self._is_quiet = False
         self._seen_groups: dict[int, str] = {}
         self._remarks: list[str] = []
-        """What transaction coordinators did, until the next command."""
+        """Moves of transaction coordinators, until the next command."""
         self._answers: dict[int, Reply] = {}
         self._resolved: dict[tuple[LogPartition, str], list[Step]] = {}
         """By group: what came of its expressions."""
@@ -206,7 +206,7 @@ class TranscriptWriter:
             )
 
     def _write_marker(self, step: Step, marker: TransactionMarkerWritten) -> None:
-        """What a transaction coordinator wrote to an offsets partition, as the command that does so."""
+        """Write of a transaction coordinator to an offsets partition, as the command that repeats it."""
         verb = "commit" if marker.committed else "abort"
         epoch = f" epoch={marker.producer_epoch}" if marker.producer_epoch else ""
         command = WrittenCommand(f"end {marker.producer_id} {verb}{epoch}", self._group_in(marker.partition))
@@ -297,7 +297,7 @@ class TranscriptWriter:
         self._blocks[-1].commands.append(f"# {self._shortened(' '.join(text.split()))}")
 
     def _write_output(self, step: Step, name: str) -> None:
-        """What a step did, in the order in which a player does it: what ends at once, ends in its place."""
+        """Effects of a step, in the order in which a player shows them: those that end at once end in their place."""
         self._done.add(step.number)
         for effect in step.effects:
             match effect:

@@ -25,7 +25,7 @@ Assignments: TypeAlias = Mapping[str, Sequence[Partition]]
 
 
 class RebalanceProtocol(Enum):
-    """How members treat their partitions while the group rebalances; the value is Kafka's id."""
+    """Treatment of a member's partitions while the group rebalances; the value is Kafka's id."""
 
     EAGER = 0
     """Give everything up before joining."""

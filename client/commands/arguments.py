@@ -45,7 +45,7 @@ class ArgumentParser(argparse.ArgumentParser):
         self.add_argument(*names, default=DEFAULT_SERVER, metavar="SERVER", help=BOOTSTRAP_HELP)
 
     def add_connection(self) -> None:
-        """How to speak with it."""
+        """Options for connecting to it."""
         add = self.add_argument
         add("--timeout", type=int, default=5_000, metavar="MS", help="How long to wait for an answer, in ms.")
         properties = "Properties file with security.protocol, sasl.mechanism and so on."

@@ -1,4 +1,4 @@
-"""How `rejoin groups` and `rejoin topics` reach their cluster, and what they advise when it does not answer."""
+"""Connections of `rejoin groups` and `rejoin topics` to their cluster, and the advice when it does not answer."""
 
 from __future__ import annotations
 

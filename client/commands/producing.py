@@ -73,7 +73,7 @@ def _settings(given: ProduceOptions) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class LineForm:
-    """How a line is read: ``HEADERS separator KEY separator VALUE``, as far as there are separators."""
+    """Format of a line: ``HEADERS separator KEY separator VALUE``, as far as there are separators."""
 
     key_separator: bytes | None
     header_separator: bytes | None

@@ -1,4 +1,4 @@
-"""How a consumer reacts to each error of each request: one table per request, and the code runs on the tables.
+"""Reactions of a consumer to each error of each request: one table per request, and the code runs on the tables.
 
 Source: the response handlers of Kafka's AbstractCoordinator and ConsumerCoordinator.
 """

@@ -17,7 +17,7 @@ from rejoin.protocol.types import TopicPartition
 
 
 class SubscriptionType(Enum):
-    """How the user chose what to read; the ways exclude one another until ``unsubscribe``."""
+    """Kind of subscription; the kinds exclude one another until ``unsubscribe``."""
 
     NONE = auto()
     AUTO_TOPICS = auto()

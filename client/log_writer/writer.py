@@ -20,7 +20,7 @@ MEMBER_ID_GIVEN: Final = "need to re-join with the given member-id"
 METADATA_CHANGED: Final = "cached metadata has changed"
 NOT_A_MEMBER: Final = "not part of an active group"
 SESSION_TIMED_OUT: Final = "session timed out"
-"""How the reasons and problems of our consumer begin, for which libraries have lines of their own."""
+"""First words of our consumer's reasons and problems, for which libraries have lines of their own."""
 
 Line = tuple[str, str, dict[str, Any]]
 """The kind of a line, its variant, and its fields."""
@@ -68,7 +68,7 @@ class ClientLog(ABC):
         return self._written(self.on_resize(topic, before, after), at_ms)
 
     def lines(self, event: ConsumerEvent, at_ms: int) -> list[str]:
-        """What the library logs about an event; nothing for many. Raises :class:`UnknownLine` for a line that its
+        """Log lines of the library for an event; none for many. Raises :class:`UnknownLine` for a line that its
         table lacks."""
         written = self._written(self.on_event(event), at_ms)
         if isinstance(event, MemberEvent):

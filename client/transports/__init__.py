@@ -1,1 +1,1 @@
-"""How a client's requests travel: over Kafka's protocol, over HTTP, or within one process."""
+"""Transports of a client's requests: over Kafka's protocol, over HTTP, or within one process."""

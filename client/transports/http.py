@@ -52,7 +52,7 @@ class ProblemError(KafkaError):
 
 @dataclass(frozen=True, slots=True)
 class HttpSecurity:
-    """How connections are secured: TLS, and the header that logs in."""
+    """Security of connections: TLS, and the header that logs in."""
 
     ssl: SSLContext | None = None
     authorization: str | None = field(default=None, repr=False)

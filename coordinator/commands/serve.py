@@ -155,7 +155,7 @@ def run(given: ServeOptions) -> int:
 
 
 def options_from(given: ServeOptions) -> Options:
-    """How the node runs, by command line and environment. Raises :class:`WrongSetting`."""
+    """Options of a node, from command line and environment. Raises :class:`WrongSetting`."""
     if not 0 <= given.port <= HIGHEST_PORT:
         raise WrongSetting(f"--port {given.port}: expected 0 to {HIGHEST_PORT}")
     for name, folder in (("--journal", given.journal), ("--data", given.data)):

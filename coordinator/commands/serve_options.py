@@ -14,7 +14,7 @@ SHORT: Final = {"-c": "config"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions:
-    """What can be given on the command line. The texts are those of ``--help``."""
+    """Options of the command line. The texts are those of ``--help``."""
 
     host: str = HOST
     """Address to listen on."""

@@ -1,4 +1,4 @@
-"""What an administrator or a failure does: members removed, partitions moved, topics grown, snapshots restored."""
+"""Actions of an administrator, and failures: members removed, partitions moved, topics grown, snapshots restored."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Snapshot:
 
 
 class AdminActions:
-    """What can be done to a node from outside, beside Kafka's requests."""
+    """Actions on a node from outside, beside Kafka's requests."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class AdminActions:
         self._create_initial_topics = create_initial_topics
         self._reset_brokers = reset_brokers
         self.kept_bytes = KEPT_SNAPSHOT_BYTES
-        """What all snapshots together may take; beyond it the oldest ones are dropped."""
+        """Most bytes of all snapshots together; beyond it the oldest ones are dropped."""
         self._snapshots: dict[str, Snapshot] = {}
         self._made = 0
 

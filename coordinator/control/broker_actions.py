@@ -1,4 +1,4 @@
-"""What can be done to each of several brokers in one process, and to the leaders of partitions."""
+"""Actions on each of several brokers in one process, and on the leaders of partitions."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Brokers(Protocol):
         """The id of every broker, running or not."""
 
     def shown(self, node_id: int) -> dict[str, Any]:
-        """How a broker is."""
+        """State of a broker."""
 
     async def stop_broker(self, node_id: int) -> None:
         """Stop it cleanly."""
@@ -124,7 +124,7 @@ class BrokerActions:
         await self._brokers.reset()
 
     def all(self) -> dict[str, Any]:
-        """How every broker is."""
+        """State of every broker."""
         return {"brokers": [self._brokers.shown(node_id) for node_id in self._brokers.node_ids()]}
 
     async def stop(self, node_id: str) -> dict[str, Any]:
@@ -199,7 +199,7 @@ class BrokerActions:
         return {"partitions": sorted(shown, key=lambda each: (each["topic"], each["partition"]))}
 
     def partition(self, wanted: LedPartition) -> dict[str, Any]:
-        """The same of one partition."""
+        """Leader and replicas of one partition."""
         return _shown(*self._registration(wanted))
 
     def move(self, wanted: NewLeader) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class Control:
         self.faults = Faults()
         self._ids = 0
         self.brokers: BrokerActions | None = None
-        """What can be done to each of several brokers."""
+        """Actions on each of several brokers; none with one."""
         self.node = self.new_node(settings)
 
     def attach(
@@ -101,7 +101,7 @@ class Control:
 
     @property
     def broker_actions(self) -> BrokerActions:
-        """What can be done to each of several brokers. Raises :class:`NotPossible` where there is only one."""
+        """Actions on each of several brokers. Raises :class:`NotPossible` where there is only one."""
         if self.brokers is None:
             detail = "there is one broker only; start several: rejoin serve --brokers 3, or brokers=3 in a test"
             raise NotPossible("one-broker", detail)

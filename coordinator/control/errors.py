@@ -1,4 +1,4 @@
-"""What the control refuses, and what it does not reach. ``service.http.control`` maps it to HTTP."""
+"""Errors of the control: refused requests, and goals not reached. ``service.http.control`` maps them to HTTP."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NotPossible(ControlError):
 
 
 class ConditionNotReached(ControlError):
-    """What was waited for did not come about in time."""
+    """The awaited state was not reached in time."""
 
     def __init__(self, detail: str, more: dict[str, Any]) -> None:
         super().__init__("not-reached", detail, more)

@@ -1,4 +1,4 @@
-"""What happened since a mark: as a transcript, and in the forms of Kafka's own logs.
+"""Evidence since a mark: a transcript, and lines in the forms of Kafka's own logs.
 
 The writers are imported when they are first used: most tests pass, and should not wait for them when they start.
 """
@@ -92,7 +92,7 @@ class Evidence:
         return _text(lines)
 
     def requests(self, wanted: RequestsQuery) -> list[RecordedRequest]:
-        """What clients sent, and what they were answered."""
+        """Requests of clients, with their responses."""
         return sent_requests(self._all(wanted.since), wanted)
 
     def last_requests(self, most: int) -> str:

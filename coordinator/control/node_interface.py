@@ -1,4 +1,4 @@
-"""What the control needs of the node that it controls: the service's runtime and its feed of events."""
+"""Interface of the node that the control needs: the service's runtime and its feed of events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rejoin.protocol.types import TopicPartition
 
 
 class ControlledNode(Protocol):
-    """What is asked of a node's core, or of all that are in one process."""
+    """Views of a node's core, or of all cores in one process."""
 
     @property
     def settings(self) -> Settings:
@@ -73,7 +73,7 @@ class RequestTarget(Protocol):
 
 
 class ControlledService(Protocol):
-    """What stands around the runtime: its listeners, and the topics of the start."""
+    """Surroundings of the runtime: its listeners, and the topics of the start."""
 
     @property
     def bootstrap_servers(self) -> str:

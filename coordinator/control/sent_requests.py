@@ -1,4 +1,4 @@
-"""What clients sent and what they were answered, from the recording."""
+"""Requests of clients with their responses, from the recording."""
 
 from __future__ import annotations
 

@@ -320,7 +320,7 @@ class TopicRecords:
         return topic
 
     def _offsets_topic(self) -> TopicView:
-        """What the coordinator writes, as a topic."""
+        """Records that the coordinator writes, as a topic."""
         node, now = self._runtime.node, self._clock.now()
         count = node.settings.offsets_topic_num_partitions
         logs = [node.read_log(OFFSETS_TOPIC, partition, 0, 0, now) for partition in range(count)]

@@ -43,7 +43,7 @@ def _state(value: object) -> object:
 
 
 class GroupCondition(Body):
-    """What is waited for; fields are AND-ed. A group that does not exist is Dead; it meets no other state."""
+    """Conditions to wait for; fields are AND-ed. A group that does not exist is Dead; it meets no other state."""
 
     group: str = Field(description="the group's id")
     state: Annotated[str, BeforeValidator(_state)] | None = Field(
@@ -71,7 +71,7 @@ class GroupCondition(Body):
         )
 
     def unmet(self) -> str:
-        """How a group is that is not so, as a sentence goes on."""
+        """Present state of a group that does not meet the conditions, as the end of a sentence."""
         counts = ((self.members, "member"), (self.assigned, "assigned partition"), (self.waiting, "waiting request"))
         had = " and ".join(_counted(count, what) for count, what in counts if count is not None)
         was = [] if self.state is None else [self.state]
@@ -183,7 +183,7 @@ class GroupWaiter:
         return [each for each in wanted.offsets if committed.get((each.topic, each.partition), -1) < each.offset]
 
     def _unknown(self, missing: Sequence[WantedOffset]) -> str:
-        """How the sentence goes on where nothing can be committed, as there is no such topic or partition."""
+        """End of the sentence where nothing can be committed, as there is no such topic or partition."""
         topics = {topic.topic: topic.partitions for topic in self._runtime.node.describe_topics(self._clock.now())}
         for each in missing:
             if each.topic == OFFSETS_TOPIC:

@@ -62,7 +62,7 @@ def _txn_commit_while_loading(_: TxnOffsetCommitRequest, context: Context, __: S
 
 @dataclass(frozen=True, slots=True)
 class ServedApi:
-    """How a node serves the requests of one API: the handler, taken from the node's own, and the rule of admission."""
+    """Handler and rule of admission of one API; the handler is one of the node's own."""
 
     handler: Callable[[RequestHandlers], Handler]
     rule: Rule

@@ -1,4 +1,4 @@
-"""How the node's own objects become the views that people see."""
+"""Views for people, made of the node's own objects."""
 
 from __future__ import annotations
 

@@ -275,5 +275,5 @@ class Node(NodeViews, NodeQuiescence):
         return copy.deepcopy(self, known)
 
     def shared(self) -> tuple[object, ...]:
-        """What a copy has in common with its original."""
+        """Parts that a copy shares with its original."""
         return (self.settings, self._ctx.new_id)

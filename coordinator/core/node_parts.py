@@ -29,7 +29,7 @@ from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 
 
 class NodeParts:
-    """What a node is made of. The parts know each other by what they are given here.
+    """Parts of a node. Each part knows the others by its arguments here.
 
     Raises ``ValueError`` when a denial in the settings cannot be read.
     """

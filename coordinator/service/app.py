@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CommonParts:
-    """What a broker has in common with the others of its process."""
+    """Parts that a broker shares with the others of its process."""
 
     store: Store
     runtime: type[Runtime]

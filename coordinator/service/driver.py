@@ -140,7 +140,7 @@ class Runtime:
             SendRequest: self._send,
             ResolveRegexes: self._resolve,
         }
-        """How each effect that is neither a reply nor an event is carried out."""
+        """Function for each effect that is neither a reply nor an event."""
 
     def reach(self, peers: Peers) -> None:
         """Send requests to other nodes by these."""

@@ -1,4 +1,4 @@
-"""How a node runs beside Kafka's own settings, and what is made from its options alone."""
+"""Options of a node beside Kafka's own settings, and objects that are made from its options alone."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class ControlOptions:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a node runs, beside Kafka's own settings. Port 0 takes a free one; without ``listen`` there is none.
+    """Options of a node beside Kafka's own settings. Port 0 takes a free one; without ``listen`` there is none.
 
     ``data`` is a directory in which everything is kept over restarts, ``store`` a database that several nodes share;
     without either, ``log`` is the offsets log.
@@ -92,7 +92,7 @@ class Options:
 
 
 def security_of(options: Options) -> ListenerSecurity:
-    """How the listeners are protected. A certificate that is made is valid for all names that clients know."""
+    """Protection of the listeners. A certificate that is made is valid for all names that clients know."""
     advertised = [each.host for each in addresses_from(options.settings.advertised_listeners)]
     names = [options.host, options.advertised_host or "", *advertised]
     try:

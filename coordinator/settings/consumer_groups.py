@@ -23,7 +23,7 @@ MigrationPolicy = Annotated[Literal["bidirectional", "upgrade", "downgrade", "di
 
 
 class ConsumerGroupSettings(BaseModel):
-    """What applies to consumer groups that have no setting of their own."""
+    """Settings of consumer groups that have none of their own."""
 
     group_consumer_session_timeout_ms: Int32 = Field(
         default=45_000, ge=1, description="Session timeout of the members of consumer groups."

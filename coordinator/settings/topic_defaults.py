@@ -23,7 +23,7 @@ CleanupPolicy = Annotated[str, AfterValidator(_check_policy)]
 
 
 class TopicDefaults(BaseModel):
-    """What the settings of a topic are where it has none of its own."""
+    """Settings of a topic that has none of its own."""
 
     log_cleanup_policy: CleanupPolicy = Field(default="delete", description="Default of cleanup.policy.")
     compression_type: Literal["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"] = Field(

@@ -43,7 +43,7 @@ class Unreadable(Exception):
 
 
 def encode(record: Record) -> Entry:
-    """How a record is kept. Raises ``ValueError`` for text that is not Unicode."""
+    """Stored form of a record. Raises ``ValueError`` for text that is not Unicode."""
     if isinstance(record, TransactionMarker):
         ended = {"producerEpoch": record.producer_epoch, "committed": record.committed}
         return Entry(record.producer_id, None, orjson.dumps(ended).decode())

@@ -9,7 +9,7 @@ from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC
 
 
 class Remedy(NamedTuple):
-    """How to repair a store: ``option`` names it on the command line, ``restore`` says how to have it whole again."""
+    """Remedy for a store: ``option`` is its command line option, ``restore`` says how to have the store whole again."""
 
     option: str
     restore: str

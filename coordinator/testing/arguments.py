@@ -1,4 +1,4 @@
-"""What the methods of the kit take in several forms. What is none of them is refused in one sentence."""
+"""Arguments that the methods of the kit take in several forms. Any other is refused in one sentence."""
 
 from __future__ import annotations
 

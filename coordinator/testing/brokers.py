@@ -1,4 +1,4 @@
-"""What a test can do to each of several brokers, and to the leaders of partitions."""
+"""Actions of a test on each of several brokers, and on the leaders of partitions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __tracebackhide__ = hides_traceback
 
 
 class BrokerState(NamedTuple):
-    """How a broker is. ``state`` is running, paused or stopped; one that is fenced leads nothing.
+    """A broker. ``state`` is running, paused or stopped; one that is fenced leads nothing.
 
     Without a socket it has neither ``kafka`` nor ``url``.
     """
@@ -43,7 +43,7 @@ class BrokerMethods(ControlledCoordinator):
     """The methods for several brokers, of a coordinator that was started with ``brokers=``."""
 
     async def brokers(self) -> list[BrokerState]:
-        """How every broker is."""
+        """State of every broker."""
         return await self._ask(lambda control: [_state(each) for each in control.broker_actions.all()["brokers"]])
 
     async def stop_broker(self, broker: int) -> BrokerState:

@@ -24,7 +24,7 @@ class EvidenceMethods(ControlledCoordinator):
     async def requests(
         self, api: str | int | None = None, client_id: str | None = None, since: int = 0
     ) -> list[RecordedRequest]:
-        """What clients sent, and what they were answered: of one API or all, of one client or all.
+        """Requests of clients with their responses: of one API or all, of one client or all.
 
         Without what the coordinator did by itself: the topics of the start, and what other methods write or remove.
         """
@@ -36,7 +36,7 @@ class EvidenceMethods(ControlledCoordinator):
         return await self._ask(read)
 
     async def transcript(self, since: int = 0, group: str | None = None, claim: str = "") -> str:
-        """What happened, as a transcript that can be replayed."""
+        """All that happened, as a transcript that can be replayed."""
 
         def write(control: Control) -> str:
             wanted = TranscriptQuery(since=since, group=group, claim=claim)
@@ -45,7 +45,7 @@ class EvidenceMethods(ControlledCoordinator):
         return await self._ask(write)
 
     async def broker_log(self, kafka: str = "3.9", since: int = 0, group: str | None = None) -> str:
-        """What happened, as lines of a broker's server.log of that Kafka version."""
+        """All that happened, as lines of a broker's server.log of that Kafka version."""
 
         def write(control: Control) -> str:
             wanted = LogQuery(kafka=kafka, since=since, group=group)
@@ -54,7 +54,7 @@ class EvidenceMethods(ControlledCoordinator):
         return await self._ask(write)
 
     async def request_log(self, kafka: str = "3.9", since: int = 0, group: str | None = None) -> str:
-        """What was asked and answered, as lines of kafka-request.log of that Kafka version."""
+        """Requests and responses, as lines of kafka-request.log of that Kafka version."""
 
         def write(control: Control) -> str:
             wanted = LogQuery(kafka=kafka, since=since, group=group)

@@ -1,4 +1,4 @@
-"""What the report of a failed test says of its coordinator."""
+"""Sections on its coordinator in the report of a failed test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST_LINE: Final = 500
 
 
 class FailureReport(NamedTuple):
-    """What happened in a failed test: a transcript that can be played, or a summary."""
+    """Evidence of a failed test: a transcript that can be played, or a summary."""
 
     text: str
     is_transcript: bool

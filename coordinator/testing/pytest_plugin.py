@@ -83,7 +83,7 @@ def _forgotten(item: pytest.Item) -> str | None:
 
 
 def _options(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """What the markers say, the nearest first."""
+    """Arguments of the markers, the nearest first."""
     options: dict[str, Any] = {}
     for marker in request.node.iter_markers(MARKER):
         unknown = [name for name in marker.kwargs if name not in OPTIONS]

@@ -1,4 +1,4 @@
-"""What the methods of the kit give back and raise."""
+"""Results and exceptions of the kit's methods."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class OperationRefused(Exception):
 
 
 class NotReached(AssertionError):
-    """What was waited for did not come about in time; the text says how it was at the end."""
+    """The awaited state was not reached in time; the text says how it was at the end."""
 
 
 class NoAnswer(Exception):

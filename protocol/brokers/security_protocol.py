@@ -1,4 +1,4 @@
-"""How a listener is protected: Kafka's four security protocols, and the setting that names one for each listener."""
+"""Protection of a listener: Kafka's four security protocols, and the setting that names one for each listener."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from rejoin.protocol.wire.primitives import FORMATS
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the fields of a struct are written: in order, then those with a tag."""
+    """Fields of a struct in the order in which they are written: those with a tag come last."""
 
     version: int
     is_flexible: bool

@@ -32,7 +32,7 @@ from rejoin.simulation.kernel import Millis
 
 
 class TransactionOutcome(Enum):
-    """How a transaction ended, as far as its user learned."""
+    """End of a transaction, as far as its user learned."""
 
     OPEN = "open"
     COMMITTED = "committed"
@@ -93,7 +93,7 @@ class TransactionalTransformActor(TransformActor):
     """A transformer with a transactional id, or with one for each partition that it owns."""
 
     transactional_id = ""
-    """That of the process; the beginning of those of its partitions."""
+    """Transactional id of the process, or the beginning of its partitions' ids."""
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*arguments)  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ class StartSpec(Part):
 
 
 class ProducerSettings(Part):
-    """How a producer is set up. Kafka's defaults: it is idempotent unless another setting forbids it."""
+    """Settings of a producer. Kafka's defaults: it is idempotent unless another setting forbids it."""
 
     acks: Annotated[Literal["all", "0", "1"], BeforeValidator(str)] = "all"
     idempotence: bool | None = None

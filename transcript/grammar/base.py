@@ -1,4 +1,4 @@
-"""What every command has that is a request: how its words become the request, and the request its words.
+"""Base of commands that are requests: from words to the request, and from the request to words.
 
 A command is its verb, the ``KEY=VALUE`` options that a member's context does not answer already, and its other words.
 Both directions go through the same table of options, so that what is written is what is read.
@@ -30,7 +30,7 @@ class MemberDirectory(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a command is about without saying so."""
+    """Subject of a command that does not name it."""
 
     group_id: str
     member: MemberContext

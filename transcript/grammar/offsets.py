@@ -217,7 +217,7 @@ class FetchCommand(RequestCommand):
 
     @staticmethod
     def asked(request: OffsetFetchRequest, version: int) -> Any:
-        """What is asked of the one group. Before v8 it stands at the top."""
+        """Partitions asked for, of the one group. Before v8 they stand at the top."""
         if version >= 8 and len(request.groups) != 1:
             raise NotExpressible("offsets of several groups at once")
         return request.groups[0] if version >= 8 else request

@@ -71,7 +71,7 @@ def write_phrase(text: str | None) -> str:
 
 
 class PartitionOffset(NamedTuple):
-    """What a ``TOPIC:PARTITION=OFFSET/LENGTH`` word says of a partition; ``metadata`` has that length."""
+    """Offset and metadata of a ``TOPIC:PARTITION=OFFSET/LENGTH`` word; ``metadata`` has that length."""
 
     partition: int
     offset: int = 0

@@ -1,4 +1,4 @@
-"""How a producer reacts to each error of each request: one table per request, and the code runs on the tables.
+"""Reactions of a producer to each error of each request: one table per request, and the code runs on the tables.
 
 Source: Kafka's Sender.completeBatch and canRetry, TransactionManager.canRetry and its handlers of requests.
 """

@@ -73,7 +73,7 @@ Racks: TypeAlias = tuple[tuple[str | None, ...], ...]
 
 
 class TopicInfo(NamedTuple):
-    """What a consumer knows of a topic."""
+    """Metadata of a topic, as the consumer knows it."""
 
     partitions: int
     racks: Racks
@@ -144,7 +144,7 @@ class Closing:
 
 
 ListenerDone: TypeAlias = Callable[[BaseException | None], None]
-"""What goes on once the listener has returned, or raised."""
+"""Continuation once the listener has returned, or raised."""
 
 
 @dataclass(slots=True)
@@ -181,7 +181,7 @@ class ConsumerState:
     listener_done: ListenerDone | None = None
     """Set while the user's thread is in the listener."""
     listener_error: KafkaError | None = None
-    """What the listener raised; the poll that goes on after it raises this."""
+    """Error of the listener; the poll that goes on after it raises this."""
     closing: Closing = field(default_factory=Closing)
 
     requests: Requests = field(default_factory=Requests)

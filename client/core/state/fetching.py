@@ -32,7 +32,7 @@ class ClusterCache:
 
 
 class BufferedFetch(NamedTuple):
-    """What was fetched of a partition and is not handed out yet."""
+    """Fetched records of a partition that are not handed out yet."""
 
     partition: TopicPartition
     batches: FetchedBatches

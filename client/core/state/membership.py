@@ -74,7 +74,7 @@ class CoordinatorLookup:
 
 @dataclass(frozen=True, slots=True)
 class MetadataSnapshot:
-    """What a leader's assignment was computed from; racks count only where the leader itself has one."""
+    """Metadata from which a leader's assignment was computed; racks count only where the leader itself has one."""
 
     version: int = 0
     topics: dict[str, tuple[int, tuple[frozenset[str | None], ...]]] = field(default_factory=dict)

@@ -82,7 +82,7 @@ class LogEndLookup:
     request_id: int | None = None
     due_at: Millis = 0
     partitions: list[TopicPartition] = field(default_factory=list)
-    """What ``request`` asks for; it is sent again while they stay the same."""
+    """Partitions that ``request`` asks for; it is sent again while they stay the same."""
     request: ListOffsetsRequest | None = None
 
 

@@ -46,7 +46,7 @@ _SESSION_JITTER: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """How connections are secured: TLS, and what logs in on them."""
+    """Security of connections: TLS, and the login."""
 
     ssl: SSLContext | None = None
     authenticate: Authenticator | None = None

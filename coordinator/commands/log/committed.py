@@ -63,7 +63,7 @@ def ends_of_topics(records: Iterable[LogRecord]) -> dict[str, dict[int, int]]:
 
 
 def without_topic(contents: LogSummary, ends: dict[str, dict[int, int]]) -> dict[str, dict[int, int]]:
-    """Those of the offsets' topics that the log does not have."""
+    """Offsets of topics that are missing from the log."""
     there = set(topic_names(contents.topics).values())
     return {topic: partitions for topic, partitions in ends.items() if topic not in there}
 
@@ -100,7 +100,7 @@ def _new_topic(name: str, ends: dict[int, int], now: int) -> Iterator[TopicRecor
 
 
 def would_be_deleted(missing: dict[str, dict[int, int]]) -> str:
-    """What a start would delete, in words."""
+    """Records that a start would delete, in words."""
     topics = sorted(missing)
     shown = ", ".join(topics[:_SHOWN]) + (f" and {len(topics) - _SHOWN} more" if topics[_SHOWN:] else "")
     several = "topics that do not exist" if topics[1:] else "a topic that does not exist"

@@ -73,7 +73,7 @@ class SqliteSource:
         self.name = str(folder)
         self.notes: list[str] = []
         self.advice = ""
-        """What to do about the problems."""
+        """Advice for the problems that were found."""
 
     def __enter__(self) -> Self:
         try:

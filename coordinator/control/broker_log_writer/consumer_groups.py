@@ -25,7 +25,7 @@ _FENCED_BECAUSE: Final = {
 
 
 class ConsumerGroupLog:
-    """What one broker logs of consumer groups. Fed with every event from the start, it knows which groups those are."""
+    """Writer of one broker's lines about consumer groups. Fed with every event from the start, it knows all of them."""
 
     def __init__(self, version: Version) -> None:
         self._version = version
@@ -42,7 +42,7 @@ class ConsumerGroupLog:
         return group_id in self._epochs
 
     def lines(self, event: Event) -> Lines | None:
-        """What is logged about an event of a consumer group; none if it is an event of another kind of group."""
+        """Log lines for an event of a consumer group; none for an event of another kind of group."""
         if not isinstance(event, events.GroupEvent):
             return None
         before = self._kinds.get(event.group_id)

@@ -67,7 +67,7 @@ class BrokerLog:
         self._consumer_groups = ConsumerGroupLog(version)
 
     def lines(self, event: Event, at: Millis) -> list[str]:
-        """What a broker logs about an event; nothing for many."""
+        """Log lines of a broker for an event; none for many."""
         if at != self._at:
             # Members that leave with one request leave at one instant.
             self._left.clear()

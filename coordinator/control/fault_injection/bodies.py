@@ -1,4 +1,4 @@
-"""What is posted to the control API, whatever the operation: strict bodies, and lists of which one value may stand."""
+"""Bodies of the control API's requests: strict models, and lists for which one value may stand."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Numbers = Annotated[tuple[int, ...], Several]
 
 
 class Body(BaseModel):
-    """What is posted to the control API: nothing unknown, nothing of another type."""
+    """A body of the control API: unknown fields and other types are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 

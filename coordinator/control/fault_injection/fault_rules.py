@@ -329,7 +329,7 @@ class FaultRule(Body):
 
     @property
     def wanted(self) -> Wanted:
-        """What entries of a request must name so that they are meant."""
+        """Names that an entry of a request must have for the rule to apply to it."""
         fields = {name: getattr(self, name) for name in _ENTRY_FIELDS}
         return {_ENTRY_FIELDS[name]: values for name, values in fields.items() if values is not None}
 

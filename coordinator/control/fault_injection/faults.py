@@ -73,7 +73,7 @@ class Fault:
         return self.hits >= hits
 
     def at_barrier(self) -> asyncio.Future[None]:
-        """What a request waits for that is held until the release."""
+        """The release that a held request waits for."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._barrier.append(future)
         return future

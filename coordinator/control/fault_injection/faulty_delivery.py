@@ -1,4 +1,4 @@
-"""How a fault delivers an answer: slowly, cut short at the end of its connection, or with a wrong value."""
+"""Faulty delivery of an answer: slow, cut short at the end of its connection, or with a wrong value."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _one_less(epoch: int) -> int:
 
 
 def _with_old_assignment(request: SyncGroupRequest, response: Response, recorder: StepRecorder) -> Response:
-    """What the member was assigned in the generation before, if it was in one."""
+    """Assignment of the member in the previous generation, if it was in that."""
     before = [
         sent.response
         for sent in sent_requests(recorder.since(recorder.first), RequestsQuery(api="SyncGroup"))

@@ -26,7 +26,7 @@ LAST_WITH_RESULTS: Final = 1
 
 
 class UpgradeType(IntEnum):
-    """How a level may change. Kafka: FeatureUpdate.UpgradeType."""
+    """Direction in which a level may change. Kafka: FeatureUpdate.UpgradeType."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2

@@ -68,12 +68,12 @@ class GroupsShard(StateMachine):
         self._expiry_key = TimerKey(GroupTimer.EXPIRY, log.partition)
 
     def kind_of(self, group: Group) -> GroupKind[Any]:
-        """What serves a group."""
+        """Operations on a group's kind."""
         return self._classic if type(group) is ClassicGroup else self.consumer
 
     @property
     def consumer(self) -> ConsumerGroups:
-        """What serves consumer groups; it is loaded with the first of them."""
+        """Operations on consumer groups; loaded with the first of them."""
         if self._consumer is None:
             from rejoin.coordinator.core.groups.consumer.groups import ConsumerGroups  # noqa: PLC0415
 

@@ -109,7 +109,7 @@ class GroupStatistics:
             self._unread = assignments
 
     def last_stable(self) -> StableSnapshot:
-        """How it was when it was last Stable, with the ids that members have by now."""
+        """The group as it was when it was last Stable, with the ids that members have by now."""
         current, was = self._aliases.current, self._last_stable
         return StableSnapshot(
             None if was.leader is None else current(was.leader),

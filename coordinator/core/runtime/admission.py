@@ -41,7 +41,7 @@ def _loading(_: Request, __: Context, ___: Settings) -> ErrorCode:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How the requests of one API are admitted.
+    """Rule by which requests of one API are admitted.
 
     The first four are the operations that must be allowed on each group, topic, transactional id or the cluster that a
     request is about. ``malformed`` is checked before all else, together with the ``feature`` that must have a level.

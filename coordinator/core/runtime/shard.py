@@ -40,7 +40,7 @@ class ShardState(StrEnum):
 
 
 class LogObserver(Protocol):
-    """What follows the logs of shards."""
+    """Observer of the logs of shards."""
 
     def on_stored(self, partition: TopicPartition, records: tuple[Record, ...]) -> None:
         """Records are durable, behind those before."""

@@ -1,4 +1,4 @@
-"""How topics change: decided on the topics as they are, stored if there is a log for them, and only then true.
+"""Changes of topics: decided on the present topics, stored if there is a log for them, and applied only then.
 
 Kafka: ReplicationControlManager answers with records, which are replayed once the quorum has them. Here the log belongs
 to all nodes and takes a change only from a node that knows all changes before it; others decide again.

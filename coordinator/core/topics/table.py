@@ -48,7 +48,7 @@ class Topic:
     configs: dict[str, str] = field(default_factory=dict)
     """The settings that it was given, as text."""
     replicas: list[Replicas] = field(default_factory=list)
-    """Those of each partition, where a controller decides on them."""
+    """Replicas of each partition, where a controller decides on them."""
 
     @property
     def is_real(self) -> bool:
@@ -209,7 +209,7 @@ class TopicTable:
     # --- the table as it is
 
     def records(self) -> TopicsRecords:
-        """What it takes for all topics to be as they are."""
+        """Records that create all present topics."""
         found: list[TopicRecord | PartitionRecord | ConfigRecord | ProducerIdsRecord] = []
         if self.next_producer_id:
             taken = ProducerIdsData(broker_id=self._settings.broker_id, next_producer_id=self.next_producer_id)

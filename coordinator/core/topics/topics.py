@@ -186,7 +186,7 @@ class Topics(TopicTable):
 
     @staticmethod
     def removal(topic: Topic) -> TopicsRecords:
-        """What it takes for a topic to be gone."""
+        """Records that remove a topic."""
         return (RemoveTopicRecord(data=RemoveTopicData(topic_id=topic.topic_id)),)
 
     def writing(self, written: RecordsWritten) -> TopicsRecords:

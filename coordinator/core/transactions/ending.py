@@ -1,4 +1,4 @@
-"""How a transaction may end: what EndTxn is answered in each state, by transaction version.
+"""Ends of a transaction: the answer to EndTxn in each state, by transaction version.
 
 Kafka: TransactionCoordinator.endTransactionWithTV1 and endTransaction.
 """

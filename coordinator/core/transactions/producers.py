@@ -23,11 +23,11 @@ WRITE_ERRORS: Final = {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""What a producer gets when the log fails. Kafka: TransactionStateManager.appendTransactionToLog."""
+"""Errors for a producer when the log fails. Kafka: TransactionStateManager.appendTransactionToLog."""
 
 
 class TxnProducer(NamedTuple):
-    """What a producer writes with."""
+    """Id and epoch with which a producer writes."""
 
     producer_id: int = NO_PRODUCER_ID
     epoch: int = NO_PRODUCER_EPOCH
@@ -72,4 +72,4 @@ def unanswered(_: ErrorCode) -> None:
 
 
 def unanswered_with(_: ErrorCode, __: TxnProducer) -> None:
-    """The same."""
+    """As :func:`unanswered`, with an id and an epoch."""

@@ -60,7 +60,7 @@ OnComplete: TypeAlias = Callable[[str], None]
 
 
 class MarkerSender(Protocol):
-    """What writes markers to the partitions of transactions."""
+    """Writer of markers to the partitions of transactions."""
 
     def send(self, shard: TransactionsShard, metadata: TransactionMetadata, delay_ms: Millis) -> None:
         """Write the markers of a transaction; ``shard.markers_written`` is called at the end."""

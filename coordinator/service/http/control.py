@@ -121,7 +121,7 @@ def _match(path: str) -> tuple[str, str]:
 
 
 def problem_of(error: ControlError) -> Problem:
-    """How an error of the control looks over HTTP."""
+    """HTTP response for an error of the control."""
     status = next(status for kind, status in _STATUS.items() if isinstance(error, kind))
     errors = one_error(error.name, error.expected, error.given) if isinstance(error, InvalidArgument) else None
     return Problem(status, error.kind, error.detail, errors, more=error.more)

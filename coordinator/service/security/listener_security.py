@@ -35,7 +35,7 @@ def _ignore(_: str) -> None:
 
 
 class ListenerSecurity:
-    """How each listener is protected. ``names`` are those that a certificate made at the start is valid for.
+    """Protection of each listener. A certificate made at the start is valid for ``names``.
 
     Raises ``ValueError`` where files or settings cannot be used.
     """
@@ -77,7 +77,7 @@ class ListenerSecurity:
         return self._self_signed.ca_location if self._self_signed is not None else ""
 
     def peer_tls(self) -> ssl.SSLContext | None:
-        """How this node reaches the HTTP of other nodes, which are set up as it is; none without TLS."""
+        """TLS for HTTP requests to other nodes, which are set up as this one; none without TLS."""
         if self.tls(HTTP) is None:
             return None
         from rejoin.coordinator.service.security.peer_login import peer_context  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""How a node shows the other nodes of its cluster who it is, over HTTP.
+"""Login of a node at the other nodes of its cluster, over HTTP.
 
 Kafka: inter.broker.listener.name, where a broker is a client with settings of its own.
 """

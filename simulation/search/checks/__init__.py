@@ -1,4 +1,4 @@
-"""What must never happen, one function each, named for it.
+"""Invariants of every run, one function each, named for the violation.
 
 A check of a step is given the step and what was observed before, and yields what is wrong. A check of the whole run
 looks at every node and consumer, now and then and at the end. The checks say again, in other words, what the

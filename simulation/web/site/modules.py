@@ -31,7 +31,7 @@ def modules_from(entry: str = ENTRY) -> dict[str, Path]:
 
 
 def others_imported_by(modules: dict[str, Path]) -> list[str]:
-    """What else these modules import, and what may be a module: of ``from a import b`` both ``a`` and ``a.b``."""
+    """Other imports of these modules, and names that may be a module: of ``from a import b`` both ``a`` and ``a.b``."""
     names = {each for name, path in modules.items() for each in _imported_by(name, path)}
     return sorted(each for each in names if each.partition(".")[0] != rejoin.__name__)
 

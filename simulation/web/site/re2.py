@@ -30,7 +30,7 @@ Options = SimpleNamespace
 
 
 def compile(pattern: str, options: Options | None = None) -> re.Pattern[str]:  # noqa: A001 - re2's own name
-    """What matches a pattern. Raises :class:`error` for one that RE2 would refuse."""
+    """Compiled form of a pattern. Raises :class:`error` for one that RE2 would refuse."""
     try:
         parsed = parser.parse(pattern)
     except re.error as problem:

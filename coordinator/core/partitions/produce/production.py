@@ -184,7 +184,7 @@ class Production(DelayedOperation):
         self._requests.answer(self)
 
     def response(self) -> ProduceResponse:
-        """What became of each partition, by topic."""
+        """Result of each partition, by topic."""
         topics: dict[tuple[str, str], list[PartitionProduceResponse]] = {}
         for slot in self.slots:
             assert slot.result is not None, "every partition was looked at"

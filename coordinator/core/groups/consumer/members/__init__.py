@@ -1,1 +1,1 @@
-"""How members of a consumer group move: subscribing, targets, reconciliation, time, leaving."""
+"""Moves of a consumer group's members: subscribing, targets, reconciliation, timers, leaving."""

@@ -30,7 +30,7 @@ SHORTEST_PAUSE_MS: Final = 10_000
 
 
 class RegexChange(NamedTuple):
-    """How a heartbeat changes a member's regular expression."""
+    """Change of a member's regular expression by a heartbeat."""
 
     changed: bool = False
     bumps_epoch: bool = False

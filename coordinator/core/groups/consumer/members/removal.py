@@ -1,4 +1,4 @@
-"""How members go: they leave, their session ends, or they take too long; and what that leaves of the group.
+"""Removal of members, by leaving, the end of a session or a missed deadline; and its effect on the group.
 
 The target of the others is not touched: the next heartbeat of any of them computes it.
 Kafka: GroupMetadataManager.consumerGroupLeave, consumerGroupFenceMembers.
