@@ -4,9 +4,9 @@
     python -m benchmarks.report.watch --before 10000 --before 10000000
 
 The events are those of one group of a simulated run that goes on and on: the same deploys, again and again, under
-higher numbers and later instants. What came before is taken in at once. Then come batches of the same size, and two
-queries take in each: one writes the events down, the other follows the group with Spark's state store. Their times
-are those that Spark reports for the batch, without starting the queries.
+higher numbers and later instants. What came before is taken in at once. Then come batches of the same size. A query of
+Spark's writes the events of each down; its time is the one that Spark reports for the batch, without starting the
+query. The tables, rebalances and findings among them, are then brought up to date in this process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from rejoin.pipeline.live.event_stream import SETTINGS, keep_events, keep_rebalances, lines_of_journals
+from rejoin.pipeline.live.event_stream import SETTINGS, keep_events, lines_of_journals
 from rejoin.pipeline.live.store import WatchStore
 from rejoin.pipeline.live.tables import WatchTables
 from rejoin.pipeline.spark.session import session
@@ -79,13 +79,13 @@ def seconds_of(query: StreamingQuery) -> float:
     return float(sum(each["durationMs"]["triggerExecution"] for each in taken)) / 1_000
 
 
-def take_in(spark: SparkSession, journal: Path, store: WatchStore, tables: WatchTables) -> tuple[float, float, float]:
-    """Take in all events there are; returns the seconds that each of the two queries took, and the tables."""
+def take_in(spark: SparkSession, journal: Path, store: WatchStore, tables: WatchTables) -> tuple[float, float]:
+    """Take in all events there are; returns the seconds that the query took, and the tables."""
     events = seconds_of(keep_events(lines_of_journals(spark, [journal]), store))
-    groups = seconds_of(keep_rebalances(spark, store))
     began = time.perf_counter()
-    tables.update()
-    return events, groups, time.perf_counter() - began
+    for _ in tables.updates():
+        pass
+    return events, time.perf_counter() - began
 
 
 def bench(*, before: tuple[int, ...] = (), batch: int = 0, rounds: int = 0) -> int:
@@ -102,7 +102,7 @@ def bench(*, before: tuple[int, ...] = (), batch: int = 0, rounds: int = 0) -> i
     """
     before, batch, rounds = before or BEFORE, batch or BATCH, rounds or ROUNDS
     work = Path(tempfile.mkdtemp(prefix="rejoin-watch-time-"))
-    table = Table("events before", "events", "groups", "tables", "together", "ratio", box=SIMPLE_HEAD)
+    table = Table("events before", "events", "tables", "together", "ratio", box=SIMPLE_HEAD)
     try:
         with session("local[2]", fast=True, settings=SETTINGS) as spark:
             sums = []

@@ -6,6 +6,7 @@ import re
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -19,13 +20,11 @@ from rejoin.console import VisibleConsole
 from rejoin.error_lines import print_error, refuse
 from rejoin.pipeline.commands.interrupts import Interrupts, interrupts, quietly
 from rejoin.pipeline.commands.options import BadOption, check_master, check_out, stopped
-from rejoin.pipeline.findings.formatting import count
 from rejoin.pipeline.live.dashboard import Dashboard
 from rejoin.pipeline.live.event_stream import (
     SETTINGS,
     drain,
     keep_events,
-    keep_rebalances,
     lines_of_journals,
     lines_of_services,
     may_pass,
@@ -87,14 +86,17 @@ def run(
                     spark = closing.enter_context(session(master, fast=True, settings=SETTINGS, app="rejoin-watch"))
                 interrupted.take()
                 follower = _Watch(spark, store, urls, inputs, journal, every, lost, console, errors)
-                made = follower.once() if once else follower.on_and_on(interrupted)
+                if once:
+                    follower.once()
+                else:
+                    follower.on_and_on(interrupted)
         except KeyboardInterrupt:
             return 0
         except (StoreTrouble, NoJava, SparkTrouble, ServiceDown, NotAService, StreamFailure, OSError) as problem:
             return refuse(problem)
     if out is not None:
         console.print(f"\ntables  {store.tables}", soft_wrap=True)
-    return 0 if made is not None else 1
+    return 0
 
 
 @contextmanager
@@ -153,27 +155,22 @@ class _Watch:
         self._errors = errors
         self._board = Dashboard(f"watching {', '.join(inputs)}")
 
-    def once(self) -> TableSummary:
+    def once(self) -> None:
         """Take in what there is."""
         with self._errors.status("reading") as status, _source_problems():
-            drain(self._spark, self._lines("fail"), self._store)
-            self._board.read_on(self._store)
+            drain(self._lines("fail"), self._store)
             tables = WatchTables(self._store)
-            made = tables.update(status.update, everything=True)
+            for made in tables.updates(status.update, everything=True):
+                self._board.take(made)
             tables.close()
-        self._board.findings = made.findings
-        self._board.events = _events(made)
         self._console.print(self._board.shown())
-        return made
 
-    def on_and_on(self, interrupted: Interrupts) -> TableSummary | None:
+    def on_and_on(self, interrupted: Interrupts) -> None:
         """Follow until interrupted."""
         with ExitStack() as closing:
             maker = _Maker(self._store)
             closing.callback(aside, maker.stop, _LONGEST_END_SECONDS)
             events = _RestartingQuery(lambda: keep_events(self._lines("wait"), self._store, every_seconds=self._every))
-            live = _RestartingQuery(lambda: keep_rebalances(self._spark, self._store, every_seconds=self._every))
-            closing.callback(aside, live.stop)
             closing.callback(aside, events.stop)
             show: Callable[[], None] | None = None
             if self._console.is_terminal:
@@ -183,8 +180,6 @@ class _Watch:
             while True:
                 interrupted.check()
                 notes = events.look()
-                # One after the other: both start a Python of their own, for which Spark has little patience.
-                notes += live.look() if events.is_up else []
                 if time.monotonic() >= ask_at:
                     asked = list(_asked(self._urls))
                     ask_at = time.monotonic() + _ASK_SECONDS
@@ -192,33 +187,28 @@ class _Watch:
                 time.sleep(_LOOK_SECONDS)
 
     def _show(self, show: Callable[[], None] | None, notes: list[str], maker: _Maker) -> None:
-        done = self._board.read_on(self._store)
-        if self._board.batch >= 0:
-            maker.ask_for(self._store.committed("events"))
+        maker.ask_for(self._store.committed())
+        for made in maker.taken():
+            if show is None:
+                self._print(made)
+            self._board.take(made)
         if show is None:
-            for row in done:
-                self._console.print(line(row), soft_wrap=True)
             for note in notes:
                 if note not in self._board.notes:
                     print_error(note)
             self._board.notes = notes
         else:
             self._board.notes = [*notes, *maker.notes()]
-        self._take_findings(maker)
-        if show is not None:
             show()
 
-    def _take_findings(self, maker: _Maker) -> None:
-        made = maker.taken()
-        if made is None:
-            return
-        self._board.events = _events(made)
-        if not self._console.is_terminal:
-            known = {(row["run_id"], row["group_id"], row["finding"], row["title"]) for row in self._board.findings}
-            for row in made.findings:
-                if (row["run_id"], row["group_id"], row["finding"], row["title"]) not in known:
-                    self._console.print(finding(row))
-        self._board.findings = made.findings
+    def _print(self, made: TableSummary) -> None:
+        """Print the rebalances that ended, and the findings that are new."""
+        for row in made.ended:
+            self._console.print(line(row), soft_wrap=True)
+        known = {(row["run_id"], row["group_id"], row["finding"], row["title"]) for row in self._board.findings}
+        for row in made.findings:
+            if (row["run_id"], row["group_id"], row["finding"], row["title"]) not in known:
+                self._console.print(finding(row))
 
     def _lines(self, down: str) -> DataFrame:
         if self._urls:
@@ -279,8 +269,7 @@ class _Maker:
     def __init__(self, store: WatchStore) -> None:
         self._tables = WatchTables(store)
         self._wanted = -1
-        self._made: TableSummary | None = None
-        self._batch = -1
+        self._made: deque[TableSummary] = deque()
         self._busy = ""
         self._problem = ""
         self._asked = threading.Event()
@@ -294,10 +283,10 @@ class _Maker:
             self._wanted = batch
             self._asked.set()
 
-    def taken(self) -> TableSummary | None:
-        """Tables that were made since the last call."""
-        made, self._made = self._made, None
-        return made
+    def taken(self) -> Iterator[TableSummary]:
+        """Summaries since the last call."""
+        while self._made:
+            yield self._made.popleft()
 
     def notes(self) -> list[str]:
         """A note for the dashboard."""
@@ -318,7 +307,8 @@ class _Maker:
                 return
             began = time.monotonic()
             try:
-                self._made = self._tables.update(self._on_step)
+                for made in self._tables.updates(self._on_step):
+                    self._made.append(made)
                 self._problem = ""
             except Exception as problem:
                 if self._stopping:
@@ -337,11 +327,6 @@ class _Maker:
         if self._stopping:
             raise _Stopping
         self._busy = words
-
-
-def _events(made: TableSummary) -> str:
-    bad = f", {count(made.quarantined, 'line')} in quarantine" if made.quarantined else ""
-    return f"{count(made.rebalances, 'rebalance')}, {count(len(made.findings), 'finding')}{bad}"
 
 
 def _ask_all(urls: Sequence[str]) -> None:

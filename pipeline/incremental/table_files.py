@@ -59,6 +59,11 @@ class TableFiles:
         """How many rows are settled."""
         return sum(pq.read_metadata(path).num_rows for path in (*self._merged(), *self._parts()))
 
+    def read(self) -> pa.Table:
+        """Rows that are settled."""
+        tables = [pq.read_table(path, partitioning=None) for path in (*self._merged(), *self._parts())]
+        return pa.concat_tables([self._schema.empty_table(), *tables])
+
     def _parts(self) -> list[Path]:
         return sorted(self._folder.glob("part-*.parquet"))
 

@@ -24,10 +24,12 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from rejoin.pipeline import schemas
 from rejoin.pipeline.findings.observed_rows import MINUTE_MS
 from rejoin.pipeline.findings.table import are_commits, joined, judged, rows_by_kind, rows_of_kind, runs_of
+from rejoin.pipeline.incremental.group_states import GroupStates
 from rejoin.pipeline.incremental.groups import READ, Groups, Key, StepRows, is_of
 from rejoin.pipeline.incremental.runs import SCHEMA, ObservedRuns, Waits
 from rejoin.pipeline.incremental.table_files import TableFiles
 from rejoin.pipeline.incremental.transactions import Producers
+from rejoin.pipeline.tables.groups.rebalance_events import OPEN
 from rejoin.pipeline.transactions.schemas import OF_TRANSACTIONS
 from rejoin.pipeline.transactions.tables import findings_about, groups_by_topic
 
@@ -36,7 +38,7 @@ LOOK_BACK_MS: Final = 86_400_000
 SHARE_OF_SAVING: Final = 0.05
 """Of the time at the most goes into keeping the state."""
 NAMES: Final = (*READ, *OF_TRANSACTIONS, "findings")
-_VERSION: Final = 1
+_VERSION: Final = 2
 _LOOKED_AT: Final = ("rebalances", "member_sessions", "pauses", "balance")
 """Tables whose settled rows rules look at, a day long."""
 _BEGINS: Final = {
@@ -73,6 +75,7 @@ class IncrementalTables:
         """Know nothing."""
         self._runs = ObservedRuns(waits)
         self._groups = Groups(self._runs)
+        self._states = GroupStates()
         self._producers = Producers(self._runs)
         self._open = {name: _schema(name).empty_table() for name in NAMES}
         """Rows that are not settled, of all groups."""
@@ -88,21 +91,30 @@ class IncrementalTables:
         """The newest batch of events that the tables have."""
         self.quarantined = 0
 
-    def take(self, events: pa.Table, step: int, *, quarantined: int = 0, everything: bool = False) -> None:
-        """Take in the events of a step, in any order. ``everything``: look at all groups, whatever befell them."""
+    def take(self, events: pa.Table, step: int, *, quarantined: int = 0, everything: bool = False) -> pa.Table:
+        """Take in the events of a step, in any order; returns the rebalances that ended in it.
+
+        ``everything``: look at all groups, whatever befell them.
+        """
         new, concerned = self._runs.add(events)
+        self._states.add(new)
         self.quarantined += quarantined + events.num_rows - new.num_rows
         keys = self._groups.add(new, concerned, everything=everything)
         self._count_commits(new)
         settled = self._producers.add(new, everything=everything)
         self._open |= self._producers.tables()
+        ended = _schema("rebalances").empty_table()
         if keys:
             rows = self._groups.make(keys)
+            known = _ended(self._open["rebalances"])["rebalance_id"]
+            ended = _ended(rows.made["rebalances"])
+            ended = ended.filter(pc.invert(pc.is_in(ended["rebalance_id"], known)))
             self._judge(rows)
             settled |= rows.settled
             self._take_over(rows)
         self._write(settled, step)
         self.step = step
+        return ended
 
     @property
     def kept(self) -> dict[str, pa.Table]:
@@ -118,6 +130,14 @@ class IncrementalTables:
         """All findings."""
         found: list[Row] = self._open["findings"].to_pylist()
         return found
+
+    def ended(self) -> pa.Table:
+        """All rebalances that have ended."""
+        return _ended(pa.concat_tables([self._files["rebalances"].read(), self._open["rebalances"]]))
+
+    def groups(self) -> list[Row]:
+        """Each group at each of its coordinators, as in :meth:`GroupStates.rows`."""
+        return self._states.rows(self._open["rebalances"])
 
     # -- a step
 
@@ -189,11 +209,11 @@ class IncrementalTables:
 
     # -- on disk
 
-    def save(self, *, now: bool = False) -> None:
-        """Keep the state, if enough time has gone by since it was kept, or now."""
+    def save(self, *, now: bool = False) -> bool:
+        """Keep the state, if enough time has gone by since it was kept, or now; whether it was kept."""
         began = time.monotonic()
         if not now and (began - self._saved_at) * SHARE_OF_SAVING < self._saving_seconds:
-            return
+            return False
         self._forget()
         aside = self._folder / ".state.new"
         shutil.rmtree(aside, ignore_errors=True)
@@ -206,6 +226,7 @@ class IncrementalTables:
             "quarantined": self.quarantined,
             "runs": self._runs.as_json(),
             "groups": self._groups.as_json(),
+            "states": self._states.as_json(),
             "producers": self._producers.as_json(),
         }
         (aside / "state.json").write_bytes(orjson.dumps(known))
@@ -218,6 +239,7 @@ class IncrementalTables:
             files.merge(self.step)
         self._saved_at = time.monotonic()
         self._saving_seconds = self._saved_at - began
+        return True
 
     def _forget(self) -> None:
         """Drop what rules do not look at any more."""
@@ -256,6 +278,7 @@ class IncrementalTables:
             read[kind][name] = pq.read_table(each, partitioning=None)
         self._runs.restore(known["runs"], read["runs"][""])
         self._groups.restore(known["groups"], read["kept"])
+        self._states.restore(known["states"])
         self._producers.restore(known["producers"], read["producers"])
         self._open, self._history = dict(read["open"]), dict(read["history"])
         self._owned, self._commits = read["owned"][""], read["commits"][""]
@@ -266,6 +289,10 @@ class IncrementalTables:
 
 def _schema(name: str) -> pa.Schema:
     return to_arrow_schema(schemas.TABLES[name])
+
+
+def _ended(rebalances: pa.Table) -> pa.Table:
+    return rebalances.filter(pc.not_equal(rebalances["outcome"], OPEN))
 
 
 def _of(rows: pa.Table, keys: list[Key]) -> pa.Table:

@@ -7,15 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import pyarrow.parquet as pq
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rejoin.pipeline.findings.formatting import span
-from rejoin.pipeline.live.rebalances import FINISHED
+from rejoin.pipeline.findings.formatting import count, span
 from rejoin.pipeline.live.shown_rows import MOST_FINDINGS, MOST_GROUPS, clock, finding, through
-from rejoin.pipeline.live.store import WatchStore
+from rejoin.pipeline.live.tables import TableSummary
 from rejoin.protocol.printable import printable
 
 LAST: Final = 12
@@ -36,38 +34,26 @@ class Dashboard:
     """The rows to show. ``notes`` are for a while: a service that is down, tables being made."""
 
     title: str
-    groups: dict[tuple[str, str, str, str], Row] = field(default_factory=dict)
+    groups: Sequence[Row] = ()
+    """Each group at each of its coordinators."""
     last: deque[Row] = field(default_factory=lambda: deque(maxlen=LAST))
-    finished: int = 0
-    batch: int = -1
+    ended: int = 0
     findings: Sequence[Row] = ()
     events: str = ""
     notes: list[str] = field(default_factory=list)
 
-    def read_on(self, store: WatchStore) -> list[Row]:
-        """Take in what the stream has committed since, and give the rebalances that were finished."""
-        until = store.committed("live")
-        done = [row for batch in range(self.batch + 1, until + 1) for row in self._take(store, batch)]
-        self.batch = max(self.batch, until)
-        return done
-
-    def _take(self, store: WatchStore, batch: int) -> Iterator[Row]:
-        done: list[Row] = []
-        for path in sorted((store.live / f"batch_id={batch}").glob("*.parquet")):
-            for row in pq.ParquetFile(path).read().to_pylist():
-                if row["what"] == FINISHED:
-                    done.append(row)
-                else:
-                    self.groups[row["run_id"], row["group_id"], row["source"], row["node"]] = row
-        done.sort(key=lambda row: (row["ended_at_ms"], row["rebalance_id"]))
-        self.finished += len(done)
-        self.last.extend(done)
-        yield from done
+    def take(self, made: TableSummary) -> None:
+        """Show these tables, and the rebalances that ended after those shown."""
+        self.groups, self.findings = made.groups, made.findings
+        self.last.extend(made.ended)
+        self.ended += len(made.ended)
+        bad = f", {count(made.quarantined, 'line')} in quarantine" if made.quarantined else ""
+        self.events = f"{count(made.rebalances, 'rebalance')}, {count(len(made.findings), 'finding')}{bad}"
 
     def standing(self) -> list[Row]:
         """One row for each group: what its newest coordinator says, the newest first."""
         newest: dict[str, Row] = {}
-        for row in self.groups.values():
+        for row in self.groups:
             known = newest.get(row["group_id"])
             if known is None or _newer(row) >= _newer(known):
                 newest[row["group_id"]] = row
@@ -87,7 +73,7 @@ class Dashboard:
         rows = self.standing()
         for row in rows[:MOST_GROUPS]:
             state = row["state"] or "?"
-            going_on = f"{row['cause']}, attempt {row['attempt']}" if row["rebalance_id"] else ""
+            going_on = f"{row['cause']}, attempt {row['attempt']}" if row["attempt"] else ""
             table.add_row(
                 Text(printable(row["group_id"])),
                 Text(state, _STATE.get(state, "")),
@@ -114,7 +100,7 @@ class Dashboard:
                 _number(row["moved"]),
                 Text(row["outcome"], _OUTCOME.get(row["outcome"], "")),
             )
-        more = self.finished - len(self.last)
+        more = self.ended - len(self.last)
         return Group(table, Text(f"and {more} before", "dim")) if more else table
 
     def _findings(self) -> Iterator[RenderableType]:
@@ -122,11 +108,6 @@ class Dashboard:
             yield finding(row)
         if self.findings[MOST_FINDINGS:]:
             yield Text(f"and {len(self.findings) - MOST_FINDINGS} more findings", "dim")
-
-
-def plain(dashboard: Dashboard, console: Console) -> None:
-    """Print it once, as it is."""
-    console.print(dashboard.shown())
 
 
 def _table(*names: str) -> Table:

@@ -1,47 +1,40 @@
 """Events as a stream: from running services or from journals, into a :class:`~rejoin.pipeline.live.store.WatchStore`.
 
-Two queries. ``events`` reads lines, separates events from broken lines and writes both. ``live`` follows the batches
-that ``events`` has committed, so it never knows more than is on disk, and keeps open rebalances as Spark's state. All
-else is computed from all events on demand, by the same functions that a batch uses.
+One query reads lines, separates events from broken lines and writes both. Tables, the rebalances among them, are made
+of committed batches by :mod:`rejoin.pipeline.live.tables`, so none knows more than is on disk.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial, reduce
+from functools import reduce
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from rejoin.pipeline.live.rebalances import follow
 from rejoin.pipeline.live.source import MAX_ROWS, NAME, RejoinSource
-from rejoin.pipeline.live.store import AfterWrite, BatchesSource, WatchStore, write_batch
+from rejoin.pipeline.live.store import WatchStore, write_batch
 from rejoin.pipeline.reading.journals import parse
 from rejoin.pipeline.reading.pieces import Piece
 from rejoin.pipeline.reading.text_lines import batches_of
 from rejoin.pipeline.schemas import LINES
 
-EVERY_SECONDS: Final = 1.0
-"""How often a stream looks for something new."""
-
 MAX_FILES: Final = 100
 """Segments of a batch."""
 
 SETTINGS: Final = {
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""Settings of a session that suit small batches, of which compiling the plan takes longer than running it.
+"""Settings of a session that suit small batches, of which compiling the plan takes longer than running it."""
 
-A checkpoint keeps the first one, whatever is set later.
-"""
+AfterWrite = Callable[[int], None]
+"""Called with the number of a batch that is written and not yet committed."""
 
 _TRIES: Final = 10
 _CLOSED: Final = "*-" + 12 * "[0-9]" + ".jsonl"
@@ -76,63 +69,36 @@ def lines_of_journals(spark: SparkSession, folders: Iterable[Path], *, max_files
 
 
 def keep_events(
-    lines: DataFrame, store: WatchStore, *, after_write: AfterWrite | None = None, every_seconds: float | None = None
+    lines: DataFrame, store: WatchStore, *, after_write: AfterWrite = lambda _: None, every_seconds: float | None = None
 ) -> StreamingQuery:
     """Start the query that writes events down. Without ``every_seconds`` it takes what is there and ends."""
 
     def write(rows: DataFrame, batch_id: int) -> None:
         write_batch(rows, store.events, batch_id)
-        if after_write is not None:
-            after_write("events", batch_id)
+        after_write(batch_id)
 
-    return _start(parse(lines), store, "events", write, every_seconds)
-
-
-def keep_rebalances(
-    spark: SparkSession, store: WatchStore, *, after_write: AfterWrite | None = None, every_seconds: float | None = None
-) -> StreamingQuery:
-    """Start the query that follows the groups. Without ``every_seconds`` it takes what is there and ends."""
-    spark.dataSource.register(BatchesSource)
-    checkpoint = str(store.checkpoint("events"))
-    options = {"events": str(store.events), "checkpoint": checkpoint}
-    events = spark.readStream.format(BatchesSource.name()).options(**options).load()
-
-    def write(rows: DataFrame, batch_id: int) -> None:
-        write_batch(rows, store.live, batch_id)
-        if after_write is not None:
-            after_write("live", batch_id)
-
-    return _start(follow(events), store, "live", write, every_seconds)
+    writer = parse(lines).writeStream.queryName("events").option("checkpointLocation", str(store.checkpoint))
+    if every_seconds is None:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=f"{every_seconds} seconds")
+    return writer.foreachBatch(write).start()
 
 
-def drain(spark: SparkSession, lines: DataFrame, store: WatchStore, *, after_write: AfterWrite | None = None) -> None:
+def drain(lines: DataFrame, store: WatchStore) -> None:
     """Take in what is there, and return."""
-    _to_its_end(partial(keep_events, lines, store, after_write=after_write))
-    _to_its_end(partial(keep_rebalances, spark, store, after_write=after_write))
-
-
-def may_pass(problem: BaseException) -> bool:
-    """Whether a query failed over a machine that is too busy: Spark gives a new Python ten seconds to start."""
-    return "Python worker failed to connect back" in str(problem)
-
-
-def _to_its_end(start: Callable[[], StreamingQuery]) -> None:
     for left in range(_TRIES, 0, -1):
         try:
-            start().awaitTermination()
+            keep_events(lines, store).awaitTermination()
             return
         except StreamingQueryException as problem:
             if left == 1 or not may_pass(problem):
                 raise
 
 
-def _start(rows: DataFrame, store: WatchStore, name: str, write: Any, every_seconds: float | None) -> StreamingQuery:
-    writer = rows.writeStream.queryName(name).option("checkpointLocation", str(store.checkpoint(name)))
-    if every_seconds is None:
-        writer = writer.trigger(availableNow=True)
-    else:
-        writer = writer.trigger(processingTime=f"{every_seconds} seconds")
-    return writer.foreachBatch(write).start()
+def may_pass(problem: BaseException) -> bool:
+    """Whether a query failed over a machine that is too busy: Spark gives a new Python ten seconds to start."""
+    return "Python worker failed to connect back" in str(problem)
 
 
 def _read_segments(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

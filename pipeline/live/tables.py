@@ -23,6 +23,12 @@ from rejoin.pipeline.live.store import WatchStore
 MOST_ROWS: Final = 100_000
 """Rows of a step; a batch that has more is one step."""
 
+_SHOWN: Final = (
+    *("rebalance_id", "group_id", "cause", "cause_member_id", "cause_group_instance_id", "cause_client_id"),
+    *("ended_at_ms", "outcome", "unavailable_ms", "moved", "generation_to"),
+)
+"""Columns of ``rebalances`` that a dashboard shows."""
+
 Row = dict[str, Any]
 
 
@@ -34,6 +40,10 @@ class TableSummary(NamedTuple):
     quarantined: int
     findings: list[Row]
     """Rows of ``findings``, the worst first."""
+    ended: list[Row]
+    """Rebalances that ended since the summary before, in the order of their ends."""
+    groups: list[Row]
+    """Each group at each of its coordinators."""
 
 
 class WatchTables:
@@ -42,27 +52,43 @@ class WatchTables:
     def __init__(self, store: WatchStore) -> None:
         self._store = store
         self._tables: IncrementalTables | None = None
+        self._began = False
+        self._given: set[str] = set()
+        """Rebalances in summaries of steps that are not kept yet: a step that is done once more gives none again."""
 
-    def update(self, on_step: Callable[[str], None] = lambda _: None, *, everything: bool = False) -> TableSummary:
-        """Take in all batches that are committed. ``everything``: then look at all groups, whatever befell them.
+    def updates(
+        self, on_step: Callable[[str], None] = lambda _: None, *, everything: bool = False
+    ) -> Iterator[TableSummary]:
+        """Take in all batches that are committed, with a summary after each step; the first has all that was known.
 
-        What ``on_step`` raises ends it, and the next call goes on from what was kept.
+        ``everything``: then look at all groups, whatever befell them. What ``on_step`` raises ends it, and the next
+        call goes on from what was kept.
         """
-        tables = self._tables or IncrementalTables(self._store.folder)
-        self._tables = None
-        head = self._store.committed("events")
+        tables, self._tables = self._tables or IncrementalTables(self._store.folder), None
+        if not self._began:
+            self._began = True
+            yield self._summary(tables, tables.ended())
+        head = self._store.committed()
         for batch, events, quarantined in self._steps(tables.step + 1, head):
             on_step(f"making tables of {count(events.num_rows, 'event')}")
-            tables.take(events, batch, quarantined=quarantined, everything=everything and batch == head)
-            tables.save()
+            ended = tables.take(events, batch, quarantined=quarantined, everything=everything and batch == head)
+            summary = self._summary(tables, ended)
+            if tables.save():
+                self._given.clear()
+            yield summary
         self._tables = tables
-        found = sorted(tables.findings(), key=order)
-        return TableSummary(tables.step, tables.count("rebalances"), tables.quarantined, found)
 
     def close(self) -> None:
         """Keep what is known, for the next time."""
         if self._tables is not None:
             self._tables.save(now=True)
+
+    def _summary(self, tables: IncrementalTables, ended: pa.Table) -> TableSummary:
+        rows = [row for row in ended.select(_SHOWN).to_pylist() if row["rebalance_id"] not in self._given]
+        self._given.update(row["rebalance_id"] for row in rows)
+        rows.sort(key=lambda row: (row["ended_at_ms"], row["rebalance_id"]))
+        found = sorted(tables.findings(), key=order)
+        return TableSummary(tables.step, tables.count("rebalances"), tables.quarantined, found, rows, tables.groups())
 
     def _steps(self, first: int, last: int) -> Iterator[tuple[int, pa.Table, int]]:
         """Batches with their events and the number of their broken lines; of small ones several together."""

@@ -39,7 +39,7 @@ except ImportError as missing:
 MEMORY: Final = "REJOIN_SPARK_MEMORY"
 """Environment variable with the memory of the driver's JVM, such as 4g."""
 
-GOES_TOGETHER: Final = {"pyspark": ("4.3", "4.4"), "pandas": ("2.2", "3"), "pyarrow": ("18", ""), "protobuf": ("5", "")}
+GOES_TOGETHER: Final = {"pyspark": ("4.3", "4.4"), "pandas": ("2.2", "3"), "pyarrow": ("18", "")}
 """Package to the first version that will do and the first that will not."""
 
 _PACKAGE: Final = Path(rejoin.__file__).parent
@@ -62,9 +62,6 @@ _ALWAYS: Final = {
     "spark.sql.python.filterPushdown.enabled": "true",
     # Else each operation on a column asks the JVM seven times, only to name the line of Python in an error.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
 }
 _FAST: Final = {
     "spark.sql.shuffle.partitions": "1",

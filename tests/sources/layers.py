@@ -410,9 +410,7 @@ MAY_IMPORT = {
         "pipeline.incremental",
         "pipeline.live",
         "pipeline.reading",
-        "pipeline.report",
         "pipeline.schemas",
-        "pipeline.tables",
         "protocol.printable",
     ),
     # The one room of the pipeline that speaks Kafka's protocol: it looks at clusters as an admin client.

@@ -1,7 +1,7 @@
 """The rebalances of one group at one coordinator, event by event: the one definition of what a rebalance is.
 
-A batch takes in all events of a group at once, and a stream takes in what has come since; both get the same rows. A row
-is one beginning of a join phase, or of a consumer group's way to a new epoch (``rebalance_started``). All events up to
+A report takes in all events of a group, and a step of a watch those that still matter; both get the same rows. A row is
+one beginning of a join phase, or of a consumer group's way to a new epoch (``rebalance_started``). All events up to
 the next beginning belong to it. Members that join, leave or rejoin while the group is not in a join phase make the
 *next* one begin (Kafka: GroupCoordinator's ``maybePrepareRebalance``), so they belong to that; the event has the
 group's state before it, which separates the two. In a log without states they belong to the one before.
@@ -14,9 +14,8 @@ again, or the coordinator lost or loaded the group. What takes events of other c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 from rejoin.pipeline.tables.groups.rebalance_events import (
@@ -241,14 +240,6 @@ _NO_END: Final = RebalanceEnd(*[None] * 13)
 class GroupRebalances:
     """State of a group, in a run, at a coordinator, between two events."""
 
-    state: str | None = None
-    generation: int | None = None
-    members: int = 0
-    since_ms: int | None = None
-    at_ms: int | None = None
-    """Instant of the newest event."""
-    seen: int = 0
-    """Number of the newest event; none up to it counts any more."""
     leader: str | None = None
     """Who led the last rebalance of which that is known, the current one aside."""
     current: Rebalance | None = None
@@ -256,49 +247,32 @@ class GroupRebalances:
     ahead: MembershipChanges = field(default_factory=MembershipChanges)
     """Who came and went since then, which makes the next one begin."""
 
-    @property
-    def open(self) -> Rebalance | None:
-        """The rebalance that is under way."""
-        return None if self.current is None or self.current.outcome is not None else self.current
-
-    def follow(self, events: Iterable[EventOfGroup]) -> Iterator[Rebalance]:
-        """Take in events, in whatever order they come, and give the rebalances that they finish."""
-        for event in sorted(events, key=attrgetter("seq")):
-            if event.seq > self.seen:
-                self.seen = event.seq
-                done = self.take(event)
-                self._describe(event)
-                if done is not None:
-                    yield done
-
-    def take(self, event: EventOfGroup) -> Rebalance | None:
-        """Take in the next event, and give the rebalance that it finishes."""
+    def take(self, event: EventOfGroup) -> None:
+        """Take in the next event."""
         name, current = event.event, self.current
         if name == "rebalance_started":
-            return self._begin(event)
-        if name in MEMBERSHIP:
+            self._begin(event)
+        elif name in MEMBERSHIP:
             self._count(event)
         elif current is None or (name == "group_state_changed" and event.state != "Dead"):
-            return None
+            return
         elif name in ("member_reconciled", "revocation_completed"):
             self._advance(current, event)
         else:
             _note_confidence(current.changes, event)
-            return _move_on(current, event)
-        return None
+            _move_on(current, event)
 
-    def _begin(self, event: EventOfGroup) -> Rebalance | None:
+    def _begin(self, event: EventOfGroup) -> None:
         """Start the next rebalance; that the one before was superseded finishes it."""
-        before = self.open
-        superseded = before is not None and event.previous_state in (*HANDING_OUT, None)
-        if before is not None and superseded:
-            before.outcome, before.ended_at_ms = SUPERSEDED, event.at_ms
-        elif before is not None:
-            # Its coordinator was interrupted and never said how it ended.
-            before.next_at_ms = event.at_ms
-        if self.current is not None:
-            self.leader = self.current.leader or self.leader
         last = self.current
+        if last is not None and last.outcome is None:
+            if event.previous_state in (*HANDING_OUT, None):
+                last.outcome, last.ended_at_ms = SUPERSEDED, event.at_ms
+            else:
+                # Its coordinator was interrupted and never said how it ended.
+                last.next_at_ms = event.at_ms
+        if last is not None:
+            self.leader = last.leader or self.leader
         again = last is not None and last.outcome == SUPERSEDED
         parts = (event.run_id, event.group_id, event.node, str(event.seq))
         self.current = Rebalance(
@@ -322,7 +296,6 @@ class GroupRebalances:
         )
         self.ahead = MembershipChanges()
         _note_confidence(self.current.changes, event)
-        return before if superseded else None
 
     def _count(self, event: EventOfGroup) -> None:
         gathers = event.state in GATHERING
@@ -350,21 +323,6 @@ class GroupRebalances:
         if event.revocation_ms is not None:
             current.revocation_ms = (current.revocation_ms or 0) + event.revocation_ms
 
-    def _describe(self, event: EventOfGroup) -> None:
-        """Update the columns that a dashboard shows."""
-        self.at_ms = event.at_ms
-        if event.event in ("group_state_changed", "group_loaded", "group_deleted"):
-            self.state = "Dead" if event.event == "group_deleted" else event.state
-            self.since_ms = event.at_ms
-        if event.generation is not None:
-            self.generation = event.generation
-        if event.members is not None:
-            self.members = len(event.members)
-        elif event.event in ("group_emptied", "group_deleted"):
-            self.members = 0
-        elif event.event in ("member_joined", "member_removed"):
-            self.members = max(0, self.members + (1 if event.event == "member_joined" else -1))
-
 
 def _members_at_rest(last: Rebalance | None, previous_state: str | None) -> list[str] | None:
     """The members when a group was last at rest, where the beginning of a rebalance does not name them.
@@ -377,7 +335,7 @@ def _members_at_rest(last: Rebalance | None, previous_state: str | None) -> list
     return last.members if done is None or done.members is None else done.members
 
 
-def _move_on(current: Rebalance, event: EventOfGroup) -> Rebalance | None:
+def _move_on(current: Rebalance, event: EventOfGroup) -> None:
     """Take in what the coordinator says of a rebalance; the first of each kind counts."""
     name = event.event
     if name in TARGETS:
@@ -390,17 +348,15 @@ def _move_on(current: Rebalance, event: EventOfGroup) -> Rebalance | None:
             event.absent,
             event.join_ms,
         )
-        return None
+        return
     if name == "assignment_received":
         if current.assigned_at_ms is None:
             current.assigned_at_ms, current.assigned_by = event.at_ms, event.leader
-        return None
+        return
     if name == "rebalance_completed" and current.completion is None:
         current.completion = _completion(current, event)
-    if current.outcome is not None:
-        return None
-    current.outcome, current.ended_at_ms = ENDS[name], event.at_ms
-    return current
+    if current.outcome is None:
+        current.outcome, current.ended_at_ms = ENDS[name], event.at_ms
 
 
 def _completion(current: Rebalance, event: EventOfGroup) -> RebalanceEnd:

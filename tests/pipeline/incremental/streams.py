@@ -71,13 +71,19 @@ def cut(events: pa.Table, steps: int, seed: int = 1) -> list[pa.Table]:
 def taken_in(
     folder: Path, steps: Sequence[pa.Table], *, restart_every: int = 0, waits: Waits = WAITS
 ) -> IncrementalTables:
-    """The tables after these steps; after every so many the program ends and is started again."""
+    """The tables after these steps; after every so many the program ends and is started again.
+
+    Each rebalance ends in one step.
+    """
     tables = IncrementalTables(folder, waits)
+    ended = tables.ended()["rebalance_id"].to_pylist()
     for number, events in enumerate(steps):
-        tables.take(events, number, everything=number == len(steps) - 1)
+        done = tables.take(events, number, everything=number == len(steps) - 1)
+        ended += done["rebalance_id"].to_pylist()
         if restart_every and number % restart_every == restart_every - 1:
             tables.save(now=True)
             tables = IncrementalTables(folder, waits)
+    assert sorted(ended) == sorted(tables.ended()["rebalance_id"].to_pylist())
     return tables
 
 

@@ -14,8 +14,9 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from rejoin.journal.segments import segments
-from rejoin.pipeline.live.event_stream import SETTINGS, keep_events, keep_rebalances, lines_of_journals
+from rejoin.pipeline.live.event_stream import SETTINGS, keep_events, lines_of_journals
 from rejoin.pipeline.live.store import WatchStore
+from rejoin.pipeline.live.tables import TableSummary, WatchTables
 from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.reading.journals import Bronze, parse, sort_out
 from rejoin.pipeline.reading.text_lines import read_lines
@@ -89,16 +90,23 @@ def rows(table: DataFrame | pa.Table, *columns: str) -> list[tuple[Any, ...]]:
     return sorted((tuple(row.values()) for row in chosen.to_pylist()), key=repr)
 
 
-def killed(spark: SparkSession, lines: DataFrame, store: WatchStore) -> None:
-    """Take in lines, and die as each of the two queries has written a batch that it has not committed."""
+def killed(lines: DataFrame, store: WatchStore) -> None:
+    """Take in lines and make tables; die in the second batch, which is written and not committed."""
 
-    def after_write(name: str, number: int) -> None:
-        if (name, number) == ("events", 1):
-            keep_rebalances(spark, store, after_write=after_write).awaitTermination()
-        if (name, number) == ("live", 0):
+    def after_write(number: int) -> None:
+        if number == 1:
+            made(store)
             os.kill(os.getpid(), signal.SIGKILL)
 
     keep_events(lines, store, after_write=after_write).awaitTermination()
+
+
+def made(store: WatchStore) -> list[TableSummary]:
+    """Bring the tables up to date as a watch does that ends then."""
+    tables = WatchTables(store)
+    summaries = list(tables.updates(everything=True))
+    tables.close()
+    return summaries
 
 
 def main() -> None:
@@ -108,7 +116,7 @@ def main() -> None:
         gateway = SparkContext._gateway
         assert gateway is not None
         print(gateway.proc.pid, flush=True)
-        killed(spark, lines_of_journals(spark, [folder], max_files=8), WatchStore(out))
+        killed(lines_of_journals(spark, [folder], max_files=8), WatchStore(out))
 
 
 if __name__ == "__main__":

@@ -1,35 +1,36 @@
-"""What is remembered of a group between batches, without a JVM: each event once, and each rebalance finished once."""
+"""Steps of a watch, without a JVM: each event counts once, and each rebalance ends once."""
 
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from pyspark.sql.streaming.tws_tester import TwsTester
-from pyspark.sql.types import Row
 
-from rejoin.pipeline.live.rebalances import FINISHED, LIVE, STANDING, GroupFollower
-from rejoin.pipeline.tables.groups.rebalance_events import READS
+from rejoin.pipeline.incremental.group_states import KEY
+from rejoin.pipeline.incremental.runs import SCHEMA
+from rejoin.pipeline.incremental.tables import IncrementalTables
 
-KEY = ("run-1", "orders-app", "coordinator", "1")
+GROUP = dict(zip(KEY, ("run-1", "orders-app", "coordinator", "1"), strict=True))
 A, B = "a-00000000-0000-4000-8000-000000000001", "b-00000000-0000-4000-8000-000000000002"
 
 
-def at(topic: str, *partitions: int) -> list[Row]:
-    return [Row(topic=topic, partition=partition) for partition in partitions]
+def at(topic: str, *partitions: int) -> list[dict[str, Any]]:
+    return [{"topic": topic, "partition": partition} for partition in partitions]
 
 
 class Story:
     """Events of a group as its coordinator emits them."""
 
     def __init__(self) -> None:
-        self.rows: list[Row] = []
+        self.rows: list[dict[str, Any]] = []
 
     def add(self, at_ms: int, event: str, **fields: Any) -> Story:
-        where = dict(zip(("run_id", "group_id", "source", "node"), KEY, strict=True))
-        known = {**where, "seq": len(self.rows) + 1, "at_ms": at_ms, "event": event, **fields}
-        self.rows.append(Row(**{name: known.get(name) for name in READS}))
+        known = {"seq": len(self.rows) + 1, "at_ms": at_ms, "event": event, "confidence": "exact"}
+        self.rows.append(GROUP | known | fields)
         return self
 
     def joins(self, at_ms: int, member: str, state: str) -> Story:
@@ -82,16 +83,26 @@ def first_rebalance() -> Story:
     return story.meets(4_000, 1, [A, B], 3_000).completes(4_100, 1, [], [A, B], join_ms=3_000, sync_ms=100)
 
 
-def follow(tester: TwsTester, rows: list[Row]) -> tuple[list[Row], Row]:
-    """Finished rebalances of a batch, and how the group stands."""
-    out = tester.test(KEY, rows)
-    assert [row.what for row in out] == [FINISHED] * (len(out) - 1) + [STANDING]
-    assert all(row.asDict().keys() == set(LIVE.fieldNames()) for row in out)
-    return out[:-1], out[-1]
+class Steps:
+    """A watch that takes in rows step by step."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tables = IncrementalTables(folder)
+
+    def take(self, rows: list[dict[str, Any]]) -> tuple[list[SimpleNamespace], SimpleNamespace]:
+        """Rebalances that ended in a step, and the state of the group after it."""
+        ended = self.tables.take(pa.Table.from_pylist(rows, SCHEMA), self.tables.step + 1)
+        [state] = self.tables.groups()
+        return [SimpleNamespace(**row) for row in ended.to_pylist()], SimpleNamespace(**state)
 
 
-def test_a_rebalance_has_all_that_led_to_it() -> None:
-    (done,), standing = follow(TwsTester(GroupFollower()), first_rebalance().rows)
+@pytest.fixture
+def steps(tmp_path: Path) -> Steps:
+    return Steps(tmp_path)
+
+
+def test_a_rebalance_has_all_that_led_to_it(steps: Steps) -> None:
+    (done,), state = steps.take(first_rebalance().rows)
     assert done.rebalance_id == "run-1/orders-app/1/2"
     assert (done.outcome, done.attempt, done.cause, done.cause_client_id) == ("completed", 1, "join-new", "a")
     assert (done.generation_from, done.generation_to) == (0, 1)
@@ -105,10 +116,10 @@ def test_a_rebalance_has_all_that_led_to_it() -> None:
     assert (done.unavailable_ms, done.join_ms, done.sync_ms) == (3_100, 3_000, 100)
     assert (done.joined, done.left, done.evicted) == ([A, B], [], [])
     assert (done.slowest_member_id, done.slowest_ms, done.members_waiting_ms) == (B, 1_500, 3_000 + 1_500)
-    assert (standing.members, standing.rebalance_id) == (2, None)
+    assert (state.members, state.attempt) == (2, None)
 
 
-def test_a_rebalance_of_a_consumer_group_lasts_until_its_members_have_reached_the_epoch() -> None:
+def test_a_rebalance_of_a_consumer_group_lasts_until_its_members_have_reached_the_epoch(steps: Steps) -> None:
     story = Story().joins(0, B, "Stable")
     story.add(
         0,
@@ -123,47 +134,64 @@ def test_a_rebalance_of_a_consumer_group_lasts_until_its_members_have_reached_th
     story.add(5_000, "revocation_completed", member_id=A, partitions=at("t", 2, 3), revocation_ms=700)
     story.add(5_000, "member_reconciled", member_id=A).add(6_000, "member_reconciled", member_id=B)
     story.add(6_000, "rebalance_completed", generation=3, members=[A, B], members_before=[A], moved=2, regained=0)
-    (done,), _ = follow(TwsTester(GroupFollower()), story.rows)
+    (done,), _ = steps.take(story.rows)
     assert (done.outcome, done.group_type, done.generation_to, done.protocol) == ("completed", "consumer", 3, "uniform")
     assert (done.joined_at_ms, done.given_up, done.revocation_ms) == (800, 2, 700)
     assert (done.slowest_member_id, done.slowest_ms, done.leader) == (B, 6_000, None)
 
 
 @pytest.mark.parametrize("cut", range(1, 7))
-def test_what_goes_on_is_kept_between_batches(cut: int) -> None:
+def test_what_goes_on_is_kept_between_batches(cut: int, tmp_path: Path) -> None:
     """Wherever a batch ends, the same row comes out, in the batch in which the rebalance ends."""
     rows = first_rebalance().rows
-    (whole,), _ = follow(TwsTester(GroupFollower()), rows)
-    tester = TwsTester(GroupFollower())
-    done, standing = follow(tester, rows[:cut])
+    (whole,), after = Steps(tmp_path / "whole").take(rows)
+    steps = Steps(tmp_path / "cut")
+    done, state = steps.take(rows[:cut])
     if cut < len(rows):
         assert done == []
-        assert standing.rebalance_id == (None if cut == 1 else whole.rebalance_id)
-        done, _ = follow(tester, rows[cut:])
-    assert done == [whole]
+        assert state.attempt == (None if cut == 1 else 1)
+        done, state = steps.take(rows[cut:])
+    assert (done, state) == ([whole], after)
 
 
-def test_rows_of_a_batch_may_come_in_any_order() -> None:
+@pytest.mark.parametrize("cut", range(1, 7))
+def test_a_watch_that_ends_between_batches_goes_on(cut: int, tmp_path: Path) -> None:
     rows = first_rebalance().rows
-    assert follow(TwsTester(GroupFollower()), rows[::-1]) == follow(TwsTester(GroupFollower()), rows)
+    (whole,), after = Steps(tmp_path / "whole").take(rows)
+    steps = Steps(tmp_path / "cut")
+    before, _ = steps.take(rows[:cut])
+    steps.tables.save(now=True)
+    steps = Steps(tmp_path / "cut")
+    assert steps.tables.ended().num_rows == len(before)
+    ended, state = steps.take(rows[cut:])
+    assert ([*before, *ended], state) == ([whole], after)
 
 
-def test_rows_that_come_again_change_nothing() -> None:
+def test_rows_of_a_batch_may_come_in_any_order(steps: Steps, tmp_path: Path) -> None:
     rows = first_rebalance().rows
-    tester = TwsTester(GroupFollower())
-    (whole,), _ = follow(tester, rows)
-    assert follow(tester, rows)[0] == []
-    twice = TwsTester(GroupFollower())
-    follow(twice, rows[:4])
-    assert follow(twice, rows[2:])[0] == [whole]
+    assert steps.take(rows[::-1]) == Steps(tmp_path / "in-order").take(rows)
 
 
-def test_a_rebalance_that_has_to_begin_again_is_superseded_by_its_next_attempt() -> None:
+def test_rows_that_come_again_change_nothing(steps: Steps, tmp_path: Path) -> None:
+    rows = first_rebalance().rows
+    (whole,), state = steps.take(rows)
+    assert steps.take(rows) == ([], state)
+    twice = Steps(tmp_path / "twice")
+    twice.take(rows[:4])
+    assert twice.take(rows[2:]) == ([whole], state)
+
+
+def test_an_event_that_comes_late_does_not_change_the_state(steps: Steps) -> None:
+    rows = Story().joins(0, A, "Empty").joins(5, B, "Empty").rows
+    steps.take(rows[1:])
+    assert (steps.take(rows[:1])[1].members, steps.take([])[1].at_ms) == (1, 5)
+
+
+def test_a_rebalance_that_has_to_begin_again_is_superseded_by_its_next_attempt(steps: Steps) -> None:
     story = Story().joins(0, A, "Empty").begins(0, 0, "Empty", [A]).meets(3_000, 1, [A], 3_000)
     story.joins(4_000, B, "CompletingRebalance").begins(4_000, 1, "CompletingRebalance", [A, B])
     story.meets(5_000, 2, [A, B], 1_000).completes(5_500, 2, [], [A, B], join_ms=1_000, sync_ms=500)
-    tester = TwsTester(GroupFollower())
-    done = [row for one in story.rows for row in follow(tester, [one])[0]]
+    done = [row for one in story.rows for row in steps.take([one])[0]]
     assert [(row.outcome, row.attempt, row.unavailable_ms) for row in done] == [
         ("superseded", 1, 4_000),
         ("completed", 2, 1_500),
@@ -171,15 +199,15 @@ def test_a_rebalance_that_has_to_begin_again_is_superseded_by_its_next_attempt()
     assert [row.joined for row in done] == [[A], [B]]
 
 
-def test_members_that_go_while_the_group_is_stable_belong_to_the_rebalance_they_cause() -> None:
+def test_members_that_go_while_the_group_is_stable_belong_to_the_rebalance_they_cause(steps: Steps) -> None:
     story = first_rebalance()
     story.add(9_000, "member_removed", member_id=B, cause="session-expiry", state="Stable")
     story.begins(9_000, 1, "Stable", [A], cause="session-expiry")
     story.add(9_500, "member_removed", member_id=A, cause="left", state="PreparingRebalance")
     story.add(9_500, "group_emptied", generation=2)
-    (_, done), standing = follow(TwsTester(GroupFollower()), story.rows)
+    (_, done), state = steps.take(story.rows)
     assert (done.outcome, done.evicted, done.left, done.generation_to) == ("emptied", [B], [A], None)
-    assert standing.members == 0
+    assert state.members == 0
 
 
 @pytest.mark.parametrize(
@@ -190,23 +218,23 @@ def test_members_that_go_while_the_group_is_stable_belong_to_the_rebalance_they_
         {"event": "group_state_changed", "state": "Dead"},
     ],
 )
-def test_a_coordinator_that_loses_the_group_aborts_the_rebalance(end: dict[str, Any]) -> None:
+def test_a_coordinator_that_loses_the_group_aborts_the_rebalance(steps: Steps, end: dict[str, Any]) -> None:
     story = Story().joins(0, A, "Empty").begins(0, 0, "Empty", [A]).add(2_000, **end)
-    (done,), standing = follow(TwsTester(GroupFollower()), story.rows)
+    (done,), state = steps.take(story.rows)
     assert (done.outcome, done.ended_at_ms) == ("aborted", 2_000)
-    assert standing.rebalance_id is None
+    assert state.attempt is None
 
 
-def test_a_coordinator_that_never_said_how_it_ended_finishes_nothing() -> None:
+def test_a_rebalance_of_which_no_end_was_said_ends_when_the_next_begins(steps: Steps) -> None:
     story = Story().begins(0, 0, "Empty", [A]).begins(9_000, 0, "Empty", [A])
-    done, standing = follow(TwsTester(GroupFollower()), story.rows)
-    assert done == []
-    assert (standing.rebalance_id, standing.attempt) == ("run-1/orders-app/1/2", 1)
+    (done,), state = steps.take(story.rows)
+    assert (done.outcome, done.ended_at_ms) == ("aborted", 9_000)
+    assert (state.cause, state.attempt) == ("join-new", 1)
 
 
-def test_a_clock_that_goes_back_does_not_change_the_order() -> None:
+def test_a_clock_that_goes_back_does_not_change_the_order(steps: Steps) -> None:
     story = Story().joins(5_000, A, "Empty").begins(5_000, 0, "Empty", [A])
     story.meets(4_000, 1, [A], 3_000).completes(4_100, 1, [], [A], join_ms=3_000, sync_ms=100)
-    (done,), _ = follow(TwsTester(GroupFollower()), story.rows)
+    (done,), _ = steps.take(story.rows)
     assert (done.outcome, done.unavailable_ms, done.join_ms) == ("completed", -900, 3_000)
-    assert all(a.seq < b.seq for a, b in pairwise(story.rows))
+    assert all(a["seq"] < b["seq"] for a, b in pairwise(story.rows))

@@ -16,13 +16,11 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.types import IntegerType, StructField, StructType
 
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import ConsumerEvent
 from rejoin.pipeline.commands.parser import watch
 from rejoin.pipeline.live.event_stream import drain, lines_of_journals
-from rejoin.pipeline.live.rebalances import COLUMNS, LIVE
 from rejoin.pipeline.live.store import StoreTrouble, WatchStore
 from rejoin.pipeline.report.parquet_tables import local
 from rejoin.pipeline.schemas import EVENTS
@@ -34,7 +32,7 @@ from rejoin.simulation.scenario.reading import scenario_from
 from tests.coordinator.service.helpers import START
 from tests.pipeline import quick
 from tests.pipeline.live.services import serving
-from tests.pipeline.live.streams import SCENARIO, journal, of_batch, of_stream, rows
+from tests.pipeline.live.streams import SCENARIO, journal, made, of_batch, of_stream, rows
 
 
 def until(holds: Callable[[], bool]) -> None:
@@ -45,7 +43,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def assert_same_tables(spark: SparkSession, store: WatchStore, folder: Path) -> set[str]:
-    """Events, quarantine and rebalances of a stream are those of a batch, and each finished one came out once.
+    """Events, quarantine and rebalances of a stream are those of a batch, and each rebalance ended once.
 
     Returns the kinds of the rows in quarantine.
     """
@@ -53,20 +51,12 @@ def assert_same_tables(spark: SparkSession, store: WatchStore, folder: Path) -> 
     events, quarantine = batch.events.toArrow(), rows(batch.quarantine)
     assert rows(stream.events) == rows(events)
     assert rows(stream.quarantine) == quarantine
-    made: Any = rebalances(events)
-    computed = made.to_pylist()
-    written = spark.read.schema(StructType([*LIVE.fields, StructField("batch_id", IntegerType())])).parquet(
-        str(store.live)
-    )
-    counts = written.where(f"batch_id <= {store.committed('live')} and what = 'finished'")
-    live = counts.select(*COLUMNS).toArrow()
-    assert live.num_rows > 10
-    # Of a coordinator that died in the middle only others know what became of its rebalance.
-    came = {row["rebalance_id"]: row for row in live.to_pylist()}
-    wanted = {row["rebalance_id"]: row for row in computed if row["outcome"] != "open"}
-    assert came == {key: {name: wanted[key][name] for name in COLUMNS} for key in came}
-    assert {wanted[key]["outcome"] for key in wanted.keys() - came.keys()} <= {"aborted"}
-    assert live.num_rows == len(came)
+    ended = [row["rebalance_id"] for summary in made(store) for row in summary.ended]
+    computed = rebalances(events)
+    assert rows(pq.read_table(store.tables / "rebalances")) == rows(computed)
+    wanted = [row["rebalance_id"] for row in computed.to_pylist() if row["outcome"] != "open"]
+    assert sorted(ended) == sorted(wanted)
+    assert len(wanted) > 10
     return {row[batch.quarantine.columns.index("kind")] for row in quarantine}
 
 
@@ -80,8 +70,8 @@ def test_segments_are_taken_in_as_they_are_closed(spark: SparkSession, tmp_path:
     being_written = growing / f"{parts[-1].name}.open"
     being_written.write_bytes(parts[-1].read_bytes()[:-20])
     lines = lines_of_journals(spark, [growing], max_files=8)
-    drain(spark, lines, store)
-    assert store.committed("events") == 1
+    drain(lines, store)
+    assert store.committed() == 1
 
     being_written.unlink()
     for part in parts[len(parts) // 2 :]:
@@ -89,7 +79,7 @@ def test_segments_are_taken_in_as_they_are_closed(spark: SparkSession, tmp_path:
     text = parts[0].read_bytes().splitlines(keepends=True)
     broken = [b"not JSON\n", text[0], text[1], b"\xff\xfe\n", b'{"schema_version": 99}\n', text[2][:40]]
     (growing / "simulation-node-8-000000000001.jsonl").write_bytes(b"".join(broken))
-    drain(spark, lines, store)
+    drain(lines, store)
     assert assert_same_tables(spark, store, growing) == {"not-json", "repeated", "encoding", "version", "half-line"}
 
 
@@ -117,18 +107,16 @@ def test_a_kill_between_write_and_commit_changes_nothing(spark: SparkSession, tm
     for part in parts[: len(parts) // 2]:
         shutil.copy2(part, folder / part.name)
     interrupted(folder, store.folder)
-    assert store.committed("events") == 0
-    assert store.committed("live") == -1
-    written = (store.events / "batch_id=1", store.live / "batch_id=0")
-    orphans = [set(batch.glob("*.parquet")) for batch in written]
-    assert all(orphans)
+    assert store.committed() == 0
+    written = store.events / "batch_id=1"
+    orphans = set(written.glob("*.parquet"))
+    assert orphans
     for part in parts[len(parts) // 2 :]:
         shutil.copy2(part, folder / part.name)
-    drain(spark, lines_of_journals(spark, [folder], max_files=8), store)
-    for batch, before in zip(written, orphans, strict=True):
-        again = set(batch.glob("*.parquet"))
-        assert again
-        assert not again & before
+    drain(lines_of_journals(spark, [folder], max_files=8), store)
+    again = set(written.glob("*.parquet"))
+    assert again
+    assert not again & orphans
     assert_same_tables(spark, store, folder)
 
 
@@ -231,10 +219,10 @@ def test_watching_once_makes_the_tables_of_a_batch(
     assert f"watching {url}" in printed
     assert "session-expiry" in printed
     events = local(spark, of_batch(spark, kept).events.toArrow(), EVENTS)
-    made = TransactionTables(None)
+    of_transactions = TransactionTables(None)
     for name, batch in {
         "rebalances": rebalances(events),
-        **{name: made.make(name, events) for name in OF_TRANSACTIONS},
+        **{name: of_transactions.make(name, events) for name in OF_TRANSACTIONS},
     }.items():
         columns = [column for column in batch.columns if column not in ("file", "line")]
         kept_rows = rows(pq.read_table(out / "tables" / name), *columns)

@@ -178,10 +178,7 @@ def test_a_session_that_runs_is_used(spark: SparkSession) -> None:
     assert spark.range(3).count() == 3
 
 
-def test_a_state_store_that_transform_with_state_needs(spark: SparkSession) -> None:
-    provider = spark.conf.get("spark.sql.streaming.stateStore.providerClass")
-    assert provider is not None
-    assert provider.endswith("RocksDBStateStoreProvider")
+def test_instants_are_shown_in_utc(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
 
 

@@ -1,30 +1,13 @@
-"""One definition of a rebalance: a stream that is cut anywhere gives the rows of a batch. No JVM is needed for it."""
+"""Rebalances of one group from its events, without a JVM."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from itertools import groupby
-from random import Random
 from typing import Any
 
-import orjson
-import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
-from rejoin.pipeline.live.rebalances import COLUMNS, KEY, restored
-from rejoin.pipeline.reading.inputs import find
-from rejoin.pipeline.report.events import plain_rows
-from rejoin.pipeline.tables.group_tables import rebalances
-from rejoin.pipeline.tables.groups.rebalance_events import FOLLOWED, READS
 from rejoin.pipeline.tables.groups.rebalances import rebalances_of_group
-from rejoin.pipeline.tables.groups.rows import EventOfGroup, GroupRows, RunSummary, event_of
-from rejoin.simulation.run import play
-from rejoin.simulation.scenario.reading import scenario_from
-from tests.pipeline.live.streams import SCENARIO
-from tests.pipeline.simulated import play_one
-
-SEEDS = (3, 126)
+from rejoin.pipeline.tables.groups.rows import EventOfGroup, GroupRows, RunSummary
 
 
 def event(name: str, at_ms: int, node: str = "1", **fields: Any) -> EventOfGroup:
@@ -33,37 +16,6 @@ def event(name: str, at_ms: int, node: str = "1", **fields: Any) -> EventOfGroup
 
 def rows_of(*events: EventOfGroup, **options: int) -> list[dict[str, Any]]:
     return rebalances_of_group(GroupRows(events, (), RunSummary(0)), **options)
-
-
-@pytest.fixture(scope="module")
-def events(tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
-    folder = tmp_path_factory.mktemp("seeds")
-    for seed in SEEDS:
-        play_one(folder, seed)
-        play(scenario_from(SCENARIO), seed, journal=folder / f"two-{seed}.jsonl", run_id=f"two-{seed}")
-    return plain_rows(find([folder]))[0]
-
-
-def test_a_stream_that_is_cut_anywhere_gives_the_rows_of_a_batch(events: pa.Table) -> None:
-    random, came = Random(1), list[dict[str, Any]]()
-    followed = events.filter(pc.is_in(events["event"], pa.array(FOLLOWED))).select(READS).to_pylist()
-    followed.sort(key=lambda row: (*(row[name] for name in KEY), row["seq"]))
-    for key, rows in groupby(followed, key=lambda row: tuple(row[name] for name in KEY)):
-        left, state = list(rows), None
-        while left:
-            batch, left = left[: (cut := random.randint(1, 9))], left[cut:]
-            random.shuffle(batch)
-            group = restored(state)
-            finished = group.follow(event_of(row) for row in batch)
-            came += [dict(zip(KEY, key, strict=True)) | rebalance.row() for rebalance in finished]
-            state = (orjson.dumps(asdict(group)),)
-    made: Any = rebalances(events)
-    batch_rows = {row["rebalance_id"]: row for row in made.to_pylist()}
-    assert len({row["rebalance_id"] for row in came}) == len(came) > 20
-    assert came == [{name: batch_rows[row["rebalance_id"]][name] for name in row} for row in came]
-    assert set(came[0]) == set(COLUMNS)
-    unfinished = {row["outcome"] for key, row in batch_rows.items() if key not in {row["rebalance_id"] for row in came}}
-    assert unfinished <= {"open", "aborted"}
 
 
 def test_another_coordinator_that_loads_the_group_aborts_what_the_one_before_had_open() -> None:
