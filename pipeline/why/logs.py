@@ -43,9 +43,13 @@ class LogSource(EventSource):
         if not any(row["group_id"] for row in events):
             candidate = first_candidate(each.path for each in files)
             used = self._coverage.sentences()[0] if self._coverage.lines else "no lines"
-            raise SourceProblem(
-                f"{path}: nothing about consumer groups in there ({used}). {candidate}{' ' * bool(candidate)}{EXPECTED}"
+            named = sorted({row["about"][2:] for row in rows if (row.get("about") or "").startswith("g:")})
+            what = (
+                f"names {' and '.join(named[:3])}, but no line says what happened to the group"
+                if named
+                else "nothing about consumer groups in there"
             )
+            raise SourceProblem(f"{path}: {what} ({used}). {candidate}{' ' * bool(candidate)}{EXPECTED}")
         first, last = events[0]["at_ms"], events[-1]["at_ms"]
         super().__init__(path, events, (), (first, last))
 

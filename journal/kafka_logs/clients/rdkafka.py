@@ -53,6 +53,8 @@ RDKAFKA_LINES: Final[tuple[Template, ...]] = (
     _line("fatal", "FATAL: Fatal error: {problem}"),
     # --- with debug=cgrp
     _line("consumer_started", "INIT: librdkafka {rest}"),
+    # How many topics there are stands there, and not which.
+    _line("subscribing", f"SUBSCRIBE: {_GROUP}: subscribe to new subscription of {{count}} topics (join{{rest}}"),
     _line("remark", 'HEARTBEAT: Heartbeat for group "{group_id?}" generation id {generation}', "sent"),
     _line(
         "join_sent",

@@ -13,7 +13,14 @@ from typing import BinaryIO, Final
 
 from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
 from rejoin.pipeline.reading.broker_logs.statements import Statement
-from rejoin.pipeline.reading.client_logs.families import JAVA, NAMELESS, SPRING, ClientMessage
+from rejoin.pipeline.reading.client_logs.families import (
+    AIOKAFKA,
+    JAVA,
+    KAFKA_PYTHON,
+    NAMELESS,
+    SPRING,
+    ClientMessage,
+)
 from rejoin.pipeline.reading.client_logs.layouts import ClientLines
 from rejoin.pipeline.reading.client_logs.logged_consumer import LoggedConsumer, ended, said_by
 from rejoin.pipeline.reading.client_logs.signed import STREAMS_CLIENT, read_client_message
@@ -123,7 +130,7 @@ class ClientLogFile:
             return known
         of_file = message.family in NAMELESS
         key = (message.family, "" if of_file else message.client_id or "", origin)
-        consumer = self._consumers.get(key)
+        consumer = self._consumers.get(key) or self._taken_for_another(message.family, key)
         if consumer is None:
             consumer = self._consumers[key] = LoggedConsumer(
                 message.family, "/".join(key), node=f"{self._node}/{origin}" if origin else self._node
@@ -132,6 +139,20 @@ class ClientLogFile:
         consumer.client_id = message.client_id or consumer.client_id
         consumer.instance = message.instance or consumer.instance
         return consumer
+
+    def _taken_for_another(self, family: str, key: tuple[str, str, str]) -> LoggedConsumer | None:
+        """A consumer of Python whose first lines both of its libraries have, now that a line tells them apart."""
+        other = {KAFKA_PYTHON: AIOKAFKA, AIOKAFKA: KAFKA_PYTHON}.get(family)
+        before = self._consumers.get((str(other), *key[1:]))
+        if before is None or before.group is not None or len(before.held) == MOST_HELD:
+            return None
+        del self._consumers[str(other), *key[1:]]
+        self._consumers[key] = before
+        before.family, before.name = family, "/".join(key)
+        before.held = [
+            replace(each, values={**each.values, "family": family, "consumer": before.name}) for each in before.held
+        ]
+        return before
 
     def _consumer_of_container(self, message: ClientMessage, origin: str) -> LoggedConsumer | None:
         """The consumer of Java that a container of Spring is about, where the file has only one that it can be."""

@@ -27,7 +27,10 @@ _SHORTEST: Final = 12
 _FIXED: Final = re.compile(r"[^{}<>~|]*")
 _VAGUE: Final = ("remark", "consumer_started", "subscribing")
 """Kinds that need the logger: their texts say nothing certain of a group, or are short."""
-_DECORATION: Final = re.compile(r"(?:\s*\[[\w.]+\]|,\s[\w.]+-\w+-\d+|\s*\(level: \d\)|['\"\]})]+|\s+)*$")
+_DECORATION: Final = re.compile(
+    r"(?:\s*\[[\w.]+\]|\s*\(level: \d\)|,? [\w./<>]+(?:[-:][\w<>]+)?[-:]\d+(?![\w.])|['\"\]})]+|\s+)*$"
+)
+"""Logger, level, or module, function and number of the line, as layouts put them behind a text."""
 _OTHER_CLIENT: Final = re.compile(r"\[(?:Consumer|Producer|Worker|AdminClient) |\[Group(?:Coordinator|MetadataManager)")
 _THREAD: Final = re.compile(
     r"(?:(?P<client>[^\s|\[\]()]+)#consumer-\d+.{0,40}?)?\[thrd:[^\]]*\]:\s+(?P<text>.*)", re.DOTALL
@@ -69,7 +72,7 @@ MARKS: Final = re.compile(
             r"Application maximum poll interval|Consumer group session timed out|#consumer-\d+[|\]:]|\[thrd:",
             r'Group \\*"[^"]{1,260}"(?:: | (?:is|heartbeat|changed|changing|coordinator|broker) )',
             r"\[(?:ConsumerGroup|Runner|Connection)\] |closed dead subscription|group manage loop|joining group",
-            r"heartbeat errored|leaving group",
+            r"heartbeat errored|leaving group|namespace\W+(?:Connection|Consumer|ConsumerGroup|Runner)\b",
         )
     ).encode()
 )

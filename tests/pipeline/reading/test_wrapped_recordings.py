@@ -16,7 +16,7 @@ import pytest
 from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
 from rejoin.pipeline.reading.client_logs.statements import ClientLogFile
-from rejoin.pipeline.reading.peeling.order import OldestFirst, in_order
+from rejoin.pipeline.reading.peeling.order import LineOrder, OldestFirst, look_at_order
 from tests.paths import GOLDEN
 from tests.pipeline.reading.peeling.wrappers import WRAPPERS
 
@@ -112,11 +112,10 @@ def test_a_log_whose_newest_line_is_the_first_says_the_same(seed: int) -> None:
         chosen = composition(seed + 1_000_003 * more)
         of_one_line = [line for line in chosen.lines() if line.strip() and not line[0].isspace()]
         records = chosen.wrapped(of_one_line)
-        text = "".join(f"{line}\n" for line in reversed(records)).encode()
-        turned = in_order(io.BytesIO(text), len(text))
-        if isinstance(turned, OldestFirst):
+        file = io.BytesIO("".join(f"{line}\n" for line in reversed(records)).encode())
+        if look_at_order(file) is LineOrder.NEWEST_FIRST:
             break
     else:
         pytest.fail("no recording is long enough to be turned round")
-    said = _said(ClientLogFile("app.log", "shop/app").statements(turned))
+    said = _said(ClientLogFile("app.log", "shop/app").statements(OldestFirst(file)))
     assert sorted(each[:3] for each in said) == sorted(each[:3] for each in said_by_client(records)), chosen
