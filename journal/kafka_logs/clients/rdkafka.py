@@ -55,6 +55,8 @@ RDKAFKA_LINES: Final[tuple[Template, ...]] = (
     _line("consumer_started", "INIT: librdkafka {rest}"),
     # How many topics there are stands there, and not which.
     _line("subscribing", f"SUBSCRIBE: {_GROUP}: subscribe to new subscription of {{count}} topics (join{{rest}}"),
+    # Before each join up to 1.5, whose join itself debug=cgrp does not log.
+    _line("subscribing", f"JOIN: {_GROUP}: join with {{count}} ({{expected}}) subscribed topic(s)", "joins"),
     _line("remark", 'HEARTBEAT: Heartbeat for group "{group_id?}" generation id {generation}', "sent"),
     _line(
         "join_sent",
@@ -77,6 +79,13 @@ RDKAFKA_LINES: Final[tuple[Template, ...]] = (
     _line("join_failed", f"GRPSYNC: {_GROUP}: synchronization failed: {{problem?}}: rejoining", "synchronization"),
     _line("rejoin_requested", f"REJOIN: {_GROUP}: Rejoining group with{{how?}}: {{reason}}"),
     # Up to 1.5; since 1.6 the line before says the same.
+    # A member that has none of its own yet, or gave up its partitions before.
+    _line(
+        "remark",
+        f"REBALANCE: {_GROUP} is rebalancing in state {{state?}} (join~[- ]~state init) "
+        "without assignment: group rejoin",
+        "begins",
+    ),
     _line(
         "rejoin_requested",
         f"REBALANCE: {_GROUP} is rebalancing in state {{state?}} ({_JOIN_STATE}) ~with(?:out)?~ assignment: {{reason}}",
