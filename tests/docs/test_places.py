@@ -14,7 +14,6 @@ import pytest
 from pydantic import Field
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.control.fault_injection.fault_fields import FaultFields
 from rejoin.coordinator.control.fault_injection.fault_rules import FaultRule
 from rejoin.journal.events import client as consumer_events
 from rejoin.journal.events.base import Event
@@ -40,7 +39,7 @@ from tests.conformance import test_what_is_covered
 from tests.coordinator.service import test_new_api
 from tests.coordinator.service.http import test_rpc
 from tests.coordinator.service.refusals import test_refused_requests
-from tests.docs import test_settings
+from tests.docs import test_fault_fields, test_settings
 from tests.docs.texts import TEXTS
 from tests.journal import test_renames
 from tests.paths import ROOT
@@ -144,12 +143,6 @@ def test_each_rule_is_in_the_list() -> None:
 
 def rule_modules() -> list[ModuleType]:
     return [import_module(f"{rules.__name__}.{module.name}") for module in iter_modules(rules.__path__)]
-
-
-def test_a_fault_has_its_fields_in_python_and_in_the_documents() -> None:
-    fields = list(FaultRule.model_fields)
-    assert set(FaultFields.__annotations__) == set(fields)
-    assert f"`add_fault(*, {', '.join(fields)})`" in TEXTS["docs/testing.md"]
 
 
 # --- a thing of each kind, added in memory, and the tests that miss its places
@@ -266,9 +259,13 @@ class MoreFaults(FaultRule):
 
 
 def of_a_fault(monkeypatch: pytest.MonkeyPatch) -> Missed:
-    monkeypatch.setitem(globals(), "FaultRule", MoreFaults)
-    name = "test_a_fault_has_its_fields_in_python_and_in_the_documents"
-    return {name: test_a_fault_has_its_fields_in_python_and_in_the_documents}
+    for place in test_fault_fields.PLACES:
+        with pytest.raises(AssertionError):
+            test_fault_fields.check_place(place, MoreFaults, rewrite=False)
+    request: Any = SimpleNamespace(config=SimpleNamespace(getoption=lambda _: False))
+    check = test_fault_fields.test_the_fields_are_those_of_the_rule
+    monkeypatch.setattr(test_fault_fields, "FaultRule", MoreFaults)
+    return {check.__name__: lambda: check("docs/testing.md", request)}
 
 
 def of_a_panel(monkeypatch: pytest.MonkeyPatch) -> Missed:
