@@ -71,7 +71,7 @@ class GroupHistory:
         def read(kind: str, order: Callable[[Any], Any]) -> list[Any]:
             made = ALL_ROWS[kind]
             names = [each.name for each in fields(made)]
-            return sorted((made(*(row.get(name) for name in names)) for row in rows.get(kind, ())), key=order)
+            return sorted((made(*map(row.get, names)) for row in rows.get(kind, ())), key=order)
 
         return cls(
             run,

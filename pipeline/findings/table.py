@@ -186,9 +186,9 @@ def findings(table: Callable[[str], Any], events: Any) -> Any:
 def _of_rows(table: Callable[[str], pa.Table], events: pa.Table) -> pa.Table:
     signs = events.group_by(list(SIGNS)).aggregate([("at_ms", "max")]).select([*SIGNS, "at_ms_max"])
     tables = {seen.table: events if seen.table == "events" else table(seen.table) for seen in KINDS.values()}
-    return joined(
-        judged(rows_by_kind(tables), runs_of(contexts_of(values_of(signs)), events.filter(without_group(events))))
-    )
+    of_no_group = events.filter(pc.is_null(events["group_id"]))
+    runs = runs_of(contexts_of(values_of(signs)), of_no_group.filter(are_read_one_by_one(of_no_group)))
+    return joined(judged(rows_by_kind(tables), runs))
 
 
 def selected(table: pa.Table, where: Where) -> pa.ChunkedArray:
