@@ -36,7 +36,7 @@ from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.scenario.reading import read_scenario
 from rejoin.simulation.search.schedules import random_scenario
 from rejoin.simulation.simulation import Simulation
-from rejoin.transcript.recording import Step
+from rejoin.transcript.steps import Step
 
 SEEDS: Final = 30
 VERSIONS: Final = ((2, 0), (2, 2), (2, 3), (2, 4), (2, 5), (2, 6), (2, 7), (2, 8), (3, 0), (3, 2), (3, 9), (4, 0))

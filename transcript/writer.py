@@ -55,8 +55,8 @@ from rejoin.transcript.document import RULE
 from rejoin.transcript.grammar.base import OUTSIDE
 from rejoin.transcript.grammar.words import NotExpressible, write_word
 from rejoin.transcript.naming import LAST_COMMIT_WITHOUT_COORDINATOR, NO_COORDINATOR, MemberNames, WrittenCommand
-from rejoin.transcript.recording import Interception, Step
 from rejoin.transcript.responses import is_uneventful, show
+from rejoin.transcript.steps import Interception, Step
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _FIRST_GROUP: Final = "g"

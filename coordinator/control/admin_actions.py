@@ -39,8 +39,8 @@ from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
 from rejoin.protocol.registry import CREATE_PARTITIONS, CREATE_TOPICS, LEAVE_GROUP
 from rejoin.protocol.types import TopicPartition
-from rejoin.transcript.recording import RecordingSnapshot, StepRecorder
 from rejoin.transcript.sizes import size_of
+from rejoin.transcript.steps import StepRecorder, StepsSnapshot
 
 ADMIN: Final = "admin"
 _RATE: Final = "emulator.records.per.second"
@@ -109,7 +109,7 @@ class Snapshot:
     node: Node
     leading: dict[TopicPartition, int]
     log: LogSnapshot
-    recording: RecordingSnapshot
+    steps: StepsSnapshot
     size: int
     """The memory it takes, about."""
 
@@ -283,21 +283,21 @@ class AdminActions:
     # --- snapshots
 
     def snapshot(self) -> dict[str, Any]:
-        """Keep the whole state: groups, offsets, topics, timers, log, recording, and the instant."""
+        """Keep the whole state: groups, offsets, topics, timers, log, recorded steps, and the instant."""
         log = self._memory()
         self._clock.catch_up()
         self._made += 1
         name = str(self._made)
         node = self._runtime.node.copy(lambda token: token)
-        contents, recording = log.contents(), self._recorder.keep()
+        contents, steps = log.contents(), self._recorder.keep()
         self._snapshots[name] = Snapshot(
             name,
             self._clock.now(),
             node,
             self._runtime.leading,
             contents,
-            recording,
-            size_of(contents) + recording.size,
+            steps,
+            size_of(contents) + steps.size,
         )
         while sum(each.size for each in self._snapshots.values()) > self.kept_bytes and len(self._snapshots) > 1:
             del self._snapshots[next(iter(self._snapshots))]
@@ -316,11 +316,11 @@ class AdminActions:
         self._send_away(waited)
         self._go_on_with(kept.node.copy(_or_abandoned), kept.leading, kept.at)
         log.go_back(kept.log)
-        self._recorder.go_back(kept.recording)
+        self._recorder.go_back(kept.steps)
         return {"snapshot": kept.name, "at_ms": kept.at, "mark": self._recorder.mark}
 
     async def reset(self) -> dict[str, Any]:
-        """Begin anew: no groups, no offsets, no rules, no recording; topics as at the start. Time goes on.
+        """Begin anew: no groups, no offsets, no rules, no recorded steps; topics as at the start. Time goes on.
 
         Several brokers all run again, and their connections have ended.
         """
@@ -328,7 +328,7 @@ class AdminActions:
         held = self._recorder.size + sum(each.size for each in self._snapshots.values())
         self._faults.clear()
         self._send_away(set())
-        self._recorder.recording = False
+        self._recorder.is_on = False
         self._snapshots.clear()
         self._clock.catch_up()
         if self._reset_brokers is not None:

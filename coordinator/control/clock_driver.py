@@ -15,7 +15,7 @@ from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.views import TimerView
 from rejoin.journal.events.base import Event
 from rejoin.journal.formatting import format_event
-from rejoin.transcript.recording import StepRecorder
+from rejoin.transcript.steps import StepRecorder
 
 LONGEST_MS: Final = 10 * 365 * 86_400_000
 _DAY_MS: Final = 86_400_000

@@ -24,7 +24,7 @@ from rejoin.coordinator.core.views import GroupView
 from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.storage.base import OffsetsLog
 from rejoin.protocol.message import Request
-from rejoin.transcript.recording import RecordedNode, StepRecorder
+from rejoin.transcript.steps import RecordedNode, StepRecorder
 
 
 class Control:

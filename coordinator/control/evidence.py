@@ -16,7 +16,7 @@ from rejoin.coordinator.control.fault_injection.bodies import Body
 from rejoin.coordinator.control.node_interface import ControlledRuntime
 from rejoin.coordinator.control.sent_requests import RecordedRequest, RequestsQuery, groups_in, sent_requests
 from rejoin.journal.events.base import Event
-from rejoin.transcript.recording import Step, StepRecorder, StepsGone
+from rejoin.transcript.steps import Step, StepRecorder, StepsGone
 
 _LONGEST_SHOWN: Final = 200
 
@@ -41,7 +41,7 @@ class LogQuery(RecordingQuery):
 
 
 class Evidence:
-    """Writes it from the recording."""
+    """Writes it from the recorded steps."""
 
     def __init__(
         self, settings: Settings, runtime: ControlledRuntime, recorder: StepRecorder, *, is_replayable: bool = True
@@ -116,7 +116,7 @@ class Evidence:
         return _text(lines[::-1])
 
     def _all(self, since: int, group_id: str | None = None) -> list[Step]:
-        """The whole recording, if what came behind the mark is all there and the group is one that it knows."""
+        """All recorded steps, if all behind the mark are kept and the group is known."""
         recorder = self._recorder
         if since > recorder.mark:
             reason = f"expected a mark of this recording, up to {recorder.mark}"

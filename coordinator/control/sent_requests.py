@@ -1,4 +1,4 @@
-"""Requests of clients with their responses, from the recording."""
+"""Requests of clients with their responses, from the recorded steps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rejoin.protocol.message import Request, Response
 from rejoin.protocol.registry import BY_REQUEST, PRODUCE
 from rejoin.protocol.request_contents.traits import traits_of
 from rejoin.protocol.wire.codec import codec_of
-from rejoin.transcript.recording import Interception, Step
+from rejoin.transcript.steps import Interception, Step
 
 _ERROR_CODE: Final = re.compile(rb'"errorCode":(-?[0-9]+)')
 _CUT: Final = re.compile(r"cut after ([0-9]+) bytes$")

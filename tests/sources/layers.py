@@ -152,7 +152,7 @@ MAY_IMPORT = {
     "coordinator.control": (
         "protocol",
         "journal",
-        "transcript.recording",
+        "transcript.steps",
         "transcript.sizes",
         "coordinator.control",
         "coordinator.core",

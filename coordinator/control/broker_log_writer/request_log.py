@@ -20,7 +20,7 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.registry import BY_REQUEST
 from rejoin.protocol.request_contents.traits import traits_of
-from rejoin.transcript.recording import Interception, Step
+from rejoin.transcript.steps import Interception, Step
 
 SINCE: Final[Version] = (2, 8)
 _DEPRECATED_SHOWN: Final[tuple[Version, Version]] = ((3, 7), (3, 9))

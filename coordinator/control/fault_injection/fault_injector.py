@@ -16,7 +16,7 @@ from rejoin.coordinator.core.inputs import Context, FetchWaited, Millis
 from rejoin.coordinator.pending_reply import Delivery, NoReply, PendingReply, Settled
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.records.fetch import FetchRequest
-from rejoin.transcript.recording import Interception, StepRecorder
+from rejoin.transcript.steps import Interception, StepRecorder
 
 
 @dataclass(frozen=True, slots=True)

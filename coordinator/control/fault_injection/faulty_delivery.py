@@ -18,7 +18,7 @@ from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGro
 from rejoin.protocol.messages.records.fetch import FetchResponse
 from rejoin.protocol.records.batch_run import whole
 from rejoin.protocol.wire.record_batch import size_at
-from rejoin.transcript.recording import StepRecorder
+from rejoin.transcript.steps import StepRecorder
 
 _STEP_MS: Final = 100
 """The shortest time between two pieces of a slow answer."""

@@ -12,7 +12,7 @@ import pytest
 from rejoin.coordinator.testing import GroupCoordinator, running
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, MemberIdentity
-from rejoin.transcript.recording import KEPT_BYTES
+from rejoin.transcript.steps import KEPT_BYTES
 from tests.coordinator.control.helpers import ControlledNode
 
 LARGE: Final = "x" * 30_000

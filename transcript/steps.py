@@ -53,8 +53,8 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordingSnapshot:
-    """A recording as it was at some instant."""
+class StepsSnapshot:
+    """The recorded steps as they were at some instant."""
 
     steps: tuple[Step, ...]
     mark: int
@@ -80,7 +80,7 @@ class StepRecorder:
         self._steps: deque[Step] = deque()
         self.mark = 0
         self.began_at: Millis = 0
-        self.recording = False
+        self.is_on = False
 
     def begin(self, now: Millis) -> None:
         """Start anew: what came before does not count."""
@@ -88,11 +88,11 @@ class StepRecorder:
         self.size = 0
         self.mark = 0
         self.began_at = now
-        self.recording = True
+        self.is_on = True
 
     def add(self, at: Millis, what: StepInput, effects: list[Effect], took_ms: float = 0.0) -> None:
         """Take in a step; one of which nothing came is kept only if it was asked for."""
-        if self.recording and (effects or isinstance(what, (Received, Interception))):
+        if self.is_on and (effects or isinstance(what, (Received, Interception))):
             self.mark += 1
             asked = what.request if isinstance(what, (Received, Interception)) else None
             # Without the tokens of replies: they hold what waits for them.
@@ -114,11 +114,11 @@ class StepRecorder:
             raise StepsGone(mark, self.first)
         return list(islice(self._steps, mark - self.first, None))
 
-    def keep(self) -> RecordingSnapshot:
-        """The recording up to now."""
-        return RecordingSnapshot(tuple(self._steps), self.mark, self.size)
+    def keep(self) -> StepsSnapshot:
+        """The steps recorded up to now."""
+        return StepsSnapshot(tuple(self._steps), self.mark, self.size)
 
-    def go_back(self, kept: RecordingSnapshot) -> None:
+    def go_back(self, kept: StepsSnapshot) -> None:
         """Forget what came after."""
         self._steps.clear()
         self._steps.extend(kept.steps)
