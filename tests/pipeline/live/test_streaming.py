@@ -52,7 +52,7 @@ def assert_same_tables(spark: SparkSession, store: WatchStore, folder: Path) -> 
     assert rows(stream.events) == rows(events)
     assert rows(stream.quarantine) == quarantine
     ended = [row["rebalance_id"] for summary in made(store) for row in summary.ended]
-    computed = rebalances(events)
+    computed: Any = rebalances(events)
     assert rows(pq.read_table(store.tables / "rebalances")) == rows(computed)
     wanted = [row["rebalance_id"] for row in computed.to_pylist() if row["outcome"] != "open"]
     assert sorted(ended) == sorted(wanted)
