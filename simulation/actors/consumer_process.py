@@ -47,10 +47,9 @@ from rejoin.simulation.actors.cluster import Cluster
 from rejoin.simulation.core_timer import CoreTimer
 from rejoin.simulation.kernel import Millis, Order, World
 from rejoin.simulation.network import Client, ClientConnection, Exchange, Network
+from rejoin.simulation.node_connections import NodeConnections
 
 CommitMode: TypeAlias = Literal["auto", "after", "after-async", "before", "none", "transaction"]
-
-_COORDINATOR, _ANY = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +97,7 @@ class ConsumerProcess(Client):
         """True in an interval in which nothing new happens to it, and none of its messages is played."""
         self.on_step: Callable[[Any], None] | None = None
         self.on_resume: Callable[[Any], None] | None = None
-        self._connections = [
-            [network.connect(self, node, kind) for kind in (_COORDINATOR, _ANY)] for node in cluster.nodes
-        ]
+        self._connections = NodeConnections(self, network, cluster)
         self._connection_of: dict[int, ClientConnection] = {}
         self._inbox: deque[Input] = deque()
         self._draining = False
@@ -162,9 +159,7 @@ class ConsumerProcess(Client):
         self.core = None
         self.paused_until = 0
         self._connection_of.clear()
-        for pair in self._connections:
-            for connection in pair:
-                connection.drop()
+        self._connections.drop()
 
     def _stopped(self) -> None:
         self._end()
@@ -192,9 +187,7 @@ class ConsumerProcess(Client):
 
     def reset_connections(self) -> None:
         """Break every connection; messages in flight are lost, and waiting requests fail."""
-        for pair in self._connections:
-            for connection in pair:
-                connection.break_off()
+        self._connections.break_off()
 
     def catch_up(self) -> None:
         """Bring the core to the present before something happens to this process."""
@@ -267,15 +260,10 @@ class ConsumerProcess(Client):
 
     def connection_to(self, node: int, kind: int) -> ClientConnection:
         """The connection to a node by its index; ``kind`` is 0 for requests to the coordinator and 1 for all others."""
-        return self._connections[node][kind]
+        return self._connections.to(node, kind)
 
     def _send(self, send: Send) -> None:
-        if send.to is not None:
-            connection = self._connections[self.cluster.by_address(send.to.port).index][_COORDINATOR]
-        else:
-            connection = self._connections[self.cluster.any_node(self.number, self.world.now).index][_ANY]
-        self._connection_of[send.request_id] = connection
-        connection.ask(send.request_id, send.request, send.version, send.timeout_ms)
+        self._connection_of[send.request_id] = self._connections.send(send)
 
     def expect_answer(self, request_id: int, connection: ClientConnection) -> None:
         """A request of the core waits on a connection."""

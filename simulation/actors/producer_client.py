@@ -17,8 +17,7 @@ from rejoin.simulation.actors.cluster import Cluster
 from rejoin.simulation.core_timer import CoreTimer
 from rejoin.simulation.kernel import Millis, Order, World
 from rejoin.simulation.network import Client, Exchange, Network
-
-_NAMED, _ANY = 0, 1
+from rejoin.simulation.node_connections import NodeConnections
 
 
 class ProducerClient(Client):
@@ -29,9 +28,8 @@ class ProducerClient(Client):
         self.config = config
         self.requests = 0
         """Produce requests, with those that were sent again."""
-        self._cluster = cluster
         self._core: ProducerCore | None = ProducerCore(config, self.random.random)
-        self._connections = [[network.connect(self, node, kind) for kind in (_NAMED, _ANY)] for node in cluster.nodes]
+        self._connections = NodeConnections(self, network, cluster)
         self._waiting: set[int] = set()
         self._inbox: deque[ProducerInput] = deque()
         self._draining = False
@@ -53,15 +51,11 @@ class ProducerClient(Client):
         self._core = None
         self._inbox.clear()
         self._waiting.clear()
-        for pair in self._connections:
-            for connection in pair:
-                connection.drop()
+        self._connections.drop()
 
     def reset_connections(self) -> None:
         """Break every connection."""
-        for pair in self._connections:
-            for connection in pair:
-                connection.break_off()
+        self._connections.break_off()
 
     # -- the core
 
@@ -90,11 +84,7 @@ class ProducerClient(Client):
     # -- requests
 
     def _send(self, send: Send) -> None:
-        if send.to is not None:
-            connection = self._connections[self._cluster.by_address(send.to.port).index][_NAMED]
-        else:
-            connection = self._connections[self._cluster.any_node(self.number, self.world.now).index][_ANY]
-        connection.ask(send.request_id, send.request, send.version, send.timeout_ms)
+        self._connections.send(send)
         if isinstance(send.request, ProduceRequest):
             self.requests += 1
             if send.request.acks == 0:

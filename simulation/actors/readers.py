@@ -24,10 +24,10 @@ from rejoin.simulation.actors.cluster import Cluster
 from rejoin.simulation.core_timer import CoreTimer
 from rejoin.simulation.kernel import Millis, Order, World
 from rejoin.simulation.network import Client, ClientConnection, Exchange, Network
+from rejoin.simulation.node_connections import NodeConnections
 
 _POLL_MS = 500
 _PAUSE_AFTER_ERROR_MS = 100
-_NAMED, _ANY = 0, 1
 
 
 class ReadRecord(NamedTuple):
@@ -58,9 +58,8 @@ class ReaderActor(Client):
         self.end_offsets_ms = end_offsets_ms
         """How often it asks where its partitions end; 0: never."""
         self.records: list[ReadRecord] = []
-        self._cluster = cluster
         self._core = ConsumerCore(config, [], self.random.random, reads_records=True)
-        self._connections = [[network.connect(self, node, kind) for kind in (_NAMED, _ANY)] for node in cluster.nodes]
+        self._connections = NodeConnections(self, network, cluster)
         self._connection_of: dict[int, ClientConnection] = {}
         self._inbox: deque[Input] = deque()
         self._draining = False
@@ -127,12 +126,7 @@ class ReaderActor(Client):
                 pass
 
     def _send(self, send: Send) -> None:
-        if send.to is not None:
-            connection = self._connections[self._cluster.by_address(send.to.port).index][_NAMED]
-        else:
-            connection = self._connections[self._cluster.any_node(self.number, self.world.now).index][_ANY]
-        self._connection_of[send.request_id] = connection
-        connection.ask(send.request_id, send.request, send.version, send.timeout_ms)
+        self._connection_of[send.request_id] = self._connections.send(send)
 
     def answered(self, exchange: Exchange) -> None:
         if self._connection_of.pop(exchange.request_id, None) is not None and exchange.response is not None:
