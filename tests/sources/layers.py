@@ -283,6 +283,7 @@ MAY_IMPORT = {
         "simulation.disk",
         "simulation.simulation",
         "simulation.network",
+        "simulation.node_connections",
         "simulation.kernel",
         "simulation.core_timer",
         "simulation.topic_log",
