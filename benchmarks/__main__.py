@@ -33,6 +33,7 @@ SHORT: Final = (
     "heartbeats.consumer",
     "recovered.from_client_logs",
     "recovered.from_written_client_logs",
+    "recovered.from_excerpts",
 )
 """Modules of this package with a ``main()``, each done in minutes with ``--quick``, quickest first."""
 

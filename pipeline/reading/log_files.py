@@ -107,7 +107,7 @@ def _read_clients(
     finally:
         counts["lines"] = lines.counts.lines
         counts["statements"] += log.counts.statements
-        counts["other"] += log.counts.other + lines.counts.unplaced + lines.counts.blank
+        counts["other"] += log.counts.other + lines.counts.others + lines.counts.unplaced + lines.counts.blank
         counts["continuations"] += lines.counts.continuations
         counts["broken"] += log.counts.broken
         counts["not_utf8"] += lines.counts.not_utf8

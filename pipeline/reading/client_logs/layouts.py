@@ -28,6 +28,15 @@ from rejoin.pipeline.reading.peeling.stamps import LEVELS, Calendar, Stamp, begi
 
 _SECOND_LINE: Final = re.compile(rf"(?:{LEVELS}|FINE|CONFIG): ")
 """java.util.logging: time, class and method are one line, level and message the next."""
+_PLAIN: Final = re.compile(
+    rb"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^\t\n]{0,40}?\b(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL)\b"
+)
+"""A record with a level. A line without one may go on with the record before, behind a collector's time."""
+_WORDS: Final = re.compile(
+    rb"afka|onsum|roup|artition|eartbeat|oordinat|ebalanc|thrd|oin|ssign|evok|ommit|opic|ubscri|ffset|ession|ember|"
+    rb"eader|roker|arama|ync|lient|tream|poll|stat|[{}|]"
+)
+"""Parts of words of which each line of a client has one: a record that has none is of another component."""
 MOST_ORIGINS: Final = 1_000
 """Containers or hosts of one file whose last record waits for lines that go on with it."""
 
@@ -78,6 +87,8 @@ class RecordCounts:
     records: int = 0
     continuations: int = 0
     blank: int = 0
+    others: int = 0
+    """Records of other components, which are counted and not read."""
     unplaced: int = 0
     """Lines before the first record: of no layout that is known."""
     not_utf8: int = 0
@@ -112,6 +123,11 @@ class ClientLines:
             if whole is None:
                 yield BrokenLine(number, f"longer than {LONGEST} bytes", quoted(raw[:QUOTED]))
                 continue
+            if self._is_of_others(raw):
+                yield from self._release("")
+                self.counts.records += 1
+                self.counts.others += 1
+                continue
             line = self._peels.peel(self._text(raw))
             origin = "/".join(line.origin)
             if not line.text.strip():
@@ -140,6 +156,15 @@ class ClientLines:
                 self.counts.unplaced += 1
         for origin in sorted(self._held, key=lambda each: self._held[each].record.line):
             yield from self._release(origin)
+
+    def _is_of_others(self, raw: bytes) -> bool:
+        """Whether a line begins a record without any word of a client. It is not looked at further.
+
+        Of several origins, a line may end the record of any.
+        """
+        if _PLAIN.match(raw) is None or _WORDS.search(raw) is not None:
+            return False
+        return not self._held or (len(self._held) == 1 and "" in self._held)
 
     def _release(self, origin: str) -> Iterator[ClientRecord]:
         held = self._held.pop(origin, None)
