@@ -286,7 +286,7 @@ async def node(options: Options, *, commits_nothing: bool = False) -> AsyncItera
         )
         while True:
             done: asyncio.Future[Any] = loop.create_future()
-            app.runtime.submit(request, context).when_settled(done.set_result)
+            app.runtime.submit(request, context).when_answered(done.set_result)
             answer = await done
             if not answer.topics or answer.topics[0].partitions[0].error_code is ErrorCode.NONE:
                 return

@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 
 from rejoin.protocol.message import Response
 
-Settled: TypeAlias = Callable[[Response | None], None]
+OnAnswer: TypeAlias = Callable[[Response | None], None]
 
 
 class NoReply(Exception):
@@ -42,19 +42,19 @@ class PendingReply:
     """Under control: whether a client sent the request, and not the control itself or another broker."""
     is_awaited = False
     """Whether a reply has to be passed on when it comes."""
-    _settled: Settled | None = None
+    _on_answer: OnAnswer | None = None
 
     @property
     def delivery(self) -> Delivery | None:
         """Delivery of the answer, where a fault decides that."""
         return None
 
-    def when_settled(self, settled: Settled) -> None:
+    def when_answered(self, on_answer: OnAnswer) -> None:
         """Call with the reply when it comes, once; with none when there will never be one."""
         if self.response is not None or self.failed or self.is_lost:
-            settled(self.response)
+            on_answer(self.response)
         else:
-            self._settled = settled
+            self._on_answer = on_answer
             self.is_awaited = True
 
     async def answer(self) -> Response | None:
@@ -74,7 +74,7 @@ class PendingReply:
 
     def settle(self) -> None:
         """Wake the requester."""
-        if self._settled is not None:
-            self._settled(self.response)
+        if self._on_answer is not None:
+            self._on_answer(self.response)
         elif self.future is not None and not self.future.done():
             self.future.set_result(None)

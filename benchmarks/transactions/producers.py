@@ -46,7 +46,7 @@ def batch(producer_id: int, epoch: int, time: int = START) -> bytes:
 async def ask(app: App, request: Request, version: int) -> Any:
     """The answer of a service in this process."""
     done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    app.runtime.submit(request, Context(api_version=version)).when_settled(done.set_result)
+    app.runtime.submit(request, Context(api_version=version)).when_answered(done.set_result)
     return await done
 
 

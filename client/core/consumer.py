@@ -143,9 +143,9 @@ class ConsumerCore:
         return describe.of_member(self._state)
 
     @property
-    def settled(self) -> bool:
+    def is_stable(self) -> bool:
         """True for a stable member that knows no reason to join again."""
-        return self._state.settled
+        return self._state.is_stable
 
     @property
     def closed(self) -> bool:

@@ -43,8 +43,8 @@ POLL_STEPS: Final[Mapping[str, str]] = {
     "rounds.raise_failure": "the membership has not failed",
     "heartbeats.poll_heartbeat": "heartbeats have not failed; the poll interval restarts",
     "lookup.ensure_for_user": "the coordinator is known",
-    "join_attempt.needed": "the member is settled",
-    "join_loop.advance": "the member is settled",
+    "join_attempt.needed": "the member is stable",
+    "join_loop.advance": "the member is stable",
     "commits.auto_commit_if_due": "played in short",
     "commits.wake_for_auto_commit": "played in short",
     "positions.update": "every partition has its position",
@@ -84,8 +84,8 @@ def quiescence(state: ConsumerState, ctx: StepContext) -> Quiescence | None:
     if poll is None or coordinator is None or refreshed_at is None or state.requests.in_flight:
         return None
     member, heartbeat = state.membership, state.heartbeat
-    is_settled = _is_settled(state) if member is None else rounds.is_settled(state, ctx)
-    if not (is_settled and _calls_are_quiet(state) and _metadata_is_quiet(state, ctx)):
+    is_stable = _is_stable(state) if member is None else rounds.is_stable(state, ctx)
+    if not (is_stable and _calls_are_quiet(state) and _metadata_is_quiet(state, ctx)):
         return None
     return Quiescence(
         coordinator=coordinator,
@@ -98,11 +98,11 @@ def quiescence(state: ConsumerState, ctx: StepContext) -> Quiescence | None:
     )
 
 
-def _is_settled(state: ConsumerState) -> bool:
+def _is_stable(state: ConsumerState) -> bool:
     """Whether a member of a classic group has nothing to do but to send heartbeats."""
     heartbeat = state.heartbeat
     return (
-        state.settled
+        state.is_stable
         and state.needs_prepare
         and state.join.joined_topics == state.subscription.topics
         and heartbeat.enabled

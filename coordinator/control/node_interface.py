@@ -108,7 +108,7 @@ class ControlledRuntime(RequestTarget, Protocol):
     def go_on_with(self, node: Node, leading: dict[TopicPartition, int]) -> None:
         """Drive another node from here on."""
 
-    async def topics_settled(self) -> None:
+    async def topics_stored(self) -> None:
         """Return when every change of the topics that was wanted is stored, or refused."""
 
 

@@ -198,7 +198,7 @@ class TopicRecords:
         else:
             for partition in partitions:
                 self._runtime.hand_in(RecordsWritten(topic.topic, partition, produced.records))
-            await self._runtime.topics_settled()
+            await self._runtime.topics_stored()
         return self._topic(produced.topic, None).model_dump(mode="json", by_alias=False)
 
     async def _append_numbered(self, topic: TopicView, partitions: tuple[int, ...], number: int, *, keys: bool) -> None:

@@ -90,9 +90,9 @@ class NodeViews(NodeParts):
         return self._changes.version
 
     @property
-    def topics_settled(self) -> bool:
+    def topics_stored(self) -> bool:
         """Whether every change of the topics that was wanted here is stored, or refused."""
-        return self._changes.settled
+        return self._changes.is_empty
 
     def topics_records(self) -> TopicsRecords:
         """All topics as they are, as the topics log could keep them."""

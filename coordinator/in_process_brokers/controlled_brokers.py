@@ -181,9 +181,9 @@ class ControlledBrokers:
     def go_on_with(self, node: Node, leading: dict[TopicPartition, int]) -> None:
         raise AssertionError("several brokers have no snapshots")
 
-    async def topics_settled(self) -> None:
+    async def topics_stored(self) -> None:
         for runtime in self.node.running():
-            await runtime.topics_settled()
+            await runtime.topics_stored()
 
 
 class Feeds:

@@ -25,4 +25,4 @@ class BrokerPeers:
             on_answer(None)
             return
         runtime = self._apps[node_id].runtime
-        runtime.submit(request, Context(api_version, f"broker-{self._by.node_id}")).when_settled(on_answer)
+        runtime.submit(request, Context(api_version, f"broker-{self._by.node_id}")).when_answered(on_answer)

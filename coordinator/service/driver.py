@@ -124,7 +124,7 @@ class Runtime:
         self._leading: dict[TopicPartition, int] = {}
         self._inbox: deque[Input] = deque()
         self._driving = False
-        self._settling: list[asyncio.Future[None]] = []
+        self._awaiting_topics: list[asyncio.Future[None]] = []
         self._alarm: Alarm | None = None
         self._alarm_at: Millis = 0
         self._arrivals = arrivals
@@ -237,12 +237,12 @@ class Runtime:
             raise ValueError(f"broker: there is no broker {node_id}; there is only {self.broker.node_id}")
         return self
 
-    async def topics_settled(self) -> None:
+    async def topics_stored(self) -> None:
         """Return when every requested change of topics is stored or refused."""
-        if not self.node.topics_settled:
-            settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._settling.append(settled)
-            await settled
+        if not self.node.topics_stored:
+            stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._awaiting_topics.append(stored)
+            await stored
 
     def go_on_with(self, node: Node, leading: dict[TopicPartition, int]) -> None:
         """Replace the node by another, which led these partitions when it was last driven."""
@@ -321,11 +321,11 @@ class Runtime:
         finally:
             self._driving = False
         self._set_alarm()
-        if self._settling and self.node.topics_settled:
-            settling, self._settling = self._settling, []
-            for settled in settling:
-                if not settled.done():
-                    settled.set_result(None)
+        if self._awaiting_topics and self.node.topics_stored:
+            waiting, self._awaiting_topics = self._awaiting_topics, []
+            for stored in waiting:
+                if not stored.done():
+                    stored.set_result(None)
 
     def _publish(self, effect: Effect, now: Millis) -> None:
         assert isinstance(effect, Event), "what is nothing to carry out is an event"

@@ -183,7 +183,7 @@ class SimulatedGroup:
         began = self.now
         while self.now - began < limit_ms:
             self.run(10)
-            if self.state() == "Stable" and all(member.core.settled for member in self.running().values()):
+            if self.state() == "Stable" and all(member.core.is_stable for member in self.running().values()):
                 return self.now - began
         raise AssertionError(f"the group is {self.state()} after {limit_ms} ms")
 

@@ -202,7 +202,7 @@ class ConsumerState:
         return self.generation.generation_id == NO_GENERATION.generation_id and self.generation.protocol is None
 
     @property
-    def settled(self) -> bool:
+    def is_stable(self) -> bool:
         """True for a stable member that knows no reason to join again."""
         return self.member_state is MemberState.STABLE and not self.rejoin_needed and self.join.attempt is None
 

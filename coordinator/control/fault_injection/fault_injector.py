@@ -13,7 +13,7 @@ from rejoin.coordinator.control.fault_injection.faults import Fault, Faults, Som
 from rejoin.coordinator.control.fault_injection.faulty_delivery import FaultyDelivery, with_wrong_value
 from rejoin.coordinator.control.node_interface import RequestTarget
 from rejoin.coordinator.core.inputs import Context, FetchWaited, Millis
-from rejoin.coordinator.pending_reply import Delivery, NoReply, PendingReply, Settled
+from rejoin.coordinator.pending_reply import Delivery, NoReply, OnAnswer, PendingReply
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.records.fetch import FetchRequest
 from rejoin.transcript.steps import Interception, StepRecorder
@@ -50,11 +50,11 @@ class HeldReply(PendingReply):
     async def answer(self) -> Response | None:
         return await self._serve()
 
-    def when_settled(self, settled: Settled) -> None:
+    def when_answered(self, on_answer: OnAnswer) -> None:
         def served(task: asyncio.Task[Response | None]) -> None:
             # Without a reply the connection ends, whatever the reason.
             lost = task.cancelled() or isinstance(task.exception(), NoReply)
-            settled(None if lost else task.result())
+            on_answer(None if lost else task.result())
 
         self._task = asyncio.ensure_future(self.answer())
         self._task.add_done_callback(served)

@@ -83,7 +83,7 @@ class TopicChanges:
         self._offsets_topic_use = _OffsetsTopicUse(topics)
 
     @property
-    def settled(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether nothing waits to be stored."""
         return not self._waiting
 

@@ -282,9 +282,9 @@ class KafkaConnection(asyncio.Protocol):
             self._parked = call
             call.waited = True
             self._pending = pending
-            pending.when_settled(self._settled)
+            pending.when_answered(self._on_answer)
 
-    def _settled(self, response: Response | None) -> None:
+    def _on_answer(self, response: Response | None) -> None:
         """The parked request has its response; none: it never will."""
         call, pending = self._parked, self._pending
         assert call is not None, "one request at a time"

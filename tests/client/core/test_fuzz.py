@@ -201,7 +201,7 @@ class Storm:
             while bench.open:
                 self.answer(well=True)
             bench.advance(100)
-            if bench.core.settled:
+            if bench.core.is_stable:
                 return
         raise AssertionError(f"never again: {bench.core.member_state} {bench.core.generation} {bench.take()[-20:]}")
 

@@ -56,7 +56,7 @@ class ClusterNode:
         """Send a client's request; returns the number under which it is answered."""
         self._requests += 1
         context = Context(version, client, "/127.0.0.1")
-        self.app.runtime.submit(request, context).when_settled(partial(self._answered, self._requests))
+        self.app.runtime.submit(request, context).when_answered(partial(self._answered, self._requests))
         return self._requests
 
     def _answered(self, number: int, response: Response | None) -> None:

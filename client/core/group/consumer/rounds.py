@@ -39,7 +39,7 @@ def _polled(state: ConsumerState, ctx: StepContext) -> None:
             transitions.join(state)
 
 
-def is_settled(state: ConsumerState, ctx: StepContext) -> bool:
+def is_stable(state: ConsumerState, ctx: StepContext) -> bool:
     """Whether a member has nothing to do but to send heartbeats, which say that it is there and nothing else."""
     member = transitions.member_of(state)
     return (

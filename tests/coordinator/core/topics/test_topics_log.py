@@ -343,6 +343,6 @@ def test_all_nodes_end_up_with_the_same_topics_and_every_request_is_answered(
     fresh = Member(4, log)
     for member in (*members, fresh):
         member.read_topics()
-        assert member.node.topics_settled
+        assert member.node.topics_stored
     assert all(number in member.replies for member, number in asked)
     assert all(member.names() == fresh.names() for member in members)
