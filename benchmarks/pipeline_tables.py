@@ -38,8 +38,7 @@ from rich.table import Table
 
 from benchmarks.pipeline_sql import OWNERSHIP, REBALANCES
 from rejoin.pipeline.reading.inputs import find
-from rejoin.pipeline.reading.journals import parse, sort_out
-from rejoin.pipeline.reading.text_lines import read_lines
+from rejoin.pipeline.reading.on_spark import parse, read_lines, sort_out
 from rejoin.pipeline.report.tables import all_tables
 from rejoin.pipeline.spark.session import session
 from rejoin.pipeline.tables.group_tables import ownership, rebalances

@@ -14,19 +14,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.coordinator.commands.log import committed
 from rejoin.coordinator.commands.log.command import export
 from rejoin.coordinator.commands.log.contents import LogProblem
 from rejoin.coordinator.commands.log.files import TextLog
-from rejoin.pipeline.reading.broker_logs.tables import PARSED, follow
+from rejoin.pipeline.reading.broker_logs.on_spark import PARSED, follow
 from rejoin.pipeline.reading.inputs import find
+from rejoin.pipeline.reading.journals import events_of_lines
 from rejoin.pipeline.reading.log_files import read_file
 from rejoin.pipeline.reading.parquet_files import with_whole_pages
 from rejoin.pipeline.reading.pieces import pieces, read_piece
-from rejoin.pipeline.reading.plain_rows import read_plain
-from rejoin.pipeline.reading.text_lines import lines_here
+from rejoin.pipeline.reading.text_lines import lines_of
 from rejoin.simulation.scenario.reading import BadScenario, scenario_from
 from rejoin.transcript.commands import play as play_transcript
 from tests.coordinator.commands.log.logs import filled
@@ -63,7 +62,7 @@ def test_a_brokers_log(file: Path, content: bytes) -> None:
         if row["what"] != "broken":
             by_group.setdefault(row["about"], []).append(row)
     for rows in by_group.values():
-        follow(pa.Table.from_pylist(rows, to_arrow_schema(PARSED)))
+        follow(pa.Table.from_pylist(rows, PARSED))
 
 
 @FUZZED
@@ -79,7 +78,7 @@ def test_a_journal(file: Path, content: bytes) -> None:
 def table(file: Path) -> bytes:
     path = file.with_suffix(".jsonl")
     path.write_bytes(b"".join(JOURNALS))
-    events, _ = read_plain(lines_here(find([path])))
+    events, _ = events_of_lines(lines_of(find([path])))
     assert events.num_rows
     written = BytesIO()
     pq.write_table(events, written)

@@ -21,10 +21,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline.reading.broker_logs.groups.membership import EventRow
-from rejoin.pipeline.reading.broker_logs.tables import PARSED, follow
+from rejoin.pipeline.reading.broker_logs.on_spark import PARSED, follow
 from rejoin.pipeline.reading.client_logs.owners import UNNAMED, named_groups
 from rejoin.pipeline.reading.client_logs.statements import NO_GROUP
 from rejoin.pipeline.reading.log_files import read_file
@@ -122,7 +121,7 @@ def read(files: Iterable[Path]) -> tuple[list[EventRow], dict[Path, int]]:
     for row in rows:
         about = groups.get(row["about"], row["about"])
         subjects.setdefault(about, []).append({**dict.fromkeys(PARSED.names), **row, "about": about})
-    schema = to_arrow_schema(PARSED)
+    schema = PARSED
     return [each for mine in subjects.values() for each in _followed(mine, schema)], unread
 
 

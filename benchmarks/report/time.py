@@ -29,7 +29,6 @@ from rich.table import Table
 
 from rejoin.pipeline.commands.report import run as run_report
 from rejoin.pipeline.report.defaults import MOST_GROUPS, TITLE
-from rejoin.pipeline.report.run import QUICK
 from rejoin.pipeline.spark.session import session
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
@@ -83,7 +82,7 @@ def cost(what: str, *arguments: str) -> Cost:
 
 def empty(out: Path) -> float:
     """A session that writes one table. The CPU seconds of its process."""
-    with session(fast=True, settings=QUICK) as spark:
+    with session(fast=True, settings={}) as spark:
         spark.createDataFrame([(1, "a")], "number int, name string").write.mode("overwrite").parquet(str(out / "one"))
         return _cpu()
 

@@ -12,24 +12,18 @@ SHOWN = 6
 
 
 def explain(journal: Path, out: Path, console: Console) -> None:
-    """Print the findings and where the page is; without Java or the pipeline's packages say so and go on."""
+    """Print the findings and where the page is; without the pipeline's packages say so and go on."""
     console.print()
     console.print(Rule("[bold]Why did they rebalance?", align="left", style="dim"))
     try:
         from rejoin.pipeline.report.console import brief  # noqa: PLC0415
-        from rejoin.pipeline.report.run import PAGE, QUICK, make_report  # noqa: PLC0415
-        from rejoin.pipeline.spark.java import NoJava  # noqa: PLC0415 - the demo runs without the pipeline, too
-        from rejoin.pipeline.spark.session import SparkTrouble, session  # noqa: PLC0415
+        from rejoin.pipeline.report.run import PAGE, make_report  # noqa: PLC0415 - the demo runs without the pipeline, too
     except ImportError as missing:
         console.print(f"This part needs the pipeline: {missing}")
         return
-    try:
-        with console.status("Spark starts") as status, session("local[2]", fast=True, settings=QUICK) as spark:
-            report = make_report(spark, [journal], out, on_step=lambda what: status.update(f"Spark: {what}"))
-    except (NoJava, SparkTrouble) as problem:
-        console.print(f"This part needs Spark: {problem}")
-        return
-    console.print("[italic]The journals of the coordinator and of all consumers, through the pipeline on Spark:")
+    with console.status("report") as status:
+        report = make_report([journal], out, on_step=lambda what: status.update(f"report: {what}"))
+    console.print("[italic]The journals of the coordinator and of all consumers, through the pipeline:")
     brief(report, console, SHOWN)
     console.print()
     for name, what in (("page", out / PAGE), ("again", f"rejoin report {journal} --out {out}")):

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import reduce
 from itertools import chain
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as fn
 
 from rejoin.pipeline.audits.commits import COMMIT, GROUP_DELETED, POSITION, SLACK_MS, commits_not_seen
 from rejoin.pipeline.audits.commits import EVENTS_READ as OF_OFFSETS
@@ -34,11 +31,9 @@ from rejoin.pipeline.tables.common import (
     exploded,
     highest_before,
     ints,
-    is_one_of,
-    of,
 )
 from rejoin.pipeline.tables.groups.rows import Row
-from rejoin.pipeline.tables.whole_groups import Rows, batch_of, events_of_groups, made_of_groups
+from rejoin.pipeline.tables.whole_groups import Rows, batch_of, events_of_groups
 
 AUDITS: Final[tuple[Callable[[AuditedGroup], Iterable[Row]], ...]] = (
     two_owners,
@@ -93,8 +88,10 @@ def violations(events: Rows, rebalances: Rows, ownership: Rows, member_sessions:
         "sessions": member_sessions,
         "intervals": _of_doubtful_partitions(ownership),
     }
-    if isinstance(events, DataFrame):
-        return made_of_groups(reduce(_united, (_part(*part) for part in parts.items())), _in_task, VIOLATIONS)
+    if not isinstance(events, pa.Table):
+        from rejoin.pipeline.audits import on_spark  # noqa: PLC0415 (only where rows are Spark's)
+
+        return on_spark.audited(parts, _PARTS, _audited)
     tables = {name: table.select([*GROUP, *_PARTS[name]]) for name, table in parts.items()}
     return pa.Table.from_batches([_audited(tables)])
 
@@ -110,41 +107,15 @@ def _audited(parts: Mapping[str, pa.Table]) -> pa.RecordBatch:
     return batch_of(list(chain.from_iterable(found)), VIOLATIONS)
 
 
-# -- with Spark: the rows of a group come as those of one table, with a column for each part
-
-
-def _part(name: str, table: DataFrame) -> DataFrame:
-    return table.select("run_id", fn.coalesce("group_id", fn.lit("")).alias("group_id"), _struct(name))
-
-
-def _struct(name: str) -> Column:
-    return fn.struct(*_PARTS[name]).alias(name)
-
-
-def _united(one: DataFrame, other: DataFrame) -> DataFrame:
-    return one.unionByName(other, allowMissingColumns=True)
-
-
-def _in_task(rows: pa.Table) -> Iterator[pa.RecordBatch]:
-    yield _audited({name: _rows_of(rows, name) for name in _PARTS})
-
-
-def _rows_of(rows: pa.Table, name: str) -> pa.Table:
-    ours = rows.filter(pc.is_valid(rows[name])).select([*GROUP, name]).combine_chunks()
-    return pa.Table.from_arrays(
-        [*(ours[key] for key in GROUP), *ours[name].combine_chunks().flatten()], [*GROUP, *_PARTS[name]]
-    )
-
-
 # -- rows in which something may be wrong
 
 
 def _of_doubtful_partitions(ownership: Rows) -> Rows:
     """Intervals of the partitions that have any overlap or any long time between two owners."""
-    if isinstance(ownership, DataFrame):
-        gap = (fn.col("kind") == "gap") & (fn.col("end") == "between") & (fn.col("length_ms") > TOLERANCE_MS)
-        doubtful = ownership.where(gap | (fn.col("overlap_ms") > 0)).select(*PARTITION).distinct()
-        return ownership.join(doubtful, list(PARTITION), "left_semi")
+    if not isinstance(ownership, pa.Table):
+        from rejoin.pipeline.audits import on_spark  # noqa: PLC0415
+
+        return on_spark.of_doubtful_partitions(ownership)
     gap = pc.and_(pc.equal(ownership["kind"], "gap"), pc.equal(ownership["end"], "between"))
     gap = pc.and_(gap, pc.greater(ownership["length_ms"], TOLERANCE_MS))
     return _of_partitions(ownership, pc.or_kleene(gap, pc.greater(ownership["overlap_ms"], 0)))
@@ -163,10 +134,10 @@ def _of_partitions(rows: pa.Table, doubtful: pa.Array | pa.ChunkedArray) -> pa.T
 def _offsets(events: Rows) -> Rows:
     """Offsets of the partitions of which any position is behind any commit of long before: of most runs none."""
     # Within a transaction they count from its end, which is another event.
-    if isinstance(events, DataFrame):
-        outside = of(events, *OF_OFFSETS).where("producer_id IS NULL")
-        each = outside.select(*GROUP, *_OF_EVENT, "origin", fn.explode("offsets").alias("at"))
-        return _behind_a_commit(each.select("*", "at.topic", "at.partition", "at.offset"))
+    if not isinstance(events, pa.Table):
+        from rejoin.pipeline.audits import on_spark  # noqa: PLC0415
+
+        return on_spark.offsets(events, _OF_EVENT)
     outside = events.filter(pc.is_in(events["event"], pa.array(OF_OFFSETS)))
     outside = outside.filter(pc.is_null(outside["producer_id"])).select([*GROUP, *_OF_EVENT, "origin", "offsets"])
     each = exploded(outside, "offsets")
@@ -179,17 +150,3 @@ def _offsets(events: Rows) -> Rows:
     committed = np.where(ints(pc.equal(each["event"], COMMIT)) > 0, offsets, -1)
     shown = np.where(ints(pc.fill_null(pc.equal(each["origin"], "committed"), False)) > 0, offsets, -1)
     return _of_partitions(each, pa.array(positions & (highest_before(committed, fresh) > shown)))
-
-
-def _behind_a_commit(each: DataFrame) -> DataFrame:
-    """Many commits are compared with few positions, which takes a fraction of the time of sorting them."""
-    shown = fn.when(fn.col("origin") == "committed", fn.col("offset")).otherwise(-1)
-    found = each.where(is_one_of(POSITION)).select(*PARTITION, fn.col("at_ms").alias("found_ms"), shown.alias("shown"))
-    behind = (
-        each.where(is_one_of(COMMIT))
-        .join(fn.broadcast(found), list(PARTITION))
-        .where((fn.col("at_ms") <= fn.col("found_ms") - SLACK_MS) & (fn.col("offset") > fn.col("shown")))
-        .select(*PARTITION)
-        .distinct()
-    )
-    return each.join(fn.broadcast(behind), list(PARTITION), "left_semi")

@@ -15,12 +15,17 @@ from typing import Final
 from pyspark import SparkContext
 
 from rejoin.output import print_aside, print_text
-from rejoin.pipeline.report.run import QUICK
 from rejoin.pipeline.spark.class_archive import FOLDER, archive_path
 from rejoin.pipeline.spark.java import NoJava, find_java
-from rejoin.pipeline.spark.session import SparkTrouble, session
+from rejoin.pipeline.spark.session import session
+from rejoin.pipeline.spark.trouble import SparkTrouble
 
 PATIENCE_S: Final = 600
+_QUICK: Final = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Settings for little data: to compile a query takes longer than to run it."""
 _QUERY: Final = """
 select k, n, sum(n) over (partition by k order by n) as running from (select id % 3 as k, count(*) as n from range(9)
 group by 1) join (select explode(array(0, 1, 2)) as k) using (k) order by k
@@ -48,7 +53,7 @@ def _make(archive: Path) -> None:
         unfinished, table = Path(folder, archive.name), str(Path(folder, "table"))
         known = os.environ.get("SPARK_SUBMIT_OPTS", "")
         os.environ["SPARK_SUBMIT_OPTS"] = f'{known} "-XX:ArchiveClassesAtExit={unfinished}"'
-        with session("local[2]", fast=True, settings=QUICK) as spark:
+        with session("local[2]", fast=True, settings=_QUICK) as spark:
             spark.sql(_QUERY).write.parquet(table)
             spark.read.parquet(table).toArrow()
         gateway = SparkContext._gateway

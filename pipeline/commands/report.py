@@ -6,13 +6,11 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 from rich.markup import escape
 
 from rejoin.console import VisibleConsole
@@ -21,17 +19,16 @@ from rejoin.output import print_aside
 from rejoin.pipeline.commands.interrupts import STOPPED, Interrupts, interrupts, quietly
 from rejoin.pipeline.commands.options import BadOption, check_least, check_master, check_out
 from rejoin.pipeline.findings.annotations import BadAnnotations, read_annotations
-from rejoin.pipeline.live.store import STREAM
+from rejoin.pipeline.live.names import STREAM
 from rejoin.pipeline.live_cluster.store import ABOUT
 from rejoin.pipeline.reading.inputs import InputFile, NoInput, must_name_groups
 from rejoin.pipeline.report.console import show
 from rejoin.pipeline.report.data import Report
-from rejoin.pipeline.report.events import read_ahead
 from rejoin.pipeline.report.page.findings import STEPPED
 from rejoin.pipeline.report.parquet_tables import OnStep
-from rejoin.pipeline.report.run import PAGE, QUICK, TABLES, is_small, make_report, other_files, to_read
+from rejoin.pipeline.report.run import PAGE, TABLES, is_small, make_report, other_files, to_read
 from rejoin.pipeline.spark.java import NoJava
-from rejoin.pipeline.spark.session import SparkTrouble, session, trouble
+from rejoin.pipeline.spark.trouble import SparkTrouble
 
 EVERY_SECONDS: Final = 10.0
 """Where standard error is a file, progress is a line this often."""
@@ -54,20 +51,11 @@ def run(
         try:
             read = _checked(inputs, out, kind, groups, timezone, master)
             around = read_annotations(annotations)
-            small = master is None and is_small(read)
-            ahead = read_ahead(read) if small else None
+            options: dict[str, Any] = {"kind": kind, "groups": group, "most_groups": groups, "timezone": timezone}
+            options |= {"title": title, "annotations": around}
             with _progress(interrupted) as on_step:
-                on_step("starting Spark")
-                with session(master, fast=small, settings=QUICK if small else None) as spark:
-                    interrupted.take()
-                    options: dict[str, Any] = {
-                        "kind": kind,
-                        "groups": group,
-                        "most_groups": groups,
-                        "timezone": timezone,
-                    }
-                    options |= {"title": title, "on_step": on_step, "small": small, "ahead": ahead}
-                    made = _made(spark, inputs, out, annotations=around, **options)
+                make = _made if master is None and is_small(read) else partial(_made_on_spark, interrupted, master)
+                made = make(inputs, out, on_step=on_step, **options)
             interrupted.check()
         except (BadOption, BadAnnotations, NoInput, NoJava, SparkTrouble, OSError, KeyboardInterrupt) as problem:
             if interrupted.came or isinstance(problem, KeyboardInterrupt):
@@ -127,11 +115,26 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
 
 
-def _made(spark: SparkSession, inputs: Sequence[Path], out: Path, **options: Any) -> Report:
+def _made_on_spark(
+    interrupted: Interrupts, master: str | None, inputs: Sequence[Path], out: Path, *, on_step: OnStep, **options: Any
+) -> Report:
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415 (not for little data)
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    from rejoin.pipeline.spark.session import session, trouble  # noqa: PLC0415
+
+    on_step("starting Spark")
+    with session(master) as spark:
+        interrupted.take()
+        try:
+            return _made(inputs, out, spark=spark, on_step=on_step, **options)
+        except (PySparkException, Py4JError) as problem:
+            raise trouble("Spark did not finish the report", problem) from problem
+
+
+def _made(inputs: Sequence[Path], out: Path, **options: Any) -> Report:
     try:
-        return make_report(spark, inputs, out, **options)
-    except (PySparkException, Py4JError) as problem:
-        raise trouble("Spark did not finish the report", problem) from problem
+        return make_report(inputs, out, **options)
     except OSError as problem:
         raise BadOption(f"--out {out}: the report could not be written: {problem}") from problem
 

@@ -18,7 +18,8 @@ from rejoin.output import print_text
 from rejoin.pipeline.commands.options import BadOption, check_least, check_master, check_out
 from rejoin.pipeline.findings.formatting import span
 from rejoin.pipeline.spark.java import NoJava
-from rejoin.pipeline.spark.session import SparkTrouble, session
+from rejoin.pipeline.spark.session import session
+from rejoin.pipeline.spark.trouble import SparkTrouble
 from rejoin.pipeline.sweep import ranking, results
 from rejoin.pipeline.sweep.code import code_version
 from rejoin.pipeline.sweep.grid import MOST_RUNS, Grid, Run, read_grid

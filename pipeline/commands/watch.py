@@ -34,7 +34,8 @@ from rejoin.pipeline.live.shown_rows import finding, line
 from rejoin.pipeline.live.store import StoreTrouble, WatchStore
 from rejoin.pipeline.live.tables import TableSummary, WatchTables
 from rejoin.pipeline.spark.java import NoJava
-from rejoin.pipeline.spark.session import SparkTrouble, aside, session, trouble
+from rejoin.pipeline.spark.session import aside, session, trouble
+from rejoin.pipeline.spark.trouble import SparkTrouble
 
 _LONGEST_PAUSE_SECONDS: Final = 15.0
 _LOOK_SECONDS: Final = 0.25

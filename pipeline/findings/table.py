@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import reduce
 from itertools import groupby
-from operator import and_, itemgetter, or_
+from operator import itemgetter
 from typing import Any, Final, get_args, get_type_hints
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as fn
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from rejoin.pipeline import schemas
 from rejoin.pipeline.findings import rows_of
@@ -42,10 +39,7 @@ from rejoin.pipeline.tables.whole_groups import values_of
 Key = tuple[str, str]
 Row = dict[str, Any]
 
-_FINDINGS: Final = to_arrow_schema(schemas.FINDINGS)
-_SCHEMAS: Final = {name: to_arrow_schema(table) for name, table in schemas.TABLES.items()} | {
-    "events": to_arrow_schema(schemas.EVENTS)
-}
+_SCHEMAS: Final = schemas.TABLES | {"events": schemas.EVENTS}
 _TYPES: Final = {int: pa.int64(), str: pa.string(), bool: pa.bool_()}
 _ROWS_AT_ONCE: Final = 16_384
 
@@ -115,7 +109,7 @@ def joined(findings: Iterable[Row]) -> pa.Table:
     for finding in findings:
         together[finding["run_id"], None if finding["finding"] in SHARED else finding["group_id"]].append(finding)
     rows = [row for found_together in together.values() for row in one_for_each_event(found_together)]
-    return pa.Table.from_pylist(rows, schema=_FINDINGS)
+    return pa.Table.from_pylist(rows, schema=schemas.FINDINGS)
 
 
 def rows_of_kind(kind: str, table: pa.Table) -> pa.Table:
@@ -128,7 +122,7 @@ def rows_of_kind(kind: str, table: pa.Table) -> pa.Table:
     for name in seen.lengths:
         rows = rows.set_column(rows.schema.get_field_index(name), name, pc.list_value_length(rows[name]))
     in_order = rows.sort_by([(name, "ascending") for name in GROUP])
-    return pa.Table.from_batches(_summed(seen, in_order.to_batches(_ROWS_AT_ONCE)), _schema_of(seen))
+    return pa.Table.from_batches(summed(seen, in_order.to_batches(_ROWS_AT_ONCE)), schema_of_sums(seen))
 
 
 def rows_by_kind(tables: Mapping[str, pa.Table], sums: Mapping[str, pa.Table] | None = None) -> dict[str, pa.Table]:
@@ -139,7 +133,7 @@ def rows_by_kind(tables: Mapping[str, pa.Table], sums: Mapping[str, pa.Table] | 
     }
 
 
-def _summed(seen: RowKind, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def summed(seen: RowKind, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The sums of each group. All rows of a group come one after the other."""
     assert seen.sums is not None
     rows = (row for batch in batches for row in values_of(batch))
@@ -147,9 +141,9 @@ def _summed(seen: RowKind, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Rec
     for key, group in groupby(rows, key=itemgetter(0, 1)):
         made += [(*key, *sums) for sums in seen.sums(row[2:] for row in group)]
         if len(made) >= _ROWS_AT_ONCE:
-            yield _batch(made, _schema_of(seen))
+            yield _batch(made, schema_of_sums(seen))
             made = []
-    yield _batch(made, _schema_of(seen))
+    yield _batch(made, schema_of_sums(seen))
 
 
 def _batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
@@ -159,7 +153,7 @@ def _batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch
     )
 
 
-def _schema_of(seen: RowKind) -> pa.Schema:
+def schema_of_sums(seen: RowKind) -> pa.Schema:
     """Columns of sums: as in the table that they are made of or, where it has no such column, of the field's type."""
     known, hints = _SCHEMAS[seen.table], get_type_hints(seen.row)
     as_known = [name for name in known.names if name not in seen.lengths]
@@ -177,7 +171,11 @@ def _type_of(hint: Any) -> pa.DataType:
 
 def findings(table: Callable[[str], Any], events: Any) -> Any:
     """The table ``findings`` from the tables of :data:`KINDS`, by name, and the events; all are Spark's or Arrow's."""
-    return _of_spark(table, events) if isinstance(events, DataFrame) else _of_rows(table, events)
+    if isinstance(events, pa.Table):
+        return _of_rows(table, events)
+    from rejoin.pipeline.findings import on_spark  # noqa: PLC0415 (only where rows are Spark's)
+
+    return on_spark.findings(table, events)
 
 
 # -- rows of this process
@@ -221,81 +219,3 @@ def are_read_one_by_one(events: pa.Table) -> pa.ChunkedArray:
 def without_group(events: pa.Table) -> pa.ChunkedArray:
     """Which events are about no group, and are seen by rules."""
     return pc.and_(pc.is_null(events["group_id"]), are_read_one_by_one(events))
-
-
-# -- rows of Spark
-
-
-def _of_spark(table: Callable[[str], DataFrame], events: DataFrame) -> DataFrame:
-    """The table, lazily.
-
-    All rows of a group that rules see go to one task. What holds for a run is collected before that: a few rows.
-    """
-    signs = events.groupBy(*SIGNS).agg(fn.max("at_ms").alias("at_ms")).toArrow()
-    columns = ["run_id", "group_id", *KINDS["event"].columns]
-    of_runs = events.where(fn.col("group_id").isNull() & _column(read_events())).select(*columns).toArrow()
-    runs = runs_of(contexts_of(values_of(signs)), of_runs)
-    parts = [
-        _part(kind, _on_spark(seen, events if seen.table == "events" else table(seen.table)))
-        for kind, seen in KINDS.items()
-    ]
-    rows = reduce(lambda some, more: some.unionByName(more, allowMissingColumns=True), parts)
-
-    # Spark reads the kind of a function from its type hints, which a partial one has not.
-    def judge(table: pa.Table) -> pa.Table:
-        return _judge(runs, table)
-
-    found = rows.groupBy(*GROUP).applyInArrow(judge, schema=schemas.FINDINGS)
-    # Findings about one event of a broker come to one task, all others stay with their group.
-    key = fn.when(~fn.col("finding").isin(*SHARED), fn.col("group_id"))
-    return found.withColumn("key", key).groupBy("run_id", "key").applyInArrow(_join, schema=schemas.FINDINGS)
-
-
-def _on_spark(seen: RowKind, table: DataFrame) -> DataFrame:
-    """As :func:`rows_of_kind`."""
-    rows = table if seen.where is None else table.where(_column(seen.where))
-    if seen.sums is None:
-        return rows
-    lengths = [
-        fn.when(fn.col(name).isNotNull(), fn.size(name)).alias(name) if name in seen.lengths else fn.col(name)
-        for name in seen.reads
-    ]
-    in_order = rows.select(*GROUP, *lengths).repartition(*GROUP).sortWithinPartitions(*GROUP)
-    return in_order.mapInArrow(partial(_summed, seen), from_arrow_schema(_schema_of(seen)))
-
-
-def _part(kind: str, rows: DataFrame) -> DataFrame:
-    return rows.select(*GROUP, fn.struct(*KINDS[kind].columns).alias(kind))
-
-
-def _column(where: Where) -> Column:
-    """As :func:`selected`."""
-    return reduce(
-        or_,
-        (
-            reduce(and_, (fn.coalesce(_holds(name, condition), fn.lit(False)) for name, condition in each.items()))
-            for each in where
-        ),
-    )
-
-
-def _holds(name: str, condition: Condition) -> Column:
-    column = fn.col(name)
-    if isinstance(condition, AnyBut):
-        return column.isNotNull() if condition.value is None else column != condition.value
-    if isinstance(condition, AtLeast):
-        return column >= condition.value
-    return column.isin(*condition)
-
-
-def _judge(runs: Mapping[str, RunRows], table: pa.Table) -> pa.Table:
-    """All findings of one group, from its rows."""
-    run_id, group_id = (table.column(name)[0].as_py() for name in GROUP)
-    if group_id is None:
-        return _FINDINGS.empty_table()
-    rows = {kind: table.column(kind).combine_chunks().drop_null().to_pylist() for kind in KINDS}
-    return pa.Table.from_pylist(list(rows_of(history_of(runs[run_id], group_id, rows))), schema=_FINDINGS)
-
-
-def _join(table: pa.Table) -> pa.Table:
-    return joined(table.drop_columns(["key"]).to_pylist())

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline import schemas
 from rejoin.pipeline.findings.absences import OF_PROCESSES, REACHES_MS
@@ -53,7 +52,7 @@ _OPEN: Final[Mapping[str, Callable[[Row], bool]]] = {
     "balance": lambda row: row["until_ms"] is None,
     "ownership": lambda row: row["end"] in ("open", "final"),
 }
-_SCHEMAS: Final = {name: to_arrow_schema(schemas.TABLES[name]) for name in READ}
+_SCHEMAS: Final = {name: schemas.TABLES[name] for name in READ}
 _ID: Final = ("run_id", "source", "node", "seq")
 _NUMBERS: Final = ("number", "episode", "chain")
 

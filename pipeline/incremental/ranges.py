@@ -12,14 +12,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline.schemas import EVENTS
 from rejoin.pipeline.tables.common import PARTITION, exploded
 from rejoin.pipeline.tables.groups.rows import date_of
 from rejoin.pipeline.vocabulary import EXACT
 
-_SCHEMA: Final = to_arrow_schema(EVENTS)
+_SCHEMA: Final = EVENTS
 _WHO: Final = ("at_ms", "member_id", "client_id", "generation")
 _FROM: Final = ("source", "node", "seq")
 

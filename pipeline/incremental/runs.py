@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline.findings.observed_rows import RunContext
 from rejoin.pipeline.findings.sums import COUNTS_BROKERS
@@ -18,7 +17,7 @@ from rejoin.pipeline.schemas import EVENTS
 from rejoin.pipeline.tables.groups.rows import TOPIC_EVENTS, date_of
 from rejoin.pipeline.vocabulary import EXACT
 
-SCHEMA: Final = to_arrow_schema(EVENTS)
+SCHEMA: Final = EVENTS
 _STREAM: Final = ("run_id", "source", "node")
 
 Interval = list[int]

@@ -19,7 +19,6 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline import schemas
 from rejoin.pipeline.findings.observed_rows import MINUTE_MS
@@ -288,7 +287,7 @@ class IncrementalTables:
 
 
 def _schema(name: str) -> pa.Schema:
-    return to_arrow_schema(schemas.TABLES[name])
+    return schemas.TABLES[name]
 
 
 def _ended(rebalances: pa.Table) -> pa.Table:

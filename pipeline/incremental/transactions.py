@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline.incremental.runs import SCHEMA, ObservedRuns
 from rejoin.pipeline.transactions import readers
@@ -194,4 +193,4 @@ def _keys(events: pa.Table) -> Iterable[Key]:
 
 
 def _table(name: str, rows: Sequence[Row]) -> pa.Table:
-    return pa.Table.from_pylist(rows, to_arrow_schema(OF_TRANSACTIONS[name]))
+    return pa.Table.from_pylist(rows, OF_TRANSACTIONS[name])

@@ -15,11 +15,12 @@ from typing import Final
 import pyarrow as pa
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from rejoin.pipeline.live.source import MAX_ROWS, NAME, RejoinSource
 from rejoin.pipeline.live.store import WatchStore, write_batch
-from rejoin.pipeline.reading.journals import parse
+from rejoin.pipeline.reading.on_spark import parse
 from rejoin.pipeline.reading.pieces import Piece
 from rejoin.pipeline.reading.text_lines import batches_of
 from rejoin.pipeline.schemas import LINES
@@ -65,7 +66,7 @@ def lines_of_journals(spark: SparkSession, folders: Iterable[Path], *, max_files
         .select("path", "length")
         for folder in folders
     ]
-    return reduce(DataFrame.unionAll, streams).mapInArrow(_read_segments, LINES)
+    return reduce(DataFrame.unionAll, streams).mapInArrow(_read_segments, from_arrow_schema(LINES))
 
 
 def keep_events(

@@ -28,6 +28,7 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
@@ -84,7 +85,7 @@ class RejoinSource(DataSource):
         return NAME
 
     def schema(self) -> StructType:
-        return LINES
+        return from_arrow_schema(LINES)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return EventsReader(self.options)

@@ -20,18 +20,16 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
-from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import IntegerType, StructField, StructType
 
 from rejoin.journal.file_lock import sole_writer
-from rejoin.pipeline.schemas import EVENTS
+from rejoin.pipeline.live.names import STREAM
+from rejoin.pipeline.reading.journals import JUDGED
 
-BATCH_ROWS: Final = StructType(
-    [*EVENTS.fields, *(StructField(name, StringType()) for name in ("kind_", "reason_", "text_"))]
-)
+BATCH_ROWS: Final = from_arrow_schema(JUDGED)
 """Rows of ``OUT/events``."""
 
-STREAM: Final = "stream.json"
-"""The file that marks a folder as one of a stream."""
 _VERSION: Final = 2
 """Of the folder. Version 1 kept its batches in ``facts``."""
 _BATCH_ID: Final = StructField("batch_id", IntegerType())

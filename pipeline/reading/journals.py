@@ -1,403 +1,310 @@
-"""Lines of journals become events, and whatever is not one goes to the quarantine, with the reason.
+"""Lines of journals, and tables of events, become events; whatever is none goes to the quarantine, with the reason.
 
-Functions from DataFrame to DataFrame. An event's own fields are flat beside the envelope (``journal.envelope``), with
-the types that :mod:`rejoin.pipeline.columns` computes.
+Each is one function of rows: this process calls it for little data, and Spark's tasks for much
+(:mod:`~rejoin.pipeline.reading.on_spark`). An event's own fields are flat beside the envelope
+(``journal.envelope``), with the types that :mod:`rejoin.pipeline.columns` computes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as fn
-from pyspark.sql.types import (
-    ArrayType,
-    DataType,
-    FractionalType,
-    IntegralType,
-    MapType,
-    StructField,
-    StructType,
-)
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from rejoin.journal.envelope import SCHEMA_VERSION
 from rejoin.journal.renames import RENAMES
-from rejoin.pipeline.event_fields import (
-    CAUSE,
-    CAUSE_FIELDS,
-    ENVELOPE,
-    EVENT_CLASSES,
-    FIELDS_AS_JSON,
-    MERGED,
-    MS_A_DAY,
-    SAYS_MORE,
-)
+from rejoin.pipeline.columns import STRING, column, table
+from rejoin.pipeline.event_fields import ENVELOPE, MS_A_DAY
 from rejoin.pipeline.reading.limits import EARLIEST_MS, LATEST_MS, MOST, MOST_PARTITIONS, NO_INSTANT, TOO_LARGE
+from rejoin.pipeline.reading.unusual_lines import newer
+from rejoin.pipeline.reading.usual_lines import EventsOfKind, read_rows
 from rejoin.pipeline.schemas import EVENTS, QUARANTINE, VERSION
 from rejoin.pipeline.vocabulary import EXACT
 
 SHOWN_CHARACTERS: Final = 4_096
-
-_ENVELOPE_AS_JSON: Final = (
-    "schema_version INT, run_id STRING, source STRING, node STRING, seq BIGINT, at_ms BIGINT, event STRING"
+IDENTITY: Final = ("run_id", "source", "node", "seq")
+"""Columns that name a row: two rows with one name are copies."""
+JUDGED: Final = table(
+    *EVENTS,
+    column("kind_", STRING, "As in the quarantine; null where the row is an event."),
+    column("reason_", STRING, "As in the quarantine."),
+    column("text_", STRING, "As in the quarantine."),
 )
-_READ_AS: Final = (
-    f"{_ENVELOPE_AS_JSON}, {', '.join(f'{name} {kind}' for name, kind in FIELDS_AS_JSON.items())}, _corrupt STRING"
-)
-_CAUSE: Final = ", ".join(f"{name} STRING" for name in CAUSE_FIELDS)
+"""Events, and rows that are none, in one table."""
 
+_OF_QUARANTINE: Final = {"reason": "reason_", "kind": "kind_", "text": "text_"}
 _OLD_COLUMNS: Final = {"notified": "told", "rebalance": "rebalances", "event_json": "fact"}
 """What tables of version 1 called columns."""
+_SHOWN: Final = ("run_id", "source", "node", "seq", "at_ms", "event", "group_id", "member_id")
+"""Columns by which the quarantine shows a copy."""
 
 
-class Bronze(NamedTuple):
-    """What was read: events (:data:`EVENTS`), and what could not be used (:data:`QUARANTINE`)."""
+class EventRows(NamedTuple):
+    """Rows of this process: events (:data:`EVENTS`), and what could not be used (:data:`QUARANTINE`)."""
 
-    events: DataFrame
-    quarantine: DataFrame
+    events: pa.Table
+    quarantine: pa.Table
 
 
-def parse(lines: DataFrame) -> DataFrame:
-    """Lines (:data:`LINES`) with their events: the columns of EVENTS, and ``reason_``, ``kind_`` and ``text_``.
+def events_of_lines(lines: pa.Table) -> EventRows:
+    """Lines (:data:`rejoin.pipeline.schemas.LINES`) with their events. Copies are still in; see :func:`each_once`."""
+    texts = lines["text"].to_pylist()
+    found, broken = read_rows(texts, lines["problem"].to_pylist())
+    places = lines.select(["file", "line"]).combine_chunks()
+    tables = [_events(kind, places.take(pa.array(kind.numbers, pa.int64()))) for kind in found]
+    of_broken = places.take(pa.array([number for number, _ in broken], pa.int64()))
+    values = {
+        "reason": [mistake.reason for _, mistake in broken],
+        "kind": [mistake.kind for _, mistake in broken],
+        "text": [(texts[number] or "")[:SHOWN_CHARACTERS] for number, _ in broken],
+    }
+    columns = [*of_broken.columns, *(pa.array(each, pa.string()) for each in values.values())]
+    quarantine = pa.Table.from_arrays(columns, ["file", "line", *values]).select(QUARANTINE.names).cast(QUARANTINE)
+    return EventRows(pa.concat_tables([EVENTS.empty_table(), *tables]), quarantine)
 
-    ``kind_`` is that of QUARANTINE, null where the row is an event. Repeated rows are still in; see :func:`sort_out`.
+
+def _events(kind: EventsOfKind, places: pa.Table) -> pa.Table:
+    """Rows of one event."""
+    columns, count = kind.columns, len(kind.numbers)
+    made: dict[str, Any] = {name: places.column(name) for name in places.column_names}
+    made["schema_version"] = pa.repeat(pa.scalar(VERSION, EVENTS.field("schema_version").type), count)
+    made["confidence"] = pa.repeat(EXACT, count)
+    made["day"] = pa.array([at_ms // MS_A_DAY for at_ms in columns["at_ms"]], pa.int32()).cast(pa.date32())
+    return pa.Table.from_arrays(
+        [
+            made[field.name]
+            if field.name in made
+            else pa.array(columns[field.name], field.type)
+            if field.name in columns
+            else pa.nulls(count, field.type)
+            for field in EVENTS
+        ],
+        schema=EVENTS,
+    )
+
+
+def judged(rows: EventRows) -> pa.Table:
+    """Events and quarantine as one table (:data:`JUDGED`)."""
+    broken = rows.quarantine.rename_columns([_OF_QUARANTINE.get(name, name) for name in QUARANTINE.names])
+    return pa.concat_tables([_widened(rows.events, JUDGED), _widened(broken, JUDGED)])
+
+
+def sorted_out(rows: pa.Table) -> EventRows:
+    """Events and quarantine from one table of both."""
+    is_event = pc.is_null(rows["kind_"])
+    broken = rows.filter(pc.invert(is_event)).select(["file", "line", *_OF_QUARANTINE.values()])
+    quarantine = broken.rename_columns(["file", "line", *_OF_QUARANTINE]).select(QUARANTINE.names).cast(QUARANTINE)
+    return EventRows(rows.filter(is_event).select(EVENTS.names).cast(EVENTS), quarantine)
+
+
+def _widened(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows with the columns of a schema; those that they lack are null."""
+    have = set(rows.column_names)
+    columns = [rows[each.name] if each.name in have else pa.nulls(rows.num_rows, each.type) for each in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+# --- copies
+
+
+def each_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Events (:data:`EVENTS`) of which some are there more than once, as :data:`JUDGED`: of copies the first is one.
+
+    The events come in the order of :data:`IDENTITY`, file and line.
     """
-    read = lines.select(
-        "file",
-        "line",
-        "text",
-        "problem",
-        fn.from_json("text", _READ_AS, {"columnNameOfCorruptRecord": "_corrupt"}).alias("r"),
-        fn.json_object_keys("text").alias("keys"),
-    )
-    judged = read.select("*", _mistake().alias("mistake"))
-    return judged.select(
-        *_columns(),
-        fn.col("mistake.kind").alias("kind_"),
-        fn.col("mistake.reason").alias("reason_"),
-        fn.when(fn.col("mistake").isNotNull(), fn.substring("text", 1, SHOWN_CHARACTERS)).alias("text_"),
+    names = [*dict.fromkeys((*IDENTITY, "file", "line", *_SHOWN))]
+    first: dict[str, Any] | None = None
+    for batch in batches:
+        reasons: list[tuple[str, str, str] | tuple[None, None, None]] = []
+        for row in batch.select(names).to_pylist():
+            if first is None or any(first[name] != row[name] for name in IDENTITY):
+                first = row
+                reasons.append((None, None, None))
+            else:
+                reasons.append(_copy_of(first, row))
+        columns = zip(*reasons, strict=True) if reasons else ((), (), ())
+        more = [pa.array(each, pa.string()) for each in columns]
+        yield pa.RecordBatch.from_arrays([*batch.columns, *more], schema=JUDGED)
+
+
+def _copy_of(first: Mapping[str, Any], row: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Kind, reason and text of a row whose number another row has, too."""
+    same = first["at_ms"] == row["at_ms"] and first["event"] == row["event"]
+    kind, words = ("repeated", "repeated") if same else ("conflict", "another row with the same number")
+    number = f"row {row['seq']} of {row['source']} {row['node']}, run {row['run_id']}"
+    shown = {name: row[name] for name in _SHOWN if row[name] is not None}
+    return (
+        kind,
+        f"{words}: {number}, is in {first['file']}, line {first['line']}, too",
+        json.dumps(shown, ensure_ascii=False, separators=(",", ":")),
     )
 
 
-def sort_out(parsed: DataFrame) -> Bronze:
-    """Events, each once, and the quarantine. Give it rows that are persisted or written: they are read several times.
-
-    A row's identity is run, source, node and number. Of equal ones the first is taken, by file and line.
-    """
-    right = parsed.where("kind_ IS NULL")
-    key = ["run_id", "source", "node", "seq"]
-    place = fn.struct("file", "line")
-    # Few or none, as a rule: found on these columns alone, then taken out without moving whole rows about.
-    repeated = (
-        right.groupBy(*key)
-        .agg(
-            fn.count("*").alias("copies"),
-            fn.min(place).alias("first"),
-            fn.min("at_ms").alias("a"),
-            fn.max("at_ms").alias("b"),
-            fn.min("event").alias("c"),
-            fn.max("event").alias("d"),
-        )
-        .where("copies > 1")
-        .select(*key, "first", ((fn.col("a") == fn.col("b")) & (fn.col("c") == fn.col("d"))).alias("same"))
-    )
-    marked = right.join(fn.broadcast(repeated), key, "left")
-    is_copy = fn.col("first").isNotNull() & (fn.col("first") != place)
-    events = marked.where(~fn.coalesce(is_copy, fn.lit(False))).select(*EVENTS.fieldNames())
-    copies = marked.where(is_copy).select(
-        "file",
-        "line",
-        fn.concat(
-            fn.when(fn.col("same"), "repeated: ").otherwise("another row with the same number: "),
-            fn.format_string(
-                "row %d of %s %s, run %s, is in %s, line %d, too",
-                "seq",
-                "source",
-                "node",
-                "run_id",
-                "first.file",
-                "first.line",
-            ),
-        ).alias("reason"),
-        fn.when(fn.col("same"), "repeated").otherwise("conflict").alias("kind"),
-        fn.to_json(fn.struct("run_id", "source", "node", "seq", "at_ms", "event", "group_id", "member_id")).alias(
-            "text"
-        ),
-    )
-    broken = parsed.where("kind_ IS NOT NULL").select(
-        "file", "line", fn.col("reason_").alias("reason"), fn.col("kind_").alias("kind"), fn.col("text_").alias("text")
-    )
-    return Bronze(conform(events, EVENTS), conform(broken.unionByName(copies), QUARANTINE))
+def without_copies(rows: EventRows) -> EventRows:
+    """Each event once. As a rule there are no copies."""
+    keys = rows.events.select(list(IDENTITY))
+    counts = keys.group_by(list(IDENTITY)).aggregate([([], "count_all")])
+    if counts.num_rows == keys.num_rows:
+        return rows
+    named = counts.filter(pc.greater(counts["count_all"], 1)).select(list(IDENTITY))
+    several = set(zip(*(each.to_pylist() for each in named.columns), strict=True))
+    is_several = pa.array([key in several for key in zip(*(each.to_pylist() for each in keys.columns), strict=True)])
+    order = [(name, "ascending") for name in (*IDENTITY, "file", "line")]
+    copies = rows.events.filter(is_several).sort_by(order)
+    once = sorted_out(pa.Table.from_batches(each_once(copies.to_batches()), JUDGED))
+    events = pa.concat_tables([rows.events.filter(pc.invert(is_several)), once.events])
+    return EventRows(events, pa.concat_tables([rows.quarantine, once.quarantine]))
 
 
-def from_table(table: DataFrame, file: Column) -> DataFrame:
-    """Rows of a table of events as :func:`parse` gives them; columns that it does not have are null.
+# --- tables of events
+
+
+def events_of_table(rows: pa.Table, file: str) -> pa.Table:
+    """Rows of a table of events as :data:`JUDGED`; columns that it does not have are null.
 
     :func:`not_of_events` checks that the columns are those of events.
     """
-    there = {name: name for name in table.columns}
+    there = {name: name for name in rows.column_names}
     there |= {name: old for name, old in _OLD_COLUMNS.items() if name not in there and old in there}
-    columns = [
-        # A number that its column has no room for is null, and its row then lacks it, like any other.
-        (
-            fn.col(there[field.name]).try_cast(field.dataType)
-            if field.name in there and field.name != "day"
-            else fn.lit(None).cast(field.dataType)
-        ).alias(field.name)
-        for field in EVENTS.fields
-    ]
-    whole = reduce(lambda a, b: a & b, [fn.col(name).isNotNull() for name in ENVELOPE])
-    newer = fn.col("schema_version") > VERSION
-    unlikely = ~_is_instant(fn.col("at_ms"))
-    huge = _is_out_of_range(
-        (each.name, each.dataType.simpleString().upper(), fn.col(each.name)) for each in EVENTS.fields
-    )
-    taken = table.select(*columns).withColumns(
-        {"file": fn.coalesce("file", file), "day": _day(fn.col("at_ms")), "event": _event_now()}
-    )
-    return taken.select(
-        "*",
-        fn.when(newer, "version").when(~whole, "not-a-row").when(unlikely | huge, "field").alias("kind_"),
-        fn.when(newer, _newer(fn.col("schema_version"), VERSION))
-        .when(~whole, fn.lit(f"a row without all of {', '.join(ENVELOPE)}"))
-        .when(unlikely, fn.concat(fn.lit("at_ms is "), fn.col("at_ms").cast("string"), fn.lit(f"; {NO_INSTANT}")))
-        .when(huge, fn.lit(TOO_LARGE))
-        .alias("reason_"),
-        fn.when(newer | ~whole | unlikely | huge, fn.to_json(fn.struct(*ENVELOPE))).alias("text_"),
-    )
+    found = {
+        field.name: _fitted(rows[there[field.name]], field.type)
+        if field.name in there and field.name != "day"
+        else pa.nulls(rows.num_rows, field.type)
+        for field in EVENTS
+    }
+    found["file"] = pc.fill_null(found["file"], file)
+    found["event"] = _event_now(found["event"], found["schema_version"])
+    is_instant = pc.and_(pc.greater_equal(found["at_ms"], EARLIEST_MS), pc.less(found["at_ms"], LATEST_MS))
+    is_instant = pc.fill_null(is_instant, False)
+    at_ms = pc.fill_null(pc.if_else(is_instant, found["at_ms"], None), 0).to_numpy(zero_copy_only=False)
+    days = pa.array((at_ms // MS_A_DAY).astype(np.int32)).cast(pa.date32())
+    found["day"] = pc.if_else(is_instant, days, None)
+    kinds = _kinds(found, is_instant)
+    envelopes = pa.table({name: found[name] for name in ENVELOPE})
+    broken = {
+        number: (kind, *_reason(kind, row))
+        for number, kind in enumerate(kinds)
+        if kind is not None
+        for row in envelopes.slice(number, 1).to_pylist()
+    }
+    said = [broken.get(number, (None, None, None)) for number in range(rows.num_rows)]
+    more = zip(("kind_", "reason_", "text_"), zip(*said, strict=True) if said else ((), (), ()), strict=True)
+    found |= {name: pa.array(values, pa.string()) for name, values in more}
+    return pa.Table.from_arrays([found[each.name] for each in JUDGED], schema=JUDGED)
 
 
-def _event_now() -> Column:
-    """The name of an event as it is now; tables of version 1 hold those of journals of version 1."""
-    name = fn.col("event")
+def _kinds(found: Mapping[str, Any], is_instant: pa.Array) -> list[str | None]:
+    """What is wrong with each row."""
+    whole = reduce(pc.and_, (pc.is_valid(found[name]) for name in ENVELOPE))
+    is_newer = pc.fill_null(pc.greater(found["schema_version"], VERSION), False)
+    wrong = pc.or_(pc.invert(is_instant), _is_too_large(found))
+    kinds = pc.if_else(is_newer, "version", pc.if_else(whole, pc.if_else(wrong, "field", None), "not-a-row"))
+    values: list[str | None] = kinds.to_pylist()
+    return values
+
+
+def _is_too_large(found: Mapping[str, Any]) -> Any:
+    out = pa.scalar(False)
+    for field in EVENTS:
+        values = found[field.name]
+        limit = MOST if field.type in (pa.int32(), pa.float64()) else None
+        if field.type == pa.int64() and field.name.endswith("_ms"):
+            limit = LATEST_MS
+        if limit is not None:
+            beyond = pc.or_(pc.greater(values, limit), pc.less(values, -limit))
+            out = pc.or_(out, pc.fill_null(beyond, False))
+        if field.name.endswith("partition_count"):
+            out = pc.or_(out, pc.fill_null(pc.greater(values, MOST_PARTITIONS), False))
+    return out
+
+
+def _reason(kind: str, row: Mapping[str, Any]) -> tuple[str, str]:
+    """The reason and text of a row."""
+    text = json.dumps({name: value for name, value in row.items() if value is not None}, separators=(",", ":"))
+    if kind == "version":
+        return newer(row["schema_version"], VERSION), text
+    if kind == "not-a-row":
+        return f"a row without all of {', '.join(ENVELOPE)}", text
+    if not EARLIEST_MS <= row["at_ms"] < LATEST_MS:
+        return f"at_ms is {row['at_ms']}; {NO_INSTANT}", text
+    return TOO_LARGE, text
+
+
+def _event_now(events: pa.Array, versions: pa.Array) -> pa.Array:
+    """The names of events as they are now; tables of version 1 hold those of journals of version 1."""
+    is_old = pc.fill_null(pc.equal(versions, 1), False)
     for old, renamed in RENAMES[1].items():
         if old != renamed.name:
-            name = fn.when((fn.col("schema_version") == 1) & (fn.col("event") == old), renamed.name).otherwise(name)
-    return name
+            events = pc.if_else(pc.and_(is_old, pc.fill_null(pc.equal(events, old), False)), renamed.name, events)
+    return events
 
 
-def not_of_events(schema: StructType) -> str | None:
+def _fitted(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """Values of a column with another type. A number that its column has no room for is null."""
+    try:
+        return values.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.chunked_array([pa.array([_fitting(each, kind) for each in values.to_pylist()], kind)])
+
+
+def _fitting(value: Any, kind: pa.DataType) -> Any:
+    if value is None:
+        return None
+    if pa.types.is_list(kind):
+        return [_fitting(each, kind.value_type) for each in value]
+    if pa.types.is_struct(kind):
+        return {each.name: _fitting(value[each.name], each.type) for each in kind}
+    if pa.types.is_integer(kind):
+        limit = 2 ** (kind.bit_width - 1)
+        return int(value) if -limit <= value < limit else None
+    return float(value) if pa.types.is_floating(kind) else value
+
+
+def not_of_events(schema: pa.Schema) -> str | None:
     """Why a table with this schema is none of events: columns that it lacks, or that hold something else."""
-    kinds = {field.name: field.dataType for field in schema.fields}
-    absent = [name for name in ENVELOPE if name not in kinds]
+    absent = [name for name in ENVELOPE if name not in schema.names]
     if absent:
         return f"it has no {', '.join(absent)}"
     wrong = [
-        f"{field.name} is {kinds[field.name].simpleString()} instead of {field.dataType.simpleString()}"
-        for field in EVENTS.fields
-        if field.name in kinds and field.name != "day" and not _fits(kinds[field.name], field.dataType)
+        f"{field.name} is {_named(schema.field(field.name).type)} instead of {_named(field.type)}"
+        for field in EVENTS
+        if field.name in schema.names and field.name != "day" and not _fits(schema.field(field.name).type, field.type)
     ]
     return ", ".join(wrong[:3]) or None
 
 
-def _fits(there: DataType, wanted: DataType) -> bool:
+_NAMES: Final = {"int64": "bigint", "int32": "int"}
+
+
+def _named(kind: pa.DataType) -> str:
+    return _NAMES.get(str(kind), str(kind))
+
+
+def _fits(there: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether values of a type can be taken for another: the same but for the width of numbers."""
-    if isinstance(there, ArrayType) and isinstance(wanted, ArrayType):
-        return _fits(there.elementType, wanted.elementType)
-    if isinstance(there, MapType) and isinstance(wanted, MapType):
-        return _fits(there.keyType, wanted.keyType) and _fits(there.valueType, wanted.valueType)
-    if isinstance(there, StructType) and isinstance(wanted, StructType):
-        return there.names == wanted.names and all(
-            _fits(a.dataType, b.dataType) for a, b in zip(there.fields, wanted.fields, strict=True)
+    if pa.types.is_dictionary(there):
+        there = there.value_type
+    for is_list in (pa.types.is_list, pa.types.is_large_list):
+        if is_list(there) and pa.types.is_list(wanted):
+            return _fits(there.value_type, wanted.value_type)
+    if pa.types.is_struct(there) and pa.types.is_struct(wanted):
+        return [each.name for each in there] == [each.name for each in wanted] and all(
+            _fits(one.type, other.type) for one, other in zip(there, wanted, strict=True)
         )
-    return any(isinstance(there, kind) and isinstance(wanted, kind) for kind in (IntegralType, FractionalType)) or (
-        type(there) is type(wanted)
-    )
+    return there == wanted or any(is_it(there) and is_it(wanted) for is_it in (_is_integer, _is_fraction, _is_text))
 
 
-def conform(table: DataFrame, schema: StructType) -> DataFrame:
-    """The columns of a schema, in its order, with its types and comments."""
-    return table.select(
-        *[fn.col(field.name).cast(field.dataType).alias(field.name, metadata=field.metadata) for field in schema.fields]
-    )
+def _is_integer(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind)) and kind != pa.uint64()
 
 
-def _is_instant(at_ms: Column) -> Column:
-    return at_ms.between(EARLIEST_MS, LATEST_MS - 1)
+def _is_fraction(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def _is_out_of_range(values: Iterable[tuple[str, str, Column]]) -> Column:
-    """Whether one of these numbers (name, type, value) is too large to count with."""
-    out = fn.lit(False)
-    for name, kind, value in values:
-        if name.endswith("partition_count"):
-            out |= value > MOST_PARTITIONS
-        if kind.upper() in ("INT", "DOUBLE"):
-            out |= ~value.between(-MOST, MOST)
-        elif kind.upper() == "BIGINT" and name.endswith("_ms"):
-            out |= ~value.between(-LATEST_MS, LATEST_MS)
-    return out
-
-
-def _day(at_ms: Column) -> Column:
-    return fn.when(_is_instant(at_ms), fn.date_from_unix_date(fn.floor(at_ms / MS_A_DAY).cast("int")))
-
-
-def _newer(version: Column, known: int) -> Column:
-    return fn.concat(
-        fn.lit("schema version "),
-        version.cast("string"),
-        fn.lit(f"; this program knows versions up to {known}, take a newer one"),
-    )
-
-
-def _mistake() -> Column:
-    """What is wrong with a line, as a struct of kind and reason, the first that applies; null where nothing is."""
-    text, row = fn.col("text"), fn.col("r")
-    version = row["schema_version"]
-    required = fn.element_at(_fields(), row["event"])
-    missing = fn.array_except(required, fn.col("keys"))
-    # Spark's reader stops behind the first object of a line.
-    glued = text.rlike(r'\}\s*\{\s*"schema_version"') | ~fn.rtrim(text).endswith("}")
-    envelope = fn.array(*[fn.lit(name) for name in ENVELOPE])
-    absent = fn.array_except(envelope, fn.coalesce(fn.col("keys"), fn.array().cast("array<string>")))
-    empty = reduce(lambda a, b: a | b, [row[name].isNull() for name in ENVELOPE])
-
-    def mistake(kind: str, reason: Column) -> Column:
-        return fn.struct(fn.lit(kind).alias("kind"), reason.alias("reason"))
-
-    problem = fn.col("problem")
-    return (
-        fn.when(problem.startswith("not UTF-8"), mistake("encoding", problem))
-        .when(problem.startswith("a half line"), mistake("half-line", problem))
-        .when(problem.startswith(TOO_LARGE), mistake("field", problem))
-        .when(problem.isNotNull(), mistake("unreadable", problem))
-        .when(fn.trim(text) == "", mistake("not-json", fn.lit("an empty line; expected one JSON object")))
-        .when(
-            ~fn.ltrim(text).startswith("{") | fn.col("keys").isNull(),
-            mistake("not-json", fn.lit("not JSON; expected one JSON object in each line")),
-        )
-        .when(version > SCHEMA_VERSION, mistake("version", _newer(version, SCHEMA_VERSION)))
-        .when(
-            fn.size(absent) > 0,
-            mistake("not-a-row", fn.concat(fn.lit("not a row of a journal: it has no "), fn.array_join(absent, ", "))),
-        )
-        .when(glued, mistake("not-json", fn.lit("more than one JSON object in a line")))
-        .when(
-            empty,
-            mistake(
-                "field",
-                fn.concat(fn.lit("the value of one of these is not what it should be: "), fn.lit(", ".join(ENVELOPE))),
-            ),
-        )
-        .when(
-            ~_is_instant(row["at_ms"]),
-            mistake("field", fn.concat(fn.lit("at_ms is "), row["at_ms"].cast("string"), fn.lit(f"; {NO_INSTANT}"))),
-        )
-        .when(
-            _is_out_of_range((name, kind, row[name]) for name, kind in FIELDS_AS_JSON.items()),
-            mistake("field", fn.concat(row["event"], fn.lit(f": {TOO_LARGE}"))),
-        )
-        .when(required.isNull(), mistake("unknown-event", fn.concat(fn.lit("unknown event "), row["event"])))
-        .when(
-            fn.size(missing) > 0,
-            mistake("field", fn.concat(row["event"], fn.lit(" without "), fn.array_join(missing, ", "))),
-        )
-        .when(
-            row["_corrupt"].isNotNull(),
-            mistake("field", fn.concat(row["event"], fn.lit(": the value of a field has not the type it should have"))),
-        )
-    )
-
-
-def _fields() -> Column:
-    pairs: list[Column] = []
-    for name, event in EVENT_CLASSES.items():
-        # A field that has a default came later: older journals lack it.
-        required = [field for field, info in event.model_fields.items() if info.is_required()]
-        pairs += [fn.lit(name), fn.array(*map(fn.lit, required)).cast("array<string>")]
-    return fn.create_map(*pairs)
-
-
-def _columns() -> list[Column]:
-    """The columns of EVENTS, from the row that was read."""
-    row = fn.col("r")
-    cause = row[CAUSE]
-    parts = fn.when(cause.startswith("{"), fn.from_json(cause, _CAUSE))
-    says_more = row["offsets"].isNotNull() & fn.col("text").rlike(SAYS_MORE)
-    special: dict[str, Column] = {
-        "schema_version": fn.lit(VERSION),
-        "day": _day(row["at_ms"]),
-        "confidence": fn.lit(EXACT),
-        "file": fn.col("file"),
-        "line": fn.col("line"),
-        "cause": fn.coalesce(parts["cause"], fn.when(~cause.startswith("{"), cause)),
-        "cause_member_id": parts["member_id"],
-        "cause_group_instance_id": parts["group_instance_id"],
-        "client_reason": fn.coalesce(row["client_reason"], parts["client_reason"]),
-        "event_json": fn.when(says_more, fn.col("text")),
-    }
-
-    def of(field: StructField) -> Column:
-        if field.name in special:
-            found = special[field.name]
-        elif field.name in ENVELOPE:
-            found = row[field.name]
-        else:
-            fields = MERGED[field.name].fields if field.name in MERGED else (field.name,)
-            found = fn.coalesce(
-                *[_listed(row[name], name) if name in FIELDS_AS_JSON else fn.lit(None) for name in fields]
-            )
-        return found.cast(field.dataType).alias(field.name)
-
-    return [of(field) for field in EVENTS.fields]
-
-
-def _listed(value: Column, field: str) -> Column:
-    """A field as its column has it: maps as lists of rows."""
-    convert = _OF_MAPS.get(FIELDS_AS_JSON[field])
-    return value if convert is None else convert(value)
-
-
-def _places(topics: Column) -> Column:
-    """Topic to partitions, as a list of both."""
-    return fn.flatten(
-        fn.transform(
-            fn.map_entries(topics),
-            lambda each: fn.transform(
-                each["value"], lambda index: fn.struct(each["key"].alias("topic"), index.alias("partition"))
-            ),
-        )
-    )
-
-
-def _owners(members: Column) -> Column:
-    """Member to topic to partitions, as a list of the three."""
-    return fn.flatten(
-        fn.transform(
-            fn.map_entries(members),
-            lambda member: fn.flatten(
-                fn.transform(
-                    fn.map_entries(member["value"]),
-                    lambda each: fn.transform(
-                        each["value"],
-                        lambda index: fn.struct(
-                            member["key"].alias("member_id"), each["key"].alias("topic"), index.alias("partition")
-                        ),
-                    ),
-                )
-            ),
-        )
-    )
-
-
-def _positions(topics: Column) -> Column:
-    """Topic to partition to offset, as a list of the three."""
-
-    def each(topic: Column) -> Column:
-        def place(at: Column) -> Column:
-            partition = at["key"].try_cast("int").alias("partition")
-            return fn.struct(topic["key"].alias("topic"), partition, at["value"].alias("offset"))
-
-        return fn.transform(fn.map_entries(topic["value"]), place)
-
-    return fn.flatten(fn.transform(fn.map_entries(topics), each))
-
-
-_OF_MAPS: Final[dict[str, Callable[[Column], Column]]] = {
-    "MAP<STRING, ARRAY<INT>>": _places,
-    "MAP<STRING, MAP<STRING, ARRAY<INT>>>": _owners,
-    "MAP<STRING, MAP<STRING, BIGINT>>": _positions,
-}
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

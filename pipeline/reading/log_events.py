@@ -1,9 +1,11 @@
-"""The events of one subject of logs, a group or a topic, from the rows that files have about the subject."""
+"""The events of logs, from the rows that files have about each subject: a group, a topic, a producer, a broker."""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
 
 import orjson
 
@@ -17,7 +19,74 @@ from rejoin.pipeline.reading.broker_logs.transactions import transaction_events
 from rejoin.pipeline.reading.client_logs.consumers import consumer_events
 from rejoin.pipeline.reading.client_logs.groups import ClientHistory, complete_from_clients
 from rejoin.pipeline.reading.client_logs.late_polls import with_members
+from rejoin.pipeline.reading.client_logs.owners import UNNAMED, named_groups
 from rejoin.pipeline.reading.request_log import LoggedExchange
+from rejoin.pipeline.vocabulary import BROKER_LOG, EXACT
+
+RUN: Final = "logs"
+"""The run of events that logs show."""
+_ORDER: Final = ("order_ms", "node", "file", "line")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_KINDS: Final = (
+    ("not JSON", "not-json"),
+    ("no JSON", "not-json"),
+    ("no request of a request log", "not-json"),
+    ("is missing", "half-line"),
+    ("cut short", "half-line"),
+    ("no text", "encoding"),
+    ("cannot be read", "unreadable"),
+    ("not in the format of gzip", "unreadable"),
+    ("layout is not known", "unknown-layout"),
+)
+
+
+def events_of_files(rows: Iterable[Mapping[str, Any]]) -> list[EventRow]:
+    """The events of all files, from their rows, in the order of their times.
+
+    They lack columns that are null, and ``schema_version``.
+    """
+    by_subject: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        if row.get("about") is not None:
+            by_subject[row["about"]].append(row)
+    unnamed = [about for about in by_subject if about.startswith(UNNAMED)]
+    of_groups = ((about, row["body"]) for about in by_subject if about.startswith("g:") for row in by_subject[about])
+    groups = named_groups([about.removeprefix(UNNAMED) for about in unnamed], of_groups if unnamed else ())
+    for about in unnamed:
+        by_subject[groups[about]] += by_subject.pop(about)
+    made: list[EventRow] = []
+    for about in sorted(by_subject):
+        found = sorted(by_subject[about], key=lambda row: tuple(row[name] for name in _ORDER))
+        made += (of_logs(event, nth) for nth, event in enumerate(events_of_subject(about, found)))
+    made.sort(key=lambda row: (row["order_ms"], row["file"], row["line"], row["nth"]))
+    streams: Counter[tuple[str, str]] = Counter()
+    for row in made:
+        streams[row["source"], row["node"]] += 1
+        row |= {"run_id": RUN, "seq": streams[row["source"], row["node"]], "day": _day(row["at_ms"])}
+    return made
+
+
+def of_logs(event: EventRow, nth: int) -> EventRow:
+    """An event of a subject, with its place among the subject's events."""
+    return {"source": BROKER_LOG, "confidence": EXACT} | event | {"nth": nth}
+
+
+def _day(at_ms: int) -> Any:
+    return (_EPOCH + timedelta(milliseconds=at_ms)).date()
+
+
+def counts_of_files(rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """What became of the lines of each file."""
+    return (orjson.loads(row["body"]) for row in rows if row["what"] == "file")
+
+
+def broken_of_files(rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Rows of the quarantine: lines that could not be used."""
+    for row in rows:
+        if row["what"] == "broken":
+            body = orjson.loads(row["body"])
+            kind = next((kind for words, kind in _KINDS if words in body["reason"]), "unknown-line")
+            yield {"file": row["file"], "line": row["line"] or None, "kind": kind, **body}
 
 
 def events_of_subject(about: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[EventRow]:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyarrow import ArrowException, Schema, types
+from pyarrow import ArrowException
 from pyarrow.parquet import ParquetFile, read_metadata
-from pyspark.errors import PySparkException
-from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import NullType, StructType
 
 from rejoin.pipeline.reading.inputs import NO_TABLE, InputFile
 from rejoin.pipeline.reading.journals import not_of_events
@@ -21,7 +18,7 @@ def as_parquet(found: InputFile) -> InputFile:
     """The same file, taken for Parquet, with what keeps it from being a table of events."""
     try:
         metadata = read_metadata(found.path)
-        why = not_of_events(_columns(metadata.schema.to_arrow_schema()))
+        why = not_of_events(metadata.schema.to_arrow_schema())
     except _NO_PARQUET as problem:
         return _unreadable(found, problem)
     said = f"{NO_TABLE}, its {metadata.num_rows:,} rows are left out: {why}"
@@ -44,15 +41,3 @@ def with_whole_pages(found: InputFile) -> InputFile:
 def _unreadable(found: InputFile, problem: BaseException) -> InputFile:
     lines = str(problem).strip().splitlines() or [type(problem).__name__]
     return found._replace(kind="parquet", problem=f"cannot be read as Parquet: {lines[0]}")
-
-
-def _columns(schema: Schema) -> StructType:
-    """The columns as Spark reads them; a type that it does not know is none that events have."""
-    known = StructType()
-    for field in schema:
-        kind = field.type.value_type if types.is_dictionary(field.type) else field.type
-        try:
-            known.add(field.name, from_arrow_type(kind))
-        except PySparkException:
-            known.add(field.name, NullType())
-    return known

@@ -1,7 +1,8 @@
-"""Rows of journals as our writers write them, read in this process. Nothing here needs Spark or Arrow.
+"""Lines of journals as columns of their events. Nothing here needs Spark or Arrow.
 
-The events are those that :func:`rejoin.pipeline.reading.journals.parse` makes of such rows. Left over is every row that
-is unusual in any way: another version, a field more or less, a value of another type or out of range, other spacing.
+Rows are taken by event, which is fast where they are as our writers write them. Every row that is unusual in any way
+(another version, a field more or less, a value of another type or out of range, other spacing) is judged by itself, in
+:mod:`~rejoin.pipeline.reading.unusual_lines`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from rejoin.pipeline.event_fields import (
     SAYS_MORE,
 )
 from rejoin.pipeline.reading.limits import EXACT, INT32, LATEST_MS, MOST, MOST_PARTITIONS, is_instant
+from rejoin.pipeline.reading.unusual_lines import Mistake, of_another_type, read_unusual
 from rejoin.pipeline.vocabulary import EXACT as SURE
 
 Row = dict[str, Any]
@@ -46,7 +48,7 @@ class _Line(NamedTuple):
 
 
 class EventsOfKind(NamedTuple):
-    """All usual rows of one event."""
+    """All rows of one event that have these fields."""
 
     numbers: list[int]
     """Of their lines among all that were read."""
@@ -54,10 +56,39 @@ class EventsOfKind(NamedTuple):
     """The columns that its fields fill, lists of places as tuples."""
 
 
-def read_usual(texts: Sequence[str], problems: Sequence[str | None]) -> tuple[list[EventsOfKind], list[int]]:
-    """The events of usual rows, by their names, and the numbers of all other lines, which are for ``parse``."""
+def read_rows(
+    texts: Sequence[str], problems: Sequence[str | None]
+) -> tuple[list[EventsOfKind], list[tuple[int, Mistake]]]:
+    """The events of lines, by their names, and the numbers of lines that are none, with what is wrong with each.
+
+    ``problems``: why a line cannot be taken as it is, where that is known already.
+    """
     with _no_collections():
-        return _read_usual(texts, problems)
+        found, others = _read_usual(texts, problems)
+    if not others:
+        return found, []
+    more, broken = _read_others(others, texts, problems)
+    return sorted([*found, *more], key=lambda each: each.columns["event"][0]), broken
+
+
+def _read_others(
+    others: Sequence[int], texts: Sequence[str], problems: Sequence[str | None]
+) -> tuple[list[EventsOfKind], list[tuple[int, Mistake]]]:
+    broken: list[tuple[int, Mistake]] = []
+    by_fields: dict[tuple[str, ...], list[_Line]] = defaultdict(list)
+    for number in others:
+        row = read_unusual(texts[number], problems[number])
+        if isinstance(row, dict) and not all(_fit(name)([value]) for name, value in row.items()):
+            row = of_another_type(row["event"])
+        if isinstance(row, Mistake):
+            broken.append((number, row))
+        else:
+            by_fields[row["event"], *row].append(_Line(number, texts[number], tuple(row.values())))
+    found = []
+    for (_, *names), lines in by_fields.items():
+        columns = dict(zip(names, zip(*(line.values for line in lines), strict=True), strict=True))
+        found.append(EventsOfKind([line.number for line in lines], _columns(columns, [line.text for line in lines])))
+    return found, broken
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline.findings.annotations import Annotation, rows_of_rollouts
 from rejoin.pipeline.findings.rules import order
@@ -33,4 +32,4 @@ def annotate(report: Report, annotations: Sequence[Annotation]) -> None:
 def keep_annotations(annotations: Sequence[Annotation], folder: Path) -> None:
     """Write the table ``annotations``, by day like all others."""
     rows = [{"day": date_of(each.at_ms), **each._asdict()} for each in annotations]
-    write_rows(pa.Table.from_pylist(rows, to_arrow_schema(ANNOTATIONS)), ANNOTATIONS, folder, ("day",))
+    write_rows(pa.Table.from_pylist(rows, ANNOTATIONS), ANNOTATIONS, folder, ("day",))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from heapq import nsmallest
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as fn
+import pyarrow.dataset as ds
 
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import RunContext, short
@@ -19,7 +19,7 @@ from rejoin.pipeline.findings.sums import KINDS, sums_of
 from rejoin.pipeline.report.data import FINEST, MOST_INTERVALS, GroupReport, Intervals, Report, Row
 from rejoin.pipeline.report.defaults import MOST_GROUPS
 from rejoin.pipeline.report.lag import fill_lag
-from rejoin.pipeline.report.shown import Key, ShownGroups, StoredTables, all_rows, by_group, rows_of
+from rejoin.pipeline.report.shown import Key, ShownGroups, StoredTables, all_rows, by_group
 from rejoin.pipeline.report.tables import AT_ONCE
 from rejoin.pipeline.report.transactions import collect_transactions, order_of_violations
 from rejoin.pipeline.tables.common import GROUP
@@ -41,7 +41,7 @@ _RANK: Final = {"high": 0, "medium": 1, "low": 2}
 
 def collect(
     tables: StoredTables,
-    quarantine: DataFrame,
+    quarantine: ds.Dataset,
     *,
     title: str,
     groups: Sequence[str] = (),
@@ -72,19 +72,29 @@ def collect(
     about_producers = [row for rows in findings.values() for row in rows if row["transactional_ids"] is not None]
     transactions = collect_transactions(tables, sorted(about_producers, key=order))
     on_step("quarantine")
-    kinds = rows_of(quarantine.groupBy("kind").agg(fn.count("*").alias("n")).orderBy(fn.desc("n"), "kind").toArrow())
     streams = sorted(all_rows(tables, "streams"), key=lambda row: (row["run_id"], row["source"], row["node"]))
     return Report(
         title,
         list(made.values()),
         [_other(key, rebalanced.get(key, 0), findings.get(key, ())) for key in ranked if key not in made],
         streams[:MOST_STREAMS],
-        [(row["kind"], row["n"]) for row in kinds],
-        rows_of(quarantine.orderBy("file", "line").limit(MOST_LINES).toArrow()),
+        kinds_of(quarantine),
+        _first_lines(quarantine),
         sum(row["rows"] or 0 for row in streams),
         transactions=transactions,
         readers=sorted(all_rows(tables, "readers"), key=lambda row: (row["run_id"], row["reader"])),
     )
+
+
+def kinds_of(quarantine: ds.Dataset) -> list[tuple[str, int]]:
+    """Kinds of lines that could not be used, with how many there are, the most frequent first."""
+    counts = Counter(kind for batch in quarantine.to_batches(columns=["kind"]) for kind in batch["kind"].to_pylist())
+    return sorted(counts.items(), key=lambda kind: (-kind[1], kind[0]))
+
+
+def _first_lines(quarantine: ds.Dataset) -> list[Row]:
+    rows = (row for batch in quarantine.to_batches() for row in batch.to_pylist())
+    return nsmallest(MOST_LINES, rows, key=lambda row: (row["file"], row["line"] or 0))
 
 
 def _place_shared(made: Mapping[Key, GroupReport], rows: Iterable[Row]) -> None:

@@ -1,11 +1,8 @@
-"""Where a report's tables lie: in Parquet below its folder and, if they are small, as rows in this process as well.
-
-A table is made once. What comes after it reads it from disk or, in a report on little data, from the rows that were
-collected to write it: a job of Spark's then takes longer than all its rows. Both ways write the same folders.
-"""
+"""Where a report's tables lie: in Parquet below its folder, as Spark writes and reads it."""
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -16,20 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
 
-Keep = Callable[[DataFrame, StructType, Path, Sequence[str]], DataFrame]
-"""Write a table anew, in folders by these columns, and give it back as it was written."""
+from rejoin.pipeline.columns import metadata_of
 
 OnStep = Callable[[str], None]
 """Called with what is done next."""
 
 FOLDERS_BY: Final = ("day", "group_id")
 """Columns by which tables lie in folders, as far as they have them."""
-MOST_ROWS: Final = 10_000
-"""Tables up to this size stay in this process; all their rows travel with each job that reads them."""
 _ROWS_AT_ONCE: Final = 16_384
 """Rows of a row group. Parquet knows what is in each, so where rows are sorted by event, few are read for one event."""
 _KNOWN: Final = ("event", "at_ms", "run_id", "group_id")
@@ -44,51 +35,17 @@ _ESCAPED: Final = {*map(chr, range(0x20)), *"\"#%'*/:=?\\{[]^\x7f"}
 """Characters that Spark does not write into the name of a folder."""
 
 
-def on_disk(table: DataFrame, schema: StructType, folder: Path, by: Sequence[str]) -> DataFrame:
-    """For tables of any size: Spark's tasks write them."""
-    writer = table.write.mode("overwrite").option("partitionOverwriteMode", "static")
-    (writer.partitionBy(*by) if by else writer).parquet(str(folder))
-    return _read(table.sparkSession, schema, folder)
-
-
-def in_process(table: DataFrame, schema: StructType, folder: Path, by: Sequence[str]) -> DataFrame:
-    """For small tables: their rows are collected once."""
-    return rows_in_process(table.sparkSession, table.toArrow(), schema, folder, by)
-
-
-def rows_in_process(
-    spark: SparkSession, rows: pa.Table, schema: StructType, folder: Path, by: Sequence[str]
-) -> DataFrame:
-    """For small tables whose rows are in this process already."""
-    rows = as_read(rows, by)
-    write_rows(rows, schema, folder, by)
-    if rows.num_rows > MOST_ROWS:
-        return _read(spark, schema, folder).coalesce(1)
-    return local(spark, rows, schema)
-
-
-def write_rows(rows: pa.Table, schema: StructType, folder: Path, by: Sequence[str]) -> None:
+def write_rows(rows: pa.Table, schema: pa.Schema, folder: Path, by: Sequence[str]) -> None:
     """Write rows of this process anew, in folders by these columns."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     _write(rows, schema, folder, by)
 
 
-def local(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
-    """Rows of this process as a table, in one part: to sort, group or join it, nothing need be moved."""
-    # Spark takes no rows at all from a table of several pieces of which the first is empty.
-    return spark.createDataFrame(rows.select(schema.fieldNames()).combine_chunks(), schema).coalesce(1)
-
-
-def _read(spark: SparkSession, schema: StructType, folder: Path) -> DataFrame:
-    return spark.read.schema(schema).parquet(str(folder)).select(*schema.fieldNames())
-
-
-def stored(schema: StructType, folder: Path | None) -> ds.Dataset:
+def stored(schema: pa.Schema, folder: Path | None) -> ds.Dataset:
     """The rows below a folder, for readers without Spark."""
-    arrow = to_arrow_schema(schema)
-    by = ds.partitioning(pa.schema([arrow.field(name) for name in FOLDERS_BY if name in arrow.names]), flavor="hive")
-    return ds.dataset(str(folder), arrow, format="parquet", partitioning=by)
+    by = ds.partitioning(pa.schema([schema.field(name) for name in FOLDERS_BY if name in schema.names]), flavor="hive")
+    return ds.dataset(str(folder), schema, format="parquet", partitioning=by)
 
 
 def as_read(rows: pa.Table, by: Iterable[str]) -> pa.Table:
@@ -101,9 +58,9 @@ def as_read(rows: pa.Table, by: Iterable[str]) -> pa.Table:
     return rows
 
 
-def _write(rows: pa.Table, schema: StructType, folder: Path, by: Sequence[str]) -> None:
-    kept = StructType([field for field in schema.fields if field.name not in by])
-    whole = rows.select(kept.fieldNames()).replace_schema_metadata({_ROW_METADATA: kept.json()})
+def _write(rows: pa.Table, schema: pa.Schema, folder: Path, by: Sequence[str]) -> None:
+    kept = pa.schema([field for field in schema if field.name not in by])
+    whole = rows.select(kept.names).cast(kept).replace_schema_metadata({_ROW_METADATA: columns_of_spark(kept)})
     places: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     if by:
         for number, place in enumerate(zip(*(rows.column(name).to_pylist() for name in by), strict=True)):
@@ -127,6 +84,37 @@ def _write(rows: pa.Table, schema: StructType, folder: Path, by: Sequence[str]) 
             write_statistics=[name for name in _KNOWN if name in part.column_names],
         )
     (folder / "_SUCCESS").touch()
+
+
+def columns_of_spark(schema: pa.Schema) -> str:
+    """A schema in JSON, as Spark keeps it in Parquet."""
+    fields = [{**_field_of_spark(field), "metadata": metadata_of(field)} for field in schema]
+    return json.dumps({"type": "struct", "fields": fields}, sort_keys=True, separators=(",", ":"))
+
+
+def _field_of_spark(field: pa.Field) -> dict[str, Any]:
+    return {"name": field.name, "nullable": field.nullable, "metadata": {}, "type": _type_of_spark(field.type)}
+
+
+def _type_of_spark(kind: pa.DataType) -> Any:
+    if pa.types.is_list(kind):
+        return {"type": "array", "containsNull": True, "elementType": _type_of_spark(kind.value_type)}
+    if pa.types.is_map(kind):
+        of_both = {"keyType": _type_of_spark(kind.key_type), "valueType": _type_of_spark(kind.item_type)}
+        return {"type": "map", "valueContainsNull": True, **of_both}
+    if pa.types.is_struct(kind):
+        return {"type": "struct", "fields": [_field_of_spark(each) for each in kind]}
+    return _OF_SPARK[kind]
+
+
+_OF_SPARK: Final = {
+    pa.string(): "string",
+    pa.int32(): "integer",
+    pa.int64(): "long",
+    pa.float64(): "double",
+    pa.bool_(): "boolean",
+    pa.date32(): "date",
+}
 
 
 def _folder(value: Any) -> str:

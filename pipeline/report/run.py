@@ -11,15 +11,15 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Future
+from functools import reduce
+from operator import or_
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyarrow.parquet import read_metadata
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as fn
 
 from rejoin.pipeline import schemas
 from rejoin.pipeline.drawn.beside_report import draw, events_to_draw
@@ -29,30 +29,24 @@ from rejoin.pipeline.reading.coverage import OF_MEMBERS, Coverage, first_candida
 from rejoin.pipeline.reading.inputs import EXPECTED, InputFile, NoInput, find, must_name_groups, named
 from rejoin.pipeline.reading.parquet_files import as_parquet, with_whole_pages
 from rejoin.pipeline.report.annotations import annotate, keep_annotations
-from rejoin.pipeline.report.collect import collect
+from rejoin.pipeline.report.collect import collect, kinds_of
 from rejoin.pipeline.report.data import Report
 from rejoin.pipeline.report.defaults import MOST_GROUPS, TITLE
-from rejoin.pipeline.report.events import PlainRows, in_one_run, read_events, rows_of_events
+from rejoin.pipeline.report.events import read_events
 from rejoin.pipeline.report.page import render
 from rejoin.pipeline.report.page.findings import STEPPED
-from rejoin.pipeline.report.parquet_tables import Keep, OnStep, in_process, on_disk, rows_in_process, stored
+from rejoin.pipeline.report.parquet_tables import OnStep, stored, write_rows
 from rejoin.pipeline.report.tables import all_tables, make_tables
+from rejoin.pipeline.tables.whole_groups import Rows
 from rejoin.pipeline.vocabulary import CLIENT_LOG, LOGS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PAGE: Final = "report.html"
 TABLES: Final = "tables"
 SMALL_BYTES: Final = 40 * 2**20
-"""Up to this size, about 100,000 events, a report in this process takes a third of the CPU of one on Spark's terms."""
-QUICK: Final = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # All rows are in one place anyway: to send some to where the others are would be a job of its own.
-    "spark.sql.optimizer.disableHints": "true",
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-    # It would compute rows while a query is planned, before what is the same for all of them is computed once.
-    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
-}
-"""Settings of a session for little data: to compile a query, or to spread it out, takes longer than to run it."""
+"""Up to this size, about 100,000 events, a report is made in this process: Spark takes longer to start."""
 _SUBJECTS: Final = ("group_id", "producer_id")
 """Columns that say what an event is about; a report needs an event with one of them."""
 KINDS: Final = ("journal", "parquet", "log")
@@ -62,25 +56,22 @@ _PACKED: Final = 15
 
 
 def make_report(
-    spark: SparkSession,
     inputs: Sequence[str | os.PathLike[str]],
     out: Path,
     *,
+    spark: SparkSession | None = None,
     kind: str | None = None,
     groups: Sequence[str] = (),
     most_groups: int = MOST_GROUPS,
     timezone: str = "UTC",
     title: str = TITLE,
     on_step: OnStep = lambda _: None,
-    small: bool | None = None,
-    ahead: Future[PlainRows] | None = None,
     annotations: Sequence[Annotation] = (),
 ) -> Report:
     """Everything: tables and page below ``out``. ``on_step`` is called with each step.
 
-    ``small``: keep tables in this process as well as on disk; the default is what :func:`is_small` says.
+    ``spark``: makes the tables of data of any size; without it all rows are in this process, see :func:`is_small`.
     ``annotations``: what happened around the groups, for the charts and the rule about it.
-    ``ahead``: rows of the inputs that :func:`rejoin.pipeline.report.events.read_ahead` reads already.
 
     Raises :class:`rejoin.pipeline.reading.inputs.NoInput` where there is nothing to read or nothing about groups in it.
     """
@@ -88,24 +79,12 @@ def make_report(
     must_name_groups(found)
     on_step(f"reading {count(len(found), 'file')}")
     folder = out / TABLES
-    small = is_small(found) if small is None else small
-    keep: Keep = in_process if small else on_disk
-    rows, coverage = None, Coverage()
-    if small:
-        read = rows_of_events(spark, found, timezone, ahead, coverage)
-        names_groups = any(read.events.column(each).null_count < read.events.num_rows for each in _SUBJECTS)
-        rows = read.events
-        events = rows_in_process(spark, read.events, schemas.EVENTS, folder / "events", ("day",))
-        quarantine = rows_in_process(spark, read.quarantine, schemas.QUARANTINE, folder / "quarantine", ())
-    else:
-        bronze = read_events(spark, found, timezone, coverage)
-        events = keep(in_one_run(bronze.events), schemas.EVENTS, folder / "events", ("day",))
-        quarantine = keep(bronze.quarantine, schemas.QUARANTINE, folder / "quarantine", ())
-        names_groups = not events.where(" OR ".join(f"{each} IS NOT NULL" for each in _SUBJECTS)).isEmpty()
-    if not names_groups:
+    coverage = Coverage()
+    events, readable, quarantine = _kept_events(spark, found, timezone, folder, coverage)
+    about_something = [pc.field(each).is_valid() for each in _SUBJECTS]
+    if not readable.head(1, filter=reduce(or_, about_something)).num_rows:
         raise NoInput(_nothing(found, quarantine))
-    tables = make_tables(events, folder, rows=rows, on_step=on_step)
-    readable = stored(schemas.EVENTS, folder / "events") if rows is None else ds.dataset(rows)
+    tables = make_tables(events, folder, on_step=on_step)
     about = {"title": title, "groups": groups, "most_groups": most_groups, "logged": _logged_groups(coverage, readable)}
     report = collect(tables.stored(), quarantine, on_step=on_step, **about)
     _count_files(report, found, readable, coverage)
@@ -121,6 +100,25 @@ def make_report(
     draw(report, events_to_draw(readable, report), out)
     (out / PAGE).write_text(render(report), encoding="utf-8")
     return report
+
+
+def _kept_events(
+    spark: SparkSession | None, found: Sequence[InputFile], timezone: str, folder: Path, coverage: Coverage
+) -> tuple[Rows, ds.Dataset, ds.Dataset]:
+    """The events, kept below a folder, those for readers without Spark, and the quarantine."""
+    kept = {"events": (schemas.EVENTS, ("day",)), "quarantine": (schemas.QUARANTINE, ())}
+    if spark is None:
+        read = read_events(found, timezone, coverage)
+        for name, rows in read._asdict().items():
+            write_rows(rows, kept[name][0], folder / name, kept[name][1])
+        return read.events, ds.dataset(read.events), ds.dataset(read.quarantine)
+    from rejoin.pipeline.report import on_spark  # noqa: PLC0415 (only where rows are Spark's)
+
+    bronze = on_spark.read_events(spark, found, timezone, coverage)
+    events, _ = (
+        on_spark.on_disk(table, kept[name][0], folder / name, kept[name][1]) for name, table in bronze._asdict().items()
+    )
+    return events, *(stored(schema, folder / name) for name, (schema, _) in kept.items())
 
 
 def _count_files(report: Report, found: Sequence[InputFile], events: ds.Dataset, coverage: Coverage) -> None:
@@ -200,10 +198,12 @@ def other_files(out: Path) -> tuple[list[str], list[str]]:
     return [each for each in below if not each.startswith(".")], [each for each in beside if not each.startswith(".")]
 
 
-def _nothing(found: Sequence[InputFile], quarantine: DataFrame) -> str:
+def _nothing(found: Sequence[InputFile], quarantine: ds.Dataset) -> str:
     """Why there is nothing to report on."""
-    kinds = quarantine.groupBy("kind", "reason").agg(fn.count("*").alias("n")).orderBy(fn.desc("n"), "kind").limit(1)
-    bad = [row.asDict() for row in kinds.collect()]
-    why = f"; {bad[0]['n']} lines are {bad[0]['kind']}: {bad[0]['reason']}" if bad else ""
+    why = ""
+    if bad := kinds_of(quarantine):
+        kind, count_of_kind = bad[0]
+        row = quarantine.head(1, filter=pc.field("kind") == kind).to_pylist()[0]
+        why = f"; {count_of_kind} lines are {kind}: {row['reason']}"
     candidate = first_candidate(each.path for each in found if each.kind == "log" and each.problem is None)
     return f"{named(found)}: nothing about consumer groups in there{why}. {candidate}{' ' * bool(candidate)}{EXPECTED}"

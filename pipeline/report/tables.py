@@ -10,8 +10,6 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as fn
 
 from rejoin.pipeline import schemas
 from rejoin.pipeline.audits.violations import violations
@@ -21,9 +19,8 @@ from rejoin.pipeline.report.parquet_tables import (
     LONGEST_FOLDER,
     OnStep,
     as_read,
-    on_disk,
-    rows_in_process,
     stored,
+    write_rows,
 )
 from rejoin.pipeline.tables.commits import commits
 from rejoin.pipeline.tables.group_tables import balance, member_sessions, ownership, pauses, rebalances
@@ -31,123 +28,94 @@ from rejoin.pipeline.tables.records import progress, ranges_by_partition, record
 from rejoin.pipeline.tables.requests import requests
 from rejoin.pipeline.tables.runs import runs_of
 from rejoin.pipeline.tables.streams import streams
-from rejoin.pipeline.transactions.tables import TransactionTables
+from rejoin.pipeline.tables.whole_groups import Rows
+from rejoin.pipeline.transactions.tables import transaction_tables, with_findings, with_violations
 
-MakeTable = Callable[[DataFrame, Mapping[str, DataFrame]], DataFrame | pa.Table]
-"""A table from the events and the tables before it; where rows are in this process, perhaps as such."""
+MakeTable = Callable[[Rows, Mapping[str, Rows]], Rows]
+"""A table from the events and the tables before it."""
 
 AT_ONCE: Final = 2
 """While one query is planned, another runs."""
 
 
-def all_tables(rows: pa.Table | None = None) -> Iterable[tuple[str, MakeTable]]:
-    """Names of tables with how each is made of the events and the tables before it.
-
-    ``rows``: the events, if they are in this process; what is written in Python then runs here.
-    """
-    of_transactions = TransactionTables(rows)
-    runs = _Once(runs_of)
+def all_tables() -> Iterable[tuple[str, MakeTable]]:
+    """Names of tables with how each is made of the events and the tables before it."""
+    runs, of_transactions = _Once(runs_of), _Once(transaction_tables)
     ranges = _Once(lambda events: _persisted(ranges_by_partition(events, runs(events))))
 
-    def here(events: DataFrame) -> DataFrame | pa.Table:
-        return events if rows is None else rows
-
-    def made(tables: Mapping[str, DataFrame], name: str) -> DataFrame | pa.Table:
-        return tables.rows(name) if rows is not None and isinstance(tables, Tables) else tables[name]
-
-    def found(events: DataFrame, tables: Mapping[str, DataFrame]) -> DataFrame | pa.Table:
-        read = (made(tables, name) for name in ("rebalances", "ownership", "member_sessions"))
-        return violations(here(events), *read)
+    def all_violations(events: Rows, tables: Mapping[str, Rows]) -> Rows:
+        found = violations(events, *(tables[name] for name in ("rebalances", "ownership", "member_sessions")))
+        return with_violations(found, tables)
 
     return (
-        ("streams", lambda events, _: streams(here(events))),
-        ("rebalances", lambda events, _: rebalances(here(events))),
-        (
-            "member_sessions",
-            lambda events, tables: member_sessions(here(events), made(tables, "rebalances"), runs(here(events))),
-        ),
-        ("pauses", lambda events, tables: pauses(here(events), made(tables, "rebalances"), runs(here(events)))),
-        ("ownership", lambda events, _: ownership(here(events), runs(here(events)))),
-        ("balance", lambda events, _: balance(here(events), runs(here(events)))),
-        ("commits", lambda events, _: commits(here(events), runs(here(events)))),
-        ("records", lambda events, _: records(ranges(here(events)))),
-        ("progress", lambda events, _: progress(ranges(here(events)))),
-        ("requests", lambda events, _: requests(here(events))),
-        ("transactions", lambda events, _: of_transactions.make("transactions", events)),
-        ("producers", lambda events, tables: of_transactions.make("producers", events, tables)),
-        ("stable_offsets", lambda events, tables: of_transactions.make("stable_offsets", events, tables)),
-        ("readers", lambda events, tables: of_transactions.make("readers", events, tables)),
-        (
-            "violations",
-            lambda events, tables: of_transactions.with_violations(found(events, tables), tables),
-        ),
-        (
-            "findings",
-            lambda events, tables: of_transactions.with_findings(
-                findings(lambda name: made(tables, name), here(events)), tables
-            ),
-        ),
+        ("streams", lambda events, _: streams(events)),
+        ("rebalances", lambda events, _: rebalances(events)),
+        ("member_sessions", lambda events, tables: member_sessions(events, tables["rebalances"], runs(events))),
+        ("pauses", lambda events, tables: pauses(events, tables["rebalances"], runs(events))),
+        ("ownership", lambda events, _: ownership(events, runs(events))),
+        ("balance", lambda events, _: balance(events, runs(events))),
+        ("commits", lambda events, _: commits(events, runs(events))),
+        ("records", lambda events, _: records(ranges(events))),
+        ("progress", lambda events, _: progress(ranges(events))),
+        ("requests", lambda events, _: requests(events)),
+        ("transactions", lambda events, _: of_transactions(events)["transactions"]),
+        ("producers", lambda events, _: of_transactions(events)["producers"]),
+        ("stable_offsets", lambda events, _: of_transactions(events)["stable_offsets"]),
+        ("readers", lambda events, _: of_transactions(events)["readers"]),
+        ("violations", all_violations),
+        ("findings", lambda events, tables: with_findings(findings(tables.__getitem__, events), tables)),
     )
 
 
 def folders_of(name: str) -> list[str]:
     """The columns by which a table lies in folders."""
-    return [column for column in FOLDERS_BY if column in schemas.TABLES[name].fieldNames()]
+    return [column for column in FOLDERS_BY if column in schemas.TABLES[name].names]
 
 
-def make_tables(
-    events: DataFrame, folder: Path, *, rows: pa.Table | None = None, on_step: OnStep = lambda _: None
-) -> Tables:
-    """Every table, kept below a folder. Whatever ends this early ends what still runs on Spark.
-
-    ``rows``: the events, if they are in this process.
-    """
-    pool = ThreadPoolExecutor(AT_ONCE, "tables")
+def make_tables(events: Rows, folder: Path, *, on_step: OnStep = lambda _: None) -> Tables:
+    """Every table, kept below a folder. Whatever ends this early ends what still runs on Spark."""
+    pool = ThreadPoolExecutor(1 if isinstance(events, pa.Table) else AT_ONCE, "tables")
     tables = Tables()
 
     # Tables of Spark's tasks get no folders by group where an id is too long for the name of one.
-    without = ("group_id",) if rows is None and _longest_group(events) > LONGEST_FOLDER else ()
+    without = () if isinstance(events, pa.Table) else _not_in_folders(events)
 
     def made(name: str, make: MakeTable) -> KeptTable:
         on_step(f"making {name.replace('_', ' ')}")
         by = [each for each in folders_of(name) if each not in without]
-        return keep_table(name, make(events, tables), folder, events.sparkSession, here=rows is not None, by=by)
+        return keep_table(name, make(events, tables), folder, by)
 
     try:
-        for name, make in all_tables(rows):
+        for name, make in all_tables():
             tables.add(name, pool.submit(made, name, make))
         for name in tables:
             assert tables[name] is not None
         return tables
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
-        events.sparkSession.sparkContext.cancelAllJobs()
+        if not isinstance(events, pa.Table):
+            events.sparkSession.sparkContext.cancelAllJobs()
         raise
     finally:
         pool.shutdown()
 
 
-def _longest_group(events: DataFrame) -> int:
-    """The length of the longest group id as the name of a folder."""
-    longest = fn.max(fn.octet_length(fn.url_encode("group_id")))
-    return int(events.select(longest).collect()[0][0] or 0)
+def _not_in_folders(events: Rows) -> Sequence[str]:
+    from rejoin.pipeline.report import on_spark  # noqa: PLC0415
+
+    return ("group_id",) if on_spark.longest_group(events) > LONGEST_FOLDER else ()
 
 
-def keep_table(
-    name: str,
-    table: DataFrame | pa.Table,
-    folder: Path,
-    spark: SparkSession,
-    *,
-    here: bool,
-    by: Sequence[str] | None = None,
-) -> KeptTable:
-    """Write one table below a folder. ``here``: its rows stay in this process as well."""
+def keep_table(name: str, table: Rows, folder: Path, by: Sequence[str] | None = None) -> KeptTable:
+    """Write one table below a folder. Rows of this process stay in it as well."""
     schema, by = schemas.TABLES[name], folders_of(name) if by is None else by
-    if isinstance(table, DataFrame) and not here:
-        return KeptTable(on_disk(table, schema, folder / name, by), None, folder / name)
-    rows = as_read(table.toArrow() if isinstance(table, DataFrame) else table, by)
-    return KeptTable(rows_in_process(spark, rows, schema, folder / name, by), rows)
+    if isinstance(table, pa.Table):
+        rows = as_read(table, by)
+        write_rows(rows, schema, folder / name, by)
+        return KeptTable(rows, None)
+    from rejoin.pipeline.report import on_spark  # noqa: PLC0415 (only where rows are Spark's)
+
+    return KeptTable(on_spark.on_disk(table, schema, folder / name, by), folder / name)
 
 
 class _Once:
@@ -158,26 +126,25 @@ class _Once:
         self._lock = Lock()
         self._made: list[Any] = []
 
-    def __call__(self, events: DataFrame | pa.Table) -> Any:
+    def __call__(self, events: Rows) -> Any:
         with self._lock:
             if not self._made:
                 self._made.append(self._function(events))
             return self._made[0]
 
 
-def _persisted(table: DataFrame | pa.Table) -> DataFrame | pa.Table:
-    return table.persist() if isinstance(table, DataFrame) else table
+def _persisted(table: Rows) -> Rows:
+    return table if isinstance(table, pa.Table) else table.persist()
 
 
 class KeptTable(NamedTuple):
-    """A table that is written: how Spark reads it and, of little data, its rows."""
+    """A table that is written: its rows and, where they are not in this process, its folder."""
 
-    frame: DataFrame
-    rows: pa.Table | None
+    rows: Rows
     folder: Path | None = None
 
 
-class Tables(Mapping[str, DataFrame]):
+class Tables(Mapping[str, Rows]):
     """Tables by name, some of them still being made. Each is made of earlier ones, so that none waits forever."""
 
     def __init__(self) -> None:
@@ -186,27 +153,16 @@ class Tables(Mapping[str, DataFrame]):
     def add(self, name: str, table: Future[KeptTable]) -> None:
         self._futures[name] = table
 
-    def put(self, name: str, table: KeptTable) -> None:
-        """Add one that is made."""
-        self._futures[name] = Future()
-        self._futures[name].set_result(table)
-
-    def rows(self, name: str) -> pa.Table:
-        """Its rows, which must be in this process."""
-        rows = self._futures[name].result().rows
-        assert rows is not None, f"the rows of {name} are with Spark"
-        return rows
-
     def stored(self) -> dict[str, ds.Dataset]:
         """All tables for readers without Spark: rows of this process, or their folders."""
         kept = {name: future.result() for name, future in self._futures.items()}
         return {
-            name: stored(schemas.TABLES[name], each.folder) if each.rows is None else ds.dataset(each.rows)
+            name: ds.dataset(each.rows) if each.folder is None else stored(schemas.TABLES[name], each.folder)
             for name, each in kept.items()
         }
 
-    def __getitem__(self, name: str) -> DataFrame:
-        return self._futures[name].result().frame
+    def __getitem__(self, name: str) -> Rows:
+        return self._futures[name].result().rows
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._futures)

@@ -11,9 +11,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql.types import ArrayType, MapType, StructType
+import pyarrow as pa
 
-from rejoin.pipeline.columns import DOUBLE, INT, LONG, STRING, STRINGS, column, event_columns, struct, table
+from rejoin.pipeline.columns import (
+    DOUBLE,
+    INT,
+    LONG,
+    STRING,
+    STRINGS,
+    column,
+    event_columns,
+    list_of,
+    map_of,
+    metadata_of,
+    struct,
+    table,
+)
 from rejoin.pipeline.schemas.groups import BALANCE, MEMBER_SESSIONS, OWNERSHIP_TABLE, PAUSES, REBALANCES
 from rejoin.pipeline.schemas.keys import CONFIDENCE, DAY, GROUP, PARTITION, RUN, TOPIC
 from rejoin.pipeline.schemas.records import COMMITS, PROGRESS, RECORDS, REQUESTS
@@ -48,7 +61,7 @@ __all__ = [
 VERSION: Final = 2
 """Of these schemas. It rises with any change that an older reader would misunderstand."""
 
-EVIDENCE: Final = ArrayType(
+EVIDENCE: Final = list_of(
     struct(source=STRING, node=STRING, seq=LONG, at_ms=LONG, event=STRING, file=STRING, line=LONG),
 )
 
@@ -145,7 +158,7 @@ FINDINGS: Final = table(
     column("text", STRING, "What happened, with numbers, in plain words."),
     column("setting", STRING, "The setting to change, by Kafka's name; null if none helps."),
     column("advice", STRING, "What to set it to, and what else to do."),
-    column("numbers", MapType(STRING, DOUBLE), "The numbers of the text, by name; units end the names."),
+    column("numbers", map_of(DOUBLE), "The numbers of the text, by name; units end the names."),
     column("from_ms", LONG, "The first of it."),
     column("to_ms", LONG, "The last of it."),
     column("members", STRINGS, "Member ids, instance ids or client ids it is about."),
@@ -165,7 +178,7 @@ ANNOTATIONS: Final = table(
 )
 """What happened around the groups, as ``--annotations`` was given it; without that there is no such table."""
 
-TABLES: Final[dict[str, StructType]] = {
+TABLES: Final[dict[str, pa.Schema]] = {
     "streams": STREAMS,
     "rebalances": REBALANCES,
     "member_sessions": MEMBER_SESSIONS,
@@ -187,6 +200,6 @@ TRANSACTION_TABLES: Final = tuple(OF_TRANSACTIONS)
 """Those about transactions."""
 
 
-def comments(schema: StructType) -> dict[str, str]:
+def comments(schema: pa.Schema) -> dict[str, str]:
     """Column to comment."""
-    return {field.name: field.metadata["comment"] for field in schema.fields}
+    return {field.name: metadata_of(field)["comment"] for field in schema}

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql.types import MapType
-
-from rejoin.pipeline.columns import BOOLEAN, DOUBLE, INT, LONG, STRING, column, table
+from rejoin.pipeline.columns import BOOLEAN, DOUBLE, INT, LONG, STRING, column, map_of, table
 from rejoin.pipeline.schemas.keys import CONFIDENCE, DAY, GROUP, INSTANCE, MEMBER, PARTITION, RUN, TOPIC
 
 COMMITS: Final = table(
@@ -83,7 +81,7 @@ REQUESTS: Final = table(
     column("source", STRING, "As in events."),
     column("requests", LONG, "How many were answered."),
     column("failed", LONG, "How many with an error."),
-    column("errors", MapType(STRING, LONG), "Name of the error to how many."),
+    column("errors", map_of(LONG), "Name of the error to how many."),
     column("p50_ms", DOUBLE, "Half were answered within this."),
     column("p95_ms", DOUBLE, "95 of 100 were answered within this."),
     column("p99_ms", DOUBLE, "99 of 100 were answered within this."),

@@ -27,6 +27,7 @@ import rejoin
 from rejoin.pipeline.spark.class_archive import archive_options
 from rejoin.pipeline.spark.java import find_java
 from rejoin.pipeline.spark.masters import MASTER
+from rejoin.pipeline.spark.trouble import SparkTrouble
 
 try:
     from pyspark import SparkConf, SparkContext
@@ -99,10 +100,6 @@ class _JavaClass:
         member = getattr(self._found, name)
         setattr(self, name, member)
         return member
-
-
-class SparkTrouble(Exception):
-    """Spark did not start or did not do its work; the text names what was wrong and the log file."""
 
 
 @dataclass(slots=True)

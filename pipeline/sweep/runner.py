@@ -15,7 +15,8 @@ import pyarrow as pa
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
-from rejoin.pipeline.spark.session import SparkTrouble, trouble
+from rejoin.pipeline.spark.session import trouble
+from rejoin.pipeline.spark.trouble import SparkTrouble
 from rejoin.pipeline.sweep.grid import Grid, Run
 from rejoin.pipeline.sweep.schedule import Schedule
 from rejoin.pipeline.sweep.store import SweepStore

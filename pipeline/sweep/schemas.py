@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql.types import MapType
-
-from rejoin.pipeline.columns import DOUBLE, INT, LONG, STRING, column, table
+from rejoin.pipeline.columns import DOUBLE, INT, LONG, STRING, column, map_of, table
 
 SWEEP_RUNS: Final = table(
     column("run_id", STRING, "The run; the events of it, if kept, have the same."),
     column("scenario", STRING, "Name of the scenario."),
     column("variant", INT, "Number of the point in the grid, from 0."),
-    column("parameters", MapType(STRING, STRING), "What was varied, by name as the grid has it."),
+    column("parameters", map_of(STRING), "What was varied, by name as the grid has it."),
     column("seed", LONG, "The seed."),
     column("status", STRING, "done | failed."),
     column("error", STRING, "What a failed run said."),
     column("code", STRING, "Version of the program."),
     column("horizon_ms", LONG, "Simulated time."),
     column("rebalances", LONG, "How often a join phase began, all groups."),
-    column("causes", MapType(STRING, LONG), "The same by cause."),
+    column("causes", map_of(LONG), "The same by cause."),
     column("completed", LONG, "Rebalances that led to Stable."),
     column("rebalancing_ms", LONG, "Sum of their lengths."),
     column("longest_rebalance_ms", LONG, "The longest."),

@@ -16,7 +16,6 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline.event_fields import MS_A_DAY
 from rejoin.pipeline.schemas import COMMITS
@@ -36,7 +35,6 @@ _WHO: Final = (
 _AS_IS: Final = (*GROUP, *_WHO)
 _READS: Final = (*_WHO, "event", "error", "problem", "offsets", "producer_id")
 _ROWS_AT_ONCE: Final = 100_000
-_SCHEMA: Final = to_arrow_schema(COMMITS)
 
 Logs = dict[tuple[str, str, int], tuple[int, float]]
 """By run, topic and partition: since when the log of a synthetic topic grows, and how many records it gets a second."""
@@ -71,7 +69,7 @@ def _commits_of(rows: pa.Table, logs: Logs) -> Iterator[pa.RecordBatch]:
         "transactional": pc.is_valid(each["producer_id"]),
         "confidence": pc.if_else(consumers, INFERRED, each["confidence"]),
     }
-    table = pa.Table.from_arrays([made[name] for name in _SCHEMA.names], _SCHEMA.names).cast(_SCHEMA)
+    table = pa.Table.from_arrays([made[name] for name in COMMITS.names], COMMITS.names).cast(COMMITS)
     yield from table.to_batches(max_chunksize=_ROWS_AT_ONCE)
 
 

@@ -1,4 +1,4 @@
-"""Helpers of several tables: events by name, schemas, and columns of all events of some groups at a time.
+"""Helpers of several tables: columns of all events of some groups at a time.
 
 Columns are for tables of which a journal has many rows: to follow such events one by one in Python would take longer
 than Spark does, and as columns they take less.
@@ -13,9 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as fn
-from pyspark.sql.types import StructType
 
 GROUP: Final = ("run_id", "group_id")
 PARTITION: Final = (*GROUP, "topic", "partition")
@@ -25,29 +22,6 @@ _ROWS_AT_ONCE: Final = 100_000
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-
-
-def conform(table: DataFrame, schema: StructType) -> DataFrame:
-    """The columns of a schema, in its order, with its types and comments; columns that are missing become null."""
-    have = set(table.columns)
-    return table.select(
-        *[
-            (fn.col(field.name) if field.name in have else fn.lit(None))
-            .cast(field.dataType)
-            .alias(field.name, metadata=field.metadata)
-            for field in schema.fields
-        ]
-    )
-
-
-def of(events: DataFrame, *names: str) -> DataFrame:
-    """The events with these names."""
-    return events.where(fn.col("event").isin(*names))
-
-
-def is_one_of(*names: str) -> Column:
-    """Whether a row is one of these events."""
-    return fn.col("event").isin(*names)
 
 
 def some_groups(batches: Iterable[pa.RecordBatch], at_once: int = _ROWS_AT_ONCE) -> Iterator[pa.Table]:

@@ -18,7 +18,6 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from rejoin.pipeline.schemas import PROGRESS, RECORDS
 from rejoin.pipeline.tables.common import PARTITION, by_partition, exploded, highest_before, ints
@@ -65,7 +64,7 @@ def ranges_by_partition(events: Rows, runs: Runs | None = None) -> Rows:
     runs = runs_of(events) if runs is None else runs
     complete = {run_id for run_id, run in runs.items() if run.is_complete}
     rows = events_of_groups(events, EVENTS_READ, _READS)
-    return made_of_groups(rows, partial(_of_some_groups, complete=complete), from_arrow_schema(_SWEPT))
+    return made_of_groups(rows, partial(_of_some_groups, complete=complete), _SWEPT)
 
 
 def records(ranges: Rows) -> Rows:

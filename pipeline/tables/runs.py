@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as fn
 
 from rejoin.pipeline.tables.groups.rows import TOPIC_EVENTS, Report, RunSummary
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 Runs: TypeAlias = Mapping[str, RunSummary]
 """By run id."""
@@ -42,12 +43,10 @@ def runs_of(events: DataFrame | pa.Table) -> Runs:
 
 def _of_runs(events: DataFrame | pa.Table) -> pa.Table:
     """One row for each run, with ``event`` for the end of the run and for each report about a topic."""
-    if isinstance(events, DataFrame):
-        named = fn.col("event").isin(*_NAMED)
-        wanted = ((name, fn.when(named, fn.col(name))) for name in (*_KEY[1:], "records_per_second"))
-        rows = events.select("run_id", "at_ms", *(column.alias(name) for name, column in wanted))
-        sums = {f"{name}_{how}": getattr(fn, how)(name) for name, how in _SUMS}
-        return rows.groupBy(*_KEY).agg(*(column.alias(name) for name, column in sums.items())).toArrow()
+    if not isinstance(events, pa.Table):
+        from rejoin.pipeline.tables import on_spark  # noqa: PLC0415 (only where rows are Spark's)
+
+        return on_spark.sums_of_runs(events, _KEY, _NAMED, _SUMS)
     rows = events.select([*_KEY, "at_ms", "records_per_second"])
     named = pc.is_in(rows["event"], pa.array(_NAMED))
     lasts = rows.group_by("run_id").aggregate([("at_ms", "min"), ("at_ms", "max")])

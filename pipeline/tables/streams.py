@@ -9,17 +9,13 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline.schemas import STREAMS
-from rejoin.pipeline.tables.common import conform
-from rejoin.pipeline.tables.whole_groups import Rows
+from rejoin.pipeline.tables.whole_groups import Rows, made_of_streams
 
 _STREAM: Final = ("run_id", "source", "node")
-_ORDER: Final = (*_STREAM, "file", "line")
-_READS: Final = (*_ORDER, "seq", "at_ms")
+_PLACE: Final = ("file", "line")
+_READS: Final = (*_STREAM, *_PLACE, "seq", "at_ms")
 
 Key = tuple[Any, ...]
 Ints = npt.NDArray[np.int64]
@@ -30,12 +26,7 @@ def streams(events: Rows) -> Rows:
 
     ``missing`` counts from the first row of the stream: its journal may have been cut off at the beginning on purpose.
     """
-    rows = events.select(list(_READS))
-    if isinstance(rows, DataFrame):
-        in_order = rows.repartition(*_STREAM).sortWithinPartitions(*_ORDER)
-        return conform(in_order.mapInArrow(_made, STREAMS), STREAMS)
-    order = pc.sort_indices(rows, [(name, "ascending", "at_start") for name in _ORDER])
-    return pa.Table.from_batches(_made(rows.take(order).to_batches()), to_arrow_schema(STREAMS))
+    return made_of_streams(events.select(list(_READS)), _STREAM, _PLACE, _made, STREAMS)
 
 
 def _made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -51,7 +42,7 @@ def _made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         dict(zip(_STREAM, key, strict=True)) | row | {"missing": row["last_seq"] - row["first_seq"] + 1 - row["rows"]}
         for key, row in found.items()
     ]
-    yield pa.RecordBatch.from_pylist(rows, to_arrow_schema(STREAMS))
+    yield pa.RecordBatch.from_pylist(rows, STREAMS)
 
 
 def _bounds(batch: pa.RecordBatch) -> list[int]:

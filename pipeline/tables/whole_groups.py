@@ -1,4 +1,4 @@
-"""Drivers for tables that need all rows of a group: Spark's tasks for much data, this process for little.
+"""Tables that need all rows of a group: Spark's tasks make them of much data, this process of little.
 
 Each table is one function of rows, called by both drivers. A :class:`GroupTable` follows a group event by event;
 :func:`made_of_groups` calls a function of columns with all rows of some groups, for tables of which a journal has many
@@ -12,16 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import repeat
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as fn
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
 
-from rejoin.pipeline.tables.common import GROUP, conform, is_one_of, of, some_groups
+from rejoin.pipeline.tables.common import GROUP
 from rejoin.pipeline.tables.groups.rows import (
     ALWAYS,
     EventOfGroup,
@@ -34,8 +30,11 @@ from rejoin.pipeline.tables.groups.rows import (
 )
 from rejoin.pipeline.tables.runs import Runs, runs_of
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 Rows: TypeAlias = "DataFrame | pa.Table"
-"""A table, with Spark or in this process."""
+"""A table, on Spark or in this process. What drives the functions on Spark is in ``on_spark``, of each room."""
 Columns: TypeAlias = Callable[[pa.Table], Iterable[pa.RecordBatch]]
 """Rows of a table from all rows of some groups."""
 ReadColumn: TypeAlias = Callable[[pa.Table], Sequence[Any]]
@@ -53,7 +52,7 @@ class GroupTable:
     ``reads`` names the events with their columns. A column of another event is not sent to Spark's tasks.
     """
 
-    schema: StructType
+    schema: pa.Schema
     reads: Mapping[str, Sequence[str]]
     rows_of: RowsOfGroup
     of_rebalances: Sequence[str] = ()
@@ -62,15 +61,17 @@ class GroupTable:
     def of(self, events: Rows, runs: Runs | None = None, rebalances: Rows | None = None) -> Rows:
         """The table. ``runs`` are those of the events, if they are known already."""
         runs = runs_of(events) if runs is None else runs
-        if isinstance(events, DataFrame):
-            rows = self._wanted(events)
-            if rebalances is not None:
-                rebalanced = rebalances.select(*GROUP, fn.struct(*GROUP, *self.of_rebalances).alias("of_rebalance"))
-                rows = rows.unionByName(rebalanced, allowMissingColumns=True)
-            return made_of_groups(rows, partial(self._made, runs=runs), self.schema, at_once=_EVENTS_AT_ONCE)
-        rows = events_of_groups(events, self.reads, [*ALWAYS, *self._readers()])
-        rebalanced = None if rebalances is None else rebalances.select([*GROUP, *self.of_rebalances])
-        return pa.Table.from_batches(self._batches(rows, rebalanced, runs), to_arrow_schema(self.schema))
+        columns = [*ALWAYS, *self._readers()]
+        if isinstance(events, pa.Table):
+            rows = events_of_groups(events, self.reads, columns)
+            rebalanced = None if rebalances is None else rebalances.select([*GROUP, *self.of_rebalances])
+            return pa.Table.from_batches(self._batches(rows, rebalanced, runs), self.schema)
+        from rejoin.pipeline.tables import on_spark  # noqa: PLC0415 (only where rows are Spark's)
+
+        rows = on_spark.events_as_read(events, self._readers(), self.reads, columns)
+        if rebalances is not None:
+            rows = on_spark.with_rebalances(rows, rebalances, self.of_rebalances)
+        return made_of_groups(rows, partial(self._made, runs=runs), self.schema, at_once=_EVENTS_AT_ONCE)
 
     def _readers(self) -> dict[str, list[str]]:
         """Columns that not every event has, with the events of which they are read."""
@@ -80,12 +81,6 @@ class GroupTable:
                 if name not in (*GROUP, *ALWAYS):
                     found[name].append(event)
         return found
-
-    def _wanted(self, events: DataFrame) -> DataFrame:
-        readers = self._readers()
-        rows = events_of_groups(events, self.reads, [*ALWAYS, *readers])
-        some = {name: names for name, names in readers.items() if len(names) < len(self.reads)}
-        return rows.withColumns({name: fn.when(is_one_of(*names), fn.col(name)) for name, names in some.items()})
 
     def _made(self, rows: pa.Table, runs: Runs) -> Iterator[pa.RecordBatch]:
         """Rows of the table in a task: events and rebalances come as rows of one table."""
@@ -113,38 +108,53 @@ class GroupTable:
 
 def events_of_groups(events: Rows, names: Iterable[str], columns: Sequence[str]) -> Rows:
     """The run and group, and these columns, of the events with these names."""
-    if isinstance(events, DataFrame):
-        group = fn.coalesce("group_id", fn.lit("")).alias("group_id")
-        return of(events, *names).select("run_id", group, *columns)
+    if not isinstance(events, pa.Table):
+        from rejoin.pipeline.tables import on_spark  # noqa: PLC0415
+
+        return on_spark.events_of_groups(events, names, columns)
     rows = events.filter(pc.is_in(events["event"], pa.array(list(names)))).select([*GROUP, *columns])
     return rows.set_column(1, "group_id", pc.fill_null(rows["group_id"], ""))
 
 
-def made_of_groups(rows: Rows, make: Columns, schema: StructType, *, at_once: int | None = None) -> Rows:
+def made_of_groups(rows: Rows, make: Columns, schema: pa.Schema, *, at_once: int | None = None) -> Rows:
     """A table from rows with a run and a group, by a function of all rows of some groups.
 
     ``at_once``: so many rows are given to a call in a task of Spark's, or more if a group has more.
     """
-    if not isinstance(rows, DataFrame):
-        return pa.Table.from_batches(make(rows), to_arrow_schema(schema))
-    in_order = rows.repartition(*GROUP).sortWithinPartitions(*GROUP)
-    return conform(in_order.mapInArrow(partial(_in_task, make, at_once), schema), schema)
+    if isinstance(rows, pa.Table):
+        return pa.Table.from_batches(make(rows), schema)
+    from rejoin.pipeline.tables import on_spark  # noqa: PLC0415
+
+    return on_spark.made_of_groups(rows, make, schema, at_once)
 
 
-def _in_task(make: Columns, at_once: int | None, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for rows in some_groups(batches) if at_once is None else some_groups(batches, at_once):
-        yield from make(rows)
-
-
-def made_of_batches(rows: Rows, make: Callable[[pa.RecordBatch], pa.RecordBatch], schema: StructType) -> Rows:
+def made_of_batches(rows: Rows, make: Callable[[pa.RecordBatch], pa.RecordBatch], schema: pa.Schema) -> Rows:
     """A table by a function of any of its rows."""
-    if not isinstance(rows, DataFrame):
-        return pa.Table.from_batches(map(make, rows.to_batches()), to_arrow_schema(schema))
 
-    def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return map(make, batches)
 
-    return conform(rows.mapInArrow(made, schema), schema)
+    if isinstance(rows, pa.Table):
+        return pa.Table.from_batches(made(rows.to_batches()), schema)
+    from rejoin.pipeline.tables import on_spark  # noqa: PLC0415
+
+    return on_spark.made_in_tasks(rows, made, schema)
+
+
+def made_of_streams(
+    rows: Rows,
+    key: Sequence[str],
+    order: Sequence[str],
+    make: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    schema: pa.Schema,
+) -> Rows:
+    """A table by a function of the rows of whole streams: rows with one key, in order."""
+    if isinstance(rows, pa.Table):
+        in_order = rows.take(pc.sort_indices(rows, [(name, "ascending", "at_start") for name in (*key, *order)]))
+        return pa.Table.from_batches(make(in_order.to_batches()), schema)
+    from rejoin.pipeline.tables import on_spark  # noqa: PLC0415
+
+    return on_spark.made_of_streams(rows, key, order, make, schema)
 
 
 NamedRow = TypeVar("NamedRow", EventOfGroup, RebalanceOfGroup)
@@ -184,12 +194,11 @@ def values_in(column: pa.Array) -> list[Any]:
     return found
 
 
-def batch_of(rows: Sequence[Row | RowValues], schema: StructType) -> pa.RecordBatch:
+def batch_of(rows: Sequence[Row | RowValues], schema: pa.Schema) -> pa.RecordBatch:
     """Rows of a table: values in the order of all its columns, or values by the names of some."""
-    arrow = to_arrow_schema(schema)
     if rows and isinstance(rows[0], dict):
-        return pa.RecordBatch.from_pylist(rows, arrow)
-    columns = zip(*rows, strict=True) if rows else repeat((), len(arrow))
+        return pa.RecordBatch.from_pylist(rows, schema)
+    columns = zip(*rows, strict=True) if rows else repeat((), len(schema))
     return pa.RecordBatch.from_arrays(
-        [pa.array(values, field.type) for values, field in zip(columns, arrow, strict=True)], schema=arrow
+        [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)], schema=schema
     )

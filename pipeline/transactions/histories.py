@@ -373,7 +373,7 @@ def tables_of(rows: Iterable[Row], ends_at_ms: Mapping[str, int]) -> dict[str, l
 def sampled(rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Rows of ``stable_offsets``: each event of a log that says where its last stable offset is."""
     return [
-        {name: row.get(name) for name in STABLE_OFFSETS.fieldNames()} | {"day": day_of(row["at_ms"])}
+        {name: row.get(name) for name in STABLE_OFFSETS.names} | {"day": day_of(row["at_ms"])}
         for row in rows
         if row["event"] in IN_LOGS and row["last_stable_offset"] is not None
     ]

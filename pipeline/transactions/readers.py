@@ -17,7 +17,7 @@ Row = Mapping[str, Any]
 Rows = list[dict[str, Any]]
 
 EVENT: Final = "records_compared"
-COUNTS: Final = tuple(name for name in READERS.fieldNames() if name.startswith("records_"))
+COUNTS: Final = tuple(name for name in READERS.names if name.startswith("records_"))
 COLUMNS: Final = ("reader", "isolation_level", "topics", "transform_groups", "commit_modes", *COUNTS)
 """Columns of the event, beside its envelope."""
 
@@ -39,7 +39,7 @@ _ADVICE: Final = {
 
 def rows_of(events: Iterable[Row]) -> Rows:
     """Rows of the table ``readers``."""
-    found = [{name: row.get(name) for name in READERS.fieldNames()} | _computed(row) for row in events]
+    found = [{name: row.get(name) for name in READERS.names} | _computed(row) for row in events]
     return sorted(found, key=lambda row: (row["run_id"], row["reader"]))
 
 

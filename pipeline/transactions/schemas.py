@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql.types import ArrayType, DateType, StructType
+import pyarrow as pa
 
 from rejoin.journal.events.fields import MEANINGS
-from rejoin.pipeline.columns import BOOLEAN, INT, LONG, STRING, STRINGS, column, struct, table
+from rejoin.pipeline.columns import BOOLEAN, DATE, INT, LONG, STRING, STRINGS, column, list_of, struct, table
 
 _RUN = column("run_id", STRING, "The run; clocks of two runs have nothing to do with each other.")
-_DAY = column("day", DateType(), "The day of its beginning in UTC.")
+_DAY = column("day", DATE, "The day of its beginning in UTC.")
 _ID = column("transactional_id", STRING, "The transactional.id; null where no coordinator says it.")
 _PRODUCER = column("producer_id", LONG, "The producer id.")
 _CONFIDENCE = column("confidence", STRING, "exact | inferred | unknown.")
@@ -42,7 +42,7 @@ TRANSACTIONS: Final = table(
     column("missing_markers", INT, "Partitions without a marker when the journal ends, though the end is decided."),
     column(
         "logs",
-        ArrayType(struct(topic=STRING, partition=INT, first_offset=LONG, opened_at_ms=LONG, marker_at_ms=LONG)),
+        list_of(struct(topic=STRING, partition=INT, first_offset=LONG, opened_at_ms=LONG, marker_at_ms=LONG)),
         "Its partitions: where and when it begins in the log, and when the marker was written.",
     ),
     column("groups", STRINGS, "Groups whose offsets it commits."),
@@ -125,7 +125,7 @@ READERS: Final = table(
 )
 """One row for each reader of what transforms wrote: the laboratory knows what went in."""
 
-OF_TRANSACTIONS: Final[dict[str, StructType]] = {
+OF_TRANSACTIONS: Final[dict[str, pa.Schema]] = {
     "transactions": TRANSACTIONS,
     "producers": PRODUCERS,
     "stable_offsets": STABLE_OFFSETS,

@@ -13,7 +13,8 @@ from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import RunContext
 from rejoin.pipeline.findings.reads import matches, names_read_whole, read_events, with_more
 from rejoin.pipeline.findings.sums import sums_of
-from rejoin.pipeline.reading.usual_lines import read_usual, rows_of_events
+from rejoin.pipeline.reading.unusual_lines import Mistake
+from rejoin.pipeline.reading.usual_lines import read_rows, rows_of_events
 from rejoin.pipeline.tables.groups import balance, member_sessions, ownership, pauses
 from rejoin.pipeline.tables.groups.rebalance_events import FOLLOWED
 from rejoin.pipeline.tables.groups.rebalances import EVENTS_READ, rebalances_of_group
@@ -28,12 +29,14 @@ _OF_CONSUMERS: Final = ("partitions_assigned", "revocation_completed")
 _IDENTITY: Final = ("run_id", "source", "node", "seq")
 
 
-def events_of(texts: Sequence[str], problems: Sequence[str | None] | None = None) -> tuple[list[Row], list[int]]:
-    """Lines of journals as rows of the table ``events``; and the numbers of those that are none.
+def events_of(
+    texts: Sequence[str], problems: Sequence[str | None] | None = None
+) -> tuple[list[Row], list[tuple[int, Mistake]]]:
+    """Lines of journals as rows of the table ``events``; the numbers of those that are none, with their mistakes.
 
     A row that comes twice counts once.
     """
-    found, others = read_usual(texts, problems or [None] * len(texts))
+    found, others = read_rows(texts, problems or [None] * len(texts))
     rows = {tuple(map(row.get, _IDENTITY)): row for row in rows_of_events(found)}
     return sorted(rows.values(), key=lambda row: (row["at_ms"], row["node"], row["seq"])), others
 

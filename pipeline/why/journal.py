@@ -66,7 +66,7 @@ class JournalSource(EventSource):
             raise _no_journal(path, found)
         lines = _read(journals)
         events, others = events_of(lines.texts, lines.problems)
-        unread = [_Unread(*lines.places[number], lines.problems[number]) for number in others]
+        unread = [_Unread(*lines.places[number], mistake.reason) for number, mistake in others]
         if unread and not events:
             raise SourceProblem(
                 f"{path}: its rows are none of a journal of this version, {_first(unread)}; rejoin report says why"

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
-
-import orjson
+from typing import Final
 
 from rejoin.pipeline.event_fields import EVENT_COLUMNS
-from rejoin.pipeline.reading.client_logs.owners import UNNAMED, named_groups
 from rejoin.pipeline.reading.coverage import Coverage, first_candidate
 from rejoin.pipeline.reading.inputs import EXPECTED, InputFile
-from rejoin.pipeline.reading.log_events import events_of_subject
+from rejoin.pipeline.reading.log_events import counts_of_files, events_of_files
 from rejoin.pipeline.reading.log_files import read_file
-from rejoin.pipeline.vocabulary import BROKER_LOG, EXACT
 from rejoin.pipeline.why.event_source import EventSource
 from rejoin.pipeline.why.story import GroupStory, Row, SourceProblem
 
-RUN: Final = "logs"
 LARGEST: Final = 64 << 20
 """Bytes of all files together. More than that is for a report, which Spark makes."""
 
@@ -36,9 +30,10 @@ class LogSource(EventSource):
                 f"First run rejoin report {path} --out DIR, then rejoin why GROUP DIR"
             )
         rows = [row for each in files for row in read_file(each.path, each.problem, timezone)]
-        events = list(_events(rows))
+        none = dict.fromkeys(EVENT_COLUMNS)
+        events: list[Row] = [none | row for row in events_of_files(rows)]
         self._coverage = Coverage()
-        self._coverage.add_files(orjson.loads(row["body"]) for row in rows if row["what"] == "file")
+        self._coverage.add_files(counts_of_files(rows))
         self._coverage.add_events(events)
         if not any(row["group_id"] for row in events):
             candidate = first_candidate(each.path for each in files)
@@ -57,23 +52,3 @@ class LogSource(EventSource):
         """All about one group, with how much of the logs was used."""
         story = super().story(group_id)
         return replace(story, read=self._coverage.sentences(group_id))
-
-
-def _events(rows: Iterable[dict[str, Any]]) -> Iterator[Row]:
-    """Rows of the table ``events``, in the order of their times."""
-    by_subject: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in rows:
-        if row.get("about") is not None:
-            by_subject[row["about"]].append(row)
-    unnamed = [about for about in by_subject if about.startswith(UNNAMED)]
-    of_groups = ((about, row["body"]) for about in by_subject if about.startswith("g:") for row in by_subject[about])
-    groups = named_groups([about.removeprefix(UNNAMED) for about in unnamed], of_groups if unnamed else ())
-    for about in unnamed:
-        by_subject[groups[about]] += by_subject.pop(about)
-    made: list[Row] = []
-    for about, found in by_subject.items():
-        found.sort(key=lambda row: (row["order_ms"], row["node"], row["file"], row["line"]))
-        made += events_of_subject(about, found)
-    made.sort(key=lambda row: row["order_ms"])
-    none = dict.fromkeys(EVENT_COLUMNS) | {"confidence": EXACT, "source": BROKER_LOG, "run_id": RUN}
-    yield from (none | event | {"seq": nth} for nth, event in enumerate(made, start=1))

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from rejoin.pipeline.schemas import EVENTS, VERSION
 
@@ -29,9 +30,9 @@ def events_table(spark: SparkSession, events: Iterable[dict[str, Any]]) -> DataF
             "line": line,
         }
         given["day"] = datetime.fromtimestamp(given["at_ms"] // MS_A_DAY * 86_400, UTC).date()
-        assert not set(given) - set(EVENTS.fieldNames()), sorted(set(given) - set(EVENTS.fieldNames()))
-        rows.append(tuple(given.get(name) for name in EVENTS.fieldNames()))
-    return spark.createDataFrame(rows, EVENTS)
+        assert not set(given) - set(EVENTS.names), sorted(set(given) - set(EVENTS.names))
+        rows.append(tuple(given.get(name) for name in EVENTS.names))
+    return spark.createDataFrame(rows, from_arrow_schema(EVENTS))
 
 
 def coordinator(at_ms: int, event: str, **fields: Any) -> dict[str, Any]:
@@ -46,6 +47,8 @@ def consumer(client_id: str, at_ms: int, event: str, *partitions: int, **fields:
     return {"at_ms": at_ms, "event": event, "source": "client", "node": f"process-{client_id}", **about, **fields}
 
 
-def frame(spark: SparkSession, schema: StructType, *rows: dict[str, Any]) -> DataFrame:
+def frame(spark: SparkSession, schema: pa.Schema, *rows: dict[str, Any]) -> DataFrame:
     """A table by hand; what a row does not say is null."""
-    return spark.createDataFrame([tuple(row.get(name) for name in schema.fieldNames()) for row in rows], schema)
+    return spark.createDataFrame(
+        [tuple(row.get(name) for name in schema.names) for row in rows], from_arrow_schema(schema)
+    )

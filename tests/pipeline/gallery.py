@@ -256,7 +256,7 @@ def report_on_gallery(spark: SparkSession, folder: Path) -> None:
     broken = journals / "topic_growth.jsonl"
     lines = broken.read_text().splitlines()
     broken.write_text("\n".join([*lines[:5], '{"schema_version":1,"run_id"', "no JSON at all", *lines[5:]]) + "\n")
-    report = make_report(spark, [journals], folder / "out", most_groups=100)
+    report = make_report([journals], folder / "out", most_groups=100)
     found = [
         {
             "run_id": group.run_id,

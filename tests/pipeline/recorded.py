@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from benchmarks.recovered.from_client_logs import GOLDEN, read
 from rejoin.pipeline.schemas import EVENTS, VERSION
@@ -45,8 +44,8 @@ def events_of_logs(files: Iterable[Path]) -> pa.Table:
         numbers[stream] = numbers.get(stream, 0) + 1
         day = datetime.fromtimestamp(event["at_ms"] // 1_000, UTC).date()
         about = {"schema_version": VERSION, "run_id": "logs", "day": day, "source": source, "seq": numbers[stream]}
-        known = {name: value for name, value in (event | about).items() if name in EVENTS.fieldNames()}
-        rows.append(dict.fromkeys(EVENTS.fieldNames()) | known)
-    table = pa.Table.from_pylist(rows, to_arrow_schema(EVENTS))
+        known = {name: value for name, value in (event | about).items() if name in EVENTS.names}
+        rows.append(dict.fromkeys(EVENTS.names) | known)
+    table = pa.Table.from_pylist(rows, EVENTS)
     order = [(name, "ascending") for name in ("at_ms", "source", "node", "seq")]
     return table.take(pc.sort_indices(table, order)).combine_chunks()

@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 
 from rejoin.pipeline.reading.inputs import NoInput, find
-from rejoin.pipeline.reading.journals import Bronze, from_table, parse, sort_out
+from rejoin.pipeline.reading.on_spark import Bronze, from_table, parse, read_lines, sort_out
 from rejoin.pipeline.reading.pieces import pieces
-from rejoin.pipeline.reading.text_lines import batches_of, read_lines
-from rejoin.pipeline.report.events import read_events
+from rejoin.pipeline.reading.text_lines import batches_of
+from rejoin.pipeline.report.on_spark import read_events
 from rejoin.pipeline.report.run import to_read
 
 
@@ -268,7 +268,7 @@ def test_parquet_of_another_make_and_of_a_newer_version(spark: SparkSession, bro
     (tmp_path / "fake.parquet").write_bytes(b"PAR1 in name only")
     found = find([tmp_path])
     assert [each.problem is None for each in found] == [False, True]
-    read = Read.of(sort_out(from_table(spark.read.parquet(found[1].path), fn.lit("x")).persist()))
+    read = Read.of(sort_out(from_table(spark.read.parquet(found[1].path), "x").persist()))
     assert taken(read, "n1") == [1, 2, 3]
     assert [each.kind for each in read.quarantine] == ["version"]
 

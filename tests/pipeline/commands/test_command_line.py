@@ -212,7 +212,7 @@ def test_a_log_that_says_nothing_about_groups(tmp_path: Path, spark: SparkSessio
     log = tmp_path / "server.log"
     log.write_text("[2026-03-03 10:00:00,000] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)\n")
     with pytest.raises(NoInput, match="nothing about consumer groups"):
-        make_report(spark, [log], tmp_path / "out")
+        make_report([log], tmp_path / "out")
 
 
 def test_as_a_program(tmp_path: Path) -> None:

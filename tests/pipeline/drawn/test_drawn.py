@@ -9,7 +9,7 @@ import pytest
 from rejoin.pipeline.drawn.events import events_of
 from rejoin.pipeline.drawn.page import recorded, render
 from rejoin.pipeline.reading.inputs import InputFile
-from rejoin.pipeline.report.events import plain_rows
+from rejoin.pipeline.report.events import read_events
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.gallery import GALLERY
 from rejoin.simulation.scenario.reading import read_scenario, scenario_from
@@ -26,7 +26,7 @@ def test_rows_of_the_table_are_drawn_like_the_journal_they_came_from(name: str, 
     scenario = read_scenario(GALLERY / f"{name}.yaml")
     journal = tmp_path / "run.jsonl"
     play(scenario, journal=journal, run_id=RUN)
-    table, rest = plain_rows([InputFile(str(journal), journal.stat().st_size, "journal")])
+    table, rest = read_events([InputFile(str(journal), journal.stat().st_size, "journal")], "UTC")
     assert rest.num_rows == 0
     (group_id,) = scenario.groups
     events = events_of(table, {(RUN, group_id)}, 100_000)
@@ -44,7 +44,7 @@ def test_rows_of_the_table_are_drawn_like_the_journal_they_came_from(name: str, 
 async def test_the_page_needs_no_server(tmp_path: Path) -> None:
     journal = tmp_path / "run.jsonl"
     play(scenario_from(SCENARIO), journal=journal, run_id=RUN)
-    table, _ = plain_rows([InputFile(str(journal), journal.stat().st_size, "journal")])
+    table, _ = read_events([InputFile(str(journal), journal.stat().st_size, "journal")], "UTC")
     events = events_of(table, {(RUN, GROUP)}, 100_000)[RUN, GROUP]
     file = tmp_path / "laboratory.html"
     file.write_text(render("Why?", {GROUP: recorded(events, 60_000)}), encoding="utf-8")

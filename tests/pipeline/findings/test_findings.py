@@ -253,4 +253,4 @@ def test_ids_of_rebalances_lead_into_their_table(found: Found, gallery_report: P
 
 def test_the_table_has_its_columns(gallery_report: Path) -> None:
     table = pq.read_table(gallery_report / "out" / "tables" / "findings")
-    assert set(table.column_names) == set(FINDINGS.fieldNames())
+    assert set(table.column_names) == set(FINDINGS.names)

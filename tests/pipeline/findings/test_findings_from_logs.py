@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.recovered_from_logs import read, run, written
 from rejoin.pipeline.reading.inputs import find
-from rejoin.pipeline.report.events import rows_of_events
+from rejoin.pipeline.report.events import read_events
 from rejoin.pipeline.vocabulary import BROKER_LOG
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
@@ -72,10 +72,10 @@ def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Foun
         scenario = scenario_from(re.sub(r"records_per_second: [0-9.]+", RARELY, text))
         play(scenario, journal=folder / f"{name}.jsonl", run_id=f"{name} journal")
         rows += events_of_logs(name, scenario)
-    journals = rows_of_events(spark, find([folder]), "UTC")
+    journals = read_events(find([folder]), "UTC")
     events = pa.concat_tables([journals.events, events_table(spark, rows).toArrow()])
     # The consumers' own events do not matter here.
-    made = findings_of(spark, events, tmp_path_factory.mktemp("tables"), ("rebalances", "member_sessions"))
+    made = findings_of(events, ("rebalances", "member_sessions"))
     got: Found = {}
     for row in made:
         name, source = row["run_id"].split()

@@ -55,7 +55,7 @@ def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
     events = events_table(spark, rows).toArrow()
     got: dict[str, set[str]] = {}
     made = ("rebalances", "member_sessions")
-    for row in findings_of(spark, events, tmp_path_factory.mktemp("tables"), made):
+    for row in findings_of(events, made):
         for group in row["groups"]:
             got.setdefault(row["run_id"], set()).add(f"{group}/{row['finding']}")
     return got

@@ -25,7 +25,7 @@ from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import GroupEvent
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.reading.inputs import find
-from rejoin.pipeline.report.events import rows_of_events
+from rejoin.pipeline.report.events import read_events
 from rejoin.pipeline.vocabulary import BROKER_LOG
 from rejoin.simulation.kernel import Actor
 from rejoin.simulation.run import play
@@ -70,9 +70,9 @@ def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Foun
     folder = tmp_path_factory.mktemp("journals")
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         rows = [row for rows in pool.map(partial(play_one, folder), SEEDS) for row in rows]
-    journals = rows_of_events(spark, find([folder]), "UTC")
+    journals = read_events(find([folder]), "UTC")
     events = pa.concat_tables([journals.events, events_table(spark, rows).toArrow()])
-    made = findings_of(spark, events, tmp_path_factory.mktemp("tables"), ("rebalances", "member_sessions"))
+    made = findings_of(events, ("rebalances", "member_sessions"))
     by_run: Found = {(seed, source): [] for seed in SEEDS for source in SOURCES}
     for row in sorted(made, key=order):
         seed, source = row["run_id"].split()

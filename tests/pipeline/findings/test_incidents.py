@@ -18,7 +18,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from rejoin.pipeline.findings.rules import order
-from rejoin.pipeline.reading.broker_logs.tables import read_logs
+from rejoin.pipeline.reading.broker_logs.on_spark import read_logs
 from rejoin.pipeline.reading.inputs import find
 from tests import paths
 from tests.pipeline.findings import ledgers
@@ -54,7 +54,7 @@ def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Foun
             shutil.copy(paths.INCIDENTS / name / log, folder / log)
         read.append(read_logs(spark, find([folder]), run_id=f"{name} {logs}").events)
     events = reduce(DataFrame.unionByName, read).toArrow()
-    rows = sorted(findings_of(spark, events, tmp_path_factory.mktemp("tables")), key=order)
+    rows = sorted(findings_of(events), key=order)
     by_run: Found = {run: [] for run in runs}
     for row in rows:
         name, logs = row["run_id"].split()

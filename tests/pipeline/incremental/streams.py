@@ -7,25 +7,23 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline.findings.table import findings
 from rejoin.pipeline.incremental.groups import READ
 from rejoin.pipeline.incremental.runs import Waits
 from rejoin.pipeline.incremental.tables import IncrementalTables
-from rejoin.pipeline.reading.plain_rows import read_plain
+from rejoin.pipeline.reading.journals import events_of_lines
 from rejoin.pipeline.schemas import LINES, TABLES
 from rejoin.pipeline.tables.group_tables import balance, member_sessions, ownership, pauses, rebalances
 from rejoin.pipeline.tables.records import ranges_by_partition, records
 from rejoin.pipeline.transactions.audits import is_suspicious
 from rejoin.pipeline.transactions.schemas import OF_TRANSACTIONS
-from rejoin.pipeline.transactions.tables import TransactionTables, findings_about, groups_by_topic
+from rejoin.pipeline.transactions.tables import findings_about, groups_by_topic, transaction_tables
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
 
@@ -46,10 +44,8 @@ def read(lines: Sequence[str]) -> pa.Table:
     """Rows of a journal as events."""
     numbers = range(1, len(lines) + 1)
     rows = [["run.jsonl"] * len(lines), list(numbers), list(lines), [None] * len(lines)]
-    events, others = read_plain(
-        pa.Table.from_arrays(
-            [pa.array(each) for each in rows[:3]] + [pa.array(rows[3], pa.string())], LINES.fieldNames()
-        )
+    events, others = events_of_lines(
+        pa.Table.from_arrays([pa.array(each) for each in rows[:3]] + [pa.array(rows[3], pa.string())], LINES.names)
     )
     assert others.num_rows == 0
     order = [(name, "ascending") for name in ("at_ms", "source", "node", "seq")]
@@ -101,9 +97,7 @@ def whole(events: pa.Table) -> dict[str, list[Row]]:
     made["balance"] = balance(events)
     made["ownership"] = ownership(events)
     made["records"] = records(ranges_by_partition(events))
-    of_producers = TransactionTables(events)
-    for name in OF_TRANSACTIONS:
-        made[name] = of_producers.make(name, cast("DataFrame", None))
+    made |= transaction_tables(events)
     found = {name: table.to_pylist() for name, table in made.items()}
     groups = findings(made.__getitem__, events)
     about = findings_about(
@@ -113,7 +107,7 @@ def whole(events: pa.Table) -> dict[str, list[Row]]:
         lambda: groups_by_topic(found["member_sessions"]),
         lambda names: [row for row in found["rebalances"] if row["group_id"] in names],
     )
-    more = pa.Table.from_pylist(about, to_arrow_schema(TABLES["findings"]))
+    more = pa.Table.from_pylist(about, TABLES["findings"])
     return found | {"findings": pa.concat_tables([groups, more]).to_pylist()}
 
 

@@ -18,8 +18,7 @@ from rejoin.pipeline.live.event_stream import SETTINGS, keep_events, lines_of_jo
 from rejoin.pipeline.live.store import WatchStore
 from rejoin.pipeline.live.tables import TableSummary, WatchTables
 from rejoin.pipeline.reading.inputs import find
-from rejoin.pipeline.reading.journals import Bronze, parse, sort_out
-from rejoin.pipeline.reading.text_lines import read_lines
+from rejoin.pipeline.reading.on_spark import Bronze, parse, read_lines, sort_out
 from rejoin.pipeline.spark.session import session
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from

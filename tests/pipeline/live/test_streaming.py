@@ -22,11 +22,9 @@ from rejoin.journal.events.client import ConsumerEvent
 from rejoin.pipeline.commands.parser import watch
 from rejoin.pipeline.live.event_stream import drain, lines_of_journals
 from rejoin.pipeline.live.store import StoreTrouble, WatchStore
-from rejoin.pipeline.report.parquet_tables import local
 from rejoin.pipeline.schemas import EVENTS
 from rejoin.pipeline.tables.group_tables import rebalances
-from rejoin.pipeline.transactions.schemas import OF_TRANSACTIONS
-from rejoin.pipeline.transactions.tables import TransactionTables
+from rejoin.pipeline.transactions.tables import transaction_tables
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
 from tests.coordinator.service.helpers import START
@@ -218,13 +216,12 @@ def test_watching_once_makes_the_tables_of_a_batch(
     printed = capsys.readouterr().out
     assert f"watching {url}" in printed
     assert "session-expiry" in printed
-    events = local(spark, of_batch(spark, kept).events.toArrow(), EVENTS)
-    of_transactions = TransactionTables(None)
+    events = of_batch(spark, kept).events.toArrow().cast(EVENTS)
     for name, batch in {
         "rebalances": rebalances(events),
-        **{name: of_transactions.make(name, events) for name in OF_TRANSACTIONS},
+        **transaction_tables(events),
     }.items():
-        columns = [column for column in batch.columns if column not in ("file", "line")]
+        columns = [column for column in batch.column_names if column not in ("file", "line")]
         kept_rows = rows(pq.read_table(out / "tables" / name), *columns)
         assert kept_rows == rows(batch, *columns)
         assert kept_rows or name == "readers"

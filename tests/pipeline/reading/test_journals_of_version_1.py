@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as fn
 
 from rejoin.pipeline.reading.inputs import find
-from rejoin.pipeline.reading.journals import from_table, sort_out
-from rejoin.pipeline.report.events import read_events
+from rejoin.pipeline.reading.on_spark import from_table, sort_out
+from rejoin.pipeline.report.on_spark import read_events
 from rejoin.pipeline.tables.group_tables import rebalances
 from tests.paths import JOURNALS
 
@@ -43,7 +42,7 @@ def test_journals(spark: SparkSession) -> None:
 def test_a_table_of_events(spark: SparkSession) -> None:
     table = spark.read.parquet(str(JOURNALS / "table"))
     assert {"fact", "told", "rebalances"} <= set(table.columns)
-    read = sort_out(from_table(table, fn.lit("events.parquet")).persist())
+    read = sort_out(from_table(table, "events.parquet").persist())
     assert read.quarantine.count() == 0
     assert read.events.count() == table.count()
     for old, new in (("told", "notified"), ("rebalances", "rebalance")):

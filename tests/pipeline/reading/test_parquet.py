@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 
 from rejoin.pipeline.reading.inputs import NoInput, find
 from rejoin.pipeline.reading.parquet_files import with_whole_pages
-from rejoin.pipeline.report.events import read_events, rows_of_events
+from rejoin.pipeline.report import events as here
+from rejoin.pipeline.report import on_spark
 from rejoin.pipeline.report.run import make_report
 
 ROW = {"schema_version": 2, "run_id": "r", "source": "client", "node": "n", "seq": 1, "at_ms": 5, "event": "e"}
@@ -50,9 +51,9 @@ def folder(tmp_path: Path) -> Path:
 def test_what_is_no_table_of_events_is_named(spark: SparkSession, folder: Path, small: bool) -> None:
     found = [with_whole_pages(each) for each in find([folder])]
     if small:
-        events, quarantine = (rows.to_pylist() for rows in rows_of_events(spark, found, "UTC"))
+        events, quarantine = (rows.to_pylist() for rows in here.read_events(found, "UTC"))
     else:
-        events, quarantine = (rows.toArrow().to_pylist() for rows in read_events(spark, found, "UTC"))
+        events, quarantine = (rows.toArrow().to_pylist() for rows in on_spark.read_events(spark, found, "UTC"))
     assert sorted((row["seq"], row["member_id"]) for row in events) == [(seq, f"member-{seq}") for seq in (1, 2, 3)]
     kinds = sorted((Path(row["file"]).stem, row["kind"]) for row in quarantine)
     assert kinds == sorted(
@@ -69,4 +70,4 @@ def test_what_is_no_table_of_events_is_named(spark: SparkSession, folder: Path, 
 
 def test_damaged_parquet_alone_is_said_in_one_sentence(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
     with pytest.raises(NoInput, match=r"cut-off.parquet: nothing about consumer groups in there \(cannot be read as"):
-        make_report(spark, [folder / "cut-off.parquet"], tmp_path / "out")
+        make_report([folder / "cut-off.parquet"], tmp_path / "out")

@@ -18,7 +18,7 @@ LOGS = GOLDEN / "client-logs" / "python" / "kafka-python"
 
 
 def test_consumers_logs_alone_name_who_left_and_why(spark: SparkSession, tmp_path: Path) -> None:
-    report = make_report(spark, [LOGS], tmp_path / "out")
+    report = make_report([LOGS], tmp_path / "out")
     (group,) = report.groups
     assert group.group_id == "kafka-python"
     assert report.coverage[0].endswith("; the logs of 4 members")
@@ -35,7 +35,7 @@ def test_consumers_logs_alone_name_who_left_and_why(spark: SparkSession, tmp_pat
 def test_a_log_without_rebalances_and_without_times_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     log = tmp_path / "consumer.log"
     log.write_text("INFO:kafka.coordinator:(Re-)joining group orders\n")
-    made = make_report(spark, [log], tmp_path / "out")
+    made = make_report([log], tmp_path / "out")
     assert (tmp_path / "out" / "report.html").exists()
     assert made.coverage == [
         "1 line: 1 used; the log of 1 member",
@@ -62,4 +62,4 @@ def test_a_log_of_no_known_layout_is_refused_with_its_first_line(spark: SparkSes
     log = tmp_path / "consumer.log"
     log.write_text("the group of orders joins again\n")
     with pytest.raises(NoInput, match=r"layout is not known: 'the group of orders.*known are .*log4j"):
-        make_report(spark, [log], tmp_path / "out")
+        make_report([log], tmp_path / "out")

@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.pandas.types import to_arrow_schema
 from rich.console import Console
 
 from rejoin.pipeline.commands.parser import why
@@ -53,7 +52,7 @@ def written(folder: Path, *groups: str) -> Path:
             }
         )
     for name, found in rows.items():
-        schema = to_arrow_schema(TABLES[name])
+        schema = TABLES[name]
         table = pa.Table.from_pylist([{**dict.fromkeys(schema.names), **row} for row in found], schema)
         write_rows(table, TABLES[name], folder / "tables" / name, folders_of(name))
     return folder
@@ -85,7 +84,7 @@ def test_groups_that_there_are_reach_the_terminal_with_visible_characters_alone(
 
 def hostile_report() -> Report:
     finding = {
-        **dict.fromkeys(TABLES["findings"].fieldNames()),
+        **dict.fromkeys(TABLES["findings"].names),
         "run_id": "run",
         "group_id": HOSTILE,
         "finding": "storm",

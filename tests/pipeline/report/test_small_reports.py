@@ -12,15 +12,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from rejoin.journal.envelope import RowEncoder
 from rejoin.journal.events.simulation import RecordsCompared
+from rejoin.pipeline.columns import LONG, STRING, column, table
 from rejoin.pipeline.commands.interrupts import Interrupts
 from rejoin.pipeline.commands.parser import report
 from rejoin.pipeline.reading.inputs import InputFile
-from rejoin.pipeline.report.parquet_tables import in_process, on_disk, stored
+from rejoin.pipeline.report import on_spark
+from rejoin.pipeline.report.parquet_tables import as_read, columns_of_spark, stored, write_rows
 from rejoin.pipeline.report.run import is_small, make_report
+from rejoin.pipeline.schemas import EVENTS, QUARANTINE, TABLES
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
 from tests import paths
@@ -55,16 +58,6 @@ COMPARED = RecordsCompared(
 )
 
 
-MOST_QUERIES = 8
-"""Of a report on little data."""
-
-
-def queries(spark: SparkSession) -> int:
-    """How many queries Spark has carried out."""
-    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-    return int(spark._jsparkSession.sharedState().statusStore().executionsCount())
-
-
 def rows_of(tables: Path) -> dict[str, list[str]]:
     return {
         folder.name: sorted(str(row) for row in pq.read_table(folder).to_pylist())
@@ -80,11 +73,8 @@ def test_small_and_large_reports_have_the_same_rows(spark: SparkSession, tmp_pat
     compared = RowEncoder("compared", "simulation", "outside").encode(1, 70_000, COMPARED)
     (tmp_path / "readers.jsonl").write_bytes(compared + b"\n")
     inputs = [tmp_path / name for name in ("run.jsonl", "producers.jsonl", "readers.jsonl")]
-    before = queries(spark)
-    small = make_report(spark, inputs, tmp_path / "small", small=True)
-    # The line that is no row, the quarantine, and producers: each query takes longer than all rows of this report.
-    assert queries(spark) - before <= MOST_QUERIES
-    large = make_report(spark, inputs, tmp_path / "large", small=False)
+    small = make_report(inputs, tmp_path / "small")
+    large = make_report(inputs, tmp_path / "large", spark=spark)
     assert [each.findings for each in small.parts] == [each.findings for each in large.parts]
     assert small.groups[0].findings
     assert small.groups[0].partitions == large.groups[0].partitions
@@ -97,23 +87,31 @@ def test_small_and_large_reports_have_the_same_rows(spark: SparkSession, tmp_pat
 
 
 def test_names_of_groups_and_columns_survive_in_the_names_of_folders(spark: SparkSession, tmp_path: Path) -> None:
-    schema = StructType(
-        [StructField("group_id", StringType()), StructField("rows", LongType(), True, {"comment": "How many."})]
-    )
+    schema = table(column("group_id", STRING, "The group."), column("rows", LONG, "How many."))
     names = ["a", "a", "", None, "b/c=d %", "grüße {x}", "..", "a:b*c?'\"#\\[]^"]
-    table = spark.createDataFrame(list(zip(names, range(len(names)), strict=True)), schema)
-    kept = [keep(table, schema, tmp_path / keep.__name__, ["group_id"]) for keep in (in_process, on_disk)]
-    kept.append(spark.read.schema(schema).parquet(str(tmp_path / "in_process")).select("group_id", "rows"))
-    for keep in (in_process, on_disk):
-        read = stored(schema, tmp_path / keep.__name__).to_table().sort_by("rows")
+    rows = pa.table({"group_id": names, "rows": pa.array(range(len(names)))}, schema)
+    write_rows(as_read(rows, ["group_id"]), schema, tmp_path / "here", ["group_id"])
+    kept = spark.createDataFrame(rows, from_arrow_schema(schema))
+    on_spark.on_disk(kept, schema, tmp_path / "on_spark", ["group_id"])
+    read_as = from_arrow_schema(schema)
+    for folder in ("here", "on_spark"):
+        read = stored(schema, tmp_path / folder).to_table().sort_by("rows")
         assert read["group_id"].to_pylist() == [name or None for name in names]
-    first, *others = [sorted(each.collect(), key=lambda row: row.rows) for each in kept]
-    assert [row.group_id for row in first] == [name or None for name in names]
-    assert all(rows == first for rows in others)
-    assert {path.parent.name for path in (tmp_path / "in_process").rglob("*.parquet")} == {
-        path.parent.name for path in (tmp_path / "on_disk").rglob("*.parquet")
+        by_spark = spark.read.schema(read_as).parquet(str(tmp_path / folder)).select("group_id", "rows")
+        assert [tuple(row) for row in by_spark.orderBy("rows").collect()] == [
+            (name or None, number) for number, name in enumerate(names)
+        ]
+    assert {path.parent.name for path in (tmp_path / "here").rglob("*.parquet")} == {
+        path.parent.name for path in (tmp_path / "on_spark").rglob("*.parquet")
     }
-    assert kept[2].schema["rows"].metadata == {"comment": "How many."}
+    assert spark.read.parquet(str(tmp_path / "here")).schema["rows"].metadata == {"comment": "How many."}
+
+
+def test_schemas_are_written_as_spark_writes_them() -> None:
+    for name, schema in {**TABLES, "events": EVENTS, "quarantine": QUARANTINE}.items():
+        of_spark = from_arrow_schema(schema)
+        assert columns_of_spark(schema) == of_spark.json(), name
+        assert to_arrow_schema(of_spark).equals(schema, check_metadata=True), name
 
 
 def test_what_is_small_goes_by_the_events_and_not_by_the_bytes(tmp_path: Path) -> None:
@@ -139,7 +137,7 @@ def test_where_nothing_names_a_group_that_is_said_without_spark(
     def start(*_: Any, **__: Any) -> None:
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr("rejoin.pipeline.commands.report.session", start)
+    monkeypatch.setattr("rejoin.pipeline.spark.session.session", start)
     (tmp_path / name).write_text(text)
     assert report([tmp_path], out=tmp_path / "out") == 2
     assert f"{name}: nothing about consumer groups in there. Expected journals" in capsys.readouterr().err
@@ -151,7 +149,7 @@ def test_a_text_about_groups_that_is_no_log_is_refused_without_spark(
     def start(*_: Any, **__: Any) -> None:
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr("rejoin.pipeline.commands.report.session", start)
+    monkeypatch.setattr("rejoin.pipeline.spark.session.session", start)
     for page in (paths.ROOT / "docs" / "groups.md", paths.ROOT / "docs" / "transcripts.md"):
         assert report([page], out=tmp_path / "out") == 2
         assert "its layout is not known" in capsys.readouterr().err

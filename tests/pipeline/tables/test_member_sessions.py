@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline.schemas import EVENTS, MEMBER_SESSIONS, REBALANCES
 from rejoin.pipeline.tables.group_tables import member_sessions
@@ -92,7 +91,7 @@ def test_a_member_that_joins_again_under_its_id_begins_to_count_anew() -> None:
 
 
 def test_without_events_there_are_no_sessions() -> None:
-    none = member_sessions(to_arrow_schema(EVENTS).empty_table(), to_arrow_schema(REBALANCES).empty_table())
-    assert none.schema.names == MEMBER_SESSIONS.fieldNames()
+    none = member_sessions(EVENTS.empty_table(), REBALANCES.empty_table())
+    assert none.schema.names == MEMBER_SESSIONS.names
     assert isinstance(none, pa.Table)
     assert none.num_rows == 0

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
 
 from rejoin.pipeline import schemas
@@ -466,11 +467,16 @@ SCENES["streams"] = [
 def test_streams(spark: SparkSession, tables: Tables) -> None:
     expected = [("streams", "coordinator", "n1", 5, 1, 7, 2, 1, 0, 20, 1)]
     found = tables.frame("streams").where(fn.col("run_id") == "streams")
-    assertDataFrameEqual(found, spark.createDataFrame(expected, schemas.STREAMS))
+    assertDataFrameEqual(found, spark.createDataFrame(expected, from_arrow_schema(schemas.STREAMS)))
 
 
 def test_tables_are_as_their_schemas_say(tables: Tables) -> None:
     for name in ("rebalances", "member_sessions", "pauses", "ownership", "balance", "commits", "records", "progress"):
-        assertSchemaEqual(tables.frame(name).schema, schemas.TABLES[name], ignoreColumnOrder=False, ignoreNullable=True)
+        assertSchemaEqual(
+            tables.frame(name).schema,
+            from_arrow_schema(schemas.TABLES[name]),
+            ignoreColumnOrder=False,
+            ignoreNullable=True,
+        )
         comments = {field.name: field.metadata.get("comment") for field in tables.frame(name).schema.fields}
         assert comments == schemas.comments(schemas.TABLES[name])

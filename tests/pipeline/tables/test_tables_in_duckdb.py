@@ -16,11 +16,11 @@ import duckdb
 import pytest
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from benchmarks.pipeline_sql import OWNERSHIP, REBALANCES
 from rejoin.pipeline.reading.inputs import find
-from rejoin.pipeline.report.events import rows_of_events
-from rejoin.pipeline.report.parquet_tables import in_process, rows_in_process
+from rejoin.pipeline.report.events import read_events
 from rejoin.pipeline.schemas import EVENTS
 from rejoin.pipeline.tables.group_tables import ownership, rebalances
 from rejoin.pipeline.tables.groups.incarnations import INCARNATION_EVENTS
@@ -206,8 +206,8 @@ def journals(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> D
     folder = tmp_path_factory.mktemp("journals")
     for seed in range(4, 14):
         play_one(folder, seed)
-    read = rows_of_events(spark, find([str(folder)]), "UTC").events
-    simulated = rows_in_process(spark, read, EVENTS, folder / "events", ())
+    read = read_events(find([str(folder)]), "UTC").events
+    simulated = spark.createDataFrame(read.combine_chunks(), from_arrow_schema(EVENTS)).persist()
 
     def known_from(source: str | Column, name: str) -> DataFrame:
         return simulated.withColumn("source", fn.lit(source)).withColumn("run_id", fn.concat(fn.lit(name), "run_id"))
@@ -222,7 +222,7 @@ def journals(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> D
     )
     silent = fn.col("event").startswith("consumer_") & (fn.col("at_ms") % 3 > 0)
     together = simulated.unionByName(without).unionByName(real.where(~silent))
-    return in_process(together, EVENTS, folder / "together", ())
+    return together.persist()
 
 
 @pytest.mark.parametrize("source", ["scenes", "journals"])

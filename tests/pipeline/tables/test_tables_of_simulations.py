@@ -15,8 +15,7 @@ from rejoin.pipeline.audits.gaps import UNEXPLAINED_GAPS
 from rejoin.pipeline.audits.owners import TWO_OWNERS
 from rejoin.pipeline.audits.violations import violations
 from rejoin.pipeline.reading.inputs import find
-from rejoin.pipeline.reading.journals import Bronze, parse, sort_out
-from rejoin.pipeline.reading.text_lines import read_lines
+from rejoin.pipeline.reading.on_spark import Bronze, parse, read_lines, sort_out
 from rejoin.pipeline.tables.group_tables import member_sessions, ownership, pauses, rebalances
 from rejoin.pipeline.tables.records import progress, ranges_by_partition, records
 from rejoin.pipeline.vocabulary import AFTER_REMOVAL

@@ -45,7 +45,7 @@ DELIVERIES: dict[str, tuple[dict[str, Any], list[tuple[str, str, str]]]] = {
 def test_the_counts_come_to_a_delivery_and_to_findings(delivery: str) -> None:
     event, findings = DELIVERIES[delivery]
     (row,) = rows_of([event])
-    assert set(row) == set(READERS.fieldNames())
+    assert set(row) == set(READERS.names)
     assert (row["delivery"], row["records_in"]) == (delivery, 640)
     found = reader_findings([row])
     assert [(each["finding"], each["severity"], each["title"]) for each in found] == findings

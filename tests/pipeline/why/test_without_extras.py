@@ -129,4 +129,4 @@ async def test_what_needs_an_extra_names_it(tmp_path_factory: pytest.TempPathFac
 
 
 def test_the_columns_of_events_are_those_of_their_table() -> None:
-    assert list(EVENT_COLUMNS) == EVENTS.fieldNames()
+    assert list(EVENT_COLUMNS) == EVENTS.names

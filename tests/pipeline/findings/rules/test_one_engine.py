@@ -9,10 +9,9 @@ from unittest.mock import MagicMock
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline import schemas
-from rejoin.pipeline.findings import reads, sums, table
+from rejoin.pipeline.findings import on_spark, reads, sums, table
 from rejoin.pipeline.findings.causes import Causes
 from rejoin.pipeline.findings.finding import Finding
 from rejoin.pipeline.findings.observed_rows import RunContext
@@ -25,7 +24,7 @@ from tests.paths import ROOT
 from tests.sources.modules import tree_of
 
 SUMMED = sorted(kind for kind, seen in KINDS.items() if seen.sums is not None)
-EVENTS = to_arrow_schema(schemas.EVENTS)
+EVENTS = schemas.EVENTS
 
 
 @pytest.mark.parametrize("kind", SUMMED)
@@ -38,7 +37,7 @@ def test_every_driver_calls_the_one_function_of_a_sum(kind: str, monkeypatch: py
 
     seen = KINDS[kind]._replace(sums=called, selects=None)
     monkeypatch.setitem(KINDS, kind, seen)
-    schema = EVENTS if seen.table == "events" else to_arrow_schema(schemas.TABLES[seen.table])
+    schema = EVENTS if seen.table == "events" else schemas.TABLES[seen.table]
     rows = pa.Table.from_pylist([{"run_id": "r", "group_id": group} for group in "aab"], schema)
     table.rows_of_kind(kind, rows)
     assert [len(each) for each in calls] == [2, 1], "reports in the process and watch: one call a group"
@@ -47,11 +46,11 @@ def test_every_driver_calls_the_one_function_of_a_sum(kind: str, monkeypatch: py
     frame = MagicMock()
     for name in ("where", "select", "repartition", "sortWithinPartitions"):
         getattr(frame, name).return_value = frame
-    monkeypatch.setattr(table, "fn", MagicMock())
-    table._on_spark(seen, frame)
+    monkeypatch.setattr(on_spark, "fn", MagicMock())
+    on_spark.rows_of_kind(seen, frame)
     task, _ = frame.mapInArrow.call_args.args
     list(task(table.rows_of_kind(kind, rows.slice(0, 0)).to_batches() or iter(())))
-    assert task.func is table._summed
+    assert task.func is table.summed
     assert task.args == (seen,), "Spark's tasks: the function that the process calls, of the same kind"
 
 
@@ -99,9 +98,9 @@ def test_a_rule_that_reads_a_new_event_touches_its_file_and_the_list_of_rules(mo
     assert groups.one_by_one([("r", "g")])["event"].to_pylist() == ["metadata_refreshed"]
     assert runs.events_seen(["r"])["event"].to_pylist() == ["fault_injected"]
     # A report gives it to the rule, for which Spark's columns are those of KINDS, too.
-    tables = {name: to_arrow_schema(schemas.TABLES[name]).empty_table() for name in schemas.TABLES}
+    tables = {name: schemas.TABLES[name].empty_table() for name in schemas.TABLES}
     tables["member_sessions"] = pa.Table.from_pylist(
-        [{"run_id": "r", "group_id": "g", "member_id": "m"}], to_arrow_schema(schemas.MEMBER_SESSIONS)
+        [{"run_id": "r", "group_id": "g", "member_id": "m"}], schemas.MEMBER_SESSIONS
     )
     of_runs = table.runs_of({"r": RunContext("r", 10)}, events.filter(table.without_group(events)))
     found = list(table.judged(table.rows_by_kind(tables | {"events": events}), of_runs))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline import schemas
 from rejoin.pipeline.findings.observed_rows import RunContext
@@ -21,13 +20,13 @@ def seen(*events: dict[str, Any]) -> list[tuple[int | None, str]]:
     """Place of each event that is seen, with the group that sees it."""
     rows = [{**ABOUT, "seq": number, "at_ms": number, **event} for number, event in enumerate(events)]
     names = {seen.table for seen in KINDS.values()} - {"events"}
-    tables = {name: to_arrow_schema(schemas.TABLES[name]).empty_table() for name in names}
+    tables = {name: schemas.TABLES[name].empty_table() for name in names}
     sessions = [("r", "g", ["t"]), ("r", "h", ["u"]), ("r", "unknown", None), ("another run", "g", ["t"])]
     tables["member_sessions"] = pa.Table.from_pylist(
         [{"member_id": "m", **dict(zip(("run_id", "group_id", "topics"), row, strict=True))} for row in sessions],
-        to_arrow_schema(schemas.MEMBER_SESSIONS),
+        schemas.MEMBER_SESSIONS,
     )
-    tables["events"] = pa.Table.from_pylist(rows, to_arrow_schema(schemas.EVENTS))
+    tables["events"] = pa.Table.from_pylist(rows, schemas.EVENTS)
     of_runs = tables["events"].filter(without_group(tables["events"]))
     found = rows_of_groups(rows_by_kind(tables), runs_of(RUNS, of_runs))
     return sorted((event.seq, history.group_id) for history in found for event in history.events)

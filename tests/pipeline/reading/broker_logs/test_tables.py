@@ -11,9 +11,10 @@ from zoneinfo import ZoneInfoNotFoundError
 import orjson
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 
+from rejoin.pipeline.reading.broker_logs.on_spark import read_logs
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement, node_of
-from rejoin.pipeline.reading.broker_logs.tables import read_logs
 from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.reading.log_files import read_file
 from rejoin.pipeline.schemas import EVENTS, QUARANTINE
@@ -88,10 +89,8 @@ def rows(table: Any, *names: str) -> list[tuple[Any, ...]]:
 
 def test_a_cluster_of_logs_becomes_events(spark: SparkSession, cluster: Path) -> None:
     logs = read_logs(spark, find([cluster]), run_id="prod")
-    assert [(field.name, field.dataType) for field in logs.events.schema] == [
-        (field.name, field.dataType) for field in EVENTS
-    ]
-    assert logs.quarantine.columns == QUARANTINE.fieldNames()
+    assert to_arrow_schema(logs.events.schema) == EVENTS
+    assert logs.quarantine.columns == QUARANTINE.names
     events = [row.asDict(recursive=True) for row in logs.events.orderBy("source", "node", "seq").collect()]
 
     def of(name: str, group_id: str, *columns: str) -> list[tuple[Any, ...]]:
@@ -122,21 +121,24 @@ def test_a_cluster_of_logs_becomes_events(spark: SparkSession, cluster: Path) ->
 
 def test_every_line_of_every_file_is_somewhere(spark: SparkSession, cluster: Path) -> None:
     logs = read_logs(spark, find([cluster]))
-    files = {Path(row.file).relative_to(cluster).as_posix(): row for row in logs.files.collect()}
+    read = (row for each in find([cluster]) for row in read_file(each.path, each.problem))
+    of_files = [orjson.loads(row["body"]) for row in read if row["what"] == "file"]
+    files = {Path(row["file"]).relative_to(cluster).as_posix(): row for row in of_files}
     assert len(files) == 6
     for name, row in files.items():
         if not name.endswith("torn.log.gz"):
-            assert row.statements + row.requests + row.other + row.continuations + row.broken == row.lines, name
-    assert files["broker-2/empty.log"].lines == 0
-    assert files["broker-2/server.log"].not_utf8 == 1
+            used = ("statements", "requests", "other", "continuations", "broken")
+            assert sum(row[each] for each in used) == row["lines"], name
+    assert files["broker-2/empty.log"]["lines"] == 0
+    assert files["broker-2/server.log"]["not_utf8"] == 1
     quarantine = logs.quarantine.orderBy("file", "line").collect()
-    assert [(Path(row.file).relative_to(cluster).as_posix(), row.line, row.kind) for row in quarantine] == [
+    assert [(Path(row["file"]).relative_to(cluster).as_posix(), row.line, row.kind) for row in quarantine] == [
         ("broker-1/server.log", 6, "half-line"),
         ("broker-2/server.log", 3, "encoding"),
         ("broker-2/torn.log.gz", None, "unreadable"),
     ]
     # What of a torn line does not show that it was about groups is no more than a line of others.
-    assert files["broker-1/kafka-request.log"].continuations == 1
+    assert files["broker-1/kafka-request.log"]["continuations"] == 1
 
 
 def test_spark_finds_what_plain_reading_finds(spark: SparkSession) -> None:
@@ -166,7 +168,7 @@ def test_the_events_have_no_column_that_the_table_lacks(cluster: Path) -> None:
     for path in (*GOLDEN.glob("*/group-coordinator.log"), *cluster.glob("*/*.log")):
         found = LogFile(str(path), "1").statements(path.read_bytes().splitlines())
         for event in reconstruct(each for each in found if isinstance(each, Statement)):
-            assert event.keys() <= {*EVENTS.fieldNames(), "order_ms"}, event
+            assert event.keys() <= {*EVENTS.names, "order_ms"}, event
 
 
 @pytest.mark.parametrize(

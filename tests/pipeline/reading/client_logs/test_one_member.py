@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from benchmarks.recovered.from_client_logs import GOLDEN, SETS
 from rejoin.pipeline import schemas
@@ -27,8 +27,9 @@ def tables(group: str, member: int | None) -> dict[str, list[Row]]:
     events = events_of_logs(files if member is None else files[member : member + 1])
     made = whole(events)
     names = ("rebalances", "ownership", "member_sessions")
-    parts = (pa.Table.from_pylist(made[name], to_arrow_schema(schemas.TABLES[name])) for name in names)
-    return made | {"violations": violations(events, *parts).to_pylist()}
+    parts = (pa.Table.from_pylist(made[name], schemas.TABLES[name]) for name in names)
+    found: Any = violations(events, *parts)
+    return made | {"violations": found.to_pylist()}
 
 
 @pytest.mark.parametrize(
