@@ -367,6 +367,7 @@ MAY_IMPORT = {
         "pipeline.columns",
         "pipeline.reading",
         "pipeline.schemas",
+        "pipeline.tables.on_spark",
     ),
     "pipeline.tables": (*TABLE_WORDS, "pipeline.schemas", "pipeline.tables"),
     # What rejoin why needs of the tables: no schema of Spark's.
@@ -384,6 +385,7 @@ MAY_IMPORT = {
         "pages",
         "protocol.printable",
         *TABLE_WORDS,
+        "pipeline.columns",
         "pipeline.drawn",
         "pipeline.audits",
         "pipeline.findings",
@@ -399,6 +401,7 @@ MAY_IMPORT = {
         "pipeline.columns",
         "pipeline.findings",
         "pipeline.schemas",
+        "pipeline.tables",
         "pipeline.transactions",
     ),
     "pipeline.incremental": (
