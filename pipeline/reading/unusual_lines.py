@@ -25,26 +25,26 @@ _REQUIRED: Final = {
 _PROBLEMS: Final = (("not UTF-8", "encoding"), ("a half line", "half-line"), (TOO_LARGE, "field"))
 
 
-class Mistake(NamedTuple):
+class LineMistake(NamedTuple):
     """Why a line is no event: its ``kind`` in the quarantine, and the reason in words."""
 
     kind: str
     reason: str
 
 
-def read_unusual(text: str, problem: str | None) -> dict[str, Any] | Mistake:
+def read_unusual(text: str, problem: str | None) -> dict[str, Any] | LineMistake:
     """The values of a row by the names of its fields, or what is wrong with its line.
 
     Values have the types of their fields where they can have them: :mod:`usual_lines` looks at the rest.
     """
     if problem is not None:
         kinds = (kind for words, kind in _PROBLEMS if problem.startswith(words))
-        return Mistake(next(kinds, "unreadable"), problem)
+        return LineMistake(next(kinds, "unreadable"), problem)
     if not text.strip():
-        return Mistake("not-json", "an empty line; expected one JSON object")
+        return LineMistake("not-json", "an empty line; expected one JSON object")
     row, rest = _decoded(text)
     if row is None:
-        return Mistake("not-json", _NOT_JSON)
+        return LineMistake("not-json", _NOT_JSON)
     return _mistake_in_envelope(row, rest) or _mistake_in_fields(row) or _values(row)
 
 
@@ -76,35 +76,35 @@ def newer(version: int, known: int) -> str:
     return f"schema version {version}; this program knows versions up to {known}, take a newer one"
 
 
-def _mistake_in_envelope(row: dict[str, Any], rest: str) -> Mistake | None:
+def _mistake_in_envelope(row: dict[str, Any], rest: str) -> LineMistake | None:
     version = row.get("schema_version")
     if type(version) is int and version > SCHEMA_VERSION:
-        return Mistake("version", newer(version, SCHEMA_VERSION))
+        return LineMistake("version", newer(version, SCHEMA_VERSION))
     absent = [name for name in ENVELOPE if name not in row]
     if absent:
-        return Mistake("not-a-row", f"not a row of a journal: it has no {', '.join(absent)}")
+        return LineMistake("not-a-row", f"not a row of a journal: it has no {', '.join(absent)}")
     if rest:
-        return Mistake("not-json", _GLUED)
+        return LineMistake("not-json", _GLUED)
     if any(row[name] is None if name in _TEXTS else type(row[name]) is not int for name in ENVELOPE):
-        return Mistake("field", f"the value of one of these is not what it should be: {', '.join(ENVELOPE)}")
+        return LineMistake("field", f"the value of one of these is not what it should be: {', '.join(ENVELOPE)}")
     if not is_instant(row["at_ms"]):
-        return Mistake("field", f"at_ms is {row['at_ms']}; {NO_INSTANT}")
+        return LineMistake("field", f"at_ms is {row['at_ms']}; {NO_INSTANT}")
     return None
 
 
-def _mistake_in_fields(row: dict[str, Any]) -> Mistake | None:
+def _mistake_in_fields(row: dict[str, Any]) -> LineMistake | None:
     event = _as_text(row["event"])
     if any(is_too_large(name, FIELDS_AS_JSON[name], value) for name, value in _known(row)):
-        return Mistake("field", f"{event}: {TOO_LARGE}")
+        return LineMistake("field", f"{event}: {TOO_LARGE}")
     if event not in _REQUIRED:
-        return Mistake("unknown-event", f"unknown event {event}")
+        return LineMistake("unknown-event", f"unknown event {event}")
     missing = [name for name in _REQUIRED[event] if name not in row]
-    return Mistake("field", f"{event} without {', '.join(missing)}") if missing else None
+    return LineMistake("field", f"{event} without {', '.join(missing)}") if missing else None
 
 
-def of_another_type(event: str) -> Mistake:
+def of_another_type(event: str) -> LineMistake:
     """What is wrong where a value of a row does not fit its field."""
-    return Mistake("field", f"{event}: the value of a field has not the type it should have")
+    return LineMistake("field", f"{event}: the value of a field has not the type it should have")
 
 
 def _known(row: dict[str, Any]) -> Iterator[tuple[str, Any]]:

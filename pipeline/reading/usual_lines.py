@@ -29,7 +29,7 @@ from rejoin.pipeline.event_fields import (
     SAYS_MORE,
 )
 from rejoin.pipeline.reading.limits import EXACT, INT32, LATEST_MS, MOST, MOST_PARTITIONS, is_instant
-from rejoin.pipeline.reading.unusual_lines import Mistake, of_another_type, read_unusual
+from rejoin.pipeline.reading.unusual_lines import LineMistake, of_another_type, read_unusual
 from rejoin.pipeline.vocabulary import EXACT as SURE
 
 Row = dict[str, Any]
@@ -58,7 +58,7 @@ class EventsOfKind(NamedTuple):
 
 def read_rows(
     texts: Sequence[str], problems: Sequence[str | None]
-) -> tuple[list[EventsOfKind], list[tuple[int, Mistake]]]:
+) -> tuple[list[EventsOfKind], list[tuple[int, LineMistake]]]:
     """The events of lines, by their names, and the numbers of lines that are none, with what is wrong with each.
 
     ``problems``: why a line cannot be taken as it is, where that is known already.
@@ -73,14 +73,14 @@ def read_rows(
 
 def _read_others(
     others: Sequence[int], texts: Sequence[str], problems: Sequence[str | None]
-) -> tuple[list[EventsOfKind], list[tuple[int, Mistake]]]:
-    broken: list[tuple[int, Mistake]] = []
+) -> tuple[list[EventsOfKind], list[tuple[int, LineMistake]]]:
+    broken: list[tuple[int, LineMistake]] = []
     by_fields: dict[tuple[str, ...], list[_Line]] = defaultdict(list)
     for number in others:
         row = read_unusual(texts[number], problems[number])
         if isinstance(row, dict) and not all(_fit(name)([value]) for name, value in row.items()):
             row = of_another_type(row["event"])
-        if isinstance(row, Mistake):
+        if isinstance(row, LineMistake):
             broken.append((number, row))
         else:
             by_fields[row["event"], *row].append(_Line(number, texts[number], tuple(row.values())))

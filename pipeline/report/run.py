@@ -85,8 +85,15 @@ def make_report(
     if not readable.head(1, filter=reduce(or_, about_something)).num_rows:
         raise NoInput(_nothing(found, quarantine))
     tables = make_tables(events, folder, on_step=on_step)
-    about = {"title": title, "groups": groups, "most_groups": most_groups, "logged": _logged_groups(coverage, readable)}
-    report = collect(tables.stored(), quarantine, on_step=on_step, **about)
+    report = collect(
+        tables.stored(),
+        quarantine,
+        title=title,
+        groups=groups,
+        most_groups=most_groups,
+        logged=_logged_groups(coverage, readable),
+        on_step=on_step,
+    )
     _count_files(report, found, readable, coverage)
     report.made = f"Made by rejoin report; the tables are in {folder}."
     if groups and not report.groups:

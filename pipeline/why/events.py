@@ -13,7 +13,7 @@ from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import RunContext
 from rejoin.pipeline.findings.reads import matches, names_read_whole, read_events, with_more
 from rejoin.pipeline.findings.sums import sums_of
-from rejoin.pipeline.reading.unusual_lines import Mistake
+from rejoin.pipeline.reading.unusual_lines import LineMistake
 from rejoin.pipeline.reading.usual_lines import read_rows, rows_of_events
 from rejoin.pipeline.tables.groups import balance, member_sessions, ownership, pauses
 from rejoin.pipeline.tables.groups.rebalance_events import FOLLOWED
@@ -31,7 +31,7 @@ _IDENTITY: Final = ("run_id", "source", "node", "seq")
 
 def events_of(
     texts: Sequence[str], problems: Sequence[str | None] | None = None
-) -> tuple[list[Row], list[tuple[int, Mistake]]]:
+) -> tuple[list[Row], list[tuple[int, LineMistake]]]:
     """Lines of journals as rows of the table ``events``; the numbers of those that are none, with their mistakes.
 
     A row that comes twice counts once.

@@ -217,10 +217,8 @@ def test_watching_once_makes_the_tables_of_a_batch(
     assert f"watching {url}" in printed
     assert "session-expiry" in printed
     events = of_batch(spark, kept).events.toArrow().cast(EVENTS)
-    for name, batch in {
-        "rebalances": rebalances(events),
-        **transaction_tables(events),
-    }.items():
+    made: dict[str, Any] = {"rebalances": rebalances(events), **transaction_tables(events)}
+    for name, batch in made.items():
         columns = [column for column in batch.column_names if column not in ("file", "line")]
         kept_rows = rows(pq.read_table(out / "tables" / name), *columns)
         assert kept_rows == rows(batch, *columns)

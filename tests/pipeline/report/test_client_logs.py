@@ -49,7 +49,7 @@ def test_report_and_why_count_the_same_groups(spark: SparkSession, tmp_path: Pat
     logs.mkdir()
     for log in (GOLDEN / "public-logs").glob("*.log"):
         shutil.copy(log, logs)
-    made = make_report(spark, [logs], tmp_path / "out", most_groups=2)
+    made = make_report([logs], tmp_path / "out", most_groups=2)
     found = [group.group_id for group in made.groups] + [row["group_id"] for row in made.others]
     source = open_source(logs)
     assert sorted(found) == [each.group_id for each in source.groups()]

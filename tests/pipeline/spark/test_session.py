@@ -167,7 +167,7 @@ def test_a_start_that_fails_is_reported_with_the_log() -> None:
 def test_packages_that_do_not_go_together_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "version", lambda name: "3.1.1" if name == "pandas" else metadata.version(name))
     with pytest.raises(
-        session.SparkTrouble, match=r"pandas 3\.1\.1 does not go with the rest; expected pandas>=2\.2,<3"
+        SparkTrouble, match=r"pandas 3\.1\.1 does not go with the rest; expected pandas>=2\.2,<3"
     ):
         session._check_versions()
 
