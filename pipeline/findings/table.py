@@ -173,7 +173,7 @@ def findings(table: Callable[[str], Any], events: Any) -> Any:
     """The table ``findings`` from the tables of :data:`KINDS`, by name, and the events; all are Spark's or Arrow's."""
     if isinstance(events, pa.Table):
         return _of_rows(table, events)
-    from rejoin.pipeline.findings import on_spark  # noqa: PLC0415 (only where rows are Spark's)
+    from rejoin.pipeline.findings.on_spark import table as on_spark  # noqa: PLC0415 (only where rows are Spark's)
 
     return on_spark.findings(table, events)
 

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 
 from rejoin.pipeline import schemas
-from rejoin.pipeline.findings import on_spark, reads, sums, table
+from rejoin.pipeline.findings import reads, sums, table
 from rejoin.pipeline.findings.causes import Causes
 from rejoin.pipeline.findings.finding import Finding
 from rejoin.pipeline.findings.observed_rows import RunContext
+from rejoin.pipeline.findings.on_spark import table as on_spark
 from rejoin.pipeline.findings.rules import RULES
 from rejoin.pipeline.findings.sums import KINDS, Values
 from rejoin.pipeline.incremental.groups import Groups

@@ -1,0 +1,1 @@
+"""What brings the rows that rules see to Spark."""
