@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -71,7 +71,7 @@ def score(folder: Path) -> dict[str, Score]:
     return scores
 
 
-def judged(case: dict[str, Any], found: list[dict[str, Any]]) -> tuple[bool, bool]:
+def judged(case: dict[str, Any], found: Sequence[dict[str, Any]]) -> tuple[bool, bool]:
     """Whether the first finding is the expected one, and whether something is said that is not so."""
     said = " ".join(str(row[part]) for row in found for part in ("title", "text", "setting", "advice"))
     first = found[0]["finding"] if found else None
