@@ -73,8 +73,9 @@ class WatchTables:
             on_step(f"making tables of {count(events.num_rows, 'event')}")
             ended = tables.take(events, batch, quarantined=quarantined, everything=everything and batch == head)
             summary = self._summary(tables, ended)
-            if tables.save():
-                self._given.clear()
+            # A step that cannot be kept is done once more, and gives its rebalances then.
+            is_kept = tables.save()
+            self._given = set() if is_kept else self._given.union(row["rebalance_id"] for row in summary.ended)
             yield summary
         self._tables = tables
 
@@ -85,7 +86,6 @@ class WatchTables:
 
     def _summary(self, tables: IncrementalTables, ended: pa.Table) -> TableSummary:
         rows = [row for row in ended.select(_SHOWN).to_pylist() if row["rebalance_id"] not in self._given]
-        self._given.update(row["rebalance_id"] for row in rows)
         rows.sort(key=lambda row: (row["ended_at_ms"], row["rebalance_id"]))
         found = sorted(tables.findings(), key=order)
         return TableSummary(tables.step, tables.count("rebalances"), tables.quarantined, found, rows, tables.groups())

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -13,6 +14,8 @@ import pytest
 from rejoin.pipeline.incremental.group_states import KEY
 from rejoin.pipeline.incremental.runs import SCHEMA
 from rejoin.pipeline.incremental.tables import IncrementalTables
+from rejoin.pipeline.live.store import WatchStore
+from rejoin.pipeline.live.tables import WatchTables
 
 GROUP = dict(zip(KEY, ("run-1", "orders-app", "coordinator", "1"), strict=True))
 A, B = "a-00000000-0000-4000-8000-000000000001", "b-00000000-0000-4000-8000-000000000002"
@@ -165,6 +168,26 @@ def test_a_watch_that_ends_between_batches_goes_on(cut: int, tmp_path: Path) -> 
     assert steps.tables.ended().num_rows == len(before)
     ended, state = steps.take(rows[cut:])
     assert ([*before, *ended], state) == ([whole], after)
+
+
+def test_a_step_that_cannot_be_kept_gives_its_rebalances_when_it_is_done_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk, for once: no rebalance is left out, and none is given twice."""
+    rows = pa.Table.from_pylist(first_rebalance().rows, SCHEMA)
+    watch = WatchTables(cast(WatchStore, SimpleNamespace(folder=tmp_path, committed=lambda: 0)))
+    monkeypatch.setattr(watch, "_steps", lambda first, last: [(0, rows, 0)] if first == 0 else [])
+    kept = IncrementalTables.save
+
+    def full(tables: IncrementalTables, *, now: bool = False) -> bool:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr(IncrementalTables, "save", full)
+    with pytest.raises(OSError, match="no space"):
+        list(watch.updates())
+    monkeypatch.setattr(IncrementalTables, "save", kept)
+    given = [row["generation_to"] for _ in range(2) for summary in watch.updates() for row in summary.ended]
+    assert given == [1]
 
 
 def test_rows_of_a_batch_may_come_in_any_order(steps: Steps, tmp_path: Path) -> None:
