@@ -253,35 +253,9 @@ class ConsumerClosed(ConsumerEvent):
     """The consumer is closed."""
 
 
-EVENT_TYPES: tuple[type[ConsumerEvent], ...] = (
-    Subscribing,
-    CoordinatorFound,
-    CoordinatorNotFound,
-    CoordinatorLost,
-    RejoinRequested,
-    MembershipReset,
-    JoinSent,
-    GenerationJoined,
-    GroupJoined,
-    TargetAssignmentReceived,
-    AssignmentAcknowledged,
-    AssignmentComputed,
-    AssignmentSkipped,
-    AssignorFailed,
-    GroupSynced,
-    AssignmentRefused,
-    PartitionsAssigned,
-    PartitionsRevoked,
-    PartitionsLost,
-    ListenerFailed,
-    PositionsFound,
-    RecordsProcessed,
-    CommitSucceeded,
-    CommitFailed,
-    HeartbeatFailed,
-    PollTimeoutExceeded,
-    GroupLeft,
-    Fenced,
-    ConsumerClosed,
+EVENT_TYPES: tuple[type[ConsumerEvent], ...] = tuple(
+    each
+    for each in list(globals().values())
+    if isinstance(each, type) and issubclass(each, ConsumerEvent) and not each.__subclasses__()
 )
 """Every event of a consumer, for the schema of its journal."""
