@@ -281,6 +281,13 @@ _NAMES: Final = {"int64": "bigint", "int32": "int"}
 
 
 def _named(kind: pa.DataType) -> str:
+    """A type as the tables' documentation and Spark's SQL name it; a time without its unit and zone."""
+    if pa.types.is_timestamp(kind):
+        return "timestamp"
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return f"array<{_named(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{','.join(f'{each.name}:{_named(each.type)}' for each in kind)}>"
     return _NAMES.get(str(kind), str(kind))
 
 
