@@ -76,7 +76,7 @@ def _day(at_ms: int) -> Any:
 
 
 def counts_of_files(rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """What became of the lines of each file."""
+    """Counts of each file's lines, by how they were used."""
     return (orjson.loads(row["body"]) for row in rows if row["what"] == "file")
 
 

@@ -27,7 +27,7 @@ InTask = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 class Bronze(NamedTuple):
-    """What was read: events (:data:`EVENTS`), and what could not be used (:data:`QUARANTINE`)."""
+    """Rows that were read: events (:data:`EVENTS`), and lines that could not be used (:data:`QUARANTINE`)."""
 
     events: DataFrame
     quarantine: DataFrame

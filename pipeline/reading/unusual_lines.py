@@ -103,7 +103,7 @@ def _mistake_in_fields(row: dict[str, Any]) -> LineMistake | None:
 
 
 def of_another_type(event: str) -> LineMistake:
-    """What is wrong where a value of a row does not fit its field."""
+    """The reason for rejecting a row with a value that does not fit its field."""
     return LineMistake("field", f"{event}: the value of a field has not the type it should have")
 
 

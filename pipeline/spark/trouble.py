@@ -1,4 +1,4 @@
-"""What commands say where Spark fails. Spark is not imported."""
+"""Errors of commands where Spark fails. Spark is not imported."""
 
 from __future__ import annotations
 

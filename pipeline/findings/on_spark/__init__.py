@@ -1,1 +1,1 @@
-"""What brings the rows that rules see to Spark."""
+"""Spark's driver of the rows that rules see."""

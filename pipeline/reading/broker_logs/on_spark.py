@@ -32,7 +32,7 @@ PARSED: Final = pa.schema(
     [(name, LONG if name in ("order_ms", "line") else STRING) for name in ("what", "about", "order_ms", "node")]
     + [("file", STRING), ("line", LONG), ("body", STRING)]
 )
-"""What a file holds, as rows of :mod:`~rejoin.pipeline.reading.log_files`."""
+"""Rows of one file, as :mod:`~rejoin.pipeline.reading.log_files` gives them."""
 _RECONSTRUCTED: Final = pa.schema([*EVENTS, ("order_ms", LONG), ("nth", LONG)])
 
 
@@ -76,7 +76,7 @@ def _with_groups(parsed: DataFrame) -> DataFrame:
 
 
 def parse(spark: SparkSession, files: Iterable[InputFile], timezone: str = "UTC") -> DataFrame:
-    """What files hold, as :data:`PARSED`; the largest ones are begun with."""
+    """Rows of files, as :data:`PARSED`; the largest files come first."""
     ZoneInfo(timezone)
     largest_first = sorted(files, key=lambda file: (-file.size, file.path))
     paths = [(file.path, file.problem, timezone) for file in largest_first]

@@ -32,7 +32,7 @@ MARKS: Final = re.compile(
     rb"|(?<![\w-])stream-(?:thread|client) \[|KafkaMessageListenerContainer|: partitions (?:assigned|revoked|lost): \["
     rb"|(?:Joining|Joined|Leaving) group `|Error for topic subscription "
 )
-"""What is in the log of a client, and in that of no broker."""
+"""Marks of a client's log that no broker's log has."""
 
 STREAMS_CLIENT: Final = "streams_client_state"
 """The kind of a state of a whole client of Streams, which its threads' states make."""
@@ -63,7 +63,7 @@ _OF_RACECAR: Final = ("(try ", "Resetting consumer")
 
 
 def read_client_message(record: ClientRecord) -> ClientMessage | None:
-    """What a consumer says with a record; none for what is of something else."""
+    """The message of a consumer in a record; none where the record is another component's."""
     for read in _READERS:
         found = read(record)
         if found is not None:

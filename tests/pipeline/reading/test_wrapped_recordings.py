@@ -33,7 +33,7 @@ AMBIGUOUS: Final = ("grep -n", "grep over files", "an indent")
 
 
 class Composition(NamedTuple):
-    """What a seed chooses."""
+    """The choices of one seed."""
 
     recording: Path
     first: int
@@ -72,7 +72,7 @@ def said_by_client(lines: Iterable[str]) -> list[tuple[Any, ...]]:
 
 
 def _said(found: Iterable[object]) -> list[tuple[Any, ...]]:
-    """What a reader found, without line numbers."""
+    """The statements of a reader, without line numbers."""
     said: list[tuple[Any, ...]] = []
     for each in found:
         if isinstance(each, Statement):
