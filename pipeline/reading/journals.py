@@ -198,7 +198,7 @@ def events_of_table(rows: pa.Table, file: str) -> pa.Table:
 
 
 def _kinds(found: Mapping[str, Any], is_instant: pa.Array) -> list[str | None]:
-    """The reason why each row is rejected; null where it is good."""
+    """The kind of mistake in each row; none where the row is good."""
     whole = reduce(pc.and_, (pc.is_valid(found[name]) for name in ENVELOPE))
     is_newer = pc.fill_null(pc.greater(found["schema_version"], VERSION), False)
     wrong = pc.or_(pc.invert(is_instant), _is_too_large(found))
