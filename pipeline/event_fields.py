@@ -97,7 +97,7 @@ def _name_of_type(hint: Any, name: str = "") -> str:
 
 _SIMPLE: Final[dict[Any, str]] = {str: "STRING", int: "INT", Long: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
 _KEPT: Final = ("topic", "partition", "offset", "start", "end")
-"""What is kept of the objects in lists."""
+"""The fields that objects in lists keep; others are dropped."""
 
 HINTS: Final = _hints()
 """The type of each field, as the classes of the events have it."""
@@ -105,7 +105,7 @@ FIELDS_AS_JSON: Final = {name: "STRING" if name == CAUSE else _name_of_type(hint
 """The type of each field as it stands in the journal."""
 
 ENVELOPE: Final = ("schema_version", "run_id", "source", "node", "seq", "at_ms", "event")
-"""What every row of a journal begins with."""
+"""The fields with which every row of a journal begins."""
 CAUSE_FIELDS: Final = ("cause", "member_id", "group_instance_id", "client_reason")
 """The parts of a :data:`CAUSE` that is an object."""
 SAYS_MORE: Final = '"metadata":"[^"]'

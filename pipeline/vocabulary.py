@@ -27,4 +27,4 @@ AFTER_REMOVAL: Final = "owner-after-removal"
 """The kind of two owners as Kafka allows them: the first was removed, and has not noticed yet. No violation."""
 
 SESSION_ENDED: Final = "session expired"
-"""How the reason of an event begins with which a client says that its session ended without an answer."""
+"""Prefix of an event's reason where a client reports that its session ended without an answer."""

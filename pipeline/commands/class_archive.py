@@ -30,7 +30,7 @@ _QUERY: Final = """
 select k, n, sum(n) over (partition by k order by n) as running from (select id % 3 as k, count(*) as n from range(9)
 group by 1) join (select explode(array(0, 1, 2)) as k) using (k) order by k
 """
-"""What most tables need: an aggregate, a join, a window, a sort."""
+"""The operators of most tables: an aggregate, a join, a window, a sort."""
 
 
 def main() -> int:

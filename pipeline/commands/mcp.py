@@ -91,7 +91,7 @@ def server_of(open_it: Callable[[], StorySource]) -> MCPServer:
 
     @server.tool(annotations=reads)
     async def findings(group: str | None = None, limit: int = 20) -> dict[str, Any]:
-        """What rules found wrong, the worst first: of one group, or of all."""
+        """Problems that the rules found, the worst first: of one group, or of all."""
         rows = await read(lambda source: source.findings() if group is None else source.story(group).findings)
         return {"total": len(rows), "findings": [_part(row, _OF_FINDINGS) for row in rows[: _bounded(limit)]]}
 

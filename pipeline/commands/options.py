@@ -53,7 +53,7 @@ def check_master(master: str | None) -> None:
 
 
 def stopped(out: Path | None) -> str:
-    """How a watch says that Ctrl-C has stopped it."""
+    """The last line of a watch that Ctrl-C has stopped."""
     if out is None:
         return "stopped; with --out DIR it would continue from here"
     return f"stopped; the same command continues from {out}"

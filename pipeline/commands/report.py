@@ -141,9 +141,9 @@ def _made(inputs: Sequence[Path], out: Path, **options: Any) -> Report:
 
 @contextmanager
 def _progress(interrupted: Interrupts) -> Iterator[OnStep]:
-    """What is being done, on standard error: in one line on a terminal, in a file a line now and then.
+    """Progress on standard error: one line, drawn over and over, on a terminal; a line now and then in a file.
 
-    Before each step it is seen whether the command was interrupted.
+    Each step begins with a check for an interrupt.
     """
     console = VisibleConsole(stderr=True)
     began = time.monotonic()

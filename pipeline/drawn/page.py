@@ -34,7 +34,7 @@ export const recorded = async (group, onPiece) => onPiece(recordedOf(group));
 
 
 def recorded(events: Sequence[DrawnEvent], until_ms: int) -> dict[str, Any]:
-    """What the page shows of a group: the rows of its events, in order, up to an instant (ms since 1970)."""
+    """The recording of a group for the page: the rows of its events, in order, up to an instant (ms since 1970)."""
     origin = origin_of(events)
     recorder = EventRecorder(ConsumerJournals((each.at_ms - origin, each.event) for each in events))
     group_id = next(each.event.group_id for each in events if isinstance(each.event, GroupEvent | ConsumerEvent))

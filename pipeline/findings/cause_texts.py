@@ -51,7 +51,7 @@ SHORT_CAUSES: Final = {
 """Causes in words short enough for a legend."""
 
 DEFAULT_REASONS: Final = ("need to re-join with the given member-id", "not provided")
-"""How reasons of clients begin that say nothing."""
+"""Prefixes of clients' reasons that carry no information."""
 
 
 def caused_by(cause: str, who: str | None) -> str:

@@ -10,13 +10,13 @@ from typing import Any, Final
 from rejoin.pipeline.vocabulary import EXACT
 
 POLL_TIMEOUT: Final = "consumer poll timeout has expired"
-"""How the reason begins that a consumer gives when it did not poll within max.poll.interval.ms (KIP-800)."""
+"""Prefix of a consumer's reason for leaving: it did not poll within max.poll.interval.ms (KIP-800)."""
 METADATA_CHANGED: Final = "cached metadata has changed"
-"""How the reason begins that a leader gives when it rejoins because the group's topics changed."""
+"""Prefix of a leader's reason for rejoining: the group's topics changed."""
 SUBSCRIPTION_CHANGED: Final = "subscription has changed"
-"""How the reason begins that a consumer gives when the application subscribed to other topics."""
+"""Prefix of a consumer's reason for rejoining: the application subscribed to other topics."""
 ENFORCED: Final = "rebalance enforced by user"
-"""How the reason begins that a consumer gives when the application called enforceRebalance without one of its own."""
+"""Prefix of a consumer's reason for rejoining: the application called enforceRebalance without a reason of its own."""
 EAGER: Final = ("range", "roundrobin", "sticky")
 """Kafka's assignors that speak the eager protocol only (KIP-429)."""
 COOPERATIVE: Final = "cooperative-sticky"

@@ -45,7 +45,7 @@ class LogTail:
         yield from self._read(self._path, status.st_size)
 
     def _rest_of_rotated(self) -> Iterator[Statement]:
-        """What came into the file that has another name by now, before it got that name."""
+        """Statements that were written to the file before rotation renamed it, and not read yet."""
         for each in self._path.parent.iterdir():
             with suppress(OSError):
                 status = each.stat()

@@ -1,4 +1,4 @@
-"""What changed between snapshots of a group: rebalances, members that came and went, lag in records and in time.
+"""Changes between snapshots of a group: rebalances, members that came and went, lag in records and in time.
 
 Kafka's protocol shows states and assignments, but not why: a member that is gone may have left, or its session may have
 expired. What lies between two snapshots is concluded, so it is ``inferred``.
@@ -239,12 +239,12 @@ class ObservedGroup:
         return GroupStory(self.status(), rows, self.findings(), self.names(), list(notes), costs_are_upper_bounds=True)
 
     def progress_rows(self) -> list[Row]:
-        """How the offsets of partitions with an owner move."""
+        """Movement of the committed offsets of partitions with an owner."""
         rows = (each.as_row(partition) for partition, each in sorted(self.progress.items()))
         return [row for row in rows if row is not None]
 
     def findings(self) -> list[Row]:
-        """What the rules find, the worst first."""
+        """Findings of the rules, the worst first."""
         if self.last is None:
             return []
         lengths: dict[int, int] = {}

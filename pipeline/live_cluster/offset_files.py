@@ -36,7 +36,7 @@ class BadOffsets(Exception):
 
 
 def snapshots_of_files(paths: Iterable[Path]) -> list[ClusterGroup]:
-    """What these files show of groups, by time. Raises BadOffsets."""
+    """Snapshots of groups in these files, by time. Raises BadOffsets."""
     found = [snapshot for path in paths for snapshot in _of_file(path)]
     return sorted(found, key=lambda snapshot: (snapshot.at_ms, snapshot.group_id))
 

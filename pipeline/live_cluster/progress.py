@@ -1,4 +1,4 @@
-"""How a partition's committed offset moves, and how old the next record to read is."""
+"""Movement of a partition's committed offset, and the age of the next record to read."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class PartitionProgress:
         return lag_of(list(self.samples), committed, self.at_ms)
 
     def as_row(self, partition: TopicPartition) -> dict[str, Any] | None:
-        """What the rules look at; none for a partition that has no owner."""
+        """The row for the rules; None for a partition without an owner."""
         if self.owner is None:
             return None
         return {

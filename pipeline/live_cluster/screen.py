@@ -1,4 +1,4 @@
-"""What the watch of a cluster shows: a table that is drawn again on a terminal, lines elsewhere."""
+"""Screen of a watch of a cluster: a table that is redrawn on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LAST: Final = 12
 
 
 class Screen:
-    """What is shown: a table that is drawn again on a terminal, lines elsewhere."""
+    """A terminal's table, redrawn after each poll; lines where the output is no terminal."""
 
     def __init__(self, console: Console, title: str) -> None:
         self._console = console

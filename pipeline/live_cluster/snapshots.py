@@ -1,4 +1,4 @@
-"""What a group looks like at one instant, from outside."""
+"""A group at one instant, as Kafka's protocol shows it to other clients."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What a watch of a cluster keeps on disk: snapshots of its groups, one JSON line each, by day.
+"""The folder of a watch of a cluster: snapshots of its groups, one JSON line each, by day.
 
-A snapshot is kept when anything but offsets has changed, with the one before, and else once in :data:`KEPT_EVERY_MS`.
-So the same conclusions are drawn from what is kept as while it was watched, and a day of a quiet group is small.
+A snapshot is stored with its predecessor when anything but offsets has changed, and otherwise once in
+:data:`KEPT_EVERY_MS`. The stored snapshots lead to the conclusions of the watch, and a day of an unchanged group is
+small.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ ABOUT: Final = "cluster.json"
 _VERSION: Final = 1
 _SNAPSHOTS: Final = "snapshots"
 _BEFORE: Final = "looks"
-"""What earlier versions called the files; they are read as well."""
+"""The files' prefix in earlier versions; these files are read as well."""
 
 
 class WatchFolderProblem(Exception):

@@ -21,10 +21,10 @@ FINDINGS_EVERY_MS: Final = 10_000
 
 
 class PollResult(NamedTuple):
-    """What one poll led to."""
+    """The result of one poll."""
 
     rebalances: list[Row]
-    """Those that have ended, with their ``group_id``."""
+    """Rebalances that have ended, with their ``group_id``."""
     new_findings: list[Row]
     problems: list[str]
     missing: Sequence[str] = ()
@@ -76,7 +76,7 @@ class ClusterWatch:
         return sorted((row for rows in self._findings.values() for row in rows), key=order)
 
     def statuses(self) -> list[GroupStatus]:
-        """How the groups stand, those that changed last first."""
+        """Statuses of the groups, the latest change first."""
         found = [group.status() for group_id, group in self.groups.items() if group_id not in self.gone]
         return sorted(found, key=lambda each: (-(each.since_ms or 0), each.group_id))
 

@@ -28,7 +28,7 @@ _OF_RECORDS: Final = re.compile(
     rb"|^\W{0,2}(?:DEBUG|INFO|WARN|WARNING|ERROR)\b|\[thrd:|#consumer-\d",
     re.MULTILINE,
 )
-"""What is in every file with a line of a known layout: a time, JSON, a level, or the sign of librdkafka."""
+"""Marks of a line of a known layout: a time, JSON, a level, or librdkafka's prefix."""
 _LONGEST_SUBJECT: Final = 64
 _EVENTS: Final = "events"
 _OF_A_REPORT: Final = {_EVENTS, "quarantine", "rebalances", "member_sessions", "findings"}
@@ -182,7 +182,7 @@ def must_name_groups(found: Iterable[InputFile]) -> None:
 
 
 def _whose(found: Sequence[InputFile]) -> str:
-    """What to do about files of which none can be read."""
+    """Advice for files of which none can be read."""
     if any(str(each.problem).endswith(os.strerror(errno.EACCES)) for each in found):
         return "Give this user the right to read it, or name files that it may read"
     return EXPECTED
@@ -219,7 +219,7 @@ def _holds(each: InputFile, pattern: re.Pattern[bytes]) -> bool:
 
 
 def _as_parquet(found: InputFile) -> InputFile:
-    """The same file, with what keeps it from being a table of events. Journals and logs do without that module."""
+    """The file as Parquet, or with the reason why it is no table of events. Journals and logs do without Arrow."""
     try:
         from rejoin.pipeline.reading.parquet_files import as_parquet  # noqa: PLC0415 (Arrow may not be installed)
     except ModuleNotFoundError as missing:

@@ -38,7 +38,7 @@ JUDGED: Final = table(
 
 _OF_QUARANTINE: Final = {"reason": "reason_", "kind": "kind_", "text": "text_"}
 _OLD_COLUMNS: Final = {"notified": "told", "rebalance": "rebalances", "event_json": "fact"}
-"""What tables of version 1 called columns."""
+"""Today's columns to their names in tables of version 1."""
 _SHOWN: Final = ("run_id", "source", "node", "seq", "at_ms", "event", "group_id", "member_id")
 """Columns by which the quarantine shows a copy."""
 

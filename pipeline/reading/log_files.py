@@ -34,7 +34,7 @@ COUNTS: Final = (
 )
 """Counters of each file, in the order of the columns of ``READ``."""
 _ROTATED: Final = re.compile(r"(?:\.(?:log|out|txt))?(?:\.\d[\d-]*|[.-]\d{4}-\d\d-\d\d[\d.-]*)*(?:\.gz)?$")
-"""What rotation and packing add to the name of a process's log: its own name may end in a number."""
+"""The suffix that rotation and packing add to the name of a process's log; its own name may end in a number."""
 _LOOK_BYTES: Final = 2**20
 _MARKS_OF_BROKERS: Final = (
     *(each for each in MARKS if each != b"oordinator"),
@@ -89,7 +89,7 @@ def _written_by(path: str) -> tuple[bool, bool]:
 def _read_clients(
     path: str, zone: ZoneInfo, counts: dict[str, int], said: set[int], *, is_untimed: bool
 ) -> Iterator[dict[str, Any]]:
-    """What consumers say in a file; ``said`` gets the lines of it."""
+    """Rows of the consumers' lines in a file; the numbers of these lines are added to ``said``."""
     log = ClientLogFile(path, _process_of(path), zone, is_untimed=is_untimed)
     lines = log.lines
     try:
@@ -117,7 +117,7 @@ def _read_clients(
 
 
 def _read_brokers(path: str, zone: ZoneInfo, counts: dict[str, int], said: set[int]) -> Iterator[dict[str, Any]]:
-    """What a broker says in a file, but for the lines that a client wrote."""
+    """Rows of a broker's lines in a file, except for lines that a client wrote (``said``)."""
     log = LogFile(path, node_of(path), zone)
     try:
         with opened(path) as file:

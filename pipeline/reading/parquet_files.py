@@ -11,11 +11,11 @@ from rejoin.pipeline.reading.inputs import NO_TABLE, InputFile
 from rejoin.pipeline.reading.journals import not_of_events
 
 _NO_PARQUET: Final = (ArrowException, OSError, ValueError, MemoryError)
-"""What reading Parquet raises where bytes are wrong; names that are not UTF-8 are a ValueError."""
+"""Exceptions of reading damaged Parquet; names that are not UTF-8 are a ValueError."""
 
 
 def as_parquet(found: InputFile) -> InputFile:
-    """The same file, taken for Parquet, with what keeps it from being a table of events."""
+    """The file as Parquet, or with the reason why it is no table of events."""
     try:
         metadata = read_metadata(found.path)
         why = not_of_events(metadata.schema.to_arrow_schema())
@@ -26,7 +26,7 @@ def as_parquet(found: InputFile) -> InputFile:
 
 
 def with_whole_pages(found: InputFile) -> InputFile:
-    """The same file; of Parquet, with what is damaged behind its schema. It is read to its end for that."""
+    """The file; if it is Parquet, with the damage behind its schema. For that, the file is read to its end."""
     if found.kind != "parquet" or found.problem is not None:
         return found
     try:

@@ -13,7 +13,7 @@ from rejoin.pipeline.reading.inputs import InputFile
 from rejoin.pipeline.reading.limits import EXACT, LONGEST, TOO_LARGE
 
 UNREADABLE: Final = (OSError, EOFError, zlib.error)
-"""What reading a file raises where it cannot be read further."""
+"""Exceptions where a file cannot be read further."""
 
 PIECE_BYTES: Final = 128 * 2**20
 """Larger files are read by several tasks. Each counts the line ends before its piece, which is a matter of memchr."""
@@ -39,7 +39,7 @@ class Piece(NamedTuple):
 
 
 def pieces(files: Iterable[InputFile], piece_bytes: int = PIECE_BYTES) -> list[Piece]:
-    """What tasks read, the largest first so that none waits for the last."""
+    """Pieces for the tasks to read, the largest first: a large piece at the end would keep all others waiting."""
     cut = [
         Piece(
             file.path, start, min(start + piece_bytes, file.size) if not _is_packed(file.path) else -1, not file.is_open

@@ -82,7 +82,7 @@ class LoggedExchange:
     connection: str | None = None
     """Both ends of the connection, with its number: a process that restarts has another one."""
     problem: str | None = None
-    """What of the bodies could not be read, though the line could."""
+    """The part of the bodies that could not be read, though the line could."""
 
     @property
     def member_id(self) -> str | None:
@@ -309,7 +309,7 @@ def roster(exchange: LoggedExchange) -> list[LoggedMember]:
 
 
 def assignments(exchange: LoggedExchange) -> dict[str, tuple[tuple[str, int], ...] | None]:
-    """What a leader's SyncGroup gives to whom; empty for followers."""
+    """Partitions by member id in a leader's SyncGroup; empty for followers."""
     return {
         str(each.get("memberId")): decoded_assignment(each.get("assignment"))
         for each in exchange.request.get("assignments") or ()

@@ -204,7 +204,7 @@ class Report:
     coverage: Sequence[str] = ()
     """How much of logs was used, and what was concluded about them."""
     made: str = ""
-    """How it was made, for the foot of the page."""
+    """The page's foot: the command that made it, and the folder of the tables."""
     transactions: Sequence[TransactionsReport] = ()
     """One for each run with producers."""
     readers: Sequence[Row] = ()
@@ -295,7 +295,7 @@ def _explains(group: GroupReport, finding: Row) -> bool:
 
 
 def naming(report: Report) -> Callable[[GroupReport], str] | None:
-    """How groups are named: not at all if there is one; with their run if there are several runs."""
+    """The function that names groups: None if there is one group; with the run's id if there are several runs."""
     if len(report.groups) < 2:
         return None
     runs = len({group.run_id for group in report.groups})

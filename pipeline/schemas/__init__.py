@@ -71,7 +71,7 @@ LINES: Final = table(
     column("text", STRING, "The line without its end; bytes that are no UTF-8 are shown as U+FFFD."),
     column("problem", STRING, "Why the text cannot be taken as it is (no UTF-8, a half line); null if it can."),
 )
-"""What is read from any file of text, before anybody knows what it says."""
+"""Lines of any text file, before they are parsed."""
 
 QUARANTINE_KINDS: Final = (
     "encoding | half-line | not-json | not-a-row | version | unknown-event | field | repeated | conflict | unreadable |"
@@ -145,7 +145,7 @@ VIOLATIONS: Final = table(
     column("evidence", EVIDENCE, "The rows that prove it."),
     CONFIDENCE,
 )
-"""What must never happen and did, with its proof; and, as the kind owner-after-removal, overlaps that Kafka allows."""
+"""Violations of rules that must always hold, with proofs; and, as owner-after-removal, overlaps that Kafka allows."""
 
 FINDINGS: Final = table(
     RUN,
@@ -168,7 +168,7 @@ FINDINGS: Final = table(
     column("evidence", EVIDENCE, "Other rows that prove it."),
     CONFIDENCE,
 )
-"""What is wrong with a group, why, and what to change."""
+"""Problems of a group, with cause and advice."""
 
 ANNOTATIONS: Final = table(
     DAY,
@@ -176,7 +176,7 @@ ANNOTATIONS: Final = table(
     column("text", STRING, "What happened."),
     column("subject", STRING, "To what, such as a deployment; empty if that is not said."),
 )
-"""What happened around the groups, as ``--annotations`` was given it; without that there is no such table."""
+"""Happenings outside the groups, from ``--annotations``; without that option there is no such table."""
 
 TABLES: Final[dict[str, pa.Schema]] = {
     "streams": STREAMS,
@@ -197,7 +197,7 @@ TABLES: Final[dict[str, pa.Schema]] = {
 """Every table that is written, by its name."""
 
 TRANSACTION_TABLES: Final = tuple(OF_TRANSACTIONS)
-"""Those about transactions."""
+"""Tables about transactions."""
 
 
 def comments(schema: pa.Schema) -> dict[str, str]:

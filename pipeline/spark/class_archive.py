@@ -29,7 +29,7 @@ def archive_path(java: Java) -> Path:
 
 
 def archive_options(java: Java) -> str:
-    """What the command line of a JVM needs to use the archive; nothing where there is none."""
+    """Options with which a JVM uses the archive; empty where there is no archive."""
     archive = archive_path(java)
     # An archive that does not fit is no reason for a warning.
     return f"{shlex.quote(f'-XX:SharedArchiveFile={archive}')} -Xlog:cds=off -Xlog:cds+dynamic=off" * archive.is_file()

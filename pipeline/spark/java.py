@@ -111,7 +111,7 @@ def _checked(program: Path, found_by: str, misses: list[str]) -> Java | None:
 
 
 def _release(home: Path) -> dict[str, str]:
-    """What the file ``release`` of a runtime says, without starting it."""
+    """Fields of a runtime's file ``release``, read without starting the runtime; empty if ``home`` is no runtime."""
     try:
         fields = dict(_FIELD.findall((home / "release").read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError):

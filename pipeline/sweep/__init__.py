@@ -1,1 +1,1 @@
-"""What would have happened: a scenario of the laboratory, a grid of its settings and many seeds, as Spark tasks."""
+"""Sweeps: a scenario of the laboratory, played with a grid of its settings and many seeds, as Spark tasks."""

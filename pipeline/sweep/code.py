@@ -1,4 +1,4 @@
-"""What the result of a run depends on, as far as it is ours: the modules that playing a run imports.
+"""Our modules on which the result of a run depends: those that playing a run imports.
 
 They are found in the source: from the module that plays a run, along every import, also those within functions. A
 module that looks up plugins brings its whole package, since that is where ours are. Scenarios are arguments of a run.

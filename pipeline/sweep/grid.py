@@ -56,7 +56,7 @@ RANKED_BY: Final = {
     "out_twice": "out_twice",
     "out_lost": "out_lost",
 }
-"""What settings can be ranked by, and the column that has it. Less is better."""
+"""Criteria for ranking settings, each with its column. Less is better."""
 
 
 def _seeds(value: object) -> object:
@@ -100,7 +100,7 @@ class GridFile(BaseModel):
     parameters: dict[str, Annotated[list[Any], BeforeValidator(_values)]] = {}
     seeds: Annotated[tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(_seeds), Field(min_length=1)] = (1,)
     count_from: Duration = 0
-    """What happens before this instant is played, but not counted: the start of the group, as a rule."""
+    """Anything before this instant is played but not counted: the start of the group, as a rule."""
     events: bool = False
     """Keep every run's journal."""
     rank_by: tuple[str, ...] = ("rebalances", "stopped")

@@ -81,7 +81,7 @@ class Setting:
 
 
 def brackets(runs: int) -> str:
-    """What stands in brackets behind the median of so many runs, in words."""
+    """Meaning of the two numbers in brackets behind the median of so many runs."""
     if runs >= MANY_SEEDS:
         return "from the tenth to the ninetieth percentile"
     return "from the least to the most"
@@ -168,7 +168,7 @@ def format_answer(grid: Grid, ranked: list[Setting], most: int = 12) -> list[str
 
 
 def criterion(grid: Grid) -> str:
-    """What the settings are ranked by, in a sentence."""
+    """The criteria of the ranking, in a sentence."""
     names = [SAID[RANKED_BY[name]] for name in grid.rank_by]
     return f"Ranked by {', then by '.join(names)}; --by chooses another of {', '.join(RESPECTS)}."
 

@@ -52,7 +52,7 @@ class SweepProgress:
 
 
 class _Portion:
-    """What a Spark task does: plays runs one after the other, and hands each row over as soon as it is there."""
+    """The work of a Spark task: plays runs one after the other, and yields each row as soon as its run has ended."""
 
     def __init__(self, tasks: list[Task]) -> None:
         self._tasks = tasks

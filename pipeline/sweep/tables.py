@@ -94,7 +94,7 @@ JOURNAL: Final = "journal"
 PLAYED: Final = StructType(
     [*RUNS.fields, _column(JOURNAL, StringType(), "The run's journal, JSON lines; null unless asked for.")]
 )
-"""What comes back from a task: a row, and the run's journal."""
+"""The output of a task: a row, and the run's journal."""
 
 
 def arrow_schema(table: StructType) -> pa.Schema:

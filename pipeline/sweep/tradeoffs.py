@@ -1,4 +1,4 @@
-"""What one ranking hides: settings that no other beats, and pairs of parameters that depend on each other."""
+"""Trade-offs behind a ranking: settings that no other beats, and pairs of parameters that depend on each other."""
 
 from __future__ import annotations
 

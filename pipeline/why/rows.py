@@ -47,7 +47,7 @@ def _sharing(sessions: Iterable[Row]) -> set[str]:
 
 
 def status_after(group_id: str, row: Row, rebalances: int, sessions: Iterable[Row] = ()) -> GroupStatus:
-    """How the group was left by its newest rebalance, and by sessions of members that ended after it."""
+    """The group's status after its newest rebalance and after member sessions that ended later."""
     members = _members(row)
     state, since_ms = _STATES.get(row["outcome"] or "open"), row["prepared_at_ms"]
     if row["outcome"] in ("completed", "emptied"):

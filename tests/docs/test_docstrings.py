@@ -9,9 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.paths import ROOT
-from tests.sources.modules import modules, tree_of
-
-ROOMS = ("protocol", "journal", "pages", "transcript", "coordinator", "client", "simulation")
+from tests.sources.modules import PACKAGES, modules, tree_of
 
 NO_SUBJECT = re.compile(
     r"(What|The same|Those|That which|That of)\b|How (?!(much|many|long|often|far|old|fast|large|similar)\b)"
@@ -27,7 +25,7 @@ def docstrings(tree: ast.AST) -> Iterator[ast.Constant]:
             yield value
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize("room", PACKAGES)
 def test_a_docstring_begins_with_its_subject(room: str) -> None:
     wrong = [
         f"{path.relative_to(ROOT)}:{each.lineno}: {str(each.value).strip().splitlines()[0]}"

@@ -1,1 +1,1 @@
-"""What is known of client libraries: who a member is, what each library can do, and how it calls its settings."""
+"""Client libraries: which one a member uses, its abilities, and its names for Kafka's settings."""

@@ -94,7 +94,7 @@ CONSUMER_PROTOCOL: Final = (
 
 
 def go_on_meanwhile(history: GroupHistory) -> str:
-    """How the other members can go on during a rebalance; empty where they do already."""
+    """Advice on letting the other members continue during a rebalance; empty where they already do."""
     if history.is_cooperative or history.uses_consumer_protocol:
         return ""
     assignor = cooperative_assignor(history)

@@ -1,4 +1,4 @@
-"""How each client library calls the settings that advice is about; Java's names are those of Kafka's documentation.
+"""Each client library's names for the settings that advice mentions; Java's are those of Kafka's documentation.
 
 Sources: librdkafka's CONFIGURATION.md; the keyword arguments of kafka-python's KafkaConsumer and of aiokafka's
 AIOKafkaConsumer; KafkaJS's consumer options; franz-go's package kgo; sarama's Config.

@@ -74,7 +74,7 @@ def eager_assignor(causes: Causes) -> Iterator[Finding]:
 
 
 def _cooperative(history: GroupHistory, *, moves_fewer: bool) -> str:
-    """How the group's clients become cooperative."""
+    """Advice on moving the group's clients to a cooperative assignor."""
     listed = all(COOPERATIVE in (session.protocols or ()) for session in history.sessions) and bool(history.sessions)
     assignor = cooperative_assignor(history)
     moved = " It also moves fewer partitions." if moves_fewer else ""

@@ -1,4 +1,4 @@
-"""What real brokers wrote down: the group coordinator's lines of ``server.log`` and the request log, as journal rows.
+"""Logs of real brokers: the group coordinator's lines of ``server.log`` and the request log, as journal rows.
 
 ``lines`` cuts files into log records, ``messages`` and ``reasons`` read what Kafka's coordinators say, ``statements``
 puts a file's lines into context. ``histories`` (with ``membership``) follows a group through them, ``requests`` does so

@@ -1,4 +1,4 @@
-"""What a broker says beside its group coordinator: that it starts or stops, and that a topic has a new partition."""
+"""Lines of a broker outside its group coordinator: its starts and stops, and new partitions of topics."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ QUOTED: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What one party logged at one time. ``origin`` is what a collector put before the line, such as a container."""
+    """One log entry of one process. ``origin`` is the prefix that a collector added, such as a container's name."""
 
     line: int
     at_ms: int
@@ -71,7 +71,7 @@ TRACE: Final = re.compile(
 GROUPISH: Final = re.compile(
     r"\[Group(?:Coordinator|MetadataManager) |kafka\.coordinator\.group\.|(?:rebalance|Stabilized|leader for) group "
 )
-"""What a line has that comes from a group coordinator, also when its beginning or its end is missing."""
+"""The mark of a group coordinator's line, found also when the line's beginning or end is missing."""
 
 
 class LogClock:
@@ -120,7 +120,7 @@ def _offset(text: str) -> tzinfo:
 
 @dataclass(slots=True)
 class LineCounts:
-    """What was met in a file."""
+    """Counters of a file's lines."""
 
     lines: int = 0
     records: int = 0

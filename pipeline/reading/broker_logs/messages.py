@@ -178,7 +178,7 @@ BRACKETED: Final[tuple[tuple[str, str], ...]] = (
     ),
     ("remark", r".+"),
 )
-"""The same for what stands behind ``[Group g]``, ``[GroupId g]`` or ``[GroupId=g]``."""
+"""Kinds and forms of the texts behind ``[Group g]``, ``[GroupId g]`` or ``[GroupId=g]``."""
 
 _BRACKET_WORDS: Final = (
     r"(?:Static|Dynamic|Pending|Member|Converted|Unloading|Unloaded|Creating|Computed|Bumped|Initializ|Stream|Revok|Step|Group|"
@@ -263,7 +263,7 @@ _OF_A_BROKER: Final = tuple(
 
 
 def read_broker_message(text: str) -> Message | None:
-    """What a broker itself says, not its group coordinator: it starts, it stops, it has a new partition."""
+    """The message of a broker outside its group coordinator: a start, a stop, a new partition."""
     for kind, form in _OF_A_BROKER:
         match = form.fullmatch(text)
         if match is not None:
@@ -289,7 +289,7 @@ _BRACKETED: Final = [
 
 
 def read_message(text: str) -> Message | None:
-    """What a coordinator's message (without its prefix) says; None for words that no known version prints."""
+    """A coordinator's message, from its text without the prefix; None for a text that no known version prints."""
     message = _read(_cut(text, _LONGEST_CLASSIC))
     if message is not None and not all(_fits(name, value) for name, value in message.values.items()):
         return None
@@ -335,7 +335,7 @@ _EXCEPTIONS: Final = [re.compile(each.pattern) for each in EXCEPTIONS]
 
 
 def read_transaction_message(text: str, more: Iterable[str] = ()) -> Message | None:
-    """What a line about transactions says, with the broker as ``node``; ``more`` are the lines below it."""
+    """The message of a line about transactions, with the broker as ``node``; ``more`` are the lines below it."""
     prefix = _OF_TRANSACTIONS.match(text)
     if prefix is None:
         return None

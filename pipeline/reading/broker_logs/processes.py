@@ -1,4 +1,4 @@
-"""What connections show of the processes behind members.
+"""Processes behind members, recognized by their connections.
 
 A process keeps its connection to the coordinator while it is paused, and while a slow handler keeps it from polling; a
 process that restarts has another one. So a member that joins by a connection that an earlier member id used is the same

@@ -84,7 +84,7 @@ def complete(events: list[EventRow], asked: list[SourcedExchange]) -> list[Event
 
 
 class _MemberIds(NamedTuple):
-    """What is known of member ids: those that were given to new members, and the ids of the same process before."""
+    """Member ids that were given to new members, and the ids that a member's process used before."""
 
     handed_out: set[str]
     former: dict[str, str]
@@ -133,7 +133,7 @@ def _nearest(by_name: EventsByName, name: str, round_: GenerationExchanges) -> E
 
 
 def _fill(event: EventRow, round_: GenerationExchanges, before: GenerationExchanges | None, moves: Moves) -> None:
-    """What the SyncGroup of the leader adds to a rebalance: when it was stored, and who owns what."""
+    """Add the leader's SyncGroup to a rebalance: when it was stored, and each member's partitions."""
     event |= {"members": round_.members, "member_count": len(round_.members)}
     for name in ("leader", "protocol"):
         if getattr(round_, name) is not None:
@@ -332,7 +332,7 @@ class _Beginning(NamedTuple):
 
 
 class _Beginnings:
-    """What began each rebalance, as far as requests show it: the first of the candidates."""
+    """The request that began each rebalance, where requests show one: the first of the candidates."""
 
     def __init__(self, asked: list[SourcedExchange]) -> None:
         self._asked = sorted(asked, key=lambda one: one.exchange.arrived_at_ms)

@@ -84,7 +84,7 @@ class Statement:
 
 @dataclass(slots=True)
 class Counts:
-    """What the lines of a file were."""
+    """Counters of a file's lines, by what they turned out to be."""
 
     statements: int = 0
     """A coordinator's lines that were understood."""
@@ -121,7 +121,7 @@ class LogFile:
 
     @property
     def read(self) -> LineCounts:
-        """What was met in the file, statements or not."""
+        """Counters of the file's lines, statements or not."""
         return self._lines.read
 
     def statements(self, file: BinaryIO | Iterable[bytes]) -> Iterator[Statement | LoggedExchange | BrokenLine]:

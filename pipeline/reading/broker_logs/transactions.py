@@ -1,7 +1,7 @@
-"""What brokers' logs say of transactions, as the events that a journal would have.
+"""Transactions in brokers' logs, as the events of a journal.
 
-They say when a producer id was initialized, when a transaction timed out and when a log refused a batch: neither when a
-transaction begins nor when it is committed.
+The logs show when a producer id was initialized, when a transaction timed out and when a log refused a batch. They do
+not show when a transaction begins or is committed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rejoin.pipeline.reading.broker_logs.groups.membership import EXACT, INFERRE
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 
 OF_TRANSACTIONS: Final = "txn_"
-"""How the kinds of statements about transactions begin."""
+"""Prefix of the kinds of statements about transactions."""
 _FENCED: Final = ("PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
 _LOG: Final = "__transaction_state"
 

@@ -118,7 +118,7 @@ def known_by_text(family: str) -> Iterable[tuple[Template, re.Pattern[str]]]:
 
 
 def matched(family: str, text: str, **about: Any) -> ClientMessage:
-    """What a text of a client says; without a kind where no known version prints it."""
+    """A client's message, parsed from its text; without a kind where no known version prints the text."""
     for template, pattern in _LINES[family]:
         match = pattern.fullmatch(text)
         if match is not None:

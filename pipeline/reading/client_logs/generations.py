@@ -218,6 +218,6 @@ class ObservedGenerations:
         return next(found, None)
 
     def _left_between(self, member: str, since: int, until: int | None) -> Statement | None:
-        """What a member said when it left behind one instant and up to another."""
+        """A member's newest statement that it left, behind ``since`` and up to ``until``."""
         found = (each for each in self._left.get(member, ()) if since < each.at_ms <= (until or each.at_ms))
         return next(found, None)

@@ -285,7 +285,7 @@ _NO_REASONS: Final = (
     *("group is already rebalancing", "rebalance failed", "consumer pro-actively", "encountered "),
     *("Group is rebalancing", "group rejoin"),
 )
-"""How the reasons begin that only say that the group rebalances already, or that the member is out of it."""
+"""Prefixes of reasons without a cause: the group already rebalances, or the member is out of it."""
 
 
 def complete_from_clients(events: Iterable[EventRow], statements: Iterable[Statement]) -> Iterator[EventRow]:

@@ -81,7 +81,7 @@ class Leaving:
             self.late = statement
 
     def ended(self) -> Iterator[Statement]:
-        """What a consumer does of which the log ends: it stopped when it left, and its late poll was one."""
+        """Statements due at the end of the log: a pending late poll, and the revocation of a consumer that left."""
         late, self.late = self.late, None
         if late is not None:
             yield late

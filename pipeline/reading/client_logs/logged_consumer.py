@@ -31,7 +31,7 @@ NOT_A_MEMBER: Final = (
     "Attempt to heartbeat failed for since member id",
     "Error sending heartbeat: Kafka::UnknownMemberId",
 )
-"""How lines of failed heartbeats begin after which the consumer has no member id."""
+"""Prefixes of lines about a failed heartbeat after which the consumer has no member id."""
 _SETTINGS: Final = ("session_timeout_ms", "rebalance_timeout_ms", "group_protocol")
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from rejoin.pipeline.reading.client_logs.statements import NO_GROUP
 
 UNNAMED: Final = "c:"
-"""How ``about`` begins of a consumer whose group is not known; the client id follows."""
+"""Prefix of ``about`` for a consumer whose group is not known; the client id follows."""
 CLIENT: Final = r'"([^"\\]+?)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"|"client_id":"([^"\\]+)"'
 _CLIENTS: Final = re.compile(CLIENT)
 

@@ -34,7 +34,7 @@ NO_GROUP: Final = "?"
 
 @dataclass(slots=True)
 class ClientCounts:
-    """What the records of a file were."""
+    """Counters of a file's records, by what they turned out to be."""
 
     statements: int = 0
     other: int = 0

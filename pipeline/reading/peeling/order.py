@@ -20,7 +20,7 @@ LARGEST: Final = 1 << 28
 
 
 class LineOrder(enum.Enum):
-    """How the times of a file's lines follow each other."""
+    """Order of the times of a file's lines."""
 
     OLDEST_FIRST = enum.auto()
     NEWEST_FIRST = enum.auto()

@@ -1,4 +1,4 @@
-"""How evenly each generation's partitions are spread, and what was left over."""
+"""Balance of each generation's assignment, and the partitions left over."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ Value = TypeVar("Value")
 
 @dataclass(slots=True)
 class JoinPhase:
-    """How the join phase ended, or which target was computed."""
+    """The end of a join phase, or of computing a target assignment."""
 
     at_ms: int | None
     generation: int | None
@@ -53,7 +53,7 @@ class JoinPhase:
 
 @dataclass(slots=True)
 class RebalanceEnd:
-    """How a rebalance was completed."""
+    """The completion of a rebalance."""
 
     at_ms: int | None
     generation: int | None

@@ -26,7 +26,7 @@ from rejoin.pipeline.tables.groups.rows import COOPERATIVE, EventOfGroup, GroupR
 from rejoin.pipeline.vocabulary import INFERRED
 
 REVOKED: Final = "need to revoke partitions and re-join"
-"""How the reason begins that a consumer gives for the second half of a cooperative rebalance."""
+"""Prefix of a consumer's reason for the second half of a cooperative rebalance."""
 
 READS: Final = consumers.READS | {
     "revocation_completed": (

@@ -70,7 +70,7 @@ class LogHistory(Rebalances):
         return ready
 
     def _is_a_repetition(self, statement: Statement) -> bool:
-        """The same line again: from a copy of the file, or from a shipper that sent it twice."""
+        """True for a line that was read before: from a copy of the file, or from a shipper that sent it twice."""
         if not statement.text:
             return False
         key = (statement.node, statement.at_ms, statement.text)

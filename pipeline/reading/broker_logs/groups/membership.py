@@ -26,7 +26,7 @@ EventRow: TypeAlias = dict[str, Any]
 """A row of the events table, less what is the same for a whole run; absent columns are null."""
 
 UUID: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
-"""What brokers put behind a client's id, or a static member's instance id, to make a member id."""
+"""The suffix with which brokers make a member id of a client's id, or of a static member's instance id."""
 
 
 class Membership:

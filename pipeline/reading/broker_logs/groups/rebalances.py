@@ -24,7 +24,7 @@ from rejoin.pipeline.reading.broker_logs.reasons import UNKNOWN
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 
 AT_ONCE_MS: Final = 50
-"""What one request or one timer brings about is logged within this time."""
+"""Upper bound of the time in which the effects of one request or timer are logged."""
 
 _STATE_OF_A_CAUSE: Final = {
     "store-failure": COMPLETING,
@@ -135,7 +135,7 @@ class Rebalances(ModernGroups):
         return INFERRED
 
     def _take_in(self, statement: Statement, cause: dict[str, Any], before: str | None) -> None:
-        """What a cause says of the members."""
+        """Update the members from a rebalance's cause."""
         member, named = cause["cause_member_id"], statement.values.get("members_named") or []
         if before == EMPTY:
             self._complete = True
