@@ -13,10 +13,10 @@ from conformance.kafka.broker import Cluster, class_path
 from rejoin.client import Consumer, Producer
 from rejoin.client.admin import Admin
 from rejoin.client.transports.addresses import open_transport, split_servers
-from rejoin.pipeline.live_cluster.observations import ObservedGroup
-from rejoin.pipeline.live_cluster.polling import polling
-from rejoin.pipeline.live_cluster.store import ClusterStore
-from rejoin.pipeline.live_cluster.watching import ClusterWatch
+from rejoin.pipeline.kafka_cluster.observations import ObservedGroup
+from rejoin.pipeline.kafka_cluster.polling import polling
+from rejoin.pipeline.kafka_cluster.store import ClusterStore
+from rejoin.pipeline.kafka_cluster.watching import ClusterWatch
 from rejoin.pipeline.why.answer import answer
 from rejoin.pipeline.why.watched import WatchedSource
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse

@@ -29,10 +29,10 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from rejoin.pipeline.live.event_stream import SETTINGS, keep_events, lines_of_journals
-from rejoin.pipeline.live.store import WatchStore
-from rejoin.pipeline.live.tables import WatchTables
 from rejoin.pipeline.spark.session import session
+from rejoin.pipeline.watch.event_stream import SETTINGS, keep_events, lines_of_journals
+from rejoin.pipeline.watch.store import WatchStore
+from rejoin.pipeline.watch.tables import WatchTables
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
 

@@ -19,8 +19,7 @@ from rejoin.output import print_aside
 from rejoin.pipeline.commands.interrupts import STOPPED, Interrupts, interrupts, quietly
 from rejoin.pipeline.commands.options import BadOption, check_least, check_master, check_out
 from rejoin.pipeline.findings.annotations import BadAnnotations, read_annotations
-from rejoin.pipeline.live.names import STREAM
-from rejoin.pipeline.live_cluster.store import ABOUT
+from rejoin.pipeline.kafka_cluster.store import ABOUT
 from rejoin.pipeline.reading.inputs import InputFile, NoInput, must_name_groups
 from rejoin.pipeline.report.console import show
 from rejoin.pipeline.report.data import Report
@@ -29,6 +28,7 @@ from rejoin.pipeline.report.parquet_tables import OnStep
 from rejoin.pipeline.report.run import PAGE, TABLES, is_small, make_report, other_files, to_read
 from rejoin.pipeline.spark.java import NoJava
 from rejoin.pipeline.spark.trouble import SparkTrouble
+from rejoin.pipeline.watch.names import STREAM
 
 EVERY_SECONDS: Final = 10.0
 """Where standard error is a file, progress is a line this often."""

@@ -20,8 +20,11 @@ from rejoin.console import VisibleConsole
 from rejoin.error_lines import print_error, refuse
 from rejoin.pipeline.commands.interrupts import Interrupts, interrupts, quietly
 from rejoin.pipeline.commands.options import BadOption, check_master, check_out, stopped
-from rejoin.pipeline.live.dashboard import Dashboard
-from rejoin.pipeline.live.event_stream import (
+from rejoin.pipeline.spark.java import NoJava
+from rejoin.pipeline.spark.session import aside, session, trouble
+from rejoin.pipeline.spark.trouble import SparkTrouble
+from rejoin.pipeline.watch.dashboard import Dashboard
+from rejoin.pipeline.watch.event_stream import (
     SETTINGS,
     drain,
     keep_events,
@@ -29,19 +32,16 @@ from rejoin.pipeline.live.event_stream import (
     lines_of_services,
     may_pass,
 )
-from rejoin.pipeline.live.service import NotAService, ServiceClient, ServiceDown, Standing, normal
-from rejoin.pipeline.live.shown_rows import finding, line
-from rejoin.pipeline.live.store import StoreTrouble, WatchStore
-from rejoin.pipeline.live.tables import TableSummary, WatchTables
-from rejoin.pipeline.spark.java import NoJava
-from rejoin.pipeline.spark.session import aside, session, trouble
-from rejoin.pipeline.spark.trouble import SparkTrouble
+from rejoin.pipeline.watch.service import NotAService, ServiceClient, ServiceDown, Standing, normal
+from rejoin.pipeline.watch.shown_rows import finding, line
+from rejoin.pipeline.watch.store import StoreTrouble, WatchStore
+from rejoin.pipeline.watch.tables import TableSummary, WatchTables
 
 _LONGEST_PAUSE_SECONDS: Final = 15.0
 _LOOK_SECONDS: Final = 0.25
 _LONGEST_END_SECONDS: Final = 30.0
 _ASK_SECONDS: Final = 2.0
-_SOURCE_PROBLEM: Final = re.compile(r"pipeline\.live\.service\.(ServiceDown|NotAService|EventsGone): (.+)")
+_SOURCE_PROBLEM: Final = re.compile(r"pipeline\.watch\.service\.(ServiceDown|NotAService|EventsGone): (.+)")
 """The data source's own message, within Spark's."""
 
 Stream = Callable[[SparkSession], DataFrame]

@@ -13,11 +13,11 @@ from rejoin.console import VisibleConsole
 from rejoin.error_lines import print_error, refuse
 from rejoin.pipeline.commands.interrupts import interrupts
 from rejoin.pipeline.commands.options import BadOption, check_out, stopped
-from rejoin.pipeline.live_cluster.broker_logs import LogTails
-from rejoin.pipeline.live_cluster.polling import ClusterProblem, polling
-from rejoin.pipeline.live_cluster.screen import Screen
-from rejoin.pipeline.live_cluster.store import ClusterStore, WatchFolderProblem
-from rejoin.pipeline.live_cluster.watching import ClusterWatch
+from rejoin.pipeline.kafka_cluster.broker_logs import LogTails
+from rejoin.pipeline.kafka_cluster.polling import ClusterProblem, polling
+from rejoin.pipeline.kafka_cluster.screen import Screen
+from rejoin.pipeline.kafka_cluster.store import ClusterStore, WatchFolderProblem
+from rejoin.pipeline.kafka_cluster.watching import ClusterWatch
 
 EVERY_SECONDS: Final = 5.0
 

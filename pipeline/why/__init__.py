@@ -1,1 +1,1 @@
-"""Why one group rebalances, in ten lines: from a report's folder, a running coordinator or a live cluster."""
+"""Why one group rebalances, in ten lines: from a report's folder, a running coordinator or a Kafka cluster."""

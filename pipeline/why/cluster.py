@@ -1,4 +1,4 @@
-"""A live cluster: how its groups stand now, over Kafka's protocol alone."""
+"""A running Kafka cluster: the current status of its groups, over Kafka's protocol alone."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
 from rejoin.pipeline.findings.rules import order
-from rejoin.pipeline.live_cluster.observations import ObservedGroup
-from rejoin.pipeline.live_cluster.polling import (
+from rejoin.pipeline.kafka_cluster.observations import ObservedGroup
+from rejoin.pipeline.kafka_cluster.polling import (
     ClusterPoller,
     ClusterProblem,
     ClusterSnapshot,
     check_connection,
     polling,
 )
-from rejoin.pipeline.live_cluster.snapshots import ClusterGroup
+from rejoin.pipeline.kafka_cluster.snapshots import ClusterGroup
 from rejoin.pipeline.why.story import GroupStatus, GroupStory, Row, SourceProblem, unknown_group
 
 LOOKS_S: Final = 1.0

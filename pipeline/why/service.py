@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 from rejoin.pipeline.findings.rules import order
-from rejoin.pipeline.live.service import EventsGone, NotAService, ServiceClient, ServiceDown, Standing
+from rejoin.pipeline.watch.service import EventsGone, NotAService, ServiceClient, ServiceDown, Standing
 from rejoin.pipeline.why.events import READ_EVENTS, consumers_report, events_of, findings_of, rebalances_of, sessions_of
 from rejoin.pipeline.why.rows import names_of
 from rejoin.pipeline.why.story import GroupStatus, GroupStory, Row, SourceProblem, unknown_group

@@ -49,7 +49,7 @@ def _of_path(path: Path) -> StorySource:
         raise SourceProblem(f"{path}: no such folder; {expected}{hint}") from None
     if is_folder:
         names = {each.name for each in path.iterdir()}
-        from rejoin.pipeline.live_cluster.store import is_watched  # noqa: PLC0415
+        from rejoin.pipeline.kafka_cluster.store import is_watched  # noqa: PLC0415
 
         if is_watched(path):
             from rejoin.pipeline.why.watched import WatchedSource  # noqa: PLC0415
@@ -87,6 +87,6 @@ def _of_files(path: Path) -> StorySource:
 
 def _offset_files(folder: Path) -> list[Path]:
     """Files of a folder with offsets that other tools wrote down."""
-    from rejoin.pipeline.live_cluster.offset_files import has_offsets  # noqa: PLC0415
+    from rejoin.pipeline.kafka_cluster.offset_files import has_offsets  # noqa: PLC0415
 
     return [path for path in sorted(folder.iterdir()) if path.is_file() and has_offsets(path)]

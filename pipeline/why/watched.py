@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rejoin.pipeline.findings.rules import order
-from rejoin.pipeline.live_cluster.observations import ObservedGroup
-from rejoin.pipeline.live_cluster.offset_files import BadOffsets, snapshots_of_files
-from rejoin.pipeline.live_cluster.snapshots import ClusterGroup
-from rejoin.pipeline.live_cluster.store import read_snapshots
+from rejoin.pipeline.kafka_cluster.observations import ObservedGroup
+from rejoin.pipeline.kafka_cluster.offset_files import BadOffsets, snapshots_of_files
+from rejoin.pipeline.kafka_cluster.snapshots import ClusterGroup
+from rejoin.pipeline.kafka_cluster.store import read_snapshots
 from rejoin.pipeline.why.story import GroupStatus, GroupStory, Row, SourceProblem, unknown_group
 
 
@@ -17,7 +17,7 @@ class WatchedSource:
     """Draws the conclusions of the watch again from what it kept."""
 
     def __init__(self, folder: Path, files: Sequence[Path] = ()) -> None:
-        """With ``files``, they are what is read, see :mod:`rejoin.pipeline.live_cluster.offset_files`."""
+        """With ``files``, they are what is read, see :mod:`rejoin.pipeline.kafka_cluster.offset_files`."""
         self._folder = folder
         self._files = files
 

@@ -408,26 +408,26 @@ MAY_IMPORT = {
         *(*TABLE_WORDS, "pipeline.findings", "pipeline.incremental", "pipeline.schemas", "pipeline.tables"),
         "pipeline.transactions",
     ),
-    "pipeline.live": (
+    "pipeline.watch": (
         "journal",
         "pipeline.findings",
         "pipeline.incremental",
-        "pipeline.live",
+        "pipeline.watch",
         "pipeline.reading",
         "pipeline.schemas",
         "protocol.printable",
     ),
     # The one room of the pipeline that speaks Kafka's protocol: it looks at clusters as an admin client.
-    "pipeline.live_cluster.polling": (
+    "pipeline.kafka_cluster.polling": (
         *("protocol.types", "client.admin", "client.commands.setting_options", "client.core.errors"),
-        *("client.core.inputs", "client.transports.addresses", "pipeline.live_cluster"),
+        *("client.core.inputs", "client.transports.addresses", "pipeline.kafka_cluster"),
     ),
-    "pipeline.live_cluster": (
-        *("protocol.types", "protocol.printable", "journal.file_lock", "pipeline.live_cluster", "pipeline.findings"),
-        *("pipeline.live.shown_rows", "pipeline.reading.broker_logs", *TABLE_WORDS, "pipeline.why"),
+    "pipeline.kafka_cluster": (
+        *("protocol.types", "protocol.printable", "journal.file_lock", "pipeline.kafka_cluster", "pipeline.findings"),
+        *("pipeline.watch.shown_rows", "pipeline.reading.broker_logs", *TABLE_WORDS, "pipeline.why"),
     ),
     "pipeline.why": (
-        *("protocol.printable", "pipeline.live_cluster", "pipeline.findings", "pipeline.live.service"),
+        *("protocol.printable", "pipeline.kafka_cluster", "pipeline.findings", "pipeline.watch.service"),
         *(*TABLE_WORDS, "pipeline.reading", "pipeline.tables.groups", "pipeline.why"),
         *("journal.reader", "journal.segments"),
     ),

@@ -141,7 +141,7 @@ OWN_WORDS = {"session-expired", "coordinator-lost-again", "rejoined-by-its-own-l
 ONLY_IN_LOGS = {"fell-silent", *OWN_WORDS}
 """For sources that do not report every join; see test_findings_from_logs.py."""
 FROM_LOOKS = {"owned-not-moving"}
-"""For snapshots of a cluster's offsets; see tests/pipeline/live_cluster."""
+"""For snapshots of a cluster's offsets; see tests/pipeline/kafka_cluster."""
 OF_SEVERAL = {"slow-load", "load-failed", "flapping-racks"}
 """For what concerns several groups, or what only brokers log; see rules/test_offsets_log.py and test_restarts.py."""
 FROM_REQUESTS = {"ready-for-the-consumer-protocol", "inconsistent-protocols"}

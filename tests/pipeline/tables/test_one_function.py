@@ -19,7 +19,7 @@ from rejoin.pipeline.tables.group_tables import TABLES
 from rejoin.pipeline.why import events as why
 from tests.paths import ROOT
 from tests.pipeline.incremental.streams import events_of, whole, written
-from tests.pipeline.live.streams import SCENARIO
+from tests.pipeline.watch.streams import SCENARIO
 
 ROOMS: Final = ("tables", "audits", "transactions", "incremental", "live", "why")
 FUNCTIONS: Final[dict[str, tuple[Any, str, Any]]] = {

@@ -17,8 +17,8 @@ from rejoin.simulation.run import play
 from rejoin.simulation.scenario.gallery import GALLERY
 from rejoin.simulation.scenario.reading import read_scenario
 from tests.pipeline.gallery import found_in
-from tests.pipeline.live.services import serving
 from tests.pipeline.simulated import lines_of
+from tests.pipeline.watch.services import serving
 
 COORDINATORS = ("rolling", "too_slow", "flapping", "topic_growth", "stuck")
 ONLY_FROM_CONSUMERS = {

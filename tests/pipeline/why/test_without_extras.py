@@ -19,8 +19,8 @@ from rejoin.client import Consumer
 from rejoin.commands import EXTRAS
 from rejoin.coordinator.testing import running
 from rejoin.pipeline.event_fields import EVENT_COLUMNS
-from rejoin.pipeline.live.service import ServiceClient
 from rejoin.pipeline.schemas import EVENTS
+from rejoin.pipeline.watch.service import ServiceClient
 from tests.paths import ROOT
 
 GOLDEN: Final = str(ROOT / "tests" / "golden" / "journals" / "simulation")

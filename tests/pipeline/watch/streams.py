@@ -14,12 +14,12 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from rejoin.journal.segments import segments
-from rejoin.pipeline.live.event_stream import SETTINGS, keep_events, lines_of_journals
-from rejoin.pipeline.live.store import WatchStore
-from rejoin.pipeline.live.tables import TableSummary, WatchTables
 from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.reading.on_spark import Bronze, parse, read_lines, sort_out
 from rejoin.pipeline.spark.session import session
+from rejoin.pipeline.watch.event_stream import SETTINGS, keep_events, lines_of_journals
+from rejoin.pipeline.watch.store import WatchStore
+from rejoin.pipeline.watch.tables import TableSummary, WatchTables
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
 

@@ -13,13 +13,13 @@ import pytest
 from rejoin.client import Consumer
 from rejoin.coordinator.testing import running
 from rejoin.pipeline.commands.parser import watch, why
-from rejoin.pipeline.live_cluster.broker_logs import LogTails
-from rejoin.pipeline.live_cluster.polling import ClusterSnapshot, polling
-from rejoin.pipeline.live_cluster.snapshots import ClusterGroup
-from rejoin.pipeline.live_cluster.store import KEPT_EVERY_MS, ClusterStore, WatchFolderProblem, read_snapshots
-from rejoin.pipeline.live_cluster.watching import ClusterWatch
+from rejoin.pipeline.kafka_cluster.broker_logs import LogTails
+from rejoin.pipeline.kafka_cluster.polling import ClusterSnapshot, polling
+from rejoin.pipeline.kafka_cluster.snapshots import ClusterGroup
+from rejoin.pipeline.kafka_cluster.store import KEPT_EVERY_MS, ClusterStore, WatchFolderProblem, read_snapshots
+from rejoin.pipeline.kafka_cluster.watching import ClusterWatch
 from rejoin.pipeline.why.sources import open_source
-from tests.pipeline.live_cluster.snapshots import START, member, snapshot
+from tests.pipeline.kafka_cluster.snapshots import START, member, snapshot
 
 SERVER_LOG = """\
 [2026-03-01 00:00:01,000] INFO [GroupCoordinator 1]: Preparing to rebalance group orders-app in state Stable with old \
@@ -177,7 +177,7 @@ def test_a_log_is_read_to_its_end_at_once_however_long_it_is(tmp_path: Path, mon
     whole = LogTails([log])
     whole.read_on()
     longest = max(map(len, SERVER_LOG.splitlines(keepends=True)))
-    monkeypatch.setattr("rejoin.pipeline.live_cluster.broker_logs.AT_ONCE_BYTES", longest)
+    monkeypatch.setattr("rejoin.pipeline.kafka_cluster.broker_logs.AT_ONCE_BYTES", longest)
     in_pieces = LogTails([log])
     assert in_pieces.read_on() == []
     found, expected = (
@@ -242,7 +242,7 @@ async def until_stable(follower: ClusterWatch, members: int, *consumers: Consume
 
 def test_a_cluster_that_is_not_there(unused_tcp_port: int, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rejoin.pipeline.live_cluster.polling.TIMEOUT_MS", 50)
+        patch.setattr("rejoin.pipeline.kafka_cluster.polling.TIMEOUT_MS", 50)
         assert watch(bootstrap_server=f"127.0.0.1:{unused_tcp_port}") == 2
     assert "is a cluster there" in capsys.readouterr().err
 

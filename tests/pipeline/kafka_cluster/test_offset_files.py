@@ -11,10 +11,10 @@ import pytest
 from rejoin.client.admin import MemberDescription
 from rejoin.client.commands.groups import tables
 from rejoin.pipeline.commands.parser import why
-from rejoin.pipeline.live_cluster.offset_files import BadOffsets, snapshots_of_files
-from rejoin.pipeline.live_cluster.snapshots import PartitionOffsets
+from rejoin.pipeline.kafka_cluster.offset_files import BadOffsets, snapshots_of_files
+from rejoin.pipeline.kafka_cluster.snapshots import PartitionOffsets
 from rejoin.protocol.types import TopicPartition
-from tests.pipeline.live_cluster.snapshots import START
+from tests.pipeline.kafka_cluster.snapshots import START
 
 P0, P1, P2 = (TopicPartition("orders", index) for index in range(3))
 

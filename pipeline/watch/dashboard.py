@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from rejoin.pipeline.findings.formatting import count, span
-from rejoin.pipeline.live.shown_rows import MOST_FINDINGS, MOST_GROUPS, clock, finding, through
-from rejoin.pipeline.live.tables import TableSummary
+from rejoin.pipeline.watch.shown_rows import MOST_FINDINGS, MOST_GROUPS, clock, finding, through
+from rejoin.pipeline.watch.tables import TableSummary
 from rejoin.protocol.printable import printable
 
 LAST: Final = 12

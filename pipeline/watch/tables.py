@@ -18,7 +18,7 @@ from rejoin.pipeline.findings.formatting import count
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.incremental.runs import SCHEMA
 from rejoin.pipeline.incremental.tables import IncrementalTables
-from rejoin.pipeline.live.store import WatchStore
+from rejoin.pipeline.watch.store import WatchStore
 
 MOST_ROWS: Final = 100_000
 """Rows of a step; a batch that has more is one step."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rejoin.pipeline.live_cluster.snapshots import ClusterGroup, ClusterMember, PartitionOffsets
+from rejoin.pipeline.kafka_cluster.snapshots import ClusterGroup, ClusterMember, PartitionOffsets
 from rejoin.protocol.types import TopicPartition
 
 START = 1_772_323_200_000

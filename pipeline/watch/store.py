@@ -24,8 +24,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from rejoin.journal.file_lock import sole_writer
-from rejoin.pipeline.live.names import STREAM
 from rejoin.pipeline.reading.journals import JUDGED
+from rejoin.pipeline.watch.names import STREAM
 
 BATCH_ROWS: Final = from_arrow_schema(JUDGED)
 """Rows of ``OUT/events``."""

@@ -11,9 +11,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
-from rejoin.pipeline.live.service import EventsGone, NotAService, ServiceClient, ServiceDown, normal
-from rejoin.pipeline.live.source import EventsStreamReader, Offset, RejoinSource, shares
-from tests.pipeline.live.services import RunningService, serving
+from rejoin.pipeline.watch.service import EventsGone, NotAService, ServiceClient, ServiceDown, normal
+from rejoin.pipeline.watch.source import EventsStreamReader, Offset, RejoinSource, shares
+from tests.pipeline.watch.services import RunningService, serving
 
 ALL = ReadAllAvailable()
 

@@ -12,8 +12,8 @@ from rejoin.client import Consumer, TopicPartition
 from rejoin.client.admin import Admin, GroupListing
 from rejoin.client.core.errors import CodedError
 from rejoin.coordinator.testing import GroupCoordinator, running
-from rejoin.pipeline.live_cluster.polling import ClusterPoller, ClusterProblem, ClusterSnapshot, polling
-from rejoin.pipeline.live_cluster.snapshots import PartitionOffsets
+from rejoin.pipeline.kafka_cluster.polling import ClusterPoller, ClusterProblem, ClusterSnapshot, polling
+from rejoin.pipeline.kafka_cluster.snapshots import PartitionOffsets
 from rejoin.pipeline.why.cluster import ClusterSource
 from rejoin.pipeline.why.story import SourceProblem
 from rejoin.protocol.errors import ErrorCode
@@ -69,7 +69,7 @@ async def test_a_group_with_its_members_and_offsets(protocol: str) -> None:
 
 
 async def test_a_cluster_that_is_not_there(unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rejoin.pipeline.live_cluster.polling.TIMEOUT_MS", 50)
+    monkeypatch.setattr("rejoin.pipeline.kafka_cluster.polling.TIMEOUT_MS", 50)
     async with polling(f"127.0.0.1:{unused_tcp_port}") as poller:
         with pytest.raises(ClusterProblem, match="is a cluster there"):
             await poller.poll()

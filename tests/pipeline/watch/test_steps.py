@@ -14,8 +14,8 @@ import pytest
 from rejoin.pipeline.incremental.group_states import KEY
 from rejoin.pipeline.incremental.runs import SCHEMA
 from rejoin.pipeline.incremental.tables import IncrementalTables
-from rejoin.pipeline.live.store import WatchStore
-from rejoin.pipeline.live.tables import WatchTables
+from rejoin.pipeline.watch.store import WatchStore
+from rejoin.pipeline.watch.tables import WatchTables
 
 GROUP = dict(zip(KEY, ("run-1", "orders-app", "coordinator", "1"), strict=True))
 A, B = "a-00000000-0000-4000-8000-000000000001", "b-00000000-0000-4000-8000-000000000002"

@@ -13,7 +13,7 @@ from rejoin.client.commands.setting_options import WrongOption, security_from
 from rejoin.client.core.errors import CodedError, KafkaError
 from rejoin.client.core.inputs import OffsetReset
 from rejoin.client.transports.addresses import check_servers, open_transport, split_servers
-from rejoin.pipeline.live_cluster.snapshots import ClusterGroup, ClusterMember, PartitionOffsets
+from rejoin.pipeline.kafka_cluster.snapshots import ClusterGroup, ClusterMember, PartitionOffsets
 from rejoin.protocol.types import TopicPartition
 
 TIMEOUT_MS: Final = 10_000

@@ -14,8 +14,8 @@ from typing import Any, Final
 from rejoin.pipeline.findings import rows_of
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import RunContext
-from rejoin.pipeline.live_cluster.progress import PartitionProgress
-from rejoin.pipeline.live_cluster.snapshots import ClusterGroup, ClusterMember
+from rejoin.pipeline.kafka_cluster.progress import PartitionProgress
+from rejoin.pipeline.kafka_cluster.snapshots import ClusterGroup, ClusterMember
 from rejoin.pipeline.vocabulary import INFERRED
 from rejoin.pipeline.why.story import GroupStatus, GroupStory
 from rejoin.protocol.types import TopicPartition

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from rejoin.journal.file_lock import sole_writer
-from rejoin.pipeline.live_cluster.observations import ObservedGroup
-from rejoin.pipeline.live_cluster.snapshots import ClusterGroup
+from rejoin.pipeline.kafka_cluster.observations import ObservedGroup
+from rejoin.pipeline.kafka_cluster.snapshots import ClusterGroup
 
 KEPT_EVERY_MS: Final = 60_000
 ABOUT: Final = "cluster.json"

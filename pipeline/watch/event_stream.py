@@ -1,7 +1,7 @@
-"""Events as a stream: from running services or from journals, into a :class:`~rejoin.pipeline.live.store.WatchStore`.
+"""Events as a stream: from running services or from journals, into a :class:`~rejoin.pipeline.watch.store.WatchStore`.
 
 One query reads lines, separates events from broken lines and writes both. Tables, the rebalances among them, are made
-of committed batches by :mod:`rejoin.pipeline.live.tables`, so none knows more than is on disk.
+of committed batches by :mod:`rejoin.pipeline.watch.tables`, so none knows more than is on disk.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from rejoin.pipeline.live.source import MAX_ROWS, NAME, RejoinSource
-from rejoin.pipeline.live.store import WatchStore, write_batch
 from rejoin.pipeline.reading.on_spark import parse
 from rejoin.pipeline.reading.pieces import Piece
 from rejoin.pipeline.reading.text_lines import batches_of
 from rejoin.pipeline.schemas import LINES
+from rejoin.pipeline.watch.source import MAX_ROWS, NAME, RejoinSource
+from rejoin.pipeline.watch.store import WatchStore, write_batch
 
 MAX_FILES: Final = 100
 """Segments of a batch."""
@@ -48,7 +48,7 @@ _FILES: Final = "path string, modificationTime timestamp, length long, content b
 def lines_of_services(
     spark: SparkSession, urls: Sequence[str], *, max_rows: int = MAX_ROWS, down: str = "fail", lost: str = "skip"
 ) -> DataFrame:
-    """The events of running services as a stream of lines; options as in :mod:`rejoin.pipeline.live.source`."""
+    """The events of running services as a stream of lines; options as in :mod:`rejoin.pipeline.watch.source`."""
     spark.dataSource.register(RejoinSource)
     options = {"from": " ".join(urls), "maxRowsPerBatch": str(max_rows), "down": down, "lost": lost}
     return spark.readStream.format(NAME).options(**options).load()

@@ -33,7 +33,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from rejoin.journal.renames import upgraded_text
-from rejoin.pipeline.live.service import (
+from rejoin.pipeline.schemas import LINES
+from rejoin.pipeline.watch.service import (
     MOST_ROWS,
     EventsGone,
     ServiceClient,
@@ -42,7 +43,6 @@ from rejoin.pipeline.live.service import (
     normal,
     with_patience,
 )
-from rejoin.pipeline.schemas import LINES
 
 NAME: Final = "rejoin"
 MAX_ROWS: Final = 100_000

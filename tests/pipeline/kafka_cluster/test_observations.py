@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from rejoin.pipeline.live_cluster.observations import ObservedGroup
-from rejoin.pipeline.live_cluster.progress import lag_of
-from rejoin.pipeline.live_cluster.snapshots import ClusterGroup
+from rejoin.pipeline.kafka_cluster.observations import ObservedGroup
+from rejoin.pipeline.kafka_cluster.progress import lag_of
+from rejoin.pipeline.kafka_cluster.snapshots import ClusterGroup
 from rejoin.pipeline.why.answer import answer
-from tests.pipeline.live_cluster.snapshots import START, member, snapshot
+from tests.pipeline.kafka_cluster.snapshots import START, member, snapshot
 
 
 def observed(*snapshots: ClusterGroup) -> ObservedGroup:

@@ -20,17 +20,17 @@ from pyspark.sql import SparkSession
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import ConsumerEvent
 from rejoin.pipeline.commands.parser import watch
-from rejoin.pipeline.live.event_stream import drain, lines_of_journals
-from rejoin.pipeline.live.store import StoreTrouble, WatchStore
 from rejoin.pipeline.schemas import EVENTS
 from rejoin.pipeline.tables.group_tables import rebalances
 from rejoin.pipeline.transactions.tables import transaction_tables
+from rejoin.pipeline.watch.event_stream import drain, lines_of_journals
+from rejoin.pipeline.watch.store import StoreTrouble, WatchStore
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
 from tests.coordinator.service.helpers import START
 from tests.pipeline import quick
-from tests.pipeline.live.services import serving
-from tests.pipeline.live.streams import SCENARIO, journal, made, of_batch, of_stream, rows
+from tests.pipeline.watch.services import serving
+from tests.pipeline.watch.streams import SCENARIO, journal, made, of_batch, of_stream, rows
 
 
 def until(holds: Callable[[], bool]) -> None:
@@ -84,7 +84,7 @@ def test_segments_are_taken_in_as_they_are_closed(spark: SparkSession, tmp_path:
 def interrupted(folder: Path, out: Path) -> None:
     """Take in a folder in a process that is killed as it has written batches, and wait until its JVM is gone, too."""
     environment = {**quick.environment(out.parent), "TMPDIR": str(out.parent)}
-    command = [sys.executable, "-m", "tests.pipeline.live.streams", str(folder), str(out)]
+    command = [sys.executable, "-m", "tests.pipeline.watch.streams", str(folder), str(out)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
     jvm = int(done.stdout)

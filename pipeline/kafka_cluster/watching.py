@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from rejoin.pipeline.findings.rules import order
-from rejoin.pipeline.live_cluster.broker_logs import LogTails
-from rejoin.pipeline.live_cluster.observations import ObservedGroup
-from rejoin.pipeline.live_cluster.polling import ClusterPoller
-from rejoin.pipeline.live_cluster.store import ClusterStore
+from rejoin.pipeline.kafka_cluster.broker_logs import LogTails
+from rejoin.pipeline.kafka_cluster.observations import ObservedGroup
+from rejoin.pipeline.kafka_cluster.polling import ClusterPoller
+from rejoin.pipeline.kafka_cluster.store import ClusterStore
 from rejoin.pipeline.why.events import findings_of, rebalances_of, sessions_of
 from rejoin.pipeline.why.rows import names_of
 from rejoin.pipeline.why.story import GroupStatus, GroupStory

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from rejoin.pipeline.live_cluster.snapshots import NO_OFFSETS, ClusterMember, PartitionOffsets
+from rejoin.pipeline.kafka_cluster.snapshots import NO_OFFSETS, ClusterMember, PartitionOffsets
 from rejoin.protocol.types import TopicPartition
 
 MOST_SAMPLES: Final = 240

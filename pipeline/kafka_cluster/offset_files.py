@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from rejoin.pipeline.live_cluster.snapshots import NO_OFFSETS, ClusterGroup, ClusterMember, PartitionOffsets
+from rejoin.pipeline.kafka_cluster.snapshots import NO_OFFSETS, ClusterGroup, ClusterMember, PartitionOffsets
 from rejoin.protocol.types import TopicPartition
 
 LARGEST_BYTES: Final = 256 * 2**20

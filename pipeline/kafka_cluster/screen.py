@@ -14,8 +14,8 @@ from rich.text import Text
 from rejoin.error_lines import print_error
 from rejoin.pipeline.findings.cause_texts import SHORT_CAUSES
 from rejoin.pipeline.findings.formatting import count, span
-from rejoin.pipeline.live.shown_rows import MOST_FINDINGS, MOST_GROUPS, clock, finding, line, through
-from rejoin.pipeline.live_cluster.watching import ClusterWatch, PollResult
+from rejoin.pipeline.kafka_cluster.watching import ClusterWatch, PollResult
+from rejoin.pipeline.watch.shown_rows import MOST_FINDINGS, MOST_GROUPS, clock, finding, line, through
 from rejoin.protocol.printable import printable
 
 _LAST: Final = 12

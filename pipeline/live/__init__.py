@@ -1,1 +1,0 @@
-"""Following running services with Structured Streaming."""
