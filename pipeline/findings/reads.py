@@ -89,11 +89,13 @@ def more_columns() -> tuple[str, ...]:
 def names_read_whole() -> frozenset[str]:
     """Events of which the rules see every row."""
     return frozenset(
-        name for each in (*_OF_GROUPS, *_OF_ALL_GROUPS) if each.keys() == {"event"} for name in _names(each["event"])
+        name for each in (*_OF_GROUPS, *_OF_ALL_GROUPS) if each.keys() == {"event"} for name in names_of(each)
     )
 
 
-def _names(condition: Condition) -> Sequence[str]:
+def names_of(alternative: Mapping[str, Condition]) -> Sequence[str]:
+    """The events that an alternative is about."""
+    condition = alternative["event"]
     assert not isinstance(condition, (AnyBut, AtLeast)), "events are named"
     return condition
 

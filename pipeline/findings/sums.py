@@ -54,7 +54,9 @@ def first_owned(rows: Iterable[Values]) -> Iterator[Values]:
     """When each partition first had an owner."""
     found: dict[tuple[str, int], int] = {}
     for topic, partition, from_ms in rows:
-        found[topic, partition] = min(from_ms, found.get((topic, partition), from_ms))
+        first_ms = found.get((topic, partition))
+        if first_ms is None or from_ms < first_ms:
+            found[topic, partition] = from_ms
     return ((*key, first_ms) for key, first_ms in found.items())
 
 
@@ -69,19 +71,30 @@ def losses(rows: Iterable[Values]) -> Iterator[Values]:
 
 def commits_by_minute(rows: Iterable[Values]) -> Iterator[Values]:
     """Commits that were stored, by minute."""
-    commits: dict[int, int] = {}
-    offsets: dict[int, int] = {}
-    committers: dict[int, set[str]] = {}
+    minutes: dict[int, _Minute] = {}
     for at_ms, member_id, client_id, size in rows:
-        minute = at_ms // MINUTE_MS
-        commits[minute] = commits.get(minute, 0) + 1
+        number = at_ms // MINUTE_MS
+        minute = minutes.get(number)
+        if minute is None:
+            minute = minutes[number] = _Minute()
+        minute.commits += 1
         if size is not None:
-            offsets[minute] = offsets.get(minute, 0) + size
-        who = client_id if member_id is None else member_id
-        seen = committers.setdefault(minute, set())
-        if who is not None:
-            seen.add(who)
-    return ((minute, number, offsets.get(minute), len(committers[minute])) for minute, number in commits.items())
+            minute.offsets = size + (minute.offsets or 0)
+        minute.committers.add(client_id if member_id is None else member_id)
+    return (
+        (number, minute.commits, minute.offsets, len(minute.committers - {None})) for number, minute in minutes.items()
+    )
+
+
+class _Minute:
+    """Commits of one minute."""
+
+    __slots__ = ("commits", "committers", "offsets")
+
+    def __init__(self) -> None:
+        self.commits = 0
+        self.offsets: int | None = None
+        self.committers: set[str | None] = set()
 
 
 class RowKind(NamedTuple):

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from itertools import groupby
+from itertools import chain, groupby, pairwise
 from operator import itemgetter
 from typing import Any, Final, get_args, get_type_hints
 
@@ -27,6 +27,7 @@ from rejoin.pipeline.findings.reads import (
     Condition,
     Where,
     matches,
+    names_of,
     read_events,
     read_of_all_groups,
     with_more,
@@ -34,7 +35,7 @@ from rejoin.pipeline.findings.reads import (
 from rejoin.pipeline.findings.rules.brokers import SHARED, one_for_each_event
 from rejoin.pipeline.findings.sums import KINDS, SIGNS, RowKind, contexts_of
 from rejoin.pipeline.tables.common import GROUP
-from rejoin.pipeline.tables.whole_groups import values_of
+from rejoin.pipeline.tables.whole_groups import values_in, values_of
 
 Key = tuple[str, str]
 Row = dict[str, Any]
@@ -115,14 +116,26 @@ def joined(findings: Iterable[Row]) -> pa.Table:
 def rows_of_kind(kind: str, table: pa.Table) -> pa.Table:
     """The rows of one kind that rules see, from the rows of whole groups of the kind's table."""
     seen = KINDS[kind]
-    rows = table if seen.where is None else table.filter(selected(table, seen.where))
+    read = [*GROUP, *(seen.columns if seen.sums is None else seen.reads)]
+    rows = (table if seen.where is None else _only(table, seen.where, read)).select(read)
     if seen.sums is None:
-        return rows.select([*GROUP, *seen.columns])
-    rows = rows.select([*GROUP, *seen.reads])
+        return rows
     for name in seen.lengths:
         rows = rows.set_column(rows.schema.get_field_index(name), name, pc.list_value_length(rows[name]))
     in_order = rows.sort_by([(name, "ascending") for name in GROUP])
     return pa.Table.from_batches(summed(seen, in_order.to_batches(_ROWS_AT_ONCE)), schema_of_sums(seen))
+
+
+def _only(table: pa.Table, where: Where, columns: Iterable[str]) -> pa.Table:
+    """These columns of the rows that are selected, and the columns that the conditions read.
+
+    Most events are of no interest by their names: other conditions are tried on the rest.
+    """
+    rows = table.select(list(dict.fromkeys((*columns, *(name for each in where for name in each)))))
+    if all("event" in each for each in where):
+        events = {name for each in where for name in names_of(each)}
+        rows = rows.filter(pc.is_in(rows["event"], pa.array(sorted(events))))
+    return rows.filter(selected(rows, where))
 
 
 def rows_by_kind(tables: Mapping[str, pa.Table], sums: Mapping[str, pa.Table] | None = None) -> dict[str, pa.Table]:
@@ -136,14 +149,23 @@ def rows_by_kind(tables: Mapping[str, pa.Table], sums: Mapping[str, pa.Table] | 
 def summed(seen: RowKind, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The sums of each group. All rows of a group come one after the other."""
     assert seen.sums is not None
-    rows = (row for batch in batches for row in values_of(batch))
+    pieces = (piece for batch in batches for piece in _pieces(batch))
     made: list[tuple[Any, ...]] = []
-    for key, group in groupby(rows, key=itemgetter(0, 1)):
-        made += [(*key, *sums) for sums in seen.sums(row[2:] for row in group)]
+    for key, group in groupby(pieces, key=itemgetter(0)):
+        made += [(*key, *sums) for sums in seen.sums(chain.from_iterable(rows for _, rows in group))]
         if len(made) >= _ROWS_AT_ONCE:
             yield _batch(made, schema_of_sums(seen))
             made = []
     yield _batch(made, schema_of_sums(seen))
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[tuple[Key, Iterator[tuple[Any, ...]]]]:
+    """A batch cut where the group changes: each group with its rows, without the columns of the key."""
+    ends = sorted({end for name in GROUP for end in pc.run_end_encode(batch[name]).run_ends.to_pylist()})
+    columns = [values_in(column) for column in batch.select(batch.schema.names[len(GROUP) :]).columns]
+    for start, end in pairwise((0, *ends)):
+        run_id, group_id = (batch[name][start].as_py() for name in GROUP)
+        yield (run_id, group_id), zip(*(column[start:end] for column in columns), strict=True)
 
 
 def _batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
