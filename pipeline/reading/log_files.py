@@ -130,14 +130,14 @@ def _read_brokers(path: str, zone: ZoneInfo, counts: dict[str, int], said: set[i
         if log.read.records == 0 and log.read.unrelated and not said and not _is_placed(path):
             yield from _unplaced(path, counts)
     finally:
-        other = log.counts.other + log.read.unrelated + log.read.blank
         counts["lines"] = log.read.lines
         counts["statements"] += log.counts.statements
         counts["requests"] += log.counts.requests
-        # Each line counts once, where a file has lines of both.
-        counts["other"] = counts["other"] + other if not said else max(0, other - len(said))
-        counts["continuations"] = log.read.continuations
         counts["broken"] += log.counts.broken
+        # Each line counts once, where a file has lines of both.
+        rest = max(0, counts["lines"] - counts["statements"] - counts["requests"] - counts["broken"])
+        counts["continuations"] = min(rest, log.read.continuations)
+        counts["other"] = rest - counts["continuations"]
         counts["not_utf8"] = log.read.not_utf8
         counts["clock_steps"] = log.counts.clock_set_back
 

@@ -24,7 +24,7 @@ CONNECT_LINES: Final[tuple[Template, ...]] = (
     _line("remark", "Rebalance started", "started"),
     _line("remark", "Joined group ~(?:at generation .*|and got assignment: .*)~", "joined"),
     _line("remark", "Catching up to assignment's config offset.", "behind"),
-    _line("remark", "Current config state offset {before} is behind group assignment {after}, {rest}", "behind-by"),
+    _line("remark", "Current config state offset {was?} is behind group assignment {now?}, {rest}", "behind-by"),
     _line("remark", "Finished reading to end of log and updated config snapshot, {rest}", "read"),
     _line("join_failed", "{problem?}~(?<=quickly enough)~", "config-log"),
     _line(

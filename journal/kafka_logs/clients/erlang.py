@@ -21,6 +21,5 @@ BROD_LINES: Final[tuple[Template, ...]] = (
     _line("group_left", "~[Ll]~eaving group, reason: {reason}"),
     _line("fenced", "Static member was fenced by another member {rest}"),
     _line("commit_failed", "failed to commit offset~[^\\n]*~\n{problem}"),
-    _line("remark", "{rest}", "other"),
 )
 """In the order in which a reader tries them. ``coor`` tells the consumers of one process apart."""

@@ -29,10 +29,8 @@ STREAMS_LINES: Final[tuple[Template, ...]] = (
     _line("join_failed", "Received error code {problem}"),
     _line("join_failed", "~(?=.*(?:INCOMPLETE_SOURCE_TOPIC_METADATA|MissingSourceTopic))~{problem}", "topics"),
     _line("remark", "Detected the states of tasks {tasks?} are corrupted. {rest}", "corrupted"),
-    _line("remark", "Handle new assignment with:{rest}", "assignment"),
     _line("remark", "Kafka Streams version: {version}", "version"),
     _line("remark", "~(?:stream-|standby-)?task \\[~{task?}] {rest}", "task"),
-    _line("remark", "{rest}", "other"),
 )
 """In the order in which a reader tries them. Streams has a consumer for each thread; states of a client are its own."""
 
@@ -57,6 +55,5 @@ SPRING_LINES: Final[tuple[Template, ...]] = (
         "These offsets could not be committed; partition(s) lost during rebalance: {problem}",
         "rebalance",
     ),
-    _line("remark", "{rest}", "other"),
 )
 """In the order in which a reader tries them. The lines below an error, its exception, are part of the text."""

@@ -41,9 +41,6 @@ KAFKAJS_LINES: Final[tuple[Template, ...]] = (
     _line("commit_failed", "[Connection] Response OffsetCommit(key: 8, version: {version})"),
     _line("heartbeat_response", "[Connection] Response Heartbeat(key: 12, version: {version})"),
     _line("coordinator_lost", "[Connection] Connection error: {problem}"),
-    _line("remark", "[ConsumerGroup] {rest}", "group"),
-    _line("remark", "[Runner] {rest}", "runner"),
-    _line("remark", "[Consumer] {rest}", "consumer"),
 )
 """In the order in which a reader tries them."""
 
@@ -100,6 +97,7 @@ SARAMA_LINES: Final[tuple[Template, ...]] = (
     _line("coordinator_found", f"client/coordinator coordinator for {_SUBJECT}{{group_id?}} is #{{coordinator}}"),
     _line("coordinator_lost", "client/coordinator no available broker to send consumer metadata request to"),
     _line("coordinator_lost", "client/coordinator request to broker {coordinator?} failed: {problem}", "request"),
+    _line("coordinator_lost", f"client/coordinator coordinator for {_SUBJECT}{{group_id?}} is not available", "none"),
     _line("partition_added", "consumer/broker/{broker?} added subscription to {topic}/{number}"),
     _line("partition_removed", "consumer/broker/{broker?} closed dead subscription to {topic}/{number}"),
     _line("session_ended", f"{_SESSION} heartbeat loop stopped"),

@@ -134,6 +134,5 @@ RDKAFKA_LINES: Final[tuple[Template, ...]] = (
         f"COMMITFAIL: Offset commit ({{how?}}) failed for {{count?}} partition(s) in {_JOIN_STATE}: {{problem}}",
         "some",
     ),
-    _line("remark", f"CGRP: {_GROUP}{{rest}}", "group"),
 )
 """In the order in which a reader tries them."""

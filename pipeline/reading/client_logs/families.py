@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from rejoin.journal.kafka_logs.clients.connect import CONNECT_LINES, SMALLRYE_LINES
+from rejoin.journal.kafka_logs.clients.details import DETAILS, beginning_of
 from rejoin.journal.kafka_logs.clients.erlang import BROD_LINES
 from rejoin.journal.kafka_logs.clients.frameworks import SPRING_LINES, STREAMS_LINES
 from rejoin.journal.kafka_logs.clients.java import JAVA_LINES, LOGGERS
@@ -84,6 +85,9 @@ _LINES: Final[Mapping[str, Patterns]] = {
     RUBY: _compiled(RUBY_LINES),
 }
 
+FAMILIES: Final = tuple(_LINES)
+"""All clients whose lines are known."""
+
 _OF_JAVA: Final = re.compile(
     r"\[(?:Consumer|Worker) (?:instanceId=(?P<instance>.*?), )?clientId=(?P<client>.*?), groupId=(?P<group>.*?)\] ?"
     r"(?P<text>.*)",
@@ -129,6 +133,31 @@ def matched(family: str, text: str, **about: Any) -> ClientMessage:
     return ClientMessage(family, "", text, about.get("client_id"), about.get("group_id"), about.get("instance"))
 
 
+_OF_A_GROUP: Final = re.compile(
+    r"(?i)(?<!thread )\bgroup|rebalanc|re-?join|\bjoin|generation|heartbeat|coordinator|member|\bassign|revok|\bsession\b"
+)
+"""Words of which a text about a group has one."""
+
+
+_DETAILS: Final = {family: beginning_of(texts) for family, texts in DETAILS.items()}
+
+
+def known_or_of_a_group(message: ClientMessage, *, is_signed: bool = True) -> ClientMessage | None:
+    """A client's message; a remark where it is one of its details; none where it says nothing of a group.
+
+    What is left without a kind speaks of a group, and no known version prints it. ``is_signed``: whether more than the
+    text shows which client wrote it; else a text that is not known may be any program's.
+    """
+    if message.kind:
+        return message
+    if _OF_A_GROUP.search(message.text) is None:
+        return None
+    details = _DETAILS.get(message.family)
+    if details is not None and details.match(message.text) is not None:
+        return replace(message, kind="remark")
+    return message if is_signed else None
+
+
 def _of_java(record: ClientRecord) -> ClientMessage | None:
     if _SETTINGS in record.text:
         return _settings(record)
@@ -149,9 +178,8 @@ def _of_java(record: ClientRecord) -> ClientMessage | None:
     found = matched(
         JAVA, text.rstrip("\r\n"), client_id=match["client"], group_id=match["group"], instance=match["instance"]
     )
-    if not found.kind and (logger is None or not logger.endswith(LOGGERS)):
-        return None
-    return found
+    known = known_or_of_a_group(found)
+    return found if known is None and logger is not None and logger.endswith(LOGGERS) else known
 
 
 _WRAPPED: Final = ("Reconciling assignment", "Updating assignment")
@@ -186,8 +214,7 @@ def _of_rdkafka(record: ClientRecord) -> ClientMessage | None:
     if match is None:
         is_signed = _SIGNED_BY_RDKAFKA.search(record.text) is not None
         return ClientMessage(RDKAFKA, "", record.text) if is_signed else None
-    found = of_rdkafka(match["text"], match["client"])
-    return found if found.kind else None
+    return known_or_of_a_group(of_rdkafka(match["text"], match["client"]))
 
 
 def of_rdkafka(text: str, client_id: str | None) -> ClientMessage:
@@ -197,7 +224,7 @@ def of_rdkafka(text: str, client_id: str | None) -> ClientMessage:
     return matched(RDKAFKA, text[broker.end() :], client_id=client_id) if broker is not None else found
 
 
-_BROKER: Final = re.compile(r"\S*/(?:-?\d+|internal): ")
+_BROKER: Final = re.compile(r"\S*/(?:-?\d+|internal|bootstrap): ")
 
 
 def _of_python(record: ClientRecord) -> ClientMessage | None:
@@ -210,15 +237,16 @@ def _of_python(record: ClientRecord) -> ClientMessage | None:
     family = AIOKAFKA if logger.startswith("aiokafka") else KAFKA_PYTHON if _PYTHON_LOGGER.fullmatch(logger) else ""
     if not family:
         return None
-    found = matched(family, text)
-    return found if found.kind or "coordinator" in logger.split(".")[-1] else None
+    return known_or_of_a_group(matched(family, text), is_signed=_OF_PYTHONS_GROUP.search(logger) is not None)
+
+
+_OF_PYTHONS_GROUP: Final = re.compile(r"\.(?:consumer|coordinator)\b")
 
 
 def _of_kafkajs(record: ClientRecord) -> ClientMessage | None:
     if record.logger != KAFKAJS:
         return None
-    found = of_kafkajs(record.text, record.fields)
-    return found if found.kind else None
+    return known_or_of_a_group(of_kafkajs(record.text, record.fields))
 
 
 def of_kafkajs(text: str, fields: Mapping[str, Any]) -> ClientMessage:
@@ -233,17 +261,23 @@ def _of_franz_go(record: ClientRecord) -> ClientMessage | None:
     text = record.text
     if (basic := _BASIC_LOGGER.match(text)) is not None:
         text = basic["text"]
+        is_signed = _NAMES_ITS_GROUP in text
     elif record.fields and (record.logger is None or "caller" in record.fields or "kgo" in record.logger):
         # Loggers around it add fields of the application, and some sort all of them.
         names = _FRANZ_GO_FIELDS.get(text, ())
         named = [f"{name}: {_as_basic(record.fields[name])}" for name in names if name in record.fields]
         text = "; ".join((text, ", ".join(named))) if named else text
+        is_signed = "group" in record.fields
     else:
         return None
     found = matched(FRANZ_GO, text)
     if found.instance == "<nil>":
         found = replace(found, instance=None)
-    return found if found.kind else None
+    return known_or_of_a_group(found, is_signed=is_signed)
+
+
+_NAMES_ITS_GROUP: Final = "; group: "
+"""Stands in lines of franz-go about a group; other programs write in the layout of its BasicLogger, too."""
 
 
 def _fields_of_texts(templates: Iterable[Template]) -> dict[str, tuple[str, ...]]:
@@ -272,8 +306,7 @@ def _of_sarama(record: ClientRecord) -> ClientMessage | None:
     text = _GO_FILE.sub("", record.text.strip())
     if not text.startswith(("consumer", "client/coordinator", "Initializing new client", "Closing Client")):
         return None
-    found = matched(SARAMA, text)
-    return found if found.kind else None
+    return known_or_of_a_group(matched(SARAMA, text), is_signed="/" in text.split(" ", 1)[0])
 
 
 _GO_FILE: Final = re.compile(r"^[\w./-]+\.go:\d+: ")

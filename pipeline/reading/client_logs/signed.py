@@ -20,6 +20,7 @@ from rejoin.pipeline.reading.client_logs.families import (
     STREAMS,
     ClientMessage,
     Reader,
+    known_or_of_a_group,
     matched,
 )
 from rejoin.pipeline.reading.client_logs.layouts import ClientRecord
@@ -27,7 +28,7 @@ from rejoin.pipeline.reading.client_logs.layouts import ClientRecord
 MARKS: Final = re.compile(
     rb"\[(?:Consumer|Worker) (?:clientId|instanceId)=|ConsumerConfig values|#consumer-\d|aiokafka|\"kafkajs\""
     rb"|beginning to manage the (?:next-gen )?group lifecycle|new group session begun"
-    rb"|consumergroup/|client/coordinator coordinator for|SRMSG\d+: Executing consumer|Group member \("
+    rb"|consumergroup/|client/coordinator |; group: |SRMSG\d+: |Group member \("
     rb"|(?<![\w.])kafka\.co(?:ordinator(?:\.(?:base|consumer|heartbeat))?|nsumer\.\w+)[^\w.]"
     rb"|(?<![\w-])stream-(?:thread|client) \[|KafkaMessageListenerContainer|: partitions (?:assigned|revoked|lost): \["
     rb"|(?:Joining|Joined|Leaving) group `|Error for topic subscription "
@@ -85,10 +86,11 @@ def _of_streams(record: ClientRecord) -> ClientMessage | None:
         group_id=None if application is None else application["application"],
     )
     if match["what"] == "client":
-        found = replace(found, kind=STREAMS_CLIENT if found.kind == "streams_state" else "remark")
+        found = replace(found, kind=STREAMS_CLIENT if found.kind == "streams_state" else found.kind and "remark")
     elif not is_thread:
         return None
-    return replace(found, family=JAVA)
+    known = known_or_of_a_group(found)
+    return None if known is None else replace(known, family=JAVA)
 
 
 def _of_spring(record: ClientRecord) -> ClientMessage | None:
@@ -103,7 +105,7 @@ def _of_spring(record: ClientRecord) -> ClientMessage | None:
     container = _CONTAINER.search(record.text)
     thread = record.fields.get("thread_name") or record.fields.get("thread")
     name = container["name"] if container is not None else thread if isinstance(thread, str) else None
-    return matched(SPRING, "\n".join((text, *record.more[:3])).rstrip(), client_id=name)
+    return known_or_of_a_group(matched(SPRING, "\n".join((text, *record.more[:3])).rstrip(), client_id=name))
 
 
 def _of_ruby(record: ClientRecord) -> ClientMessage | None:
@@ -113,7 +115,7 @@ def _of_ruby(record: ClientRecord) -> ClientMessage | None:
     found = matched(RUBY, match["text"], group_id=match["group"])
     if match["text"].startswith(_OF_RACECAR):
         found = replace(found, family=RDKAFKA)
-    return found if found.kind else None
+    return known_or_of_a_group(found)
 
 
 def _of_brod(record: ClientRecord) -> ClientMessage | None:
@@ -122,7 +124,7 @@ def _of_brod(record: ClientRecord) -> ClientMessage | None:
     if start < 0 or not record.more:
         return None
     found = matched(BROD, "\n".join((record.text[start:], *(each.strip() for each in record.more))))
-    return found if found.kind else None
+    return known_or_of_a_group(found)
 
 
 def _of_smallrye(record: ClientRecord) -> ClientMessage | None:
@@ -130,7 +132,7 @@ def _of_smallrye(record: ClientRecord) -> ClientMessage | None:
     if start < 0:
         return None
     found = matched(SMALLRYE, record.text[start:])
-    return found if found.kind else None
+    return known_or_of_a_group(found)
 
 
 _READERS: Final[tuple[Reader, ...]] = (*LIBRARIES, _of_brod, _of_smallrye, _of_streams, _of_spring, _of_ruby)

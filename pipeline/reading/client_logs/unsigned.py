@@ -16,6 +16,7 @@ from rejoin.pipeline.reading.client_logs.families import (
     KAFKA_PYTHON,
     ClientMessage,
     known_by_text,
+    known_or_of_a_group,
     matched,
     of_kafkajs,
     of_rdkafka,
@@ -96,7 +97,7 @@ class UnsignedLines:
         if _OTHER_CLIENT.search(text) is not None:
             return None
         found = _of_rdkafka(text) or self._of_python(text) or _of_kafkajs(record)
-        return replace(found, is_inferred=True) if found is not None and found.kind else None
+        return replace(found, is_inferred=True) if found is not None else None
 
     def _of_python(self, text: str) -> ClientMessage | None:
         begun = _OF_PYTHON.search(text)
@@ -127,7 +128,8 @@ def _of_rdkafka(text: str) -> ClientMessage | None:
     else:
         return None
     found = of_rdkafka(body, client)
-    return found if found.kind else of_rdkafka(body[: _end(body)], client)
+    found = found if found.kind else of_rdkafka(body[: _end(body)], client)
+    return known_or_of_a_group(found) if signed is not None or found.kind else None
 
 
 def _of_kafkajs(record: ClientRecord) -> ClientMessage | None:
@@ -143,6 +145,6 @@ def _of_kafkajs(record: ClientRecord) -> ClientMessage | None:
         text = f"[{fields['namespace']}] {_LEVEL.sub('', record.text)}"
     else:
         return None
-    message = of_kafkajs(text.strip(), fields)
-    is_known = message.kind not in ("", *_VAGUE) or "groupId" in fields
-    return message if is_known else None
+    message = known_or_of_a_group(of_kafkajs(text.strip(), fields))
+    is_certain = message is not None and (message.kind not in _VAGUE or "groupId" in fields)
+    return message if is_certain else None
