@@ -134,7 +134,7 @@ def matched(family: str, text: str, **about: Any) -> ClientMessage:
 
 
 _OF_A_GROUP: Final = re.compile(
-    r"(?i)(?<!thread )\bgroup|rebalanc|re-?join|\bjoin|generation|heartbeat|coordinator|member|\bassign|revok|\bsession\b"
+    r"(?i)\bgroup|rebalanc|re-?join|\bjoin|generation|heartbeat|coordinator|member|\bassign|revok|\bsession\b"
 )
 """Words of which a text about a group has one."""
 
