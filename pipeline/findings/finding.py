@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from rejoin.pipeline.findings.clients.table import POLL_INTERVAL, POLL_RECORDS, REBALANCE_TIMEOUT, SESSION_TIMEOUT
 from rejoin.pipeline.findings.formatting import names
 from rejoin.pipeline.vocabulary import EXACT, INFERRED
 
@@ -77,11 +78,15 @@ _OF_SESSIONS: Final = (
     "With a longer one a pause passes without a rebalance, with a shorter one the partitions of a member that died "
     "wait for less time"
 )
+_OF_POLLS: Final = (
+    "With a longer one a slow member stays, and no record is processed twice, but a rebalance waits that long for a "
+    "member that is stuck; with a shorter one it is the other way round. Shorter batches help with both (a smaller "
+    f"{POLL_RECORDS})"
+)
 _TRADE_OFFS: Final = {
-    "max.poll.interval.ms": "With a longer one a slow member stays, and no record is processed twice, but a rebalance "
-    "waits that long for a member that is stuck; with a shorter one it is the other way round. Shorter batches "
-    "(max.poll.records) help with both",
-    "session.timeout.ms": _OF_SESSIONS,
+    POLL_INTERVAL: _OF_POLLS,
+    REBALANCE_TIMEOUT: _OF_POLLS,
+    SESSION_TIMEOUT: _OF_SESSIONS,
     "group.consumer.session.timeout.ms": _OF_SESSIONS,
 }
 _OPPOSITE: Final = {LONGER: SHORTER, SHORTER: LONGER}

@@ -16,6 +16,8 @@ from rejoin.pipeline.findings.absences import (
     sharing_clients,
     with_processes,
 )
+from rejoin.pipeline.findings.clients.libraries import known_clients, versions_of
+from rejoin.pipeline.findings.clients.table import JAVA
 from rejoin.pipeline.findings.observed_rows import (
     ALL_ROWS,
     COOPERATIVE,
@@ -140,6 +142,23 @@ class GroupHistory:
     @cached_property
     def _shared(self) -> set[ClientKey]:
         return sharing_clients(self.sessions, self.end_ms)
+
+    # -- clients
+
+    @cached_property
+    def known_clients(self) -> tuple[str, ...]:
+        """The clients of its members, as far as the sources show them."""
+        return known_clients(self.sessions, self.events)
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """The clients that advice is for: those known, else Java, whose names are those of Kafka's documentation."""
+        return self.known_clients or (JAVA,)
+
+    def version_of(self, client: str) -> str | None:
+        """The one version of a client that the sources state; None where they state none, or several."""
+        found = versions_of(self.sessions, client)
+        return found.pop() if len(found) == 1 else None
 
     # -- members
 

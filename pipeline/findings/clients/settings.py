@@ -1,109 +1,158 @@
-"""Each client library's names for the settings that advice mentions; Java's are those of Kafka's documentation.
-
-Sources: librdkafka's CONFIGURATION.md; the keyword arguments of kafka-python's KafkaConsumer and of aiokafka's
-AIOKafkaConsumer; KafkaJS's consumer options; franz-go's package kgo; sarama's Config.
-"""
+"""Texts with each setting as the client at hand calls it; rules write the names of Kafka's documentation."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Final
 
-from rejoin.pipeline.findings.finding import Finding
-from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.vocabulary import CLIENT_LOG
+from rejoin.pipeline.findings.clients.table import (
+    ASSIGNORS,
+    AUTO_COMMIT,
+    BATCHES,
+    COMMIT_INTERVAL,
+    DURATION,
+    INSTANCE_ID,
+    ISOLATION,
+    METADATA_AGE,
+    MS,
+    OFFSET_RESET,
+    POLL,
+    POLL_INTERVAL,
+    POLL_RECORDS,
+    PROTOCOL,
+    RACK,
+    REBALANCE_TIMEOUT,
+    REVOKED,
+    SETTINGS,
+    TABLE,
+    S,
+    Setting,
+    Value,
+)
+from rejoin.pipeline.findings.formatting import span
 
-LIBRARIES: Final = ("librdkafka", "kafka-python", "aiokafka", "KafkaJS", "franz-go", "sarama")
-_SAME: Final = ""
-NAMES: Final[Mapping[str, tuple[str | None, ...]]] = {
-    "session.timeout.ms": (
-        *(_SAME, "session_timeout_ms", "session_timeout_ms", "sessionTimeout"),
-        *("kgo.SessionTimeout", "Consumer.Group.Session.Timeout"),
-    ),
-    "heartbeat.interval.ms": (
-        *(_SAME, "heartbeat_interval_ms", "heartbeat_interval_ms", "heartbeatInterval"),
-        *("kgo.HeartbeatInterval", "Consumer.Group.Heartbeat.Interval"),
-    ),
-    "max.poll.interval.ms": (
-        *(_SAME, "max_poll_interval_ms", "max_poll_interval_ms", "rebalanceTimeout"),
-        *("kgo.RebalanceTimeout", "Consumer.Group.Rebalance.Timeout"),
-    ),
-    "max.poll.records": (None, "max_poll_records", "max_poll_records", None, "PollRecords", None),
-    "group.instance.id": (
-        *(_SAME, "group_instance_id", "group_instance_id", None),
-        *("kgo.InstanceID", "Consumer.Group.InstanceId"),
-    ),
-    "partition.assignment.strategy": (
-        *(_SAME, "partition_assignment_strategy", "partition_assignment_strategy", "partitionAssigners"),
-        *("kgo.Balancers", "Consumer.Group.Rebalance.GroupStrategies"),
-    ),
-    "auto.commit.interval.ms": (
-        *(_SAME, "auto_commit_interval_ms", "auto_commit_interval_ms", "autoCommitInterval"),
-        *("kgo.AutoCommitInterval", "Consumer.Offsets.AutoCommit.Interval"),
-    ),
-    "auto.offset.reset": (
-        *(_SAME, "auto_offset_reset", "auto_offset_reset", "fromBeginning"),
-        *("kgo.ConsumeResetOffset", "Consumer.Offsets.Initial"),
-    ),
-    "group.protocol": (_SAME, None, None, None, None, None),
+SMALLER_BATCHES: Final = f"a smaller {POLL_RECORDS}"
+"""Rules say so where one poll returns too much; clients without that setting have words of their own."""
+IN_REVOKED: Final = "onPartitionsRevoked"
+IN_POLL: Final = "poll()"
+_WITHOUT: Final = {
+    POLL_INTERVAL: "the rebalance timeout",
+    REBALANCE_TIMEOUT: "the session timeout",
+    INSTANCE_ID: "static membership",
+    ASSIGNORS: "the assignor",
+    AUTO_COMMIT: "automatic commits",
+    COMMIT_INTERVAL: "the interval of commits",
+    OFFSET_RESET: "the client's start position",
+    ISOLATION: "the isolation level",
+    RACK: "the rack",
+    PROTOCOL: "the consumer protocol",
+    METADATA_AGE: "the interval at which they do so",
 }
-"""Setting of Java to its name in each of :data:`LIBRARIES`; None where a library has no such setting."""
-
-_INSTEAD: Final = {
-    "max.poll.records": "batch",
-    "group.instance.id": "name for each member",
-    "group.protocol": "client with the consumer protocol",
-}
-"""Words for a setting that a library does not have."""
+"""Words for a setting that no client of the group has."""
 # A name with a prefix, such as group.min.session.timeout.ms, is a broker's.
-_SETTING: Final = re.compile(
-    rf"(?<![\w.])(?:{'|'.join(re.escape(name) for name in sorted(NAMES, key=len, reverse=True))})(?![\w.]*\w)"
+_NAMES: Final = re.compile(
+    rf"{re.escape(SMALLER_BATCHES)}|(?<![\w.])(?:"
+    + "|".join(map(re.escape, sorted((*SETTINGS, IN_REVOKED, IN_POLL), key=len, reverse=True)))
+    + r")(?![\w.]*\w)"
 )
 
 
-def name_for(setting: str, library: str) -> str | None:
-    """A library's name for a setting, unchanged where none is known; None where the library has no such setting."""
-    if setting not in NAMES or library not in LIBRARIES:
+def setting_of(client: str, setting: str) -> Setting | None:
+    """A client's own setting for one of Kafka's documentation; None where it has none."""
+    return TABLE[client].get(setting)
+
+
+def name_for(setting: str, clients: Sequence[str]) -> str | None:
+    """The name of a setting in the words of these clients, the first one's where they differ; unchanged where it is no
+    setting of consumers, and None where no client has it."""
+    if setting not in SETTINGS:
         return setting
-    name = NAMES[setting][LIBRARIES.index(library)]
-    return setting if name == _SAME else name
+    return next((found.name for each in clients if (found := setting_of(each, setting)) is not None), None)
 
 
-def in_words_of(text: str, library: str) -> str:
-    """A text with each setting as the library calls it."""
+def in_words_of(text: str, clients: Sequence[str]) -> str:
+    """A text with each setting as these clients call it. Where names differ, the first mention has all of them."""
+    said: set[str] = set()
 
     def named(found: re.Match[str]) -> str:
-        name = name_for(found[0], library)
-        if name is not None:
-            return name
-        return f"{_INSTEAD.get(found[0], 'setting')} ({library} has no {found[0]})"
+        words = _mentioned(found[0], clients, is_first=found[0] not in said)
+        said.add(found[0])
+        return words
 
-    return _SETTING.sub(named, text)
-
-
-def library_of(history: GroupHistory) -> str | None:
-    """The library whose logs all members of a group have; None for Java, for several, and where it is not known."""
-    said = {
-        str((event.more or {}).get("software"))
-        for event in history.events
-        if event.source == CLIENT_LOG and (event.more or {}).get("software")
-    }
-    return said.pop() if len(said) == 1 else None
+    return _NAMES.sub(named, text)
 
 
-def for_clients_of(history: GroupHistory, findings: Iterable[Finding]) -> list[Finding]:
-    """Findings whose settings are those of the group's clients, where all of them use one library that is known."""
-    library = library_of(history)
-    if library is None:
-        return list(findings)
-    return [
-        replace(
-            each,
-            text=in_words_of(each.text, library),
-            advice=in_words_of(each.advice, library) if each.advice else each.advice,
-            setting=name_for(each.setting, library) if each.setting else each.setting,
-        )
-        for each in findings
-    ]
+def _mentioned(what: str, clients: Sequence[str], *, is_first: bool) -> str:
+    by_client = {each: words for each in clients if (words := _words(what, each)) is not None}
+    if not by_client:
+        return _WITHOUT.get(what, "the handler")
+    base, *others = dict.fromkeys(by_client.values())
+    if not others or not is_first:
+        return base
+    apart = [f"{client}: {words}" for client, words in by_client.items() if words != base]
+    return f"{base} ({'; '.join(apart)})"
+
+
+def _words(what: str, client: str) -> str | None:
+    if what == IN_REVOKED:
+        return REVOKED.get(client)
+    if what == IN_POLL:
+        return POLL.get(client, IN_POLL)
+    if what == SMALLER_BATCHES:
+        found = setting_of(client, POLL_RECORDS)
+        return BATCHES.get(client, "smaller batches") if found is None else f"a smaller {found.name}"
+    found = setting_of(client, what)
+    return None if found is None else found.name
+
+
+# --- values and defaults
+
+
+def value_for(setting: str, clients: Sequence[str], ms: int) -> str:
+    """A length of time as a setting takes it: ``60000 (60 s)``, ``60 (seconds)``, ``60*time.Second``."""
+    units = {each: found for each in clients if (found := setting_of(each, setting)) is not None}
+    found = next(iter(units.values()), None)
+    if found is None or found.unit == MS or len({each.unit for each in units.values()}) > 1:
+        return f"{ms} ({span(ms)})"
+    return f"{found.in_its_unit(ms)} (seconds)" if found.unit == S else found.in_its_unit(ms)
+
+
+def default_in(setting: Setting, version: str | None) -> Value | None:
+    """The default of a version of the client; of its newest where the version is not known, and None before it had
+    the setting."""
+    if version is None:
+        return list(setting.defaults.values())[-1]
+    holds = [value for since, value in setting.defaults.items() if not since or _key(since) <= _key(version)]
+    return holds[-1] if holds else None
+
+
+def has_setting(client: str, setting: str, version: str | None = None) -> bool:
+    """Whether a client, of this version where it is known, has a setting."""
+    found = setting_of(client, setting)
+    return found is not None and (version is None or default_in(found, version) is not None)
+
+
+def by_default(setting: str, client: str, version: str | None = None) -> str:
+    """The default of a length of time in words: ``45 s by default since 3.0, 10 s before``; empty where none is one."""
+    found = setting_of(client, setting)
+    if found is None or found.unit not in (MS, S, DURATION):
+        return ""
+    if version is not None:
+        value = default_in(found, version)
+        return "" if value is None else f"{_long(found, value)} by default in {version}"
+    (since, newest), *older = reversed(found.defaults.items())
+    if not isinstance(newest, int):
+        return f"{newest} by default"
+    before = f" since {since}, {_long(found, older[0][1])} before" if older else ""
+    return f"{_long(found, newest)} by default{before}"
+
+
+def _long(setting: Setting, value: Value) -> str:
+    if isinstance(value, str):
+        return value
+    return span(value) if setting.unit == MS else span(value * 1_000)
+
+
+def _key(version: str) -> tuple[int, ...]:
+    return tuple(int(each) for each in re.findall(r"\d+", version)[:3])

@@ -8,7 +8,7 @@ from math import floor, log10
 from typing import Any, Final
 
 from rejoin.pipeline.findings.causes import Causes, separate
-from rejoin.pipeline.findings.clients.settings import for_clients_of
+from rejoin.pipeline.findings.clients.advice import for_clients_of
 from rejoin.pipeline.findings.finding import RANK, Finding, severity_of, with_trade_offs
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.rules.assignments import (

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rejoin.pipeline.findings.causes import Causes
-from rejoin.pipeline.findings.clients.libraries import cooperative_assignor, how_to_become_cooperative
+from rejoin.pipeline.findings.clients.advice import cooperative_assignor, how_to_become_cooperative
 from rejoin.pipeline.findings.finding import HIGH, LOW, MEDIUM, Finding
 from rejoin.pipeline.findings.formatting import count, names, period, seconds, span
 from rejoin.pipeline.findings.history import GroupHistory

@@ -235,8 +235,8 @@ def _joined(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         | ({"away_ms": away} if away else {}),
         "from_ms": worst["from_ms"],
         "to_ms": max(row["to_ms"] for row in rows),
-        # Groups of both protocols have two settings.
-        "advice": worst["advice"] if len(advice) == 1 else _advice_for(f"{_CLASSIC} and {_MODERN}", "have"),
+        # The settings of several groups may have other names.
+        "advice": worst["advice"] if len(advice) == 1 else _advice_for("their session timeouts", "have"),
         "rebalances": caused,
         "evidence": [each for row in rows for each in row["evidence"]][:20],
         "confidence": max(row["confidence"] for row in rows),

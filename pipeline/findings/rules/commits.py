@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from rejoin.pipeline.findings.causes import Causes
+from rejoin.pipeline.findings.clients.advice import late_setting
+from rejoin.pipeline.findings.clients.settings import SMALLER_BATCHES
 from rejoin.pipeline.findings.finding import HIGH, LOW, MEDIUM, Finding
 from rejoin.pipeline.findings.formatting import count, names, period, times
 from rejoin.pipeline.findings.history import GroupHistory
@@ -77,9 +79,9 @@ def refused_commits(causes: Causes) -> Iterator[Finding]:
         0.0,
         refused[0].at_ms,
         refused[-1].at_ms,
-        setting=_SETTINGS.get(usual, "max.poll.interval.ms" if 2 * late > len(refused) else None),
-        advice="Commit before a rebalance takes the partitions away: in onPartitionsRevoked, and after smaller batches "
-        "(max.poll.records); find out why the member had been removed by then. Do not repeat such a commit."
+        setting=_SETTINGS.get(usual, late_setting(history) if 2 * late > len(refused) else None),
+        advice="Commit before a rebalance takes the partitions away: in onPartitionsRevoked, and more often ("
+        f"{SMALLER_BATCHES}); find out why the member had been removed by then. Do not repeat such a commit."
         if 2 * late > len(refused)
         else "Look at the error: repeating the commit does not help.",
         numbers={"refused": len(refused), "late": late, "members": len(who), "rebalances": len(behind)},
@@ -110,7 +112,7 @@ def commit_storm(causes: Causes) -> Iterator[Finding]:
         f"{history.group_id} committed {peak.commits / 60:,.0f} times a second: up to {a_second:,.0f} by each member",
         f"In {count(len(busy), 'minute')} ({period(busy[0].minute * MINUTE_MS, (busy[-1].minute + 1) * MINUTE_MS)}) "
         f"members of {history.group_id} committed {OFTEN // 60} times a second or more, each: {commits:,} commits. "
-        "With auto.commit.interval.ms of 5 s it is 12 a minute. Every commit is a request that the coordinator writes "
+        "Automatic commits every 5 s are 12 a minute. Every commit is a request that the coordinator writes "
         f"to __consumer_offsets: these made it grow by about {_bytes(grows)} an hour, which a coordinator that takes "
         "the group over reads again, unless it was compacted since.",
         0.0,

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from rejoin.pipeline.findings.causes import Causes
+from rejoin.pipeline.findings.clients.settings import IN_REVOKED, SMALLER_BATCHES
+from rejoin.pipeline.findings.clients.table import POLL_INTERVAL
 from rejoin.pipeline.findings.finding import LOW, MEDIUM, SHORTER, Finding
 from rejoin.pipeline.findings.formatting import count, names, period, span, times
 from rejoin.pipeline.findings.history import GroupHistory
@@ -14,8 +16,8 @@ from rejoin.pipeline.findings.observed_rows import MemberSession, ObservedEvent,
 from rejoin.pipeline.findings.reads import reads
 
 _GIVE_UP: Final = (
-    "Partitions are given up within poll(): shorten the work between two polls and in onPartitionsRevoked, or lower "
-    "max.poll.records. max.poll.interval.ms is the rebalance timeout: lower it to let the others wait less."
+    f"Partitions are given up within poll(): shorten the work between two polls ({SMALLER_BATCHES}) and in "
+    f"{IN_REVOKED}. {POLL_INTERVAL} is the rebalance timeout: lower it to let the others wait less."
 )
 STUCK_MS: Final = 30_000
 """A member that takes so long to give up its partitions holds up all that wait for them."""
@@ -72,9 +74,9 @@ def stuck_reconciliation(causes: Causes) -> Iterator[Finding]:
         cost,
         first.at_ms,
         max(end for _, end in stuck),
-        setting="max.poll.interval.ms",
+        setting=POLL_INTERVAL,
         advice=_GIVE_UP,
-        changes={"max.poll.interval.ms": SHORTER},
+        changes={POLL_INTERVAL: SHORTER},
         numbers={"members": len(who), "partitions": held, "longest_ms": longest},
         members=who,
         evidence=[event.as_evidence() for event, _ in stuck],
@@ -99,9 +101,9 @@ def _fenced(history: GroupHistory) -> Iterator[Finding]:
         0.0,
         min(instants),
         max(instants),
-        setting="max.poll.interval.ms",
+        setting=POLL_INTERVAL,
         advice=_GIVE_UP,
-        changes={"max.poll.interval.ms": SHORTER},
+        changes={POLL_INTERVAL: SHORTER},
         numbers={"members": len(who)},
         members=who,
         exact=all_exact(fenced),

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rejoin.pipeline.findings.causes import CHANGED, SUBSCRIBED, Causes
+from rejoin.pipeline.findings.clients.advice import metadata_age
 from rejoin.pipeline.findings.finding import HIGH, LOW, MEDIUM, Finding
 from rejoin.pipeline.findings.formatting import count, names, period, seconds, span, spans, times
 from rejoin.pipeline.findings.history import GroupHistory
@@ -197,18 +198,11 @@ def _changed(history: GroupHistory, caused: Sequence[ObservedRebalance]) -> Find
         first(caused),
         last(caused),
         setting="metadata.max.age.ms",
-        advice=_AGE,
+        advice=metadata_age(history),
         numbers={"rebalances": len(caused), "consumer_seconds": cost},
         rebalances=[each.rebalance_id for each in caused],
         exact=False,
     )
-
-
-_AGE: Final = (
-    "Consumers look at the metadata every metadata.max.age.ms (300000, five minutes, by default; librdkafka: "
-    "topic.metadata.refresh.interval.ms). Lower it before a topic grows if the wait matters, and grow topics when a "
-    "rebalance does no harm."
-)
 
 
 def _growths(events: Sequence[ObservedEvent]) -> list[tuple[ObservedEvent, int]]:
@@ -313,12 +307,13 @@ def _grown(growth: _Growth, *, sure: bool) -> Finding:
         event.at_ms,
         event.at_ms + (growth.to_the_end if never else max(waits, default=0)),
         setting="metadata.max.age.ms",
-        advice="Restart a member that is no leader, or let one leave, so that the group rebalances. " + _AGE
+        advice="Restart a member that is no leader, or let one leave, so that the group rebalances. "
+        + metadata_age(history)
         if growth.is_overdue
         else "The broker notices growth itself, and members of the consumer protocol get the new partitions with a "
         "heartbeat; grow topics when a change of owners does no harm."
         if history.uses_consumer_protocol
-        else _AGE,
+        else metadata_age(history),
         numbers={
             "partitions_before": growth.before,
             "partitions_after": growth.now,
@@ -395,11 +390,9 @@ def lost_records(causes: Causes) -> Iterator[Finding]:
         min(loss.first_ms for loss in history.losses),
         max(loss.last_ms for loss in history.losses),
         setting="enable.auto.commit",
-        advice="Commit what is done, after it is done: with enable.auto.commit=true finish all records of a poll "
-        "before the next "
-        "one; with commits of your own, commit after processing, not before. Records may then be processed twice, so "
-        "make "
-        "that harmless.",
+        advice="Commit what is done, after it is done: with automatic commits (enable.auto.commit) finish all "
+        "records of a poll before the next one; with commits of your own, commit after processing, not before. Records "
+        "may then be processed twice, so make that harmless.",
         numbers={"records": records, "partitions": len(lost), "ranges": sum(loss.ranges for loss in history.losses)},
         severity=HIGH if records > 1 else MEDIUM,
     )

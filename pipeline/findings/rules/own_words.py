@@ -13,6 +13,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rejoin.pipeline.findings.causes import MISSED_SESSION, Causes
+from rejoin.pipeline.findings.clients.advice import (
+    heartbeats_stop,
+    raise_session,
+    rebalance_timeout,
+    session_timeout,
+)
 from rejoin.pipeline.findings.finding import LOW, MEDIUM, Finding
 from rejoin.pipeline.findings.formatting import names, period, span, spans, times
 from rejoin.pipeline.findings.history import OF_JOINS, GroupHistory
@@ -131,9 +137,8 @@ def session_expired(causes: Causes) -> Iterator[Finding]:
         0.0,
         once[0].at_ms,
         once[-1].at_ms,
-        setting="session.timeout.ms",
-        advice="Find out what stops the heartbeats: a handler that blocks the thread or the event loop behind them, a "
-        "pause of the process, or a coordinator that cannot be reached. Only then raise the session timeout.",
+        setting=session_timeout(history),
+        advice=f"{heartbeats_stop(history)} {raise_session(history)}",
         numbers={"times": len(once), "members": len(who)},
         members=who,
         rebalances=[each.rebalance_id for each in causes.begun_by(MISSED_SESSION, of=causes.thrown_out)],
@@ -275,9 +280,9 @@ def _does_not_join(history: GroupHistory, asked: Sequence[ObservedEvent]) -> Fin
         0.0,
         asked[0].at_ms,
         asked[-1].at_ms,
-        setting="max.poll.interval.ms",
+        setting=rebalance_timeout(history),
         advice="Look at what the application does between two polls: a handler that takes long, or a consumer that "
-        "subscribes and is never polled. max.poll.interval.ms is how long the others wait for it.",
+        f"subscribes and is never polled. {rebalance_timeout(history)} is how long the others wait for it.",
         numbers={"times": len(asked)},
         members=who,
         evidence=[each.as_evidence() for each in asked],
@@ -302,9 +307,10 @@ def _join_that_took_long(history: GroupHistory) -> Iterator[Finding]:
         0.0,
         joined[0].at_ms,
         joined[-1].at_ms,
-        setting="max.poll.interval.ms",
+        setting=rebalance_timeout(history),
         advice="A member joins with its next poll, so one long batch holds up all: look for the slow member in the "
-        "logs of the others, or in the server.log of the coordinator. max.poll.interval.ms is the longest wait.",
+        f"logs of the others, or in the server.log of the coordinator. {rebalance_timeout(history)} is the longest "
+        "wait.",
         numbers={"times": len(joined), "longest_ms": max(waits)},
         members=who,
         evidence=[each.as_evidence() for each in joined],

@@ -9,7 +9,12 @@ from itertools import pairwise
 from typing import Final
 
 from rejoin.pipeline.findings.causes import Causes
-from rejoin.pipeline.findings.clients.libraries import session_timeout, shortest_already
+from rejoin.pipeline.findings.clients.advice import (
+    can_speak_consumer_protocol,
+    rebalance_timeout,
+    session_timeout,
+    shortest_already,
+)
 from rejoin.pipeline.findings.finding import HIGH, LOW, MEDIUM, SHORTER, Finding, severity_of
 from rejoin.pipeline.findings.formatting import count, names, period, span, spans, times
 from rejoin.pipeline.findings.history import GroupHistory
@@ -123,8 +128,8 @@ def sync_held_up(causes: Causes) -> Iterator[Finding]:
         advice=_dead_leader(history, shortest)
         if 2 * dead > len(waits)
         else "The leader computes the assignment within poll(). Look there for a slow assignor (one of your own, many "
-        "partitions, calls to other systems), for long pauses of its process, and for work in onPartitionsRevoked. In "
-        "the consumer protocol (group.protocol=consumer) the brokers assign.",
+        "partitions, calls to other systems), for long pauses of its process, and for work in onPartitionsRevoked."
+        + (_BROKERS_ASSIGN if can_speak_consumer_protocol(history.clients) else ""),
         numbers={
             "held_up": len(waits),
             "longest_ms": max(lengths),
@@ -136,6 +141,9 @@ def sync_held_up(causes: Causes) -> Iterator[Finding]:
         exact=exact,
         changes={session_timeout(history): SHORTER} if 2 * dead > len(waits) and not shortest else {},
     )
+
+
+_BROKERS_ASSIGN: Final = " In the consumer protocol (group.protocol=consumer) the brokers assign."
 
 
 def _dead_leader(history: GroupHistory, shortest: str) -> str:
@@ -197,7 +205,7 @@ def rebalance_still_open(causes: Causes) -> Iterator[Finding]:
         len(members) * open_ms / 1_000 if not history.is_incremental(rebalance) else 0.0,
         rebalance.prepared_at_ms,
         end_ms,
-        setting=None if syncs else "max.poll.interval.ms",
+        setting=None if syncs else rebalance_timeout(history),
         advice="See whether it still goes on (kafka-consumer-groups.sh --describe --state --group "
         f"{history.group_id}). If it does, "
         + ("take a thread dump of the leader." if syncs else "take thread dumps of the members that do not poll.")

@@ -8,7 +8,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from rejoin.pipeline.findings.causes import LATE_POLL, OUTAGE, Causes
-from rejoin.pipeline.findings.clients.libraries import session_timeout, shortest_already
+from rejoin.pipeline.findings.clients.advice import (
+    can_be_static,
+    has_poll_limit,
+    late_setting,
+    late_value,
+    limit_by_default,
+    rebalance_timeout,
+    session_timeout,
+    shortest_already,
+)
+from rejoin.pipeline.findings.clients.settings import SMALLER_BATCHES
+from rejoin.pipeline.findings.clients.table import POLL_INTERVAL
 from rejoin.pipeline.findings.finding import HIGH, LONGER, LOW, MEDIUM, SHORTER, Finding, severity_of
 from rejoin.pipeline.findings.formatting import at_least, count, names, period, span, spans, times
 from rejoin.pipeline.findings.history import GroupHistory
@@ -19,7 +30,7 @@ from rejoin.pipeline.findings.observed_rows import (
     OwnedPartition,
     all_exact,
 )
-from rejoin.pipeline.findings.phrases import first, last, probably, share, stood_still, value, when
+from rejoin.pipeline.findings.phrases import first, last, probably, share, stood_still, when
 from rejoin.pipeline.findings.reads import reads
 from rejoin.pipeline.vocabulary import CLIENT_LOG
 
@@ -53,23 +64,30 @@ def max_poll_exceeded(causes: Causes) -> Iterator[Finding]:
     moments += [session.ended_at_ms for session in ended if session.ended_at_ms is not None]
     number = len(ended) + len(timed_out)
     exact = all_exact(caused) and all_exact(ended) and all_exact(timed_out)
-    bound = f"max.poll.interval.ms ({span(limit)})" if limit else "max.poll.interval.ms"
-    raised = f", or raise max.poll.interval.ms above {value(at_least(late.longest * MARGIN))}" if late.longest else ""
+    setting = late_setting(history)
+    bound = f"{setting} ({span(limit)})" if limit else f"{setting}{limit_by_default(history)}"
+    above = late_value(history, at_least(late.longest * MARGIN)) if late.longest else ""
+    raised = f", or raise {setting} above {above}" if above else ""
+    polled = "poll" if has_poll_limit(history) else "join again"
+    also = (
+        " That is also the rebalance timeout: for so long the group waits for a consumer that is stuck."
+        if setting == rebalance_timeout(history) == POLL_INTERVAL
+        else ""
+    )
     began = f" {share(history, caused)} began through it." if caused else ""
     yield Finding(
         "max-poll-exceeded",
-        f"{probably(all_exact(timed_out))}{names(late.clients)} did not poll in time, {times(number)}",
-        f"{times(number).capitalize()} a consumer did not poll within {bound} and {_went(ended, timed_out)} "
+        f"{probably(all_exact(timed_out))}{names(late.clients)} did not {polled} in time, {times(number)}",
+        f"{times(number).capitalize()} a consumer did not {polled} within {bound} and {_went(ended, timed_out)} "
         f"{period(min(moments), max(moments)) if moments else ''} ({names(late.clients)}).{late.came_back()} Its "
         f"heartbeats went on, so the session timeout is not the problem.{began}{late.refused_commits()}"
         f"{stood_still(history, cost)}",
         cost,
         min(moments, default=first(caused)),
         max([*moments, *([last(caused) or 0] if caused else [])], default=None),
-        setting="max.poll.interval.ms",
-        advice="Make one poll's worth of work shorter: a smaller max.poll.records, or a timeout for what the handler "
-        f"waits for{raised}. That is also the rebalance timeout: for so long the group waits for a consumer that is "
-        "stuck.",
+        setting=setting,
+        advice=f"Make one poll's worth of work shorter: {SMALLER_BATCHES}, or a timeout for what the handler waits "
+        f"for{raised}.{also}",
         numbers={
             "times": number,
             "consumers": len(late.clients),
@@ -87,15 +105,16 @@ def max_poll_exceeded(causes: Causes) -> Iterator[Finding]:
         exact=exact,
         # Again and again: the group makes no progress, whatever the other members do.
         severity=MEDIUM if severity_of(cost) == LOW and number >= AGAIN else None,
-        changes={"max.poll.interval.ms": LONGER} if raised else {},
+        changes={setting: LONGER} if raised else {},
     )
 
 
 def _went(ended: Sequence[MemberSession], timed_out: Sequence[ObservedEvent]) -> str:
-    if not ended and all(event.group_instance_id for event in timed_out):
-        # Kafka: KIP-345. A static member sends no LeaveGroup.
-        return "stopped its heartbeats (a static member does not leave)"
     removed = any(session.end == "did-not-rejoin" for session in ended)
+    if all(each.group_instance_id for each in (*ended, *timed_out)):
+        # Kafka: KIP-345. A static member sends no LeaveGroup.
+        is_only_removed = removed and not timed_out
+        return "was removed" if is_only_removed else "stopped its heartbeats (a static member does not leave)"
     return "left or was removed from the group" if removed else "left the group"
 
 
@@ -191,7 +210,7 @@ def join_held_up(causes: Causes) -> Iterator[Finding]:
     exact, cost = all_exact(rebalances), history.cost_s(rebalances)
     ways = names(f"{times(number)} it {_HOW[how]}" for how, number in hows.most_common())
     dead = hows.most_common(1)[0][0] == "expired"
-    setting = session_timeout(history) if dead else "max.poll.interval.ms"
+    setting = session_timeout(history) if dead else rebalance_timeout(history)
     shortest = _shortest(history, waits) if dead else ""
     yield Finding(
         "join-held-up",
@@ -204,7 +223,7 @@ def join_held_up(causes: Causes) -> Iterator[Finding]:
         first(rebalances),
         last(rebalances),
         setting=None if shortest else setting,
-        advice=_dead(clients, history, shortest) if dead else _BUSY + _limit(history, waits),
+        advice=_dead(clients, history, shortest) if dead else _busy(setting) + _limit(history, waits),
         numbers={
             "held_up": len(waits),
             "rebalances_in_all": len(history.rebalances),
@@ -228,10 +247,8 @@ def _shortest(history: GroupHistory, waits: Sequence[_Wait]) -> str:
 
 def _dead(clients: Sequence[str], history: GroupHistory, shortest: str) -> str:
     static = {session.group_instance_id for session in history.sessions if session.group_instance_id}
-    ways = (
-        " Let consumers close, so that they leave, or set group.instance.id, so that a restarted one takes its old "
-        "place"
-    )
+    keep = ", or set group.instance.id, so that a restarted one takes its old place" if can_be_static(history) else ""
+    ways = f" Let consumers close, so that they leave{keep}"
     leave = "" if static.issuperset(clients) else ways
     waits = f"The coordinator waits for a member that is dead until its session ends.{leave}"
     if shortest:
@@ -243,11 +260,12 @@ def _dead(clients: Sequence[str], history: GroupHistory, shortest: str) -> str:
     )
 
 
-_BUSY: Final = (
-    "A member answers a rebalance with its next poll, so one batch is the longest that all others may have to wait: "
-    "make it shorter with max.poll.records, or lower max.poll.interval.ms, which is how long the coordinator waits at "
-    "the most."
-)
+def _busy(setting: str) -> str:
+    return (
+        "A member answers a rebalance with its next poll, so one batch is the longest that all others may have to "
+        f"wait: make it shorter ({SMALLER_BATCHES}), or lower {setting}, which is how long the coordinator waits at "
+        "the most."
+    )
 
 
 def _limit(history: GroupHistory, waits: Sequence[_Wait]) -> str:
@@ -261,7 +279,7 @@ def _limit(history: GroupHistory, waits: Sequence[_Wait]) -> str:
 
 _HOW: Final = {
     "late": "came late",
-    "poll-timeout": "left at last, as it had not polled for max.poll.interval.ms",
+    "poll-timeout": f"left at last, as it had not polled for {POLL_INTERVAL}",
     "expired": "was dead, until its session ended",
     "never": "never came, until the rebalance timeout",
 }
@@ -317,7 +335,7 @@ def owned_not_moving(causes: Causes) -> Iterator[Finding]:
         elif each.moves:
             moving[each.member_id] += 1
     for member_id, rows in stuck.items():
-        yield _not_moving(history.group_id, rows, moving[member_id])
+        yield _not_moving(history, rows, moving[member_id])
 
 
 def _usual_ms(rows: Sequence[OwnedPartition]) -> int:
@@ -333,16 +351,17 @@ def _stands(each: OwnedPartition, usual_ms: int) -> bool:
     return to_read and each.at_ms - each.since_ms >= max(STANDS_MS, _LONGER_THAN_USUAL * usual_ms)
 
 
-def _not_moving(group_id: str, rows: Sequence[OwnedPartition], moving: int) -> Finding:
+def _not_moving(history: GroupHistory, rows: Sequence[OwnedPartition], moving: int) -> Finding:
     first, last = min(each.since_ms for each in rows), max(each.at_ms for each in rows)
+    setting = late_setting(history)
     owner, lag = rows[0].owner, sum(each.lag or 0 for each in rows)
     partitions = names(f"{each.topic}-{each.partition}" for each in rows)
     written = sum(each.written or 0 for each in rows)
     if moving:
         why = (
             f"Its other partitions move ({moving}), so the consumer is alive: a record that its handler cannot "
-            "process, a partition that the application has paused, or with isolation.level=read_committed a "
-            "transaction that is open."
+            "process, a partition that the application has paused, or a transaction that is open, "
+            "if it reads committed records only (isolation.level)."
         )
         advice = (
             f"Look at the record at offset {rows[0].committed} of {rows[0].topic}-{rows[0].partition}, and at what "
@@ -354,19 +373,19 @@ def _not_moving(group_id: str, rows: Sequence[OwnedPartition], moving: int) -> F
             "commit."
         )
         advice = (
-            f"Take a thread dump of {owner} and look at what its handler waits for. max.poll.interval.ms is how long "
-            "the group waits before it takes the partitions away."
+            f"Take a thread dump of {owner} and look at what its handler waits for. {setting} is how long the group "
+            "waits before it takes the partitions away."
         )
     return Finding(
         "owned-not-moving",
         f"{owner} owns {count(len(rows), 'partition')} and reads none of "
         f"{'it' if len(rows) == 1 else 'them'}: lag {lag:,}",
-        f"{owner} of {group_id} is assigned {partitions}, and committed nothing there for {span(last - first)} "
+        f"{owner} of {history.group_id} is assigned {partitions}, and committed nothing there for {span(last - first)} "
         f"({period(first, last)}), with {count(lag, 'record')} to read, {written:,} of them written meanwhile. {why}",
         (last - first) / 1_000,
         first,
         last,
-        setting=None if moving else "max.poll.interval.ms",
+        setting=None if moving else setting,
         advice=advice,
         numbers={"partitions": len(rows), "lag": lag, "written": written, "stands_ms": last - first},
         members=[rows[0].member_id],

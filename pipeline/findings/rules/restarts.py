@@ -9,13 +9,21 @@ from typing import Final
 
 from rejoin.pipeline.findings.absences import Absence, silent_ms, went_at_ms
 from rejoin.pipeline.findings.causes import DEPLOY, FLAPPING, Causes
-from rejoin.pipeline.findings.clients.libraries import SURVIVING_ID, session_timeout
+from rejoin.pipeline.findings.clients.advice import (
+    SURVIVING_ID,
+    can_be_static,
+    late_setting,
+    no_static_members,
+    session_timeout,
+    session_value,
+    static_since,
+)
 from rejoin.pipeline.findings.deploys import FLAPS
 from rejoin.pipeline.findings.finding import HIGH, MEDIUM, Finding
 from rejoin.pipeline.findings.formatting import at_least, count, names, period, seconds, span, spans, times
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import MemberSession, ObservedEvent, ObservedRebalance, all_exact
-from rejoin.pipeline.findings.phrases import first, last, probably, share, stood_still, value, when
+from rejoin.pipeline.findings.phrases import first, last, probably, share, stood_still, when
 from rejoin.pipeline.findings.reads import reads
 
 LEAST_RENAMED: Final = 2
@@ -39,21 +47,21 @@ def rolling_restart(causes: Causes) -> Iterator[Finding]:
     cost = history.cost_s(caused)
     exact = all(each.exact for each in restarts) and all_exact(caused)
     clients = list(dict.fromkeys(each.who for each in restarts))
+    static = can_be_static(history)
+    why = "group.instance.id is not set" if static else no_static_members(history)
     yield Finding(
         "rolling-restart",
         f"{probably(exact)}{count(len(causes.deploys), 'rolling restart')} made {count(len(caused), 'rebalance')}: "
         "no static membership",
         f"{share(history, caused)} came from restarts of {count(len(clients), 'consumer')} ({names(clients)}) "
         f"{when(caused)}: each of {count(len(restarts), 'restart')} made the group rebalance when the consumer "
-        f"left{_silently(restarts)} and again when it was back{_later(restarts)}. group.instance.id is not set, so a "
+        f"left{_silently(restarts)} and again when it was back{_later(restarts)}. {why}, so a "
         f"consumer that comes back is a new member.{stood_still(history, cost)}",
         cost,
         first(caused),
         last(caused),
-        setting="group.instance.id",
-        advice=f"Give each consumer a group.instance.id of its own: {SURVIVING_ID}. Set {session_timeout(history)} "
-        f"longer than a restart takes{_least(restarts)}. A consumer that is back by then gets its partitions without "
-        "any rebalance.",
+        setting="group.instance.id" if static else None,
+        advice=_stay(history, restarts) if static else _AT_ONE_TIME,
         numbers={
             "deploys": len(causes.deploys),
             "restarts": len(restarts),
@@ -69,6 +77,21 @@ def rolling_restart(causes: Causes) -> Iterator[Finding]:
     )
 
 
+def _stay(history: GroupHistory, restarts: Sequence[Absence]) -> str:
+    return (
+        f"Give each consumer a group.instance.id of its own: {SURVIVING_ID}.{static_since(history)} Set "
+        f"{session_timeout(history)} longer than a restart takes{_least(history, restarts)}. A consumer that is back "
+        "by then gets its partitions without any rebalance."
+    )
+
+
+_AT_ONE_TIME: Final = (
+    "Restart the consumers at one time and not one after the other: the group then rebalances once or twice, and not "
+    "twice for each consumer. Let each leave when it stops (close it on SIGTERM), so that no one waits for its session."
+)
+"""What to do about restarts where a client has no static membership."""
+
+
 def _silently(restarts: Sequence[Absence]) -> str:
     expired = sum(each.before.end == "session-expiry" for each in restarts)
     return f" ({expired} of them silently, removed when their session timed out)" if expired else ""
@@ -79,11 +102,13 @@ def _later(restarts: Sequence[Absence]) -> str:
     return f", {spans(missed)} later" if missed else ", before the old process was missed"
 
 
-def _least(restarts: Sequence[Absence]) -> str:
+def _least(history: GroupHistory, restarts: Sequence[Absence]) -> str:
     """The session timeout that would have been long enough, where it is known."""
     took = [_took(each) for each in restarts]
     known = [ms for ms in took if ms is not None]
-    return f": at least {value(at_least(max(known) * MARGIN))} here" if len(known) == len(took) else ""
+    if len(known) != len(took):
+        return ""
+    return f": at least {session_value(history, at_least(max(known) * MARGIN))} here"
 
 
 def _took(restart: Absence) -> int | None:
@@ -119,9 +144,10 @@ def _flapping(causes: Causes, absences: Sequence[Absence], caused: Sequence[Obse
             "already: the new process is a new member, and the group waits for the old one until its session ends."
         )
     static = all(each.before.group_instance_id for each in absences)
+    dynamic_for_good = not static and not can_be_static(history)
     until_then = (
         ""
-        if static
+        if static or dynamic_for_good
         else f" Until then set group.instance.id and a {session_timeout(history)} longer than its restart: it then "
         "comes back without a rebalance."
     )
@@ -134,7 +160,7 @@ def _flapping(causes: Causes, absences: Sequence[Absence], caused: Sequence[Obse
         cost,
         first(caused),
         last(caused),
-        setting=None if static else "group.instance.id",
+        setting=None if static or dynamic_for_good else "group.instance.id",
         advice=f"Find out why {who} ends so often (its log, memory limits, liveness probe); the group is only the "
         f"victim.{_or_together(causes)}{_or_polls(history, absences)}{until_then}",
         numbers={
@@ -166,7 +192,7 @@ def _or_polls(history: GroupHistory, absences: Sequence[Absence]) -> str:
     reasons = any(each.before.leave_reason for each in absences)
     if history.run.requests_read or reasons or any(each.before.end != "left" for each in absences):
         return ""
-    return " If its process did not end, it was late with a poll: look at max.poll.interval.ms."
+    return f" If its process did not end, it was late with a poll: look at {late_setting(history)}."
 
 
 _ENDED: Final = {

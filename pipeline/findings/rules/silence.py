@@ -7,18 +7,22 @@ from typing import Final
 
 from rejoin.pipeline.findings.absences import Absence
 from rejoin.pipeline.findings.causes import KILLED, MISSED_SESSION, Causes
-from rejoin.pipeline.findings.clients.libraries import (
+from rejoin.pipeline.findings.clients.advice import (
     SURVIVING_ID,
+    can_be_static,
     least_session,
+    leaves_when_closed,
     session_bound,
     session_timeout,
+    session_value,
     shortest_already,
+    static_since,
 )
 from rejoin.pipeline.findings.finding import LONGER, SHORTER, Finding
 from rejoin.pipeline.findings.formatting import at_least, count, names, period, seconds, span, spans, times
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import MemberSession, ObservedRebalance, all_exact
-from rejoin.pipeline.findings.phrases import capital, first, last, probably, share, stood_still, value, when
+from rejoin.pipeline.findings.phrases import capital, first, last, probably, share, stood_still, when
 
 LOADED_MS: Final = 60_000
 """Sessions that began with the load of a group end within this."""
@@ -95,7 +99,7 @@ def _missed_text(
     reason = f"{setting} is shorter than the {what}"
     if what == "restart":
         reason += ", so group.instance.id did not help"
-    elif what != "pause" and not any(each.before.group_instance_id for each in missed):
+    elif what != "pause" and can_be_static(history) and not any(each.before.group_instance_id for each in missed):
         reason += "; group.instance.id is not set"
     unread = f" Before that its partitions had no reader, for {seconds(sum(timeouts))} s in all." if timeouts else ""
     began = f"{share(history, caused)} {when(caused)} were " if caused else "No rebalance shows it, but there were "
@@ -111,8 +115,8 @@ def _longer(history: GroupHistory, missed: Sequence[Absence], wanted: int, longe
     setting, what = session_timeout(history), _what(missed)
     if longest is not None:
         text = (
-            f"Set {setting} to {value(wanted)} or more ({session_bound(history)}): a {what} of up to {span(longest)} "
-            "then passes without a rebalance."
+            f"Set {setting} to {session_value(history, wanted)} or more ({session_bound(history)}): a {what} of up to "
+            f"{span(longest)} then passes without a rebalance."
         )
     else:
         text = (
@@ -121,10 +125,11 @@ def _longer(history: GroupHistory, missed: Sequence[Absence], wanted: int, longe
         )
     text += " The price: partitions of a consumer that is gone for good are without an owner for as long."
     if what == "pause or restart":
-        text += (
-            " If these were restarts, set group.instance.id, too: without it even a quick one makes two rebalances."
-            " If they were pauses, look for long garbage collections, a starved CPU or a network that was away."
-        )
+        if can_be_static(history):
+            text += (
+                " If these were restarts, set group.instance.id, too: without it even a quick one makes two rebalances."
+            )
+        text += " If they were pauses, look for long garbage collections, a starved CPU or a network that was away."
     elif what == "pause":
         text += " Look for long garbage collections, a starved CPU or a host that was suspended."
     return text
@@ -216,19 +221,27 @@ def _what_to_do(
         "at the price of members that are removed for a pause."
     )
     keep = (
-        f"Give each consumer a group.instance.id of its own: {SURVIVING_ID}. A process that is back before its session "
-        "ends then gets its partitions without any rebalance."
+        f"Give each consumer a group.instance.id of its own: {SURVIVING_ID}.{static_since(history)} A process that is "
+        "back before its session ends then gets its partitions without any rebalance."
     )
     leave = (
-        "If it was stopped on purpose, let it close its consumer (SIGTERM, and time enough before SIGKILL): then it "
-        "leaves, and its partitions go on at once."
+        "A consumer of Kafka Streams does not leave when its application is closed: its partitions wait for a whole "
+        "session."
+        if not leaves_when_closed(history)
+        else "If it was stopped on purpose, let it close its consumer (SIGTERM, and time enough before SIGKILL): then "
+        "it leaves, and its partitions go on at once."
     )
     remain = (
         "A static member sends no LeaveGroup when it is closed: its partitions wait for a whole session. Take one that "
         "is stopped for good out of the group (Admin.removeMembersFromConsumerGroup; from Java's client 4.1 on, close "
         "it with CloseOptions and LEAVE_GROUP)."
     )
-    ways = [(is_early, keep), (len(static) < len(gone), leave), (bool(static), remain), (bool(slow), shorter)]
+    ways = [
+        (is_early and can_be_static(history), keep),
+        (len(static) < len(gone), leave),
+        (bool(static), remain),
+        (bool(slow), shorter),
+    ]
     return " ".join(text for holds, text in ways if holds)
 
 
@@ -258,13 +271,20 @@ def fell_silent(causes: Causes) -> Iterator[Finding]:
         min(moments),
         max([*moments, *(each.until_ms for each in caused)]),
         advice="Look into the logs of these consumers at that time. If they paused or restarted and came back, "
-        f"{session_timeout(history)} is too short for it; if they were stopped for good, let them close, so that they "
-        f"leave at once.{requests}",
+        f"{session_timeout(history)} is too short for it; if they were stopped for good{_let_leave(history, causes)}."
+        f"{requests}",
         numbers={"silent": len(causes.dead), "rebalances": len(caused), "consumer_seconds": cost},
         members=who,
         rebalances=[each.rebalance_id for each in caused],
         exact=False,
     )
+
+
+def _let_leave(history: GroupHistory, causes: Causes) -> str:
+    """What members that are stopped for good have to do; static ones and those of Streams do not leave."""
+    if leaves_when_closed(history) and not all(each.group_instance_id for each in causes.dead):
+        return ", let them close, so that they leave at once"
+    return ", their partitions waited for a whole session, as such members do not leave"
 
 
 def _unknown_joins(history: GroupHistory) -> str:

@@ -19,7 +19,7 @@ from rejoin.pipeline.findings.causes import (
     SUBSCRIBED,
     Causes,
 )
-from rejoin.pipeline.findings.clients.libraries import go_on_meanwhile
+from rejoin.pipeline.findings.clients.advice import can_be_static, go_on_meanwhile
 from rejoin.pipeline.findings.finding import Finding
 from rejoin.pipeline.findings.formatting import count, names, span
 from rejoin.pipeline.findings.observed_rows import ObservedRebalance, all_exact
@@ -176,8 +176,8 @@ def _advice(
     if began["leave"] and began["join-new"] and newcomers >= len(caused) / 2:
         return None, (
             "Members come and go. If that is an autoscaler, make it slower than a rebalance (a stabilisation window, "
-            "and no scaling down as soon as the lag is gone); if it is restarts, set group.instance.id."
-            f"{meanwhile}"
+            "and no scaling down as soon as the lag is gone); if it is restarts, "
+            f"{'set group.instance.id' if can_be_static(causes.history) else 'make them at one time'}.{meanwhile}"
         )
     if began["join-new"] >= len(caused) / 2:
         return (

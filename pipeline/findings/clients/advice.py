@@ -1,0 +1,303 @@
+"""Sentences that depend on what a group's clients can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from rejoin.pipeline.findings.clients.settings import (
+    by_default,
+    default_in,
+    has_setting,
+    in_words_of,
+    name_for,
+    setting_of,
+    value_for,
+)
+from rejoin.pipeline.findings.clients.table import (
+    COOPERATIVE_ASSIGNOR,
+    INSTANCE_ID,
+    JAVA,
+    KAFKAJS,
+    LIBRDKAFKA,
+    METADATA_AGE,
+    POLL_INTERVAL,
+    PROTOCOL,
+    REBALANCE_TIMEOUT,
+    RUBY_KAFKA,
+    SESSION_TIMEOUT,
+    STREAMS,
+)
+from rejoin.pipeline.findings.finding import Finding
+from rejoin.pipeline.findings.formatting import names, span
+from rejoin.pipeline.findings.history import GroupHistory
+
+_SHORTEST: Final = {
+    False: ("group.min.session.timeout.ms", 6_000),
+    True: ("group.consumer.min.session.timeout.ms", 45_000),
+}
+"""Setting that bounds session timeouts from below, with its default, by whether members speak the consumer protocol."""
+_BROKERS_SESSION: Final = "group.consumer.session.timeout.ms"
+
+
+def for_clients_of(history: GroupHistory, findings: Iterable[Finding]) -> list[Finding]:
+    """Findings whose settings have the names that the group's clients give them."""
+    clients = history.clients
+    return [
+        replace(
+            each,
+            title=in_words_of(each.title, clients),
+            text=in_words_of(each.text, clients),
+            advice=in_words_of(each.advice, clients) if each.advice else each.advice,
+            setting=name_for(each.setting, clients) if each.setting else each.setting,
+        )
+        for each in findings
+    ]
+
+
+# --- sessions
+
+
+def session_timeout(history: GroupHistory) -> str:
+    """The setting of the session timeout: the consumer's own, or the broker's for the consumer protocol."""
+    return _BROKERS_SESSION if history.uses_consumer_protocol else SESSION_TIMEOUT
+
+
+def session_value(history: GroupHistory, ms: int) -> str:
+    """A session timeout as its setting takes it."""
+    return value_for(session_timeout(history), history.clients, ms)
+
+
+def session_bound(history: GroupHistory) -> str:
+    """Where the session timeout is set, and what bounds it."""
+    if history.uses_consumer_protocol:
+        return (
+            "members of the consumer protocol cannot set it themselves: it is the broker's, or the group's "
+            "consumer.session.timeout.ms, within group.consumer.max.session.timeout.ms"
+        )
+    return "group.max.session.timeout.ms of the broker must allow it"
+
+
+def least_session(history: GroupHistory) -> str:
+    """Setting that bounds session timeouts from below."""
+    minimum, least = _SHORTEST[history.uses_consumer_protocol]
+    heartbeats = "" if history.uses_consumer_protocol else ", nor three times heartbeat.interval.ms"
+    return f"not below {minimum}, {least} by default{heartbeats}"
+
+
+def shortest_already(history: GroupHistory, timeouts: Iterable[int]) -> str:
+    """A sentence where the session timeout is one that brokers take by default and no shorter one; else empty."""
+    known = max(timeouts, default=0)
+    minimum, least = _SHORTEST[history.uses_consumer_protocol]
+    if not 0 < known <= least:
+        return ""
+    return (
+        f"{session_timeout(history)} is {span(known)} already: a shorter one would need a lower {minimum} of the "
+        f"broker, too ({least} by default)."
+    )
+
+
+def raise_session(history: GroupHistory) -> str:
+    """The last resort for sessions that end while the process runs on."""
+    if history.uses_consumer_protocol:
+        return f"Only then raise {_BROKERS_SESSION} ({session_bound(history)})."
+    return f"Only then raise {SESSION_TIMEOUT}{_now(history, SESSION_TIMEOUT)}."
+
+
+def _now(history: GroupHistory, setting: str) -> str:
+    """The default of a setting in brackets, where the group's clients are known."""
+    return _by_default(history, setting, history.known_clients)
+
+
+def _by_default(history: GroupHistory, setting: str, clients: Sequence[str]) -> str:
+    said = [(each, by_default(setting, each, history.version_of(each))) for each in clients]
+    shown = [text if len(said) == 1 else f"{client}: {text}" for client, text in said if text]
+    return f" ({'; '.join(shown)})" if shown else ""
+
+
+def heartbeats_stop(history: GroupHistory) -> str:
+    """Why heartbeats of these clients may stop though the process runs."""
+    between = [each for each in history.clients if each in _BETWEEN_RECORDS]
+    if not between:
+        return (
+            "Find out what stops the heartbeats: a handler that blocks the thread or the event loop behind them, a "
+            "pause of the process, or a coordinator that cannot be reached."
+        )
+    calls = names(dict.fromkeys(_BETWEEN_RECORDS[each] for each in between))
+    return (
+        f"Find out what stops the heartbeats: {names(between)} sends them between records, so a handler that takes "
+        f"longer than the session ends it ({calls}); else a pause of the process, or a coordinator that cannot be "
+        "reached."
+    )
+
+
+_BETWEEN_RECORDS: Final = {
+    KAFKAJS: "call heartbeat() within eachMessage and eachBatch",
+    RUBY_KAFKA: "call trigger_heartbeat within each_message and each_batch",
+}
+"""Clients without a thread of their own for heartbeats, and how a handler sends one."""
+
+# --- polls
+
+
+def has_poll_limit(history: GroupHistory) -> bool:
+    """Whether one of the group's clients watches how long it goes without a poll."""
+    return any(has_setting(each, POLL_INTERVAL) for each in history.clients)
+
+
+def rebalance_timeout(history: GroupHistory) -> str:
+    """The setting of the rebalance timeout, which for most clients is the limit between polls as well."""
+    clients = history.clients
+    same = all(name_for(POLL_INTERVAL, [each]) == name_for(REBALANCE_TIMEOUT, [each]) for each in clients)
+    return POLL_INTERVAL if same else REBALANCE_TIMEOUT
+
+
+def late_setting(history: GroupHistory) -> str:
+    """The setting that a member missed which was late: the limit between polls, or only that of the join phase."""
+    return POLL_INTERVAL if has_poll_limit(history) else REBALANCE_TIMEOUT
+
+
+def late_value(history: GroupHistory, ms: int) -> str:
+    """A limit of :func:`late_setting` as it takes it."""
+    return value_for(late_setting(history), history.clients, ms)
+
+
+def limit_by_default(history: GroupHistory) -> str:
+    """The default of :func:`late_setting` in brackets, where the group's clients are known."""
+    return _now(history, late_setting(history))
+
+
+# --- static membership
+
+SURVIVING_ID: Final = (
+    "a name that stays the same over restarts (in Kubernetes the ordinal of a StatefulSet; the name of a Deployment's "
+    "pod changes with each rollout: then nothing is saved, and each partition waits a whole session for a member that "
+    "never comes back)"
+)
+"""Names that are fit for group.instance.id."""
+
+
+def can_be_static(history: GroupHistory) -> bool:
+    """Whether all clients of the group have static membership, in some version."""
+    return all(has_setting(each, INSTANCE_ID) for each in history.clients)
+
+
+def no_static_members(history: GroupHistory) -> str:
+    """A clause: which clients have no static membership."""
+    without = [each for each in history.clients if not has_setting(each, INSTANCE_ID)]
+    return f"{names(without)} {'has' if len(without) == 1 else 'have'} no static membership"
+
+
+def static_since(history: GroupHistory) -> str:
+    """A sentence where a client needs a newer version than it has, or may have, for group.instance.id; else empty."""
+    wanted = []
+    for client in history.known_clients:
+        found, version = setting_of(client, INSTANCE_ID), history.version_of(client)
+        if found is None or not found.since or (version is None and client in _LONG_SINCE):
+            continue
+        if version is None:
+            wanted.append(f"{client} {found.since}")
+        elif default_in(found, version) is None:
+            wanted.append(f"{client} {found.since} instead of {version}")
+    return f" That needs {names(wanted)} or newer." if wanted else ""
+
+
+_LONG_SINCE: Final = (JAVA, STREAMS, LIBRDKAFKA)
+"""Clients that have had static membership for so long that an older version is not likely."""
+
+
+def leaves_when_closed(history: GroupHistory) -> bool:
+    """Whether a dynamic member of this group leaves when its process closes it: Streams does not."""
+    return STREAMS not in history.clients
+
+
+# --- topics
+
+
+def metadata_age(history: GroupHistory) -> str:
+    """When consumers notice that a topic grew, and what to do about the wait."""
+    when = "when a rebalance does no harm."
+    if name_for(METADATA_AGE, history.clients) is None:
+        return f"Consumers look at the metadata from time to time. Grow topics {when}"
+    shown = _by_default(history, METADATA_AGE, history.clients)
+    return (
+        f"Consumers look at the metadata at an interval, {METADATA_AGE}{shown}. "
+        f"Lower it before a topic grows if the wait matters, and grow topics {when}"
+    )
+
+
+# --- assignors
+
+
+def cooperative_assignor(history: GroupHistory) -> str | None:
+    """Setting for cooperative rebalances, as the group's clients call it; None where they cannot, or do already."""
+    known = history.known_clients
+    if not known:
+        return "cooperative-sticky"
+    if not all(each in COOPERATIVE_ASSIGNOR for each in known):
+        return None
+    called = {COOPERATIVE_ASSIGNOR[each].name for each in known}
+    return called.pop() if len(called) == 1 else "cooperative-sticky"
+
+
+def how_to_become_cooperative(history: GroupHistory, listed: bool) -> str:
+    """The way from an eager assignor to a cooperative one. ``listed``: all members list it already."""
+    eager = sorted({each.protocol for each in history.rebalances if history.is_eager(each) and each.protocol})
+    java = (
+        f"One rolling restart without {' and '.join(eager)} in partition.assignment.strategy is enough: all members "
+        "list cooperative-sticky already."
+        if listed
+        else "That takes two rolling restarts: first add {assignor} behind the present assignor, then "
+        "take the old one away. Custom listeners must be ready for {lost} and for a revocation of some partitions only."
+    )
+    known = history.known_clients
+    if not known:
+        java = java.format(assignor="CooperativeStickyAssignor", lost="onPartitionsLost")
+        return f"With Java clients: {java[0].lower()}{java[1:]} With librdkafka: {_RDKAFKA} {CONSUMER_PROTOCOL}"
+    ways = {_way(each, java): None for each in known}
+    return f"{' '.join(ways)}{consumer_protocol(history)}"
+
+
+def _way(client: str, java: str) -> str:
+    if client == STREAMS:
+        return "Kafka Streams brings its own assignor, which is cooperative since 2.4: update the application."
+    if client not in COOPERATIVE_ASSIGNOR:
+        return f"{client} has no cooperative assignor: what helps is to have fewer rebalances."
+    if client in _ALONE:
+        return _RDKAFKA
+    assignor = COOPERATIVE_ASSIGNOR[client]
+    since = "" if client in _LONG_SINCE or not assignor.since else f" {client} has it since {assignor.since}."
+    return java.format(assignor=assignor.name.rsplit(".", 1)[-1], lost=_LOST.get(client, "onPartitionsLost")) + since
+
+
+_ALONE: Final = (LIBRDKAFKA, "racecar")
+_LOST: Final = {"kafka-python": "on_partitions_lost", "franz-go": "kgo.OnPartitionsLost"}
+_RDKAFKA: Final = (
+    "librdkafka refuses eager and cooperative assignors in one group, so there is no rolling way: stop all "
+    "members, and start them again with cooperative-sticky alone."
+)
+CONSUMER_PROTOCOL: Final = (
+    "With brokers and clients that have it (Kafka 4.0 and later), group.protocol=consumer is the other way: the broker "
+    "then assigns, and members change over one by one."
+)
+
+
+def can_speak_consumer_protocol(clients: Sequence[str]) -> bool:
+    """Whether all these clients have ``group.protocol=consumer`` in some version; Streams has a protocol of its own."""
+    return all(each != STREAMS and has_setting(each, PROTOCOL) for each in clients)
+
+
+def consumer_protocol(history: GroupHistory) -> str:
+    """A sentence about the consumer protocol, where the group's clients have it; else empty."""
+    return f" {CONSUMER_PROTOCOL}" if can_speak_consumer_protocol(history.clients) else ""
+
+
+def go_on_meanwhile(history: GroupHistory) -> str:
+    """How the other members can go on during a rebalance; empty where they do already."""
+    if history.is_cooperative or history.uses_consumer_protocol:
+        return ""
+    assignor = cooperative_assignor(history)
+    if assignor is None:
+        return ""
+    return f" With {assignor.removeprefix('org.apache.kafka.clients.consumer.')} the others go on meanwhile."

@@ -1,0 +1,159 @@
+"""Each finding in the words of each client: no setting of another one, none that it does not have, no false unit."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow.parquet as pq
+import pytest
+
+import rejoin.pipeline.findings
+from rejoin.coordinator.config import Settings
+from rejoin.pipeline import findings, schemas
+from rejoin.pipeline.findings import rows_of
+from rejoin.pipeline.findings.clients import table
+from rejoin.pipeline.findings.clients.table import CLIENTS, TABLE
+from rejoin.pipeline.findings.finding import Finding
+from rejoin.pipeline.findings.history import GroupHistory
+from rejoin.pipeline.findings.sums import KINDS
+from rejoin.pipeline.findings.table import findings as findings_of
+from rejoin.pipeline.why.sources import open_source
+from tests.paths import GOLDEN
+
+Row = dict[str, Any]
+NEEDED: Final = {seen.table for seen in KINDS.values()} | {"events"}
+
+_OF_EACH: Final = {client: {setting.name for setting in settings.values()} for client, settings in TABLE.items()}
+_WORDS: Final = {
+    client: {words[client] for words in (table.POLL, table.REVOKED, table.BATCHES) if client in words}
+    for client in CLIENTS
+}
+_ALL: Final = sorted({name for names in _OF_EACH.values() for name in names}, key=len, reverse=True)
+_NAME: Final = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, _ALL))})(?![\w-]|\.\w)")
+_TOO_COMMON: Final = {"group_id"}
+
+
+def foreign(text: str, client: str) -> set[str]:
+    """Settings in a text that are other clients' and not this one's."""
+    own = _OF_EACH[client]
+    for words in _WORDS[client]:
+        text = text.replace(words, "")
+    return set(_NAME.findall(text)) - own - _TOO_COMMON
+
+
+def in_words_of(history: GroupHistory, client: str) -> list[Row]:
+    history.__dict__["known_clients"] = (client,)
+    return list(rows_of(history))
+
+
+def check(history: GroupHistory, client: str) -> Iterator[str]:
+    """What is wrong with the findings of a group whose members use one client."""
+    if history.uses_consumer_protocol and table.PROTOCOL not in TABLE[client]:
+        return
+    for row in in_words_of(history, client):
+        about = f"{row['finding']} to {client}"
+        for where in ("title", "text", "advice", "setting"):
+            if names := foreign(row[where] or "", client):
+                yield f"{about}: {where} has {names}: {row[where]}"
+        if history.uses_consumer_protocol:
+            # Kafka: KIP-848. The broker, or the group's configuration, sets both for its members.
+            for setting in (table.SESSION_TIMEOUT, table.HEARTBEAT_INTERVAL):
+                if row["setting"] == TABLE[client][setting].name:
+                    yield f"{about}: {row['setting']} is not for members of the consumer protocol to set"
+        else:
+            yield from (f"{about}: {each}" for each in _wrong_values(row["advice"] or "", client))
+
+
+_VALUE: Final = re.compile(r" (?:to|above|at least) (\d+(?:\.\d+)?)(\*time\.\w+| \(seconds\)| \(\d[^)]*\))")
+_KINDS: Final = {table.MS: " (", table.S: " (seconds)", table.DURATION: "*time."}
+
+
+def _wrong_values(advice: str, client: str) -> Iterator[str]:
+    unit = TABLE[client][table.SESSION_TIMEOUT].unit
+    for number, said in _VALUE.findall(advice):
+        if not said.startswith(_KINDS[unit]) or (unit == table.S) != (said == " (seconds)"):
+            yield f"{number}{said} is not in {unit}"
+
+
+@contextmanager
+def histories() -> Iterator[list[GroupHistory]]:
+    """The groups that are judged meanwhile, in this process."""
+    found: list[GroupHistory] = []
+    judge = findings.judge
+
+    def judged(history: GroupHistory) -> list[Finding]:
+        found.append(history)
+        return judge(history)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(findings, "judge", judged)
+        yield found
+
+
+@pytest.fixture(scope="module")
+def of_the_gallery(gallery_report: Path) -> list[GroupHistory]:
+    """The groups of the gallery; each rule that speaks of journals finds something there."""
+    folder = gallery_report / "out" / "tables"
+    columns = {**schemas.TABLES, "events": schemas.EVENTS}
+    read = {name: pq.read_table(folder / name).select(columns[name].names).cast(columns[name]) for name in NEEDED}
+    with histories() as found:
+        findings_of(read.__getitem__, read["events"])
+    return found
+
+
+@pytest.fixture(scope="module")
+def of_public_logs() -> list[GroupHistory]:
+    """The groups of excerpts of logs as people post them."""
+    with histories() as found:
+        for log in sorted((GOLDEN / "public-logs").glob("*.log")):
+            source = open_source(log)
+            for group in source.groups():
+                source.story(group.group_id)
+    return found
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_no_finding_names_a_setting_of_another_client(client: str, of_the_gallery: list[GroupHistory]) -> None:
+    assert [each for history in of_the_gallery for each in check(history, client)] == []
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_no_excerpt_leads_to_a_setting_of_another_client(client: str, of_public_logs: list[GroupHistory]) -> None:
+    assert [each for history in of_public_logs for each in check(history, client)] == []
+
+
+def test_each_setting_that_a_rule_names_is_in_the_table_or_a_broker_s() -> None:
+    """Names in the texts of rules, by the look of them."""
+    known = {*table.SETTINGS, *(Settings.model_fields[each].alias or each for each in Settings.model_fields), *OTHERS}
+    found = {
+        (file.name, name)
+        for file in sorted(RULES.rglob("*.py"))
+        if file.name != "table.py" or file.parent.name != "clients"
+        for text in _texts(file)
+        for name in _DOTTED.findall(text)
+    }
+    assert found
+    assert [each for each in found if each[1] not in known] == []
+
+
+RULES: Final = Path(rejoin.pipeline.findings.__file__).parent
+_DOTTED: Final = re.compile(r"(?<![\w./-])[a-z]+(?:\.[a-z]+)+(?![\w/(])")
+OTHERS: Final = (
+    *("consumer.session.timeout.ms", "config.storage.topic", "bootstrap.servers", "client.id"),
+    *("server.log", "segment.bytes", "log.cleaner.enable"),
+    *("org.apache.kafka.clients.consumer", "java.util.regex"),
+)
+"""Configurations of groups, brokers and Connect beyond the emulator's; files and classes."""
+
+
+def _texts(file: Path) -> Iterator[str]:
+    tree = ast.parse(file.read_text())
+    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+            yield node.value
