@@ -26,8 +26,8 @@ from rejoin.pipeline.findings.clients.table import (
     REVOKED,
     SETTINGS,
     TABLE,
+    ClientSetting,
     S,
-    Setting,
     Value,
 )
 from rejoin.pipeline.findings.formatting import span
@@ -58,7 +58,7 @@ _NAMES: Final = re.compile(
 )
 
 
-def setting_of(client: str, setting: str) -> Setting | None:
+def setting_of(client: str, setting: str) -> ClientSetting | None:
     """A client's own setting for one of Kafka's documentation; None where it has none."""
     return TABLE[client].get(setting)
 
@@ -118,7 +118,7 @@ def value_for(setting: str, clients: Sequence[str], ms: int) -> str:
     return f"{found.in_its_unit(ms)} (seconds)" if found.unit == S else found.in_its_unit(ms)
 
 
-def default_in(setting: Setting, version: str | None) -> Value | None:
+def default_in(setting: ClientSetting, version: str | None) -> Value | None:
     """The default of a version of the client; of its newest where the version is not known, and None before it had
     the setting."""
     if version is None:
@@ -141,14 +141,14 @@ def by_default(setting: str, client: str, version: str | None = None) -> str:
     if version is not None:
         value = default_in(found, version)
         return "" if value is None else f"{_long(found, value)} by default in {version}"
-    (since, newest), *older = reversed(found.defaults.items())
+    (since, newest), *older = reversed(list(found.defaults.items()))
     if not isinstance(newest, int):
         return f"{newest} by default"
     before = f" since {since}, {_long(found, older[0][1])} before" if older else ""
     return f"{_long(found, newest)} by default{before}"
 
 
-def _long(setting: Setting, value: Value) -> str:
+def _long(setting: ClientSetting, value: Value) -> str:
     if isinstance(value, str):
         return value
     return span(value) if setting.unit == MS else span(value * 1_000)

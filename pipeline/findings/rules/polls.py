@@ -111,7 +111,8 @@ def max_poll_exceeded(causes: Causes) -> Iterator[Finding]:
 
 def _went(ended: Sequence[MemberSession], timed_out: Sequence[ObservedEvent]) -> str:
     removed = any(session.end == "did-not-rejoin" for session in ended)
-    if all(each.group_instance_id for each in (*ended, *timed_out)):
+    instances = [*(each.group_instance_id for each in ended), *(each.group_instance_id for each in timed_out)]
+    if all(instances):
         # Kafka: KIP-345. A static member sends no LeaveGroup.
         is_only_removed = removed and not timed_out
         return "was removed" if is_only_removed else "stopped its heartbeats (a static member does not leave)"
