@@ -294,7 +294,7 @@ def consumer_protocol(history: GroupHistory) -> str:
 
 
 def go_on_meanwhile(history: GroupHistory) -> str:
-    """How the other members can go on during a rebalance; empty where they do already."""
+    """Advice on letting the other members continue during a rebalance; empty where they already do."""
     if history.is_cooperative or history.uses_consumer_protocol:
         return ""
     assignor = cooperative_assignor(history)

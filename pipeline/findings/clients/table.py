@@ -305,7 +305,7 @@ POLL: Final[Mapping[str, str]] = {
     RUBY_KAFKA: "each_message or each_batch",
     RACECAR: "process or process_batch",
 }
-"""What others call poll()."""
+"""Other names of poll()."""
 BATCHES: Final[Mapping[str, str]] = {
     CONNECT: "less work in the tasks' start and stop",
     LIBRDKAFKA: "fewer messages in one consume call",
@@ -315,7 +315,7 @@ BATCHES: Final[Mapping[str, str]] = {
     BROD: "a smaller max_bytes",
     RUBY_KAFKA: "a smaller max_bytes_per_partition",
 }
-"""How the work between two polls becomes less where no setting bounds the records of one poll."""
+"""Ways to do less between two polls, of clients without a setting for the records of one poll."""
 COOPERATIVE_ASSIGNOR: Final[Mapping[str, ClientSetting]] = {
     **dict.fromkeys(
         (JAVA, SPRING, SMALLRYE, CONNECTOR),

@@ -89,7 +89,7 @@ _AT_ONE_TIME: Final = (
     "Restart the consumers at one time and not one after the other: the group then rebalances once or twice, and not "
     "twice for each consumer. Let each leave when it stops (close it on SIGTERM), so that no one waits for its session."
 )
-"""What to do about restarts where a client has no static membership."""
+"""Advice on restarts where a client has no static membership."""
 
 
 def _silently(restarts: Sequence[Absence]) -> str:

@@ -281,7 +281,7 @@ def fell_silent(causes: Causes) -> Iterator[Finding]:
 
 
 def _let_leave(history: GroupHistory, causes: Causes) -> str:
-    """What members that are stopped for good have to do; static ones and those of Streams do not leave."""
+    """Advice on members that are stopped for good; static ones and those of Streams do not leave."""
     if leaves_when_closed(history) and not all(each.group_instance_id for each in causes.dead):
         return ", let them close, so that they leave at once"
     return ", their partitions waited for a whole session, as such members do not leave"
