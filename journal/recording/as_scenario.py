@@ -42,7 +42,13 @@ class ScenarioWriter:
         """Numbers of processes, from 1, by instance id or client id."""
         self._members: dict[str, tuple[str, int]] = {}
         """Whose process a member is, and its session timeout, by member id."""
-        self._gone: list[_Gone] = []
+        self._known: Counter[str] = Counter()
+        """How many members each process has."""
+        self._count = 0
+        """How many processes there were."""
+        self._gone: dict[int, _Gone] = {}
+        """Who is away, by the line that says so."""
+        self._gone_by_process: dict[int, list[_Gone]] = {}
         self._lines: list[tuple[int, str, dict[str, Any]]] = []
         self._initial: list[int] = []
         """When the processes came that the group began with."""
@@ -81,9 +87,9 @@ class ScenarioWriter:
 
     def _joined(self, event: events.MemberJoined, now: int) -> None:
         who = event.group_instance_id or event.client_id or event.member_id
-        if who in {known for known, _ in self._members.values()}:
+        if self._known[who]:
             who = f"{who} {event.member_id}"
-        self._members[event.member_id] = who, event.session_timeout_ms
+        self._add_member(event.member_id, who, event.session_timeout_ms)
         self._timeouts[event.session_timeout_ms, event.rebalance_timeout_ms] += 1
         self._subscribed.update(dict.fromkeys(event.topics or ()))
         self._is_static |= event.group_instance_id is not None
@@ -92,26 +98,44 @@ class ScenarioWriter:
             self._assignors = event.protocols
         self._comes(who, now)
 
+    def _add_member(self, member_id: str, who: str, session: int) -> None:
+        self._remove_member(member_id)
+        self._members[member_id] = who, session
+        self._known[who] += 1
+
+    def _remove_member(self, member_id: str) -> tuple[str, int] | None:
+        found = self._members.pop(member_id, None)
+        if found is not None:
+            self._known[found[0]] -= 1
+        return found
+
+    def _number(self, who: str) -> int:
+        """The number of a process that is new."""
+        self._count += 1
+        self._processes[who] = self._count
+        return self._count
+
     def _comes(self, who: str, now: int) -> None:
         known = self._processes.get(who)
-        back = next((each for each in self._gone if each.process == known), None)
+        back = None if known is None else next(iter(self._gone_by_process.get(known, ())), None)
         if back is None and known is None and self._gone:
-            back = self._gone[0]  # another name: the first that is away is back with it
+            back = next(iter(self._gone.values()))  # another name: the first that is away is back with it
         if back is not None:
-            self._gone.remove(back)
+            del self._gone[back.line]
+            self._gone_by_process[back.process].pop(0)
             self._processes[who] = back.process
             at, action, keys = self._lines[back.line]
             length = "for" if action == "stuck" else "down"
             self._lines[back.line] = at, action, {**keys, length: max(1, now - at)}
         elif known is None:
-            self._processes[who] = number = len(set(self._processes.values())) + 1
+            number = self._number(who)
             if self._is_complete:
                 self._lines.append((now, "scale", {"group": self._group_id, "to": number - len(self._gone)}))
             else:
                 self._initial.append(now)
 
     def _removed(self, event: events.MemberRemoved, now: int) -> None:
-        who, session = self._members.pop(event.member_id, (event.group_instance_id or event.client_id, 0))
+        who, session = self._remove_member(event.member_id) or (event.group_instance_id or event.client_id, 0)
         process = self._processes.get(who)
         if process is None:
             return
@@ -124,14 +148,16 @@ class ScenarioWriter:
         self._goes(process, max(0, at), action)
 
     def _goes(self, process: int, at: int, action: str) -> None:
-        self._gone.append(_Gone(process, at, len(self._lines)))
+        gone = _Gone(process, at, len(self._lines))
+        self._gone[gone.line] = gone
+        self._gone_by_process.setdefault(process, []).append(gone)
         self._lines.append((at, action, {"who": f"{self._group_id}-{process}"}))
 
     def _replaced(self, event: events.StaticMemberReplaced, now: int) -> None:
-        _, session = self._members.pop(event.old_member_id, ("", event.session_timeout_ms or 0))
+        _, session = self._remove_member(event.old_member_id) or ("", event.session_timeout_ms or 0)
         who = event.group_instance_id
-        self._members[event.member_id] = who, session
-        process = self._processes.setdefault(who, len(set(self._processes.values())) + 1)
+        self._add_member(event.member_id, who, session)
+        process = self._processes.get(who) or self._number(who)
         at = max(0, now - _AWAY_MS)
         self._lines.append((at, "stop", {"who": f"{self._group_id}-{process}", "down": max(1, now - at)}))
         self._not_known("how long static members were away: taken for 1 s")
@@ -154,7 +180,7 @@ class ScenarioWriter:
             self._lines.append((now, "failover", {"group": self._group_id}))
         for member_id in event.members:
             if member_id not in self._members:
-                self._members[member_id] = member_id, 0
+                self._add_member(member_id, member_id, 0)
                 self._comes(member_id, now)
 
     def _created(self, event: events.TopicCreated, _: int) -> None:

@@ -6,7 +6,9 @@ JoinGroup is known from its arrival to its answer, a SyncGroup as far as it is t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from rejoin.journal.events import client as client_events
@@ -23,6 +25,8 @@ COOPERATIVE: Final = "cooperative-sticky"
 """Who can do without this protocol is eager, and gives everything up before it joins again (KIP-429)."""
 _SUFFIX: Final = 6
 """Characters of a member id that tell two members with one client id apart."""
+_WORD_BEGINS: Final = re.compile(r"(?<![^\W_])\S")
+"""Where a member id may begin within a text."""
 
 
 class _Member:
@@ -35,6 +39,28 @@ class _Member:
         self.join: list[Any] | None = None
         """The row of its JoinGroup that is not answered yet."""
         self.owned: set[tuple[str, int]] = set()
+
+
+class _Members(dict[str, _Member]):
+    """The members of a group by member id, with how many of them have each name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: Counter[str] = Counter()
+
+    def __setitem__(self, member_id: str, member: _Member) -> None:
+        before = self.get(member_id)
+        if before is not None:
+            self.names[before.name] -= 1
+        super().__setitem__(member_id, member)
+        self.names[member.name] += 1
+
+    def remove(self, member_id: str) -> _Member | None:
+        """Take a member out, if it is there."""
+        member = super().pop(member_id, None)
+        if member is not None:
+            self.names[member.name] -= 1
+        return member
 
 
 class EventRecorder(Recorder):
@@ -52,10 +78,12 @@ class EventRecorder(Recorder):
         self._consumers = consumers
         self._memberships: dict[str, str] = {}
         """The member id that each consumer has by its own events."""
-        self._members: dict[str, dict[str, _Member]] = {}
+        self._members: dict[str, _Members] = {}
         """By group and member id."""
         self._renamed: dict[str, str] = {}
         """The lane of each member whose id does not begin with its name, or whose name is another member's, too."""
+        self._renamed_lengths: list[int] = []
+        """Lengths of these ids, the longest first: one id may begin with another."""
         self._sync: dict[str, list[Any]] = {}
         """The row of the leader's SyncGroup that is not answered yet, by group."""
         self._nodes: set[str] = set()
@@ -114,12 +142,12 @@ class EventRecorder(Recorder):
 
     def _meet(self, group_id: str, member_id: str, client_id: str = "") -> _Member:
         """The member with this id; a new one has the lane of its client, unless another member has it now."""
-        members = self._members.setdefault(group_id, {})
+        members = self._members.setdefault(group_id, _Members())
         found = members.get(member_id)
         if found is None:
             name = self._consumers.lane_of(member_id) or client_id or short(member_id) or member_id
             # Consumers that write their own events have one lane each, as they call themselves.
-            if not self._consumers.writes(group_id, name) and any(each.name == name for each in members.values()):
+            if not self._consumers.writes(group_id, name) and members.names[name]:
                 name = f"{name} {member_id[-_SUFFIX:]}"
             found = members[member_id] = _Member(name)
             self._name(group_id, member_id, name)
@@ -129,12 +157,25 @@ class EventRecorder(Recorder):
         """A member has this name from now on, wherever it is shown."""
         if short(member_id) != name:
             self._renamed[member_id] = name
+            if len(member_id) not in self._renamed_lengths:
+                self._renamed_lengths = sorted([*self._renamed_lengths, len(member_id)], reverse=True)
         self.add("actors", name, "consumer", group_id, member_id)
 
     def _shown(self, text: str) -> str:
-        for member_id in sorted(self._renamed, key=len, reverse=True):  # one id may begin with another
-            text = text.replace(member_id, self._renamed[member_id])
-        return super()._shown(text)
+        made, at = [], 0
+        # A look-up at each word, and not a search for each id: there may be thousands of both.
+        for word in _WORD_BEGINS.finditer(text) if self._renamed else ():
+            begin = word.start()
+            if begin < at:
+                continue
+            member_id = next((id_ for id_ in self._ids_at(text, begin) if id_ in self._renamed), None)
+            if member_id is not None:
+                made += [text[at:begin], self._renamed[member_id]]
+                at = begin + len(member_id)
+        return super()._shown("".join([*made, text[at:]]))
+
+    def _ids_at(self, text: str, begin: int) -> Iterator[str]:
+        return (text[begin : begin + length] for length in self._renamed_lengths)
 
     def _enter(self, group_id: str, member: _Member, state: str, now: int) -> None:
         """A member has a state from now on, as far as its coordinator can know."""
@@ -189,7 +230,7 @@ class EventRecorder(Recorder):
     def _follows(self, node: str, group_id: str, state: str, now: int) -> None:
         """A group must have a state, as its members show, unless it is recorded anyway."""
         known, generation = self._last.get(group_id, ("", 0))
-        if group_id not in self._stated | self._unsaid and state != known:
+        if state != known and group_id not in self._stated and group_id not in self._unsaid:
             self._group(now, group_id, node, state, generation)
 
     # -- what happens to members
@@ -220,7 +261,7 @@ class EventRecorder(Recorder):
         self._own_exactly(event.group_id, member, (), now)
         member.generation = -1
         self._enter(event.group_id, member, "UNJOINED", now)
-        del self._members[event.group_id][event.member_id]
+        self._members[event.group_id].remove(event.member_id)
         if not self._members[event.group_id]:
             self._follows(node, event.group_id, "Empty", now)
         # A consumer that was paused finds out later, and says so. One that was killed says nothing any more.
@@ -229,8 +270,8 @@ class EventRecorder(Recorder):
             self._end_membership(member.name, now)
 
     def _replaced(self, node: str, event: events.StaticMemberReplaced, now: int) -> None:
-        members = self._members.setdefault(event.group_id, {})
-        member = members.pop(event.old_member_id, None)
+        members = self._members.setdefault(event.group_id, _Members())
+        member = members.remove(event.old_member_id)
         if member is None:
             member = self._meet(event.group_id, event.member_id)
         members[event.member_id] = member
@@ -255,7 +296,8 @@ class EventRecorder(Recorder):
         if not event.members:
             waiting = self._members.get(event.group_id, {}).values()
             return [each for each in waiting if each.state == "PREPARING_REBALANCE"]
-        return [self._meet(event.group_id, each) for each in event.members if each not in event.absent]
+        absent = set(event.absent)
+        return [self._meet(event.group_id, each) for each in event.members if each not in absent]
 
     def _assignment_received(self, node: str, event: events.AssignmentReceived, now: int) -> None:
         if not event.leader:
