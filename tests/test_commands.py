@@ -6,7 +6,6 @@ import os
 import shlex
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ import rejoin
 from rejoin.__main__ import main
 from rejoin.client.commands.groups.options import checked, parser
 from rejoin.commands import COMMANDS, EXTRAS, build
+from rejoin.release import release
 from tests import paths
 
 WITHOUT = """
@@ -69,7 +69,8 @@ def without(extra: str, *arguments: str, home: Path) -> subprocess.CompletedProc
 
 def test_help_imports_no_subcommand() -> None:
     own = {name for name in loaded("--help") if name.startswith("rejoin.")}
-    assert own == {f"rejoin.{each}" for each in ("__main__", "commands", "error_lines", "help_text", "lazy_names")}
+    expected = ("__main__", "commands", "error_lines", "help_text", "lazy_names", "release")
+    assert own == {f"rejoin.{each}" for each in expected}
 
 
 def test_asking_about_groups_loads_no_service_and_no_spark() -> None:
@@ -166,7 +167,7 @@ def test_the_examples_of_the_help_are_valid_command_lines(example: str) -> None:
 
 
 def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ended(["--version"], capsys) == (0, f"{version('rejoin')}\n", "")
+    assert ended(["--version"], capsys) == (0, f"{release()}\n", "")
 
 
 @pytest.mark.parametrize(
@@ -191,7 +192,7 @@ def test_a_missing_extra_is_named(command: str, tmp_path: Path) -> None:
     assert done.returncode == 2
     package = EXTRAS[extra][0]
     assert done.stderr.splitlines() == [
-        f"rejoin {command}: this command needs {package}, which is not installed: pip install 'rejoin[{extra}]'"
+        f"rejoin {command}: this command needs {package}, which is not installed: pip install 'rejoin-kafka[{extra}]'"
     ]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -17,6 +16,7 @@ from rejoin.pipeline.why.answer import answer
 from rejoin.pipeline.why.instants import instant
 from rejoin.pipeline.why.sources import open_source
 from rejoin.pipeline.why.story import GroupStory, Row, SourceProblem, StorySource
+from rejoin.release import release
 
 MOST_ROWS: Final = 200
 _WIDTH: Final = 110
@@ -61,7 +61,7 @@ def server_of(open_it: Callable[[], StorySource]) -> MCPServer:
     Raises SourceProblem.
     """
     open_it()
-    server = MCPServer("rejoin", version=version("rejoin"), instructions=_INSTRUCTIONS)
+    server = MCPServer("rejoin", version=release(), instructions=_INSTRUCTIONS)
     reads = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
     async def read(what: Callable[[StorySource], T]) -> T:

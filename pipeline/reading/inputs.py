@@ -223,5 +223,5 @@ def _as_parquet(found: InputFile) -> InputFile:
     try:
         from rejoin.pipeline.reading.parquet_files import as_parquet  # noqa: PLC0415 (Arrow may not be installed)
     except ModuleNotFoundError as missing:
-        return found._replace(problem=f"{_NOT_READ}Parquet needs {missing.name}: pip install 'rejoin[pipeline]'")
+        return found._replace(problem=f"{_NOT_READ}Parquet needs {missing.name}: pip install 'rejoin-kafka[pipeline]'")
     return as_parquet(found)

@@ -35,7 +35,7 @@ try:
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 except ImportError as missing:
-    raise ImportError(f"{missing}; the pipeline needs: pip install 'rejoin[pipeline]'") from missing
+    raise ImportError(f"{missing}; the pipeline needs: pip install 'rejoin-kafka[pipeline]'") from missing
 
 MEMORY: Final = "REJOIN_SPARK_MEMORY"
 """Environment variable with the memory of the driver's JVM, such as 4g."""
@@ -337,7 +337,7 @@ def _check_versions() -> None:
             there = version(package)
         except PackageNotFoundError:
             raise SparkTrouble(
-                f"{package} is not installed; the pipeline needs {wanted}: pip install 'rejoin[pipeline]'"
+                f"{package} is not installed; the pipeline needs {wanted}: pip install 'rejoin-kafka[pipeline]'"
             ) from None
         if _number(there) < _number(first) or (ends and _number(there) >= _number(ends)):
             raise SparkTrouble(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import rejoin.release as _release  # noqa: F401 (refuses a foreign rejoin in the same folder)
 from rejoin.lazy_names import load
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ def _end(given: Sequence[str]) -> NoReturn:
         extra = _needed_extra(problem, given)
         if extra is None:
             raise
-        _refuse(f"this command needs {EXTRAS[extra][0]}, which is not installed: pip install 'rejoin[{extra}]'")
+        _refuse(f"this command needs {EXTRAS[extra][0]}, which is not installed: pip install 'rejoin-kafka[{extra}]'")
     except BrokenPipeError:
         # The reader of the output has gone, as head has after its lines. Python would complain again at the end.
         sys.stdout = None

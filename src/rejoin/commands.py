@@ -260,17 +260,17 @@ def build(called: str = "", *, importable_only: bool = False) -> App:
 
     With ``importable_only`` it has no subcommands whose extra is not installed.
     """
-    from importlib.metadata import version  # noqa: PLC0415
     from importlib.util import find_spec  # noqa: PLC0415
 
     from cyclopts import App, Group, Parameter  # noqa: PLC0415
 
     from rejoin.help_text import HelpText, stated_default  # noqa: PLC0415
+    from rejoin.release import release  # noqa: PLC0415
 
     app = App(
         name="rejoin",
         help="Emulate Kafka's group coordinator, simulate groups on a virtual clock, and explain rebalances.",
-        version=lambda: version("rejoin"),
+        version=release,
         help_format="plaintext",
         help_epilogue=COMMANDS[called].epilogue if called in COMMANDS else None,
         help_formatter=HelpText(),

@@ -8,11 +8,11 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+from rejoin.release import release
 from tests import paths
 from tests.packaging.environment import Environment, fresh
 
@@ -134,10 +134,29 @@ def test_the_wheel_of_an_sdist_has_every_file_of_every_package(wheel: Path) -> N
 
 
 def test_site_packages_gets_one_name(installed: Environment) -> None:
-    release = version("rejoin")
     names = sorted(entry.name for entry in installed.site_packages.iterdir())
-    assert names == ["dependencies.pth", "rejoin", f"rejoin-{release}.dist-info"]
-    assert sorted(entry.name for entry in (installed.folder / "bin").glob("rejoin*")) == ["rejoin"]
+    assert names == ["dependencies.pth", "rejoin", f"rejoin_kafka-{release()}.dist-info"]
+    assert sorted(entry.name for entry in (installed.folder / "bin").glob("rejoin*")) == ["rejoin", "rejoin-kafka"]
+
+
+@pytest.mark.parametrize("order", ["before", "after"])
+@pytest.mark.parametrize(
+    "package", ["rejoin.client", "rejoin.coordinator.testing", "rejoin.pipeline", "rejoin.simulation"]
+)
+def test_the_first_import_names_a_foreign_rejoin(
+    wheel: Path, tmp_path: Path, installed: Environment, order: str, package: str
+) -> None:
+    """Whether the other program's files were written before ours or over ours."""
+    there = shutil.copytree(installed.site_packages / "rejoin", tmp_path / "rejoin").parent
+    (there / "rejoin-0.3.1.dist-info").mkdir()
+    if order == "after":
+        (there / "rejoin" / "__init__.py").write_text("")
+    done = installed.run("python", "-c", f"import sys; sys.path.insert(0, '.'); import {package}", folder=there)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        f"ImportError: {there} has rejoin 0.3.1 beside rejoin-kafka: a program of others, whose package is rejoin, "
+        "too. Run: pip uninstall rejoin; pip install --force-reinstall --no-deps rejoin-kafka"
+    )
 
 
 def test_a_project_with_names_like_ours_uses_the_plugin(environment: Environment, project: Path) -> None:
@@ -147,7 +166,7 @@ def test_a_project_with_names_like_ours_uses_the_plugin(environment: Environment
 
 
 def test_the_command_is_there_and_leaves_their_modules_alone(environment: Environment, project: Path) -> None:
-    assert environment.run("rejoin", "--version", folder=project).stdout == f"{version('rejoin')}\n"
+    assert environment.run("rejoin", "--version", folder=project).stdout == f"{release()}\n"
     done = environment.run("rejoin", "simulate", "cold_start", "--quiet", "--html", "page.html", folder=project)
     assert (done.returncode, done.stderr) == (0, "")
     assert (project / "page.html").stat().st_size > 10_000

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from random import random
 from ssl import SSLContext
 from time import monotonic
@@ -27,6 +26,7 @@ from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from rejoin.protocol.registry import API_VERSIONS, Api
 from rejoin.protocol.wire.errors import SchemaError
+from rejoin.release import release
 
 SETUP_TIMEOUT_SECONDS: Final = 10.0
 """How long connecting, logging in and ApiVersions may take. Source: Kafka's socket.connection.setup.timeout.ms."""
@@ -275,17 +275,10 @@ class BrokerNode(NodeState):
         return known[1]
 
 
-@cache
-def _software_version() -> str:
-    from importlib.metadata import version  # noqa: PLC0415 (slow to import)
-
-    return version("rejoin")
-
-
 async def ask_versions(connection: BrokerConnection) -> dict[int, tuple[int, int]]:
     """The versions of each API that a broker speaks, by key. Raises TransportError and UnsupportedVersionError."""
     # Kafka: NetworkClient.handleInitiateApiVersionRequests, handleApiVersionsResponse.
-    request = ApiVersionsRequest(client_software_name="rejoin", client_software_version=_software_version())
+    request = ApiVersionsRequest(client_software_name="rejoin", client_software_version=release())
     version = API_VERSIONS.max_version
     while True:
         sent = request if version >= _INTRODUCES_ITSELF else ApiVersionsRequest()

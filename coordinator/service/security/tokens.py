@@ -91,7 +91,7 @@ def _keys_from(url: str) -> PyJWKSet:
         import cryptography  # noqa: F401, PLC0415 (PyJWT does without it, but knows no public keys then)
         import jwt  # noqa: PLC0415
     except ImportError:
-        raise ValueError(f"{_URL}: needs PyJWT and cryptography: pip install 'rejoin[security]'") from None
+        raise ValueError(f"{_URL}: needs PyJWT and cryptography: pip install 'rejoin-kafka[security]'") from None
     try:
         return jwt.PyJWKSet.from_json(read_text(unquote(parts.path)))
     except OSError as problem:

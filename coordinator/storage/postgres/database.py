@@ -65,7 +65,7 @@ class Database:
     def __init__(self, url: str, *, steps: Sequence[str] = STEPS, pool_size: int = 4) -> None:
         if asyncpg is None:
             raise StoreProblem(
-                "a store in PostgreSQL needs asyncpg, which is not installed: pip install 'rejoin[postgres]'"
+                "a store in PostgreSQL needs asyncpg, which is not installed: pip install 'rejoin-kafka[postgres]'"
             )
         self.url = url
         self.shown = _without_password(url)

@@ -120,7 +120,7 @@ async def test_what_needs_an_extra_names_it(tmp_path_factory: pytest.TempPathFac
         ["watch", "--from", "http://127.0.0.1:9"],
         ["report", str(report), "--out", str(report / "out")],
     ]
-    needs = "this command needs {}, which is not installed: pip install 'rejoin[{}]'"
+    needs = "this command needs {}, which is not installed: pip install 'rejoin-kafka[{}]'"
     assert [(code, said) for code, _, said in await without_extras(lines)] == [
         (2, f"rejoin why: {needs.format('pyarrow', 'tables')}\n"),
         (2, f"rejoin watch: {needs.format('pyspark', 'pipeline')}\n"),

@@ -213,7 +213,7 @@ def test_a_missing_extra_is_one_line_with_the_command(
         main(["serve", "--tls-self-signed", "--port", "0", "--log-level", "critical"])
     (line,) = capfd.readouterr().err.splitlines()
     assert line.endswith(
-        "serve: this command needs cryptography, which is not installed: pip install 'rejoin[security]'"
+        "serve: this command needs cryptography, which is not installed: pip install 'rejoin-kafka[security]'"
     )
 
 
