@@ -67,7 +67,7 @@ lint: setup
 
 # A group lives through joining, crashing and restarting, live in the terminal.
 demo: setup
-	@$(RUN) -m examples.demo
+	@$(RUN) -m rejoin demo
 
 # Ratios taken in one run; machines differ, ratios travel. The whole takes less than fifteen minutes.
 bench: setup

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from examples.demo.closing import Standstill, closing_table, standstill
+from rejoin.demo.closing import Standstill, closing_table, standstill
 from rejoin.journal.envelope import Envelope, JournalRow
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import PartitionsRevoked, Range, RecordsProcessed

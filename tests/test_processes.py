@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from examples.demo.__main__ import events
-from examples.demo.stage import Stage
+from rejoin.demo.scenes import events
+from rejoin.demo.stage import Stage
 from rejoin.journal.events import client as client_events
 from rejoin.journal.events import coordinator as coordinator_events
 from rejoin.journal.events.base import Event

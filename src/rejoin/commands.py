@@ -42,6 +42,13 @@ class Command(NamedTuple):
 
 
 COMMANDS: Final = {
+    "demo": Command(
+        "demo.command:app",
+        "Show a group forming, growing, crashing and restarting.",
+        "Run",
+        ("rejoin demo", "rejoin demo --out out/demo"),
+        {0: "every scene came to its end", 1: "a scene did not come to its end", **_STOPPED},
+    ),
     "serve": Command(
         "coordinator.commands.serve_parser:run",
         "Run a coordinator.",

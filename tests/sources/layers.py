@@ -349,6 +349,7 @@ MAY_IMPORT = {
         "simulation.search.observations",
         "simulation.search.observed_consumer_groups",
     ),
+    "demo": ("demo", "journal", "pipeline.report"),
     "pipeline": ("protocol", "journal", "pages", "pipeline"),
     "pipeline.spark": ("pipeline.spark",),
     "pipeline.schemas": (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.paths import ROOT
 
-PACKAGES = ("protocol", "journal", "pages", "transcript", "coordinator", "client", "simulation", "pipeline")
+PACKAGES = ("protocol", "journal", "pages", "transcript", "coordinator", "client", "simulation", "pipeline", "demo")
 
 NEVER_IN_A_CORE = (
     "aiohttp",

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from examples.demo.__main__ import events
+from rejoin.demo.scenes import events
 from rejoin.journal.events import client as client_events
 from rejoin.journal.events import coordinator as coordinator_events
 from rejoin.journal.events.base import Event

@@ -23,8 +23,8 @@ from typing import Any, Final, TypeAlias
 import aiohttp
 import pytest
 
-from examples.demo.__main__ import events
 from rejoin.client.workload.accounting import account
+from rejoin.demo.scenes import events
 from rejoin.journal.envelope import JournalRow
 from rejoin.journal.events import client as client_events
 from rejoin.journal.events.client import CommitSucceeded, ConsumerEvent, GroupSynced, PartitionsLost

@@ -33,7 +33,7 @@ STATE_COLOURS = {
     "CompletingRebalance": "yellow",
     "Empty": "dim",
 }
-SMALL_FACTS = (GroupCreated, GroupStateChanged, LeaderChanged, MemberIdHandedOut, OffsetsCommitted)
+SMALL_SCHEMA = (GroupCreated, GroupStateChanged, LeaderChanged, MemberIdHandedOut, OffsetsCommitted)
 """Events that would drown the others; the table below shows them anyway."""
 
 UUID = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -95,7 +95,7 @@ class Screen:
 
     def event(self, event: Event) -> None:
         """An event of the coordinator."""
-        if isinstance(event, SMALL_FACTS):
+        if isinstance(event, SMALL_SCHEMA):
             return
         subject, _, words = short(in_short(event)).partition("  ")
         text = Text(words)

@@ -1,21 +1,14 @@
-"""The script of the demo: five scenes in under a minute, a table of what each rebalance cost, and why they happened."""
+"""The five scenes of the demo, in half a minute."""
 
 from __future__ import annotations
 
-import shutil
-import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
-from examples.demo.closing import closing_table
-from examples.demo.show import Screen
-from examples.demo.stage import Stage, StageFailed
-from examples.demo.why import explain
+from rejoin.demo.show import Screen
+from rejoin.demo.stage import Stage, StageFailed
 from rejoin.journal.envelope import JournalRow
 from rejoin.journal.events import client as client_events
 from rejoin.journal.events import coordinator as coordinator_events
@@ -24,9 +17,6 @@ from rejoin.journal.events.client import ConsumerEvent
 from rejoin.journal.events.coordinator import RebalanceCompleted
 from rejoin.journal.reader import read_journal
 from rejoin.journal.schema import JournalSchema
-
-KEPT = Path("out") / "demo"
-"""The paths of the journals, and the pipeline's output."""
 
 PARTITIONS = 12
 TOPIC = "orders"
@@ -44,8 +34,8 @@ def events(module: Any, base: type[Event]) -> JournalSchema:
     return JournalSchema(event for event in found if not event.__subclasses__())
 
 
-COORDINATOR_FACTS = events(coordinator_events, Event)
-CLIENT_FACTS = events(client_events, ConsumerEvent)
+COORDINATOR_SCHEMA = events(coordinator_events, Event)
+CLIENT_SCHEMA = events(client_events, ConsumerEvent)
 
 
 class Demo:
@@ -173,7 +163,7 @@ class Demo:
         rows, self.seen = self.stage.rows(self.seen)
         for row in rows:
             if row.get("group_id") in self.shown:
-                event = COORDINATOR_FACTS.events[row["event"]]
+                event = COORDINATOR_SCHEMA.events[row["event"]]
                 self.screen.event(event.model_validate({name: row[name] for name in event.model_fields}))
         views = (self.stage.group(group_id) for group_id in self.shown)
         self.screen.draw([view for view in views if view is not None])
@@ -194,41 +184,5 @@ class Demo:
 
 
 def completed(folder: Path) -> list[JournalRow]:
-    rows = read_journal(folder, COORDINATOR_FACTS, source="coordinator")
+    rows = read_journal(folder, COORDINATOR_SCHEMA, source="coordinator")
     return [row for row in rows if isinstance(row.event, RebalanceCompleted)]
-
-
-def main() -> int:
-    """Play the demo; 0 when every scene came to its end."""
-    console = Console(highlight=False)
-    journal = KEPT / "journal"
-    for left in (journal, KEPT / "tables"):
-        shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix="rejoin-demo-") as name:
-        stage = None
-        try:
-            stage = Stage(Path(name), TOPIC, PARTITIONS, SETTINGS, journal)
-            where = f"http://127.0.0.1:{stage.port}"
-            console.print(f"A coordinator runs on {where} for as long as this does; that page shows the same, live.")
-            with Screen(console, PARTITIONS) as screen:
-                Demo(stage, screen).play()
-        except StageFailed as problem:
-            console.print(f"[red]The demo stopped: {problem}")
-            return 1
-        except KeyboardInterrupt:
-            return 130
-        finally:
-            if stage is not None:
-                stage.stop()
-    clients = sorted(read_journal(journal, CLIENT_FACTS, source="client"), key=lambda row: row.envelope.at_ms)
-    console.print()
-    console.print(closing_table(completed(journal), clients))
-    try:
-        explain(journal, KEPT, console)
-    except KeyboardInterrupt:
-        return 130
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from examples.demo.show import short
+from rejoin.demo.show import short
 from rejoin.journal.envelope import JournalRow
 from rejoin.journal.events.client import PartitionsLost, PartitionsRevoked, RecordsProcessed
 from rejoin.journal.events.coordinator import RebalanceCompleted

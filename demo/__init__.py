@@ -1,4 +1,4 @@
 """A group lives through joining, crashing and restarting, with real processes, live in the terminal.
 
-``python -m examples.demo``. Everything runs on the loopback interface and is stopped at the end.
+``rejoin demo``. Everything runs on the loopback interface and is stopped at the end.
 """
