@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rejoin.demo.show import Screen
+from rejoin.demo.show import DemoScreen
 from rejoin.demo.stage import Stage, StageFailed
 from rejoin.journal.envelope import JournalRow
 from rejoin.journal.events import client as client_events
@@ -41,7 +41,7 @@ CLIENT_SCHEMA = events(client_events, ConsumerEvent)
 class Demo:
     """Plays the scenes: starts and kills consumers, and waits for what must come of it."""
 
-    def __init__(self, stage: Stage, screen: Screen) -> None:
+    def __init__(self, stage: Stage, screen: DemoScreen) -> None:
         self.stage = stage
         self.screen = screen
         self.seen = 0

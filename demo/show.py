@@ -61,7 +61,7 @@ def in_short(event: Event) -> str:
     return format_event(event)
 
 
-class Screen:
+class DemoScreen:
     """Prints events, and on a terminal keeps a table of the groups below them."""
 
     def __init__(self, console: Console, partitions: int) -> None:
@@ -72,7 +72,7 @@ class Screen:
         self._groups: list[dict[str, Any]] = []
         self._live = Live(console=console, refresh_per_second=12, transient=True) if console.is_terminal else None
 
-    def __enter__(self) -> Screen:
+    def __enter__(self) -> DemoScreen:
         if self._live is not None:
             self._live.start()
         return self
