@@ -25,7 +25,7 @@ class StageFailed(Exception):
 
 
 @dataclass
-class ConsumerProcess:
+class StagedConsumer:
     """One consumer process with one consumer in it; its name is its client id."""
 
     name: str
@@ -48,7 +48,7 @@ class Stage:
         self.folder = folder
         self.journal = journal or folder / "journal"
         self.topic = topic
-        self.consumers: list[ConsumerProcess] = []
+        self.consumers: list[StagedConsumer] = []
         port_file = folder / "port"
         command = [sys.executable, "-m", "rejoin", "serve", "--port", "0", "--port-file", str(port_file)]
         command += ["--journal", str(self.journal), "--topic", f"{topic}:{partitions}:20", "--log-level", "error"]
@@ -85,7 +85,7 @@ class Stage:
         static: bool = False,
         revoke_time: str = "0",
         assign_time: str = "0",
-    ) -> ConsumerProcess:
+    ) -> StagedConsumer:
         """Start a consumer process; its listener takes these times for each partition that it gives up or gets."""
         command = [sys.executable, "-m", "rejoin", "consume", "--bootstrap-server", f"http://127.0.0.1:{self.port}"]
         command += ["--group", group_id, "--topic", self.topic, "--assignor", assignor]
@@ -95,7 +95,7 @@ class Stage:
         if static:
             command += ["--static"]
         name = f"{prefix}-{number}"
-        consumer = ConsumerProcess(name, group_id, assignor, self._spawn(name, command))
+        consumer = StagedConsumer(name, group_id, assignor, self._spawn(name, command))
         self.consumers.append(consumer)
         return consumer
 
