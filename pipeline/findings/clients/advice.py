@@ -16,7 +16,10 @@ from rejoin.pipeline.findings.clients.settings import (
     value_for,
 )
 from rejoin.pipeline.findings.clients.table import (
+    AIOKAFKA,
+    BROD,
     COOPERATIVE_ASSIGNOR,
+    FRANZ_GO,
     INSTANCE_ID,
     JAVA,
     KAFKAJS,
@@ -26,6 +29,7 @@ from rejoin.pipeline.findings.clients.table import (
     PROTOCOL,
     REBALANCE_TIMEOUT,
     RUBY_KAFKA,
+    SARAMA,
     SESSION_TIMEOUT,
     STREAMS,
 )
@@ -118,17 +122,27 @@ def _by_default(history: GroupHistory, setting: str, clients: Sequence[str]) -> 
 
 def heartbeats_stop(history: GroupHistory) -> str:
     """Why heartbeats of these clients may stop though the process runs."""
-    between = [each for each in history.clients if each in _BETWEEN_RECORDS]
-    if not between:
+    else_it_is = "a pause of the process, or a coordinator that cannot be reached"
+    client = history.clients[0] if len(history.clients) == 1 and history.known_clients else None
+    if client is None:
         return (
-            "Find out what stops the heartbeats: a handler that blocks the thread or the event loop behind them, a "
-            "pause of the process, or a coordinator that cannot be reached."
+            "Find out what stops the heartbeats: a handler that blocks the thread or the event loop behind them, "
+            f"{else_it_is}."
         )
-    calls = names(dict.fromkeys(_BETWEEN_RECORDS[each] for each in between))
+    if client in _BETWEEN_RECORDS:
+        return (
+            f"Find out what stops the heartbeats: {client} sends them between records, so a handler that takes longer "
+            f"than the session ends it ({_BETWEEN_RECORDS[client]}); else {else_it_is}."
+        )
+    if client == AIOKAFKA:
+        return (
+            "Find out what stops the heartbeats: aiokafka sends them from the event loop, so a handler that blocks it "
+            f"ends the session (run such work in an executor); else {else_it_is}."
+        )
     return (
-        f"Find out what stops the heartbeats: {names(between)} sends them between records, so a handler that takes "
-        f"longer than the session ends it ({calls}); else a pause of the process, or a coordinator that cannot be "
-        "reached."
+        f"Find out what stops the heartbeats: {client} sends them in the background, whatever the handler does, so "
+        "look for a pause of the whole process (garbage collection, a starved CPU, a host that was suspended) or a "
+        "coordinator that cannot be reached or answers late."
     )
 
 
@@ -144,6 +158,25 @@ _BETWEEN_RECORDS: Final = {
 def has_poll_limit(history: GroupHistory) -> bool:
     """Whether one of the group's clients watches how long it goes without a poll."""
     return any(has_setting(each, POLL_INTERVAL) for each in history.clients)
+
+
+def joins_with(history: GroupHistory) -> str:
+    """A clause: when a member of this group answers a rebalance, and what holds all others up."""
+    if all(each in _JOIN_IN_BACKGROUND for each in history.clients):
+        return "A member joins when it has given up its partitions, so one slow handler holds up all"
+    return "A member joins with its next poll, so one long batch holds up all"
+
+
+_JOIN_IN_BACKGROUND: Final = (AIOKAFKA, FRANZ_GO, SARAMA, BROD)
+
+
+def after_a_late_poll(history: GroupHistory) -> str:
+    """A sentence about Streams, whose threads own tasks."""
+    return " Meanwhile the thread's tasks move to others, which restore their state." if _is_of_streams(history) else ""
+
+
+def _is_of_streams(history: GroupHistory) -> bool:
+    return STREAMS in history.clients
 
 
 def rebalance_timeout(history: GroupHistory) -> str:
@@ -209,7 +242,7 @@ _LONG_SINCE: Final = (JAVA, STREAMS, LIBRDKAFKA)
 
 def leaves_when_closed(history: GroupHistory) -> bool:
     """Whether a dynamic member of this group leaves when its process closes it: Streams does not."""
-    return STREAMS not in history.clients
+    return not _is_of_streams(history)
 
 
 # --- topics

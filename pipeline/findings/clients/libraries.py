@@ -13,6 +13,7 @@ from typing import Final
 
 from rejoin.pipeline.findings.clients.table import (
     AIOKAFKA,
+    BROD,
     CLIENTS,
     CONNECT,
     CONNECTOR,
@@ -24,6 +25,8 @@ from rejoin.pipeline.findings.clients.table import (
     RACECAR,
     RUBY_KAFKA,
     SARAMA,
+    SMALLRYE,
+    SPRING,
     STREAMS,
 )
 from rejoin.pipeline.findings.observed_rows import MemberSession, ObservedEvent
@@ -56,8 +59,13 @@ _LIBRARIES: Final = (
     (re.compile(r"sarama-.*"), SARAMA),
     (re.compile(r"ruby-kafka-.*"), RUBY_KAFKA),
 )
-_OF_CONNECT: Final = {"compatible", "sessioned"}
-"""Protocols of Connect's workers."""
+_PROTOCOLS: Final = {
+    **dict.fromkeys(("compatible", "sessioned"), CONNECT),
+    "RoundRobinAssigner": KAFKAJS,
+    "roundrobin_v2": BROD,
+}
+"""Protocols that only one client has."""
+_AROUND_JAVA: Final = {SPRING, SMALLRYE}
 _VERSION: Final = re.compile(r"(?<![\d.])v?(\d+(?:\.\d+)+)")
 
 
@@ -66,11 +74,13 @@ def client_of(session: MemberSession) -> str | None:
     found = _framework(session.client_id or session.member_id)
     if found is not None:
         return found
-    if _OF_CONNECT & set(session.protocols or ()):
-        return CONNECT
     software = (session.software or "").lower()
-    named = next((client for words, client in _SOFTWARE if words in software), None)
-    return named or next((client for begin, client in _LIBRARIES if begin.match(session.member_id)), None)
+    signs = (
+        *(_PROTOCOLS.get(each) for each in session.protocols or ()),
+        *(client for words, client in _SOFTWARE if words in software),
+        *(client for begin, client in _LIBRARIES if begin.match(session.member_id)),
+    )
+    return next(filter(None, signs), None)
 
 
 def _framework(name: str | None) -> str | None:
@@ -86,6 +96,9 @@ def _client_of_event(event: ObservedEvent) -> str:
 def known_clients(sessions: Iterable[MemberSession], events: Iterable[ObservedEvent]) -> tuple[str, ...]:
     """The clients of a group's members, as far as they are known; Java's first, whose names the documentation has."""
     logged = {_client_of_event(each) for each in events if each.source == CLIENT_LOG}
+    if logged & _AROUND_JAVA:
+        # The lines of Java are of the consumer within.
+        logged.discard(JAVA)
     # A member's id says less than the lines of its log.
     members = (each for each in sessions if each.software or not logged)
     found = {*logged, *(client for each in members if (client := client_of(each)) is not None)}

@@ -121,8 +121,8 @@ TABLE: Final[Mapping[str, Mapping[str, ClientSetting]]] = {
     JAVA: _JAVA,
     STREAMS: _java_under("", ASSIGNORS, AUTO_COMMIT, auto_offset_reset="earliest")
     | {
-        POLL_INTERVAL: ClientSetting("max.poll.interval.ms", MS, {"": 2_147_483_647, "2.3": 300_000}),
-        REBALANCE_TIMEOUT: ClientSetting("max.poll.interval.ms", MS, {"": 2_147_483_647, "2.3": 300_000}),
+        POLL_INTERVAL: ClientSetting("max.poll.interval.ms", MS, {"": "no limit", "2.3": 300_000}),
+        REBALANCE_TIMEOUT: ClientSetting("max.poll.interval.ms", MS, {"": "no limit", "2.3": 300_000}),
         POLL_RECORDS: ClientSetting("max.poll.records", PLAIN, {"": 1_000}),
         COMMIT_INTERVAL: ClientSetting("commit.interval.ms", MS, {"": 30_000}),
         ISOLATION: ClientSetting("processing.guarantee", PLAIN, {"0.11": "at_least_once"}),

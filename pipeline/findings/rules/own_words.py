@@ -15,6 +15,7 @@ from typing import Final
 from rejoin.pipeline.findings.causes import MISSED_SESSION, Causes
 from rejoin.pipeline.findings.clients.advice import (
     heartbeats_stop,
+    joins_with,
     raise_session,
     rebalance_timeout,
     session_timeout,
@@ -308,7 +309,7 @@ def _join_that_took_long(history: GroupHistory) -> Iterator[Finding]:
         joined[0].at_ms,
         joined[-1].at_ms,
         setting=rebalance_timeout(history),
-        advice="A member joins with its next poll, so one long batch holds up all: look for the slow member in the "
+        advice=f"{joins_with(history)}: look for the slow member in the "
         f"logs of the others, or in the server.log of the coordinator. {rebalance_timeout(history)} is the longest "
         "wait.",
         numbers={"times": len(joined), "longest_ms": max(waits)},

@@ -9,8 +9,10 @@ from typing import Final
 
 from rejoin.pipeline.findings.causes import LATE_POLL, OUTAGE, Causes
 from rejoin.pipeline.findings.clients.advice import (
+    after_a_late_poll,
     can_be_static,
     has_poll_limit,
+    joins_with,
     late_setting,
     late_value,
     limit_by_default,
@@ -87,7 +89,7 @@ def max_poll_exceeded(causes: Causes) -> Iterator[Finding]:
         max([*moments, *([last(caused) or 0] if caused else [])], default=None),
         setting=setting,
         advice=f"Make one poll's worth of work shorter: {SMALLER_BATCHES}, or a timeout for what the handler waits "
-        f"for{raised}.{also}",
+        f"for{raised}.{also}{after_a_late_poll(history)}",
         numbers={
             "times": number,
             "consumers": len(late.clients),
@@ -224,7 +226,7 @@ def join_held_up(causes: Causes) -> Iterator[Finding]:
         first(rebalances),
         last(rebalances),
         setting=None if shortest else setting,
-        advice=_dead(clients, history, shortest) if dead else _busy(setting) + _limit(history, waits),
+        advice=_dead(clients, history, shortest) if dead else _busy(history, setting) + _limit(history, waits),
         numbers={
             "held_up": len(waits),
             "rebalances_in_all": len(history.rebalances),
@@ -261,11 +263,10 @@ def _dead(clients: Sequence[str], history: GroupHistory, shortest: str) -> str:
     )
 
 
-def _busy(setting: str) -> str:
+def _busy(history: GroupHistory, setting: str) -> str:
     return (
-        "A member answers a rebalance with its next poll, so one batch is the longest that all others may have to "
-        f"wait: make it shorter ({SMALLER_BATCHES}), or lower {setting}, which is how long the coordinator waits at "
-        "the most."
+        f"{joins_with(history)}: make the work shorter ({SMALLER_BATCHES}), or lower {setting}, which is how long the "
+        "coordinator waits at the most."
     )
 
 

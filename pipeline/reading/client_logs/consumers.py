@@ -34,6 +34,8 @@ _REFUSALS: Final = {
 _SOFTWARE: Final = {
     **{name: name for name in ("librdkafka", "kafka-python", "aiokafka", "franz-go", "sarama", "brod", "ruby-kafka")},
     "kafkajs": "KafkaJS",
+    "spring": "Spring Boot",
+    "smallrye": "SmallRye",
 }
 """Libraries whose settings have names of their own, by the families of their lines."""
 _OF_SESSIONS: Final = ("heartbeat_failed", "coordinator_lost")

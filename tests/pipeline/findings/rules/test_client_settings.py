@@ -131,6 +131,8 @@ def test_a_setting_that_is_none_of_consumers_keeps_its_name() -> None:
         ({"client": "connect-1"}, "Connect worker"),
         ({"client": "worker", "protocols": ["sessioned", "compatible"]}, "Connect worker"),
         ({"client": "connector"}, None),
+        ({"client": "mailer", "protocols": ["RoundRobinAssigner"]}, "KafkaJS"),
+        ({"client": "mailer", "protocols": ["roundrobin_v2"]}, "brod"),
         ({"client": "kafkajs"}, "KafkaJS"),
         ({"client": "sarama"}, "sarama"),
         ({"client": "kgo"}, "franz-go"),
