@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 Version: TypeAlias = tuple[int, int]
@@ -149,10 +150,10 @@ class Template:
     bracket: str = ""
     variant: str = ""
     """Which of several lines of this kind."""
-    _parts: list[_Part] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_parts", _parsed(self.text))
+    @cached_property
+    def _parts(self) -> list[_Part]:
+        return _parsed(self.text)
 
     def is_in(self, version: Version) -> bool:
         """Whether brokers of a version print it."""

@@ -58,6 +58,9 @@ def report(
         an instant and a text. They are drawn on the timeline and compared with the rebalances. May be given several
         times.
     """
+    from rejoin.pipeline.arrow_without_pandas import import_arrow  # noqa: PLC0415
+
+    import_arrow()
     from rejoin.pipeline.commands.report import run  # noqa: PLC0415
 
     return run(

@@ -19,7 +19,7 @@ from rejoin.output import print_aside
 from rejoin.pipeline.commands.interrupts import STOPPED, Interrupts, interrupts, quietly
 from rejoin.pipeline.commands.options import BadOption, check_least, check_master, check_out
 from rejoin.pipeline.findings.annotations import BadAnnotations, read_annotations
-from rejoin.pipeline.kafka_cluster.store import ABOUT
+from rejoin.pipeline.kafka_cluster.names import ABOUT
 from rejoin.pipeline.reading.inputs import InputFile, NoInput, must_name_groups
 from rejoin.pipeline.report.console import show
 from rejoin.pipeline.report.data import Report

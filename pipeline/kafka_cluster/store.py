@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from rejoin.journal.file_lock import sole_writer
+from rejoin.pipeline.kafka_cluster.names import ABOUT
 from rejoin.pipeline.kafka_cluster.observations import ObservedGroup
 from rejoin.pipeline.kafka_cluster.snapshots import ClusterGroup
 
 KEPT_EVERY_MS: Final = 60_000
-ABOUT: Final = "cluster.json"
 _VERSION: Final = 1
 _SNAPSHOTS: Final = "snapshots"
 _BEFORE: Final = "looks"

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from rejoin.journal.kafka_logs.lines import LINES, METADATA
+from rejoin.journal.kafka_logs.patterns import compiled_when_used
 from rejoin.journal.kafka_logs.template import Template, values_of
 from rejoin.journal.kafka_logs.transactions import EXCEPTIONS, TRANSACTION_LINES
 from rejoin.pipeline.reading.limits import INT32, INT64
@@ -241,7 +242,7 @@ def of_a_coordinator(logger: str | None, message: str) -> bool:
 
 
 _OF_A_BROKER: Final = tuple(
-    (kind, re.compile(form, re.DOTALL))
+    (kind, compiled_when_used(form))
     for kind, form in (
         (
             "partition_created",
@@ -276,14 +277,14 @@ def _by_first_word(forms: Iterable[tuple[str, str]]) -> dict[str, list[tuple[str
     table: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
     for kind, form in forms:
         word = re.match(r"[A-Za-z]+(?=[ \\]|$)", form)
-        table.setdefault(word[0] if word else "", []).append((kind, re.compile(form, re.DOTALL)))
+        table.setdefault(word[0] if word else "", []).append((kind, compiled_when_used(form)))
     return table
 
 
 _WORD: Final = re.compile(r"[A-Za-z]+")
 _CLASSIC: Final = _by_first_word([*((line.kind, line.pattern) for line in LINES if not line.bracket), *CLASSIC])
 _BRACKETED: Final = [
-    (kind, re.compile(form, re.DOTALL))
+    (kind, compiled_when_used(form))
     for kind, form in (*((line.kind, line.pattern) for line in LINES if line.bracket), *BRACKETED)
 ]
 
@@ -330,8 +331,8 @@ _OF_TRANSACTIONS: Final = re.compile(
     r"ReplicaManager broker=)(?P<node>\d+)\]:? (?P<rest>.*)",
     re.DOTALL,
 )
-_TRANSACTION_LINES: Final = [(each.kind, re.compile(each.pattern, re.DOTALL)) for each in TRANSACTION_LINES]
-_EXCEPTIONS: Final = [re.compile(each.pattern) for each in EXCEPTIONS]
+_TRANSACTION_LINES: Final = [(each.kind, compiled_when_used(each.pattern)) for each in TRANSACTION_LINES]
+_EXCEPTIONS: Final = [compiled_when_used(each.pattern) for each in EXCEPTIONS]
 
 
 def read_transaction_message(text: str, more: Iterable[str] = ()) -> Message | None:

@@ -21,6 +21,7 @@ from rejoin.journal.kafka_logs.clients.javascript_and_go import (
 from rejoin.journal.kafka_logs.clients.python import AIOKAFKA_LINES, KAFKA_PYTHON_LINES
 from rejoin.journal.kafka_logs.clients.rdkafka import RDKAFKA_LINES
 from rejoin.journal.kafka_logs.clients.ruby import RUBY_LINES
+from rejoin.journal.kafka_logs.patterns import compiled_when_used
 from rejoin.journal.kafka_logs.template import Template, values_of
 from rejoin.pipeline.reading.broker_logs.reasons import instance
 from rejoin.pipeline.reading.client_logs.layouts import ClientRecord
@@ -62,7 +63,7 @@ Patterns = list[tuple[Template, re.Pattern[str]]]
 
 
 def _compiled(templates: Iterable[Template]) -> Patterns:
-    return [(each, re.compile(each.pattern, re.DOTALL)) for each in templates]
+    return [(each, compiled_when_used(each.pattern)) for each in templates]
 
 
 def _without_facility(template: Template) -> Template:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from rejoin.journal.kafka_logs.patterns import compiled_when_used
 from rejoin.pipeline.reading.limits import is_instant
 
 
@@ -39,34 +40,36 @@ _ZONE: Final = r"(?P<zone> ?Z\b| ?[+-]\d\d:?\d\d(?!\d)| (?:UTC|GMT)\b)?"
 _HALF: Final = r"(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?"
 
 
-def _format(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
-
-
 # 2024-11-15T10:55:30.336Z; Go writes 2024/11/15, ClickHouse 2024.11.15.
-_ISO: Final = _format(rf"(?P<year>\d{{4}})(?P<by>[-/.])(?P<month>\d\d)(?P=by)(?P<day>\d\d)[ T_@]{{1,2}}{_CLOCK}{_ZONE}")
+_ISO: Final = compiled_when_used(
+    rf"(?P<year>\d{{4}})(?P<by>[-/.])(?P<month>\d\d)(?P=by)(?P<day>\d\d)[ T_@]{{1,2}}{_CLOCK}{_ZONE}"
+)
 # 10:55:30.336: no date.
-_TIME: Final = _format(rf"{_CLOCK}(?=[\s\]|]|$)")
+_TIME: Final = compiled_when_used(rf"{_CLOCK}(?=[\s\]|]|$)")
 # 24/11/15 10:55:30, as Spark; the year comes first.
-_SHORT: Final = _format(rf"(?P<short>\d\d)/(?P<month>\d\d)/(?P<day>\d\d) {_CLOCK}")
+_SHORT: Final = compiled_when_used(rf"(?P<short>\d\d)/(?P<month>\d\d)/(?P<day>\d\d) {_CLOCK}")
 # 11/15/2024, 10:55:30 AM; 15.11.2024 10:55:30.
-_YEAR_LAST: Final = _format(
+_YEAR_LAST: Final = compiled_when_used(
     rf"(?P<first>\d?\d)(?P<by>[./-])(?P<second>\d?\d)(?P=by)(?P<year>\d{{4}}),? (?:@ )?{_CLOCK}{_HALF}{_ZONE}"
 )
 # 15 Nov 2024 10:55:30,336; 15/Nov/2024:10:55:30 +0000; Fri, 15 Nov 2024 10:55:30 GMT.
-_DAY_MONTH: Final = _format(
+_DAY_MONTH: Final = compiled_when_used(
     rf"(?:[A-Z][a-z]{{2}}, )?(?P<day>\d?\d)[ /-]{_MONTH}[ /-](?P<year>\d{{4}})[ :]{_CLOCK}{_ZONE}"
 )
 # 2019 Apr 10 07:26:02.
-_YEAR_MONTH: Final = _format(rf"(?P<year>\d{{4}})[ -]{_MONTH}[ -](?P<day>\d?\d) {_CLOCK}{_ZONE}")
+_YEAR_MONTH: Final = compiled_when_used(rf"(?P<year>\d{{4}})[ -]{_MONTH}[ -](?P<day>\d?\d) {_CLOCK}{_ZONE}")
 # Nov 15, 2024 @ 10:55:30.336; Nov 15, 2024 10:55:30 AM.
-_MONTH_DAY: Final = _format(rf"{_MONTH} (?P<day>\d?\d),? (?P<year>\d{{4}})[, @]{{1,3}}{_CLOCK}{_HALF}{_ZONE}")
+_MONTH_DAY: Final = compiled_when_used(
+    rf"{_MONTH} (?P<day>\d?\d),? (?P<year>\d{{4}})[, @]{{1,3}}{_CLOCK}{_HALF}{_ZONE}"
+)
 # Fri Nov 15 10:55:30 UTC 2024, as ctime.
-_CTIME: Final = _format(rf"[A-Z][a-z]{{2}} {_MONTH} +(?P<day>\d?\d) {_CLOCK}(?: [A-Z]{{3,4}})? (?P<year>\d{{4}})\b")
+_CTIME: Final = compiled_when_used(
+    rf"[A-Z][a-z]{{2}} {_MONTH} +(?P<day>\d?\d) {_CLOCK}(?: [A-Z]{{3,4}})? (?P<year>\d{{4}})\b"
+)
 # Nov 15 10:55:30, as syslog: no year.
-_SYSLOG: Final = _format(rf"{_MONTH} +(?P<day>\d?\d) {_CLOCK}")
+_SYSLOG: Final = compiled_when_used(rf"{_MONTH} +(?P<day>\d?\d) {_CLOCK}")
 # I1115 10:55:30.336123, as glog and klog: no year.
-_KLOG: Final = _format(rf"[IWEF](?P<month>\d\d)(?P<day>\d\d) {_CLOCK}")
+_KLOG: Final = compiled_when_used(rf"[IWEF](?P<month>\d\d)(?P<day>\d\d) {_CLOCK}")
 _OF_DIGITS: Final = (_SHORT, _YEAR_LAST, _DAY_MONTH, _YEAR_MONTH)
 _OF_LETTERS: Final = (_MONTH_DAY, _SYSLOG, _CTIME, _DAY_MONTH, _KLOG)
 _INSTANT: Final = re.compile(
