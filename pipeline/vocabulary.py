@@ -23,6 +23,11 @@ SOURCES: Final = (*JOURNAL_SOURCES, *LOGS)
 REQUEST: Final = "request"
 """The event of a row that is one request with its answer. All other events are named as in the journals."""
 
+BUG_SIGN: Final = "bug_sign"
+"""The event of a line that a known bug leaves in a log; its reason is the name of the sign."""
+SOFTWARE_VERSION: Final = "software_version"
+"""The event of a line that states a version; its reason is the software and the version."""
+
 AFTER_REMOVAL: Final = "owner-after-removal"
 """The kind of two owners as Kafka allows them: the first was removed, and has not noticed yet. No violation."""
 

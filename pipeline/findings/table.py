@@ -94,8 +94,8 @@ def rows_of_groups(parts: Mapping[str, pa.Table], runs: Mapping[str, RunRows]) -
 
 def history_of(run: RunRows, group_id: str, rows: dict[str, list[Row]]) -> GroupHistory:
     """One group from its rows by kind, and from the events of its run that may concern it."""
-    if sessions := rows.get("session"):
-        rows["event"] = [*rows.get("event", ()), *run.concerning(sessions)]
+    sessions = rows.get("session")
+    rows["event"] = [*rows.get("event", ()), *(run.concerning(sessions) if sessions else run.of_all)]
     return GroupHistory.of(run.context, group_id, {**rows, "event": with_more(rows.get("event", ()))})
 
 

@@ -21,11 +21,12 @@ from rejoin.pipeline.reading.client_logs.groups import ClientHistory, complete_f
 from rejoin.pipeline.reading.client_logs.late_polls import with_members
 from rejoin.pipeline.reading.client_logs.owners import UNNAMED, named_groups
 from rejoin.pipeline.reading.request_log import LoggedExchange
-from rejoin.pipeline.vocabulary import BROKER_LOG, EXACT
+from rejoin.pipeline.vocabulary import BROKER_LOG, BUG_SIGN, EXACT, SOFTWARE_VERSION
 
 RUN: Final = "logs"
 """The run of events that logs show."""
 _ORDER: Final = ("order_ms", "node", "file", "line")
+_SAID_OF_SOFTWARE: Final = (BUG_SIGN, SOFTWARE_VERSION)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _KINDS: Final = (
     ("not JSON", "not-json"),
@@ -111,7 +112,7 @@ def events_of_subject(about: str, rows: Iterable[Mapping[str, Any]]) -> Iterator
         events = list(complete_from_clients(complete(events, asked), of_clients))
         yield from events
     else:
-        yield from ClientHistory(about[2:]).events(of_clients)
+        yield from ClientHistory(about[2:]).events(each for each in of_clients if each.kind not in _SAID_OF_SOFTWARE)
     yield from with_members(consumer_events(of_clients, with_requests=bool(asked)), events)
     yield from map(request_event, asked)
 

@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 
 import orjson
 
+from rejoin.journal.kafka_logs.bug_signs import SIGNS_OF_CLIENTS, STATES_VERSION, words_in
 from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
 from rejoin.pipeline.reading.broker_logs.statements import MARKS, PARTITION_CREATED, LogFile, Statement, node_of
 from rejoin.pipeline.reading.broker_logs.transactions import OF_TRANSACTIONS
@@ -37,12 +38,12 @@ _ROTATED: Final = re.compile(r"(?:\.(?:log|out|txt))?(?:\.\d[\d-]*|[.-]\d{4}-\d\
 """The suffix that rotation and packing add to the name of a process's log; its own name may end in a number."""
 _LOOK_BYTES: Final = 2**20
 _MARKS_OF_BROKERS: Final = (
-    *(each for each in MARKS if each != b"oordinator"),
+    *(each for each in MARKS if each not in (b"oordinator", STATES_VERSION)),
     b"[GroupCoordinator ",
     b"kafka.coordinator.",
 )
 _LONGEST_MARK: Final = 300
-_MARKS_OF_CLIENTS: Final = (SIGNED, UNSIGNED)
+_MARKS_OF_CLIENTS: Final = (SIGNED, UNSIGNED, SIGNS_OF_CLIENTS)
 
 
 def read_file(path: str, problem: str | None = None, timezone: str = "UTC") -> Iterator[dict[str, Any]]:
@@ -57,12 +58,14 @@ def read_file(path: str, problem: str | None = None, timezone: str = "UTC") -> I
         of_brokers, of_clients = _written_by(path)
         with opened(path) as file:
             order = look_at_order(file)
+        with opened(path) as file:
+            words = words_in(iter(lambda: file.read(_LOOK_BYTES), b""))
         counts["turned_round"] = int(order is LineOrder.NEWEST_FIRST and os.path.getsize(path) <= LARGEST)
         said: set[int] = set()
         if of_clients:
-            yield from _read_clients(path, zone, counts, said, is_untimed=order is LineOrder.NO_TIMES)
+            yield from _read_clients(path, zone, counts, said, words, is_untimed=order is LineOrder.NO_TIMES)
         if of_brokers or not of_clients:
-            yield from _read_brokers(path, zone, counts, said)
+            yield from _read_brokers(path, zone, counts, said, words)
     except UNREADABLE as trouble:
         counts["broken"] += 1
         yield _broken(path, BrokenLine(counts["lines"], f"cannot be read to its end: {trouble}", ""))
@@ -87,10 +90,10 @@ def _written_by(path: str) -> tuple[bool, bool]:
 
 
 def _read_clients(
-    path: str, zone: ZoneInfo, counts: dict[str, int], said: set[int], *, is_untimed: bool
+    path: str, zone: ZoneInfo, counts: dict[str, int], said: set[int], words: tuple[str, ...], *, is_untimed: bool
 ) -> Iterator[dict[str, Any]]:
     """Rows of the consumers' lines in a file; the numbers of these lines are added to ``said``."""
-    log = ClientLogFile(path, _process_of(path), zone, is_untimed=is_untimed)
+    log = ClientLogFile(path, _process_of(path), zone, is_untimed=is_untimed, words=words)
     lines = log.lines
     try:
         with opened(path) as file:
@@ -116,9 +119,11 @@ def _read_clients(
         counts["year_guessed"] = int(lines.is_date_guessed and log.counts.statements > 0)
 
 
-def _read_brokers(path: str, zone: ZoneInfo, counts: dict[str, int], said: set[int]) -> Iterator[dict[str, Any]]:
+def _read_brokers(
+    path: str, zone: ZoneInfo, counts: dict[str, int], said: set[int], words: tuple[str, ...]
+) -> Iterator[dict[str, Any]]:
     """Rows of a broker's lines in a file, except for lines that a client wrote (``said``)."""
-    log = LogFile(path, node_of(path), zone)
+    log = LogFile(path, node_of(path), zone, words=words)
     try:
         with opened(path) as file:
             for found in log.statements(OldestFirst(file) if counts["turned_round"] else file):

@@ -11,6 +11,7 @@ from rejoin.pipeline.findings.causes import Causes, separate
 from rejoin.pipeline.findings.clients.advice import for_clients_of
 from rejoin.pipeline.findings.finding import RANK, Finding, severity_of, with_trade_offs
 from rejoin.pipeline.findings.history import GroupHistory
+from rejoin.pipeline.findings.known_bugs.rule import known_bug
 from rejoin.pipeline.findings.rules.assignments import (
     eager_assignor,
     half_migrated_assignor,
@@ -99,6 +100,7 @@ RULES: Final[tuple[Rule, ...]] = (
     storm,
     idle_members,
     ready_for_the_consumer_protocol,
+    known_bug,
 )
 """Causes before what only makes them cost more."""
 

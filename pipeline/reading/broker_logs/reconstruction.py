@@ -11,6 +11,7 @@ from rejoin.pipeline.reading.broker_logs.brokers import BrokerRuns
 from rejoin.pipeline.reading.broker_logs.groups.histories import LogHistory
 from rejoin.pipeline.reading.broker_logs.groups.membership import EXACT, INFERRED, UUID, EventRow
 from rejoin.pipeline.reading.broker_logs.statements import Statement
+from rejoin.pipeline.vocabulary import BUG_SIGN, SOFTWARE_VERSION
 
 AHEAD: Final = 5_000
 """Statements of a group that are looked through for the new id of a static member."""
@@ -35,18 +36,14 @@ def partition_events(statements: Iterable[Statement]) -> Iterator[EventRow]:
     for statement in statements:
         if statement.kind in _OF_NO_KNOWN_GROUP:
             yield _of_no_known_group(statement)
+        if statement.kind in (BUG_SIGN, SOFTWARE_VERSION):
+            yield _of_a_broker(statement)
         yield from brokers.events(statement)
         if statement.partition is None or statement.kind not in _PARTITION_EVENTS:
             continue
         key = (statement.node, statement.partition)
         epoch = int(statement.values["epoch"]) if "epoch" in statement.values else None
-        row = {
-            "event": _PARTITION_EVENTS[statement.kind],
-            "at_ms": statement.at_ms,
-            "order_ms": statement.order_ms,
-            "node": statement.node,
-            "file": statement.file,
-            "line": statement.line,
+        row = _of_a_broker(statement, _PARTITION_EVENTS[statement.kind]) | {
             "confidence": EXACT if statement.kind in _NAMED_BY_A_LINE else INFERRED,
             "topic": "__consumer_offsets",
             "partition": statement.partition,
@@ -68,16 +65,23 @@ def partition_events(statements: Iterable[Statement]) -> Iterator[EventRow]:
         yield row
 
 
-def _of_no_known_group(statement: Statement) -> EventRow:
-    """A line that names no group, about members that no other line names."""
-    values = statement.values
+def _of_a_broker(statement: Statement, event: str | None = None) -> EventRow:
+    """Columns of every event that names no group."""
     row = {
-        "event": _OF_NO_KNOWN_GROUP[statement.kind],
+        "event": event or statement.kind,
         "at_ms": statement.at_ms,
         "order_ms": statement.order_ms,
         "node": statement.node,
         "file": statement.file,
         "line": statement.line,
+    }
+    return row if event is not None else row | {"reason": statement.values["reason"]}
+
+
+def _of_no_known_group(statement: Statement) -> EventRow:
+    """A line that names no group, about members that no other line names."""
+    values = statement.values
+    row = _of_a_broker(statement, _OF_NO_KNOWN_GROUP[statement.kind]) | {
         "confidence": "unknown",
         "member_id": values.get("member"),
         "group_instance_id": values.get("instance"),

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from rejoin.journal.kafka_logs.bug_signs import BROKER, WORDS, signs_in, versions_in
+from rejoin.journal.kafka_logs.bug_signs import MARKS as MARKS_OF_SIGNS
 from rejoin.pipeline.reading.broker_logs.lines import UNREAD, BrokenLine, LineCounts, Lines, Record
 from rejoin.pipeline.reading.broker_logs.messages import (
     Message,
@@ -26,6 +28,7 @@ from rejoin.pipeline.reading.broker_logs.messages import (
 )
 from rejoin.pipeline.reading.broker_logs.reasons import instance, read_reason, several
 from rejoin.pipeline.reading.request_log import LoggedExchange, is_request, read_exchange
+from rejoin.pipeline.vocabulary import BUG_SIGN, SOFTWARE_VERSION
 
 AHEAD: Final = 48
 """Statements that are looked at before one is given out: to see a set clock, or which group a line was about."""
@@ -37,6 +40,7 @@ FAR_MS: Final = 3_600_000
 """A single time this far ahead of all that follow is wrong."""
 
 MARKS: Final = (
+    *MARKS_OF_SIGNS,
     b"oordinator",
     b"GroupMetadata",
     b"Completed request:",
@@ -104,12 +108,15 @@ class LogFile:
     ``node`` stands for the broker until a line has its id. A request log never has.
     """
 
-    def __init__(self, file: str, node: str, zone: tzinfo = UTC) -> None:
+    def __init__(self, file: str, node: str, zone: tzinfo = UTC, *, words: Sequence[str] = WORDS) -> None:
+        """``words``: those of signs of bugs, and of versions, that the file has."""
         self.file = file
+        self._words = words
         self.counts = Counts()
         self._lines = Lines(zone, MARKS)
         self._default_node = node
         self._nodes: dict[str, str] = {}
+        self._versions: dict[str, Statement] = {}
         self._latest_ms: dict[str, int] = {}
         self._groups_of_members: dict[str, str] = {}
         self._last_static: dict[tuple[str, int | None], Statement] = {}
@@ -173,10 +180,31 @@ class LogFile:
                     self.counts.other += 1
                 else:
                     yield found
-            elif not of_a_coordinator(record.logger, record.message):
-                yield from self._read_broker(record)
             else:
-                yield from self._read(record)
+                signs = list(self._signs_of(record)) if self._words else []
+                yield from signs
+                if of_a_coordinator(record.logger, record.message):
+                    yield from self._read(record)
+                elif signs:
+                    self.counts.statements += 1
+                else:
+                    yield from self._read_broker(record)
+                # A process that says nothing of a broker is a client, whose version is read with its lines.
+                if record.origin in self._versions and record.origin in self._nodes:
+                    said = self._versions.pop(record.origin)
+                    self.counts.statements += 1
+                    yield replace(said, node=self._nodes[record.origin])
+
+    def _signs_of(self, record: Record) -> Iterator[Statement]:
+        """Signs of bugs in a record. The version of its process is kept until a line shows that it is a broker."""
+        node = self._nodes.get(record.origin, self._default_node)
+        at = (None, record.at_ms, record.at_ms, node, self.file, record.line, record.message[:500], None)
+        for sign in signs_in(record.message, record.more, self._words):
+            if sign.software == BROKER:
+                yield Statement(BUG_SIGN, *at, values={"reason": sign.name})
+        for _, version in versions_in(record.message) if record.message.startswith("Kafka version") else ():
+            said = Statement(SOFTWARE_VERSION, *at, values={"reason": f"{BROKER} {version}"})
+            self._versions[record.origin] = said
 
     def _read(self, record: Record) -> Iterator[Statement | BrokenLine]:
         prefix = split_prefix(record.message)

@@ -12,7 +12,7 @@ from rejoin.pipeline.reading.broker_logs.statements import Statement
 from rejoin.pipeline.reading.client_logs.families import STARTED
 from rejoin.pipeline.reading.client_logs.logged_consumer import NOT_A_MEMBER
 from rejoin.pipeline.reading.client_logs.statements import NO_GROUP
-from rejoin.pipeline.vocabulary import CLIENT_LOG, SESSION_ENDED
+from rejoin.pipeline.vocabulary import BUG_SIGN, CLIENT_LOG, SESSION_ENDED, SOFTWARE_VERSION
 
 ORDER: Final = 1_000
 """Rows are in the order of ``order_ms``: there is room for so many within a millisecond."""
@@ -40,7 +40,7 @@ _SOFTWARE: Final = {
 """Libraries whose settings have names of their own, by the families of their lines."""
 _OF_SESSIONS: Final = ("heartbeat_failed", "coordinator_lost")
 _SESSION_ENDED: Final = re.compile(r"session (?:timed out|expired)(?:.*? after (?P<waited>\d+) ms)?")
-_EVENTS: Final = frozenset(event.name for event in EVENT_TYPES)
+_EVENTS: Final = frozenset((*(event.name for event in EVENT_TYPES), BUG_SIGN, SOFTWARE_VERSION))
 _INFERRED: Final = ("coordinator_lost",)
 
 
@@ -84,6 +84,9 @@ def consumer_events(statements: Iterable[Statement], *, with_requests: bool = Fa
                 continue
         if statement.kind == STARTED:
             continue
+        if statement.kind == SOFTWARE_VERSION:
+            # The library alone is what other events have there.
+            row["software"] = None
         if row["event"] in _EVENTS:
             yield {name: value for name, value in row.items() if value is not None}
 

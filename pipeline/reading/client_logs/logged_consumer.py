@@ -88,10 +88,10 @@ def _of_line(consumer: LoggedConsumer, message: ClientMessage, statement: Statem
     if kind == "partitions_assigned" and consumer.to_sync:
         # Java before 2.7 and kafka-python do not log the answer to SyncGroup, which is just before.
         consumer.to_sync = False
-        yield replace(_about(consumer, statement, {}), kind="group_synced")
+        yield replace(about(consumer, statement, {}), kind="group_synced")
     if consumer.family == KAFKAJS:
         yield from _before_kafkajs(consumer, kind, statement)
-    yield _about(consumer, statement, _more(consumer, kind, values))
+    yield about(consumer, statement, _more(consumer, kind, values))
     if consumer.family == KAFKAJS and kind == "generation_joined":
         yield from _assigned_by_kafkajs(consumer, values, statement)
     if kind == "membership_reset":
@@ -168,7 +168,7 @@ def _reconciling(consumer: LoggedConsumer, values: dict[str, Any], statement: St
 def _one_partition(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
     kind = "partitions_assigned" if statement.kind == "partition_added" else "partitions_revoked"
     more = {"partitions": [(values["topic"], int(values["number"]))]}
-    yield replace(_about(consumer, statement, more), kind=kind)
+    yield replace(about(consumer, statement, more), kind=kind)
 
 
 def _forget(consumer: LoggedConsumer) -> None:
@@ -187,31 +187,31 @@ def _modern(consumer: LoggedConsumer, values: dict[str, Any], statement: Stateme
         # Kafka: a member that left or was fenced joins again under its old id.
         was = consumer.member if before in ("FENCED", "STALE") else consumer.was
         fresh = before == "UNSUBSCRIBED" and not was
-        yield replace(_about(consumer, statement, {"fresh": fresh, "was": was}), kind="join_sent")
+        yield replace(about(consumer, statement, {"fresh": fresh, "was": was}), kind="join_sent")
     elif state in ("RECONCILING", "STABLE") and before == "JOINING":
-        yield replace(_about(consumer, statement, {"modern": True}), kind="generation_joined")
+        yield replace(about(consumer, statement, {"modern": True}), kind="generation_joined")
     elif state == "RECONCILING":
-        yield replace(_about(consumer, statement, {"modern": True}), kind="epoch_reached")
+        yield replace(about(consumer, statement, {"modern": True}), kind="epoch_reached")
     elif state == "FENCED":
-        yield replace(_about(consumer, statement, {"reason": "the coordinator fenced it"}), kind="membership_reset")
+        yield replace(about(consumer, statement, {"reason": "the coordinator fenced it"}), kind="membership_reset")
     elif state in ("PREPARE_LEAVING", "LEAVING") and before not in ("PREPARE_LEAVING",):
-        yield replace(_about(consumer, statement, {}), kind="group_left")
+        yield replace(about(consumer, statement, {}), kind="group_left")
     elif state == "FATAL":
-        yield replace(_about(consumer, statement, {"problem": statement.text}), kind="fatal")
+        yield replace(about(consumer, statement, {"problem": statement.text}), kind="fatal")
     if state == "ACKNOWLEDGING" and consumer.adding is not None:
-        yield replace(_about(consumer, statement, {"partitions": consumer.adding}), kind="partitions_assigned")
+        yield replace(about(consumer, statement, {"partitions": consumer.adding}), kind="partitions_assigned")
         consumer.adding = None
     if state == "STABLE":
         consumer.was = ""
-        yield replace(_about(consumer, statement, {"modern": True}), kind="group_synced")
+        yield replace(about(consumer, statement, {"modern": True}), kind="group_synced")
 
 
 def _session_begun(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
     """franz-go's line about what a generation added and took away."""
     if lost := _of_franz_go(values["lost"]):
-        yield replace(_about(consumer, statement, {"partitions": lost}), kind="partitions_revoked")
+        yield replace(about(consumer, statement, {"partitions": lost}), kind="partitions_revoked")
     more = {"partitions": _of_franz_go(values["added"])}
-    yield replace(_about(consumer, statement, more), kind="partitions_assigned")
+    yield replace(about(consumer, statement, more), kind="partitions_assigned")
 
 
 def _of_franz_go(text: str) -> list[tuple[str, int]]:
@@ -222,20 +222,20 @@ def _of_franz_go(text: str) -> list[tuple[str, int]]:
 def _heartbeat_response(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
     """KafkaJS logs each answer with an error; those about a rebalance are followed by a line of their own."""
     if "rebalancing" not in str(values.get("problem")):
-        yield replace(_about(consumer, statement, {"problem": str(values.get("problem"))}), kind="heartbeat_failed")
+        yield replace(about(consumer, statement, {"problem": str(values.get("problem"))}), kind="heartbeat_failed")
 
 
 def _before_kafkajs(consumer: LoggedConsumer, kind: str, statement: Statement) -> Iterator[Statement]:
     """KafkaJS logs no line for this: it gives up all partitions before it joins, and joins at once."""
     if kind in ("rejoin_requested", "metadata_changed", "heartbeat_failed", "group_left", "crashed") and consumer.owned:
         how = "partitions_revoked" if kind in ("rejoin_requested", "metadata_changed") else "partitions_lost"
-        yield replace(_about(consumer, statement, {"partitions": consumer.owned}), kind=how)
+        yield replace(about(consumer, statement, {"partitions": consumer.owned}), kind=how)
         consumer.owned = []
     if kind == "heartbeat_failed":
         _forget(consumer)
     if kind == "generation_joined":
         more = {"fresh": consumer.fresh and not consumer.was, "was": consumer.was, "member": ""}
-        yield replace(_about(consumer, statement, more), kind="join_sent")
+        yield replace(about(consumer, statement, more), kind="join_sent")
 
 
 def _assigned_by_kafkajs(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
@@ -247,8 +247,8 @@ def _assigned_by_kafkajs(consumer: LoggedConsumer, values: dict[str, Any], state
         for number in (numbers if isinstance(numbers, list) else ())
         if isinstance(number, int)
     ]
-    yield replace(_about(consumer, statement, {}), kind="group_synced")
-    yield replace(_about(consumer, statement, {"partitions": consumer.owned}), kind="partitions_assigned")
+    yield replace(about(consumer, statement, {}), kind="group_synced")
+    yield replace(about(consumer, statement, {"partitions": consumer.owned}), kind="partitions_assigned")
 
 
 def _of_sarama(consumer: LoggedConsumer, kind: str, statement: Statement) -> Iterator[Statement]:
@@ -266,7 +266,7 @@ def _of_sarama(consumer: LoggedConsumer, kind: str, statement: Statement) -> Ite
 def _session_ended(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
     consumer.member, consumer.generation = values["member"], int(values["generation"])
     yield from ended(consumer)
-    yield replace(_about(consumer, statement, {}), kind="rejoin_requested")
+    yield replace(about(consumer, statement, {}), kind="rejoin_requested")
     consumer.fresh, consumer.was = False, ""
 
 
@@ -276,8 +276,8 @@ def ended(consumer: LoggedConsumer) -> Iterator[Statement]:
     began, consumer.session = consumer.session, None
     if began is not None:
         consumer.member = consumer.member or _unnamed(consumer)
-        yield replace(_about(consumer, began, {}), kind="generation_joined")
-        yield replace(_about(consumer, began, {}), kind="group_synced")
+        yield replace(about(consumer, began, {}), kind="generation_joined")
+        yield replace(about(consumer, began, {}), kind="group_synced")
         consumer.generation = -1
 
 
@@ -285,7 +285,7 @@ def _streams_state(consumer: LoggedConsumer, values: dict[str, Any], statement: 
     """A thread of Streams that stops running to give up or take over tasks: all that it says of a rebalance where its
     consumer's own lines are not in the log."""
     if values["state_before"] == "RUNNING" and values["state"] in _REBALANCING and consumer.generation == -1:
-        yield replace(_about(consumer, statement, {}), kind="rejoin_requested")
+        yield replace(about(consumer, statement, {}), kind="rejoin_requested")
 
 
 def _container(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
@@ -294,19 +294,19 @@ def _container(consumer: LoggedConsumer, values: dict[str, Any], statement: Stat
     more = {"partitions": partitions_of(values["partitions"])}
     _, _, what = statement.kind.partition("_")
     if what == "assigned" and consumer.gave_up:
-        yield replace(_about(consumer, statement, {}), kind="rejoin_requested")
+        yield replace(about(consumer, statement, {}), kind="rejoin_requested")
     consumer.gave_up = what != "assigned"
-    yield replace(_about(consumer, statement, more), kind=f"partitions_{what}")
+    yield replace(about(consumer, statement, more), kind=f"partitions_{what}")
 
 
 def _topic_assigned(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
     """ruby-kafka's line for each topic of an assignment; the first of them follows the answer to SyncGroup."""
     if consumer.to_sync:
         consumer.to_sync = False
-        yield replace(_about(consumer, statement, {}), kind="group_synced")
+        yield replace(about(consumer, statement, {}), kind="group_synced")
     numbers = [int(each) for each in values["numbers"].split(", ") if each.isdigit()]
     more = {"partitions": [(values["topic"], number) for number in numbers]}
-    yield replace(_about(consumer, statement, more), kind="partitions_assigned")
+    yield replace(about(consumer, statement, more), kind="partitions_assigned")
 
 
 _REBALANCING: Final = ("PARTITIONS_REVOKED", "PARTITIONS_ASSIGNED", "REBALANCING")
@@ -321,17 +321,18 @@ def _epoch(consumer: LoggedConsumer, values: dict[str, Any], statement: Statemen
     consumer.member, consumer.generation = values["member"], epoch
     if epoch <= 0:
         if before > 0:
-            yield replace(_about(consumer, statement, {}), kind="group_left")
+            yield replace(about(consumer, statement, {}), kind="group_left")
         return
     if before <= 0:
-        yield replace(_about(consumer, statement, {"fresh": consumer.fresh, "was": consumer.was}), kind="join_sent")
+        yield replace(about(consumer, statement, {"fresh": consumer.fresh, "was": consumer.was}), kind="join_sent")
     kind = "generation_joined" if before <= 0 else "epoch_reached"
-    yield replace(_about(consumer, statement, {"modern": True}), kind=kind)
-    yield replace(_about(consumer, statement, {"modern": True}), kind="group_synced")
+    yield replace(about(consumer, statement, {"modern": True}), kind=kind)
+    yield replace(about(consumer, statement, {"modern": True}), kind="group_synced")
     consumer.fresh, consumer.was = False, values["member"]
 
 
-def _about(consumer: LoggedConsumer, statement: Statement, more: dict[str, Any]) -> Statement:
+def about(consumer: LoggedConsumer, statement: Statement, more: dict[str, Any]) -> Statement:
+    """A statement with the identity that its consumer has by now."""
     client = consumer.client_id
     if client is None and consumer.instance is None and UUID.search(consumer.member):
         client = UUID.sub("", consumer.member)

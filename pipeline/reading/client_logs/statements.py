@@ -6,11 +6,12 @@ group that only a later line names is that of the earlier ones, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from typing import BinaryIO, Final
 
+from rejoin.journal.kafka_logs.bug_signs import WORDS
 from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 from rejoin.pipeline.reading.client_logs.families import (
@@ -21,9 +22,10 @@ from rejoin.pipeline.reading.client_logs.families import (
     SPRING,
     ClientMessage,
 )
-from rejoin.pipeline.reading.client_logs.layouts import ClientLines
+from rejoin.pipeline.reading.client_logs.layouts import ClientLines, ClientRecord
 from rejoin.pipeline.reading.client_logs.logged_consumer import LoggedConsumer, ended, said_by
 from rejoin.pipeline.reading.client_logs.signed import STREAMS_CLIENT, read_client_message
+from rejoin.pipeline.reading.client_logs.signs import SignsOfClients
 from rejoin.pipeline.reading.client_logs.unsigned import UnsignedLines
 
 MOST_HELD: Final = 2_000
@@ -46,13 +48,17 @@ class ClientCounts:
 class ClientLogFile:
     """Reads what consumers say in one file. ``node`` stands for the process, or for the file of several."""
 
-    def __init__(self, file: str, node: str, zone: tzinfo = UTC, *, is_untimed: bool = False) -> None:
+    def __init__(
+        self, file: str, node: str, zone: tzinfo = UTC, *, is_untimed: bool = False, words: Sequence[str] = WORDS
+    ) -> None:
+        """``words``: those of signs of bugs, and of versions, that the file has."""
         self.file = file
         self.counts = ClientCounts()
         self._lines = ClientLines(zone, is_untimed=is_untimed)
         self._node = node
         self._consumers: dict[tuple[str, str, str], LoggedConsumer] = {}
         self._unsigned = UnsignedLines()
+        self._signs = SignsOfClients(words)
         self._latest_ms = 0
 
     @property
@@ -72,42 +78,55 @@ class ClientLogFile:
                 message = self._unsigned.read(record) or message
             else:
                 self._unsigned.sees(message)
-            if message is None:
-                self.counts.other += 1
-                continue
-            if not message.kind:
-                self.counts.broken += 1
-                why = "a consumer's line about its group that no known version prints, or one that is cut short"
-                yield BrokenLine(record.line, why, message.text[:500])
+            at = self._place(record)
+            signs = self._signs.read(record, at)
+            if message is None or not message.kind:
+                if signs:
+                    self.counts.statements += 1
+                    yield from self._with_consumers(None, signs, record.origin)
+                elif message is None:
+                    self.counts.other += 1
+                else:
+                    self.counts.broken += 1
+                    why = "a consumer's line about its group that no known version prints, or one that is cut short"
+                    yield BrokenLine(record.line, why, message.text[:500])
                 continue
             self.counts.statements += 1
             self.counts.guessed += message.is_inferred
             if self._is_said_by_java(message, record.origin):
                 continue
             consumer = self._consumer(message, record.origin)
-            node = f"{self._node}/{record.origin}" if record.origin else self._node
+            self._signs.speaks(consumer, record.origin)
             # A clock that is set back by little is a matter of threads.
-            self._latest_ms = (
-                max(self._latest_ms, record.at_ms) if record.at_ms > self._latest_ms - 1_000 else record.at_ms
-            )
-            statement = Statement(
-                message.kind,
-                consumer.group,
-                record.at_ms,
-                self._latest_ms,
-                node,
-                self.file,
-                record.line,
-                message.text[:500],
-            )
+            self._latest_ms = at.order_ms
+            statement = replace(at, kind=message.kind, group=consumer.group, text=message.text[:500])
             if message.is_inferred:
                 statement = replace(statement, values={"inferred": True})
             for each in said_by(consumer, message, statement):
                 yield from self._with_group(consumer, each)
+            yield from self._with_consumers(consumer, signs, record.origin)
         for consumer in self._consumers.values():
             for each in ended(consumer):
                 yield from self._with_group(consumer, each)
+        silent = []
+        for consumer, each in self._signs.at_the_end(self._consumers):
+            silent.append(consumer)
+            yield from self._with_group(consumer, each)
+        for consumer in (*self._consumers.values(), *silent):
             yield from _released(consumer)
+
+    def _place(self, record: ClientRecord) -> Statement:
+        """Where and when a record was written, as a statement that says nothing yet."""
+        node = f"{self._node}/{record.origin}" if record.origin else self._node
+        latest = max(self._latest_ms, record.at_ms) if record.at_ms > self._latest_ms - 1_000 else record.at_ms
+        return Statement("", None, record.at_ms, latest, node, self.file, record.line, record.text[:500])
+
+    def _with_consumers(
+        self, consumer: LoggedConsumer | None, signs: Iterable[Statement], origin: str
+    ) -> Iterator[Statement]:
+        for sign in signs:
+            for whose, each in self._signs.of_consumer(consumer, sign, origin):
+                yield from self._with_group(whose, each)
 
     def _is_said_by_java(self, message: ClientMessage, origin: str) -> bool:
         """Whether a framework repeats what consumers of this file log themselves: their partitions, or their states."""

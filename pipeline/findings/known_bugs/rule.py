@@ -1,0 +1,103 @@
+"""The rule ``known-bug``: signs of known bugs in logs, compared with the versions that the logs state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rejoin.journal.kafka_logs.bug_signs import BROKER
+from rejoin.pipeline.findings.causes import Causes
+from rejoin.pipeline.findings.finding import LOW, MEDIUM, Finding
+from rejoin.pipeline.findings.formatting import names, period, times
+from rejoin.pipeline.findings.history import GroupHistory
+from rejoin.pipeline.findings.known_bugs.bug import KnownBug, Sighting
+from rejoin.pipeline.findings.known_bugs.table import BUGS
+from rejoin.pipeline.findings.observed_rows import ObservedEvent, all_exact, name_of_client
+from rejoin.pipeline.findings.phrases import capital
+from rejoin.pipeline.findings.reads import reads
+from rejoin.pipeline.vocabulary import BROKER_LOG, BUG_SIGN, CLIENT_LOG, SOFTWARE_VERSION
+
+_SOURCES: Final = (CLIENT_LOG, BROKER_LOG)
+
+
+@reads("bug_sign", "software_version", of_all_groups=True, source=_SOURCES)
+@reads("bug_sign", "software_version", source=_SOURCES)
+@reads("static_member_replaced", "member_fenced", source=(BROKER_LOG,))
+def known_bug(causes: Causes) -> Iterator[Finding]:
+    """A known bug left its sign, and the version is one that has it or is not known."""
+    history = causes.history
+    for bug in BUGS:
+        seen = _line(history, bug.sign) if isinstance(bug.sign, str) else bug.sign(causes)
+        if seen is None:
+            continue
+        version = _stated(history, bug, seen)
+        if version is None or bug.affects(version):
+            yield _found(history, bug, seen, version)
+
+
+def _line(history: GroupHistory, name: str) -> Sighting | None:
+    """The lines with a sign."""
+    found = tuple(each for each in history.events if each.event == "bug_sign" and each.reason == name)
+    return Sighting(found[0].at_ms, found[-1].at_ms, len(found), found) if found else None
+
+
+def _stated(history: GroupHistory, bug: KnownBug, seen: Sighting) -> str | None:
+    """The version of the software at that time: what its own log says, else what all logs agree on."""
+    stated = [
+        (each, each.reason.removeprefix(f"{bug.software} "))
+        for each in history.events
+        if each.event == "software_version" and (each.reason or "").startswith(f"{bug.software} ") and each.reason
+    ]
+    places = {(each.node, None) for each in seen.evidence} | {(None, each.file) for each in seen.evidence}
+    own = [one for one in stated if (one[0].node, None) in places or (None, one[0].file) in places]
+    if own:
+        before = [version for event, version in own if event.at_ms <= seen.at_ms]
+        return before[-1] if before else own[0][1]
+    requests = {version for session in history.sessions if (version := _of_request_log(session.software, bug))}
+    versions = {version for _, version in stated} | (requests if not stated and bug.software != BROKER else set())
+    return versions.pop() if len(versions) == 1 else None
+
+
+def _of_request_log(software: str | None, bug: KnownBug) -> str | None:
+    """The version of a member's library, as KIP-511 has it."""
+    name, _, version = (software or "").rpartition(" ")
+    wanted = {"java": "apache-kafka-java", "librdkafka": "librdkafka"}.get(bug.software, bug.software)
+    return version if name == wanted and version[:1].isdigit() else None
+
+
+def _found(history: GroupHistory, bug: KnownBug, seen: Sighting, version: str | None) -> Finding:
+    who = _names(history, seen.evidence) or [history.who(each) for each in seen.member_ids]
+    whose = f", by the log of {names(who)}" if who and bug.software != BROKER else ""
+    known = (
+        f"The log states version {version} of {bug.called}, which has {bug.name}"
+        if version is not None
+        else f"The log does not state the version. If it is {bug.called} with {bug.name} ({bug.versions})"
+    )
+    does = f": {bug.does}" if version is not None else f", {bug.does}"
+    *others, newest = bug.fixed
+    too = f"; {names(others)} {'has' if len(others) == 1 else 'have'} the fix, too" if others else ""
+    upgrade = f"Upgrade {bug.called} to {newest} or later{too}."
+    return Finding(
+        "known-bug",
+        f"{'' if version is not None else 'Perhaps '}{bug.name}: {bug.title}",
+        f"{capital(times(seen.times))} {period(seen.at_ms, seen.until_ms)}{whose}, {bug.shows}. "
+        f"{known}{does}.",
+        0.0,
+        seen.at_ms,
+        seen.until_ms,
+        setting=bug.setting,
+        advice=" ".join(part for part in (upgrade, bug.cure, f"See {bug.link}.") if part),
+        numbers={"times": seen.times},
+        members=who,
+        rebalances=list(seen.rebalances),
+        evidence=[each.as_evidence() for each in seen.evidence],
+        exact=all_exact(seen.evidence) and version is not None,
+        severity=LOW if version is None else MEDIUM,
+    )
+
+
+def _names(history: GroupHistory, events: Sequence[ObservedEvent]) -> list[str]:
+    named = (name_of_client(each.client_id) or history.who(each.member_id or None) for each in events)
+    return list(dict.fromkeys(name for name in named if name != "a member"))
+
+
