@@ -83,6 +83,12 @@ BUG_SIGNS: Final[tuple[BugSign, ...]] = (
         "encountered REBALANCE_IN_PROGRESS from SYNC_GROUP",
         r"Resetting generation .*due to: encountered REBALANCE_IN_PROGRESS from SYNC_GROUP response",
     ),
+    BugSign(
+        "commit-timed-out",
+        JAVA,
+        "expired before successfully committing offsets",
+        r"Timeout of \d+ms expired before successfully committing offsets",
+    ),
     # --- Kafka Connect
     BugSign(
         "connect-tasks-revoked",
@@ -151,7 +157,8 @@ BUG_SIGNS: Final[tuple[BugSign, ...]] = (
         "python-joins-its-own-thread",
         KAFKA_PYTHON,
         "cannot join current thread",
-        r"kafka/coordinator/base\.py.*RuntimeError: cannot join current thread",
+        r"Heartbeat thread for group \S+ failed due to unexpected error: cannot join current thread"
+        r"|kafka/coordinator/base\.py.*RuntimeError: cannot join current thread",
     ),
     BugSign(
         "python-commit-during-rebalance",
@@ -287,8 +294,4 @@ def versions_in(text: str, more: Sequence[str] = (), words: Sequence[str] = WORD
 
 
 def _has_any(text: str, words: Sequence[str]) -> bool:
-    # Quicker than one expression of all words.
-    for each in words:
-        if each in text:
-            return True
-    return False
+    return any(map(text.__contains__, words))

@@ -79,7 +79,10 @@ FRANZ_GO_LINES: Final[tuple[Template, ...]] = (
     _line("group_left", f"leaving group; {_GROUP}, member_id: {{member?}}~(?:, .*)?~"),
     _line("commit_failed", f"default commit failed; {_GROUP}, err: {{problem}}"),
     _line(
-        "commit_failed", f"in default commit: unable to commit offsets for topic partition; {_GROUP}, {{rest}}", "one"
+        "commit_failed",
+        f"in default commit: unable to commit offsets for topic partition; {_GROUP}, topic: {{topic?}}, "
+        "partition: {number}, error: {problem}",
+        "one",
     ),
     _line("assignment", "balanced; plan: {assignments}"),
 )

@@ -1,1 +1,1 @@
-"""Known bugs of brokers and clients: which versions have them, the signs that they leave in logs, and what cures them."""
+"""Known bugs of brokers and clients: their versions, the signs that they leave in logs, and their cures."""

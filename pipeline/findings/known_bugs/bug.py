@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -11,6 +11,7 @@ from rejoin.journal.kafka_logs.bug_signs import BROKER, JAVA, KAFKAJS
 from rejoin.pipeline.findings.causes import Causes
 from rejoin.pipeline.findings.observed_rows import ObservedEvent
 
+JIRA: Final = "https://issues.apache.org/jira/browse/KAFKA-"
 Version: TypeAlias = tuple[int, ...]
 
 _CALLED: Final = {BROKER: "a Kafka broker", JAVA: "a Java client", KAFKAJS: "KafkaJS"}
@@ -53,8 +54,6 @@ class KnownBug:
     cure: str = ""
     """What helps beside a newer version."""
     setting: str | None = None
-    is_certain: bool = False
-    """Whether nothing but the bug leaves this sign, in a version that has the bug."""
 
     def affects(self, version: str) -> bool:
         """Whether a version has the bug."""
@@ -73,17 +72,10 @@ class KnownBug:
     @property
     def versions(self) -> str:
         """The versions that have the bug, for people."""
-        first = f"from {self.since} on" if self.since else "of old"
-        return f"{first}, fixed in {' and '.join(self.fixed)}"
+        first = f"from {self.since} on" if self.since else "all before the fix"
+        return f"{first}; fixed in {' and '.join(self.fixed)}"
 
 
 def _parsed(version: str) -> Version:
     numbers = tuple(int(each) for each in re.findall(r"\d+", version))
     return (*numbers, *(0,) * (3 - len(numbers)))
-
-
-def names_of(bugs: Sequence[KnownBug]) -> list[str]:
-    """Their names, each once."""
-    return list(dict.fromkeys(each.name for each in bugs))
-
-

@@ -1,25 +1,167 @@
-"""Known bugs of Java's clients: the consumer, Kafka Streams and Kafka Connect."""
+"""Known bugs of Java's clients: the consumer, and Kafka Connect, which is released with it. Versions are those of the
+tags that have the fix in Kafka's repository."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from rejoin.journal.kafka_logs.bug_signs import JAVA
-from rejoin.pipeline.findings.known_bugs.bug import KnownBug
-
-_JIRA: Final = "https://issues.apache.org/jira/browse/"
+from rejoin.pipeline.findings.known_bugs.bug import JIRA, KnownBug
+from rejoin.pipeline.findings.known_bugs.happenings import (
+    member_never_finds_the_coordinator,
+    moved_within_a_generation,
+    polls_and_does_not_join,
+    reader_never_finds_the_coordinator,
+    repeats_the_commit_before_it_joins,
+)
 
 JAVA_BUGS: Final[tuple[KnownBug, ...]] = (
     KnownBug(
         "KAFKA-13406",
         JAVA,
-        "the cooperative assignor of the leader stops on its own assignment",
+        "the leader refuses the assignment of its own CooperativeStickyAssignor",
         since="2.4.0",
         fixed=("2.8.2", "3.0.1", "3.1.0"),
         sign="cooperative-assignor-violates",
-        shows="the leader refused the assignment as partitions are still owned by other members",
-        does="two members claimed the same partition, one from an earlier generation, and the check took that for a "
-        "fault of CooperativeStickyAssignor; the leader's poll fails, and it joins again",
-        link=f"{_JIRA}KAFKA-13406",
+        shows="the leader refused an assignment, as it gives away partitions that other members own",
+        does="a check does not know that one of two members owned the partition in an older generation; the leader's "
+        "poll fails, and the rebalance begins anew",
+        cure="An assignor of your own can cause it in every version.",
+        link=f"{JIRA}13406",
+    ),
+    KnownBug(
+        "KAFKA-12984",
+        JAVA,
+        "CooperativeStickyAssignor takes old claims for current ones",
+        since="2.4.0",
+        fixed=("3.0.0",),
+        sign="cooperative-assignor-violates",
+        shows="the leader refused an assignment, as it gives away partitions that other members own",
+        does="the assignor does not see in which generation a member owned a partition, so two members can claim the "
+        "same one, and each further rebalance ends in the same way",
+        link=f"{JIRA}12984",
+    ),
+    KnownBug(
+        "KAFKA-8104",
+        JAVA,
+        "the heartbeat thread clears the generation while the consumer joins",
+        since="",
+        fixed=("2.4.0",),
+        sign="no-assignment-protocol",
+        shows="a join ended with an assignment protocol that has no name",
+        does="the heartbeat thread left the group between the answer to JoinGroup and its use, and the consumer does "
+        "not get back into the group",
+        cure="Until then, close the consumer after this exception, and poll more often than max.poll.interval.ms.",
+        link=f"{JIRA}8104",
+    ),
+    KnownBug(
+        "KAFKA-9073",
+        JAVA,
+        "an answer about offsets comes after the partition is gone",
+        since="",
+        fixed=("2.4.0",),
+        sign="offsets-of-lost-partition",
+        shows="an offset request failed for a partition that had been given up meanwhile",
+        does="the exception leaves poll(); a thread of Kafka Streams dies of it, and its group stays in a rebalance",
+        link=f"{JIRA}9073",
+    ),
+    KnownBug(
+        "KAFKA-10793",
+        JAVA,
+        "a member never looks for its coordinator again",
+        since="2.5.0",
+        fixed=("2.6.2", "2.7.1", "2.8.0"),
+        sign=member_never_finds_the_coordinator,
+        shows="a member lost its coordinator, did not find it again, and its commits timed out",
+        does="two threads race for one lookup, and the consumer waits for ever for one that has failed already",
+        cure="A restart of the consumer helps for the time being.",
+        link=f"{JIRA}10793",
+    ),
+    KnownBug(
+        "KAFKA-13563",
+        JAVA,
+        "a consumer that uses assign() never looks for its coordinator again",
+        since="2.8.0",
+        fixed=("3.1.1", "3.2.0"),
+        sign=reader_never_finds_the_coordinator,
+        shows="a consumer that is no member lost its coordinator, did not find it again, and its commits timed out",
+        does="the result of an old lookup is not cleared where no heartbeat thread does it",
+        cure="A restart of the consumer helps for the time being.",
+        link=f"{JIRA}13563",
+    ),
+    KnownBug(
+        "KAFKA-14024",
+        JAVA,
+        "the commit before a join is begun again with every poll",
+        since="3.2.0",
+        fixed=("3.2.1", "3.3.0"),
+        sign=polls_and_does_not_join,
+        shows="a consumer that was polled did not join when it was asked to, until the coordinator removed it",
+        does="each poll sends the auto-commit once more instead of looking at the last one, so the join is never sent",
+        cure="Until then, set enable.auto.commit to false and commit in the application.",
+        setting="enable.auto.commit",
+        link=f"{JIRA}14024",
+    ),
+    KnownBug(
+        "KAFKA-13310",
+        JAVA,
+        "a topic that was deleted holds up the join",
+        since="",
+        fixed=("3.2.0",),
+        sign=repeats_the_commit_before_it_joins,
+        shows="the commit of a partition that no broker has failed again and again before the next join",
+        does="the commit before a join is retried within one poll until max.poll.interval.ms is over",
+        cure="Until then, unsubscribe before a topic is deleted.",
+        link=f"{JIRA}13310",
+    ),
+    KnownBug(
+        "KAFKA-14016",
+        JAVA,
+        "a refused SyncGroup costs a cooperative member all its partitions",
+        since="3.3.0",
+        fixed=("3.3.2", "3.4.0"),
+        sign="generation-reset-by-sync",
+        shows="a consumer gave up its generation, as another rebalance began during SyncGroup",
+        does="that is no reason to: with CooperativeStickyAssignor, all its partitions are lost and move",
+        link=f"{JIRA}14016",
+    ),
+    KnownBug(
+        "KAFKA-14639",
+        JAVA,
+        "a partition moves within a single cooperative rebalance",
+        since="2.8.2",
+        fixed=("3.4.1", "3.5.0"),
+        sign=moved_within_a_generation,
+        shows="one consumer got a partition in the generation in which another one was told to give it up",
+        does="CooperativeStickyAssignor believes a member with an old generation, and records of that partition are "
+        "processed twice",
+        link=f"{JIRA}14639",
+    ),
+    # --- Kafka Connect
+    KnownBug(
+        "KAFKA-9851",
+        JAVA,
+        "a worker does not start its tasks again after it lost the coordinator",
+        since="2.4.0",
+        fixed=("2.5.1", "2.6.0"),
+        sign="connect-tasks-revoked",
+        shows="a worker stopped its connectors and tasks, as its coordinator could not be reached",
+        does="the worker takes them for running, so those that it is assigned again are not started",
+        cure="Until then, restart the worker, or its connectors and tasks.",
+        link=f"{JIRA}9851",
+    ),
+    KnownBug(
+        "KAFKA-9849",
+        JAVA,
+        "a worker that reads its config topic slowly runs tasks that others run, too",
+        since="2.3.0",
+        fixed=("2.5.1", "2.6.0"),
+        sign="connect-config-log-slow",
+        shows="a worker did not come to the end of the config topic in time",
+        does="it waits for worker.unsync.backoff.ms, five minutes by default, and keeps its tasks, which another "
+        "worker gets meanwhile",
+        cure="Until then, set worker.unsync.backoff.ms below scheduled.rebalance.max.delay.ms.",
+        setting="worker.unsync.backoff.ms",
+        link=f"{JIRA}9849",
     ),
 )

@@ -11,34 +11,28 @@ from rejoin.pipeline.findings.finding import LOW, MEDIUM, Finding
 from rejoin.pipeline.findings.formatting import names, period, times
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.known_bugs.bug import KnownBug, Sighting
+from rejoin.pipeline.findings.known_bugs.happenings import lines, of_lines
 from rejoin.pipeline.findings.known_bugs.table import BUGS
 from rejoin.pipeline.findings.observed_rows import ObservedEvent, all_exact, name_of_client
 from rejoin.pipeline.findings.phrases import capital
 from rejoin.pipeline.findings.reads import reads
-from rejoin.pipeline.vocabulary import BROKER_LOG, BUG_SIGN, CLIENT_LOG, SOFTWARE_VERSION
+from rejoin.pipeline.vocabulary import BROKER_LOG, CLIENT_LOG
 
 _SOURCES: Final = (CLIENT_LOG, BROKER_LOG)
 
 
 @reads("bug_sign", "software_version", of_all_groups=True, source=_SOURCES)
 @reads("bug_sign", "software_version", source=_SOURCES)
-@reads("static_member_replaced", "member_fenced", source=(BROKER_LOG,))
 def known_bug(causes: Causes) -> Iterator[Finding]:
     """A known bug left its sign, and the version is one that has it or is not known."""
     history = causes.history
     for bug in BUGS:
-        seen = _line(history, bug.sign) if isinstance(bug.sign, str) else bug.sign(causes)
+        seen = of_lines(lines(history, bug.sign)) if isinstance(bug.sign, str) else bug.sign(causes)
         if seen is None:
             continue
         version = _stated(history, bug, seen)
         if version is None or bug.affects(version):
             yield _found(history, bug, seen, version)
-
-
-def _line(history: GroupHistory, name: str) -> Sighting | None:
-    """The lines with a sign."""
-    found = tuple(each for each in history.events if each.event == "bug_sign" and each.reason == name)
-    return Sighting(found[0].at_ms, found[-1].at_ms, len(found), found) if found else None
 
 
 def _stated(history: GroupHistory, bug: KnownBug, seen: Sighting) -> str | None:
@@ -80,8 +74,7 @@ def _found(history: GroupHistory, bug: KnownBug, seen: Sighting, version: str | 
     return Finding(
         "known-bug",
         f"{'' if version is not None else 'Perhaps '}{bug.name}: {bug.title}",
-        f"{capital(times(seen.times))} {period(seen.at_ms, seen.until_ms)}{whose}, {bug.shows}. "
-        f"{known}{does}.",
+        f"{capital(times(seen.times))} {period(seen.at_ms, seen.until_ms)}{whose}, {bug.shows}. {known}{does}.",
         0.0,
         seen.at_ms,
         seen.until_ms,
@@ -99,5 +92,3 @@ def _found(history: GroupHistory, bug: KnownBug, seen: Sighting, version: str | 
 def _names(history: GroupHistory, events: Sequence[ObservedEvent]) -> list[str]:
     named = (name_of_client(each.client_id) or history.who(each.member_id or None) for each in events)
     return list(dict.fromkeys(name for name in named if name != "a member"))
-
-

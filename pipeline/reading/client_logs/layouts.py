@@ -97,13 +97,22 @@ class RecordCounts:
 class ClientLines:
     """Cuts one file into records. ``counts`` says how much there was of what."""
 
-    def __init__(self, zone: tzinfo = UTC, written: datetime | None = None, *, is_untimed: bool = False) -> None:
-        """``written``: when the file was, for times that have no year or no date.
+    def __init__(
+        self,
+        zone: tzinfo = UTC,
+        written: datetime | None = None,
+        *,
+        is_untimed: bool = False,
+        keeps_errors: bool = False,
+    ) -> None:
+        """``written``: when the file was, for times that have no year or no date. ``keeps_errors``: whether errors of
+        other components are records, too, for the sake of the exceptions below them.
 
         Where a file ``is_untimed``, a line is a record unless it is indented, and the times are the lines' numbers,
         which give the order and nothing else.
         """
         self._is_untimed = is_untimed
+        self._keeps_errors = keeps_errors
         self._clock = LogClock(zone)
         self._calendar = Calendar(written)
         self._peels = Peels()
@@ -163,6 +172,8 @@ class ClientLines:
         Of several origins, a line may end the record of any.
         """
         if _PLAIN.match(raw) is None or _WORDS.search(raw) is not None:
+            return False
+        if self._keeps_errors and b"ERROR" in raw:
             return False
         return not self._held or (len(self._held) == 1 and "" in self._held)
 

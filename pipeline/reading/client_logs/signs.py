@@ -59,9 +59,9 @@ class SignsOfClients:
             if sign.software != BROKER
         ]
 
-    def of_consumer(self, consumer: LoggedConsumer | None, sign: Statement, origin: str) -> Iterator[
-        tuple[LoggedConsumer, Statement]
-    ]:
+    def of_consumer(
+        self, consumer: LoggedConsumer | None, sign: Statement, origin: str
+    ) -> Iterator[tuple[LoggedConsumer, Statement]]:
         """A sign with its consumer; none yet where no consumer of its software has spoken."""
         software = sign.values["family"]
         if consumer is None or software_of(consumer.family) != software:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from typing import BinaryIO, Final
 
-from rejoin.journal.kafka_logs.bug_signs import WORDS
 from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 from rejoin.pipeline.reading.client_logs.families import (
@@ -49,12 +48,12 @@ class ClientLogFile:
     """Reads what consumers say in one file. ``node`` stands for the process, or for the file of several."""
 
     def __init__(
-        self, file: str, node: str, zone: tzinfo = UTC, *, is_untimed: bool = False, words: Sequence[str] = WORDS
+        self, file: str, node: str, zone: tzinfo = UTC, *, is_untimed: bool = False, words: Sequence[str] = ()
     ) -> None:
         """``words``: those of signs of bugs, and of versions, that the file has."""
         self.file = file
         self.counts = ClientCounts()
-        self._lines = ClientLines(zone, is_untimed=is_untimed)
+        self._lines = ClientLines(zone, is_untimed=is_untimed, keeps_errors=bool(words))
         self._node = node
         self._consumers: dict[tuple[str, str, str], LoggedConsumer] = {}
         self._unsigned = UnsignedLines()
