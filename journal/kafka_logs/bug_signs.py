@@ -200,12 +200,6 @@ BUG_SIGNS: Final[tuple[BugSign, ...]] = (
         r"panic: send on closed channel.*\(\*consumerGroup\)\.handleError",
     ),
     BugSign(
-        "franz-heartbeat-canceled",
-        FRANZ_GO,
-        "heartbeat errored",
-        r"heartbeat errored(?:;.*err: |[^;]*)context canceled",
-    ),
-    BugSign(
         "franz-commit-of-no-member",
         FRANZ_GO,
         "in default commit: unable to commit offsets",

@@ -72,8 +72,10 @@ class KnownBug:
     @property
     def versions(self) -> str:
         """The versions that have the bug, for people."""
-        first = f"from {self.since} on" if self.since else "all before the fix"
-        return f"{first}; fixed in {' and '.join(self.fixed)}"
+        *others, newest = self.fixed
+        first = f"from {self.since} on and " if self.since else ""
+        too = f" ({' and '.join(others)} {'has' if len(others) == 1 else 'have'} the fix)" if others else ""
+        return f"{first}before {newest}{too}"
 
 
 def _parsed(version: str) -> Version:

@@ -22,6 +22,8 @@ LONG_MS: Final = 60_000
 DEFAULT_TIMEOUT_MS: Final = 300_000
 """Kafka's default of max.poll.interval.ms, and how long a new member may take to join."""
 GRACE_MS: Final = 10_000
+ZOMBIE_MS: Final = 500
+"""A client that notices at once that it is no member any more joins again within this."""
 REPEATS: Final = 5
 
 
@@ -233,13 +235,21 @@ def starving_heartbeats(causes: Causes) -> Sighting | None:
     return of_lines(found)
 
 
-@reads("group_left", "join_sent", "generation_joined", source=(CLIENT_LOG,))
-def stops_without_leaving(causes: Causes) -> Sighting | None:
-    """franz-go's heartbeats ended as if the client left its group, which it did not, and it never joined again."""
+@reads("join_sent", "heartbeat_failed", source=(CLIENT_LOG,))
+def goes_on_after_a_refused_commit(causes: Causes) -> Sighting | None:
+    """franz-go's commit was refused as of no member, and only a later heartbeat made the client join again."""
     found = []
     for events in _by_client(causes.history):
-        for each in (one for one in events if _has(one, "franz-heartbeat-canceled")):
-            left = any(one.event == "group_left" and abs(one.at_ms - each.at_ms) <= NEAR_MS for one in events)
-            back = any(one.event in ("join_sent", "generation_joined") and one.at_ms > each.at_ms for one in events)
-            found += [each] if not left and not back else []
+        refused: ObservedEvent | None = None
+        told_at_ms = -NEAR_MS - 1
+        for each in events:
+            if _has(each, "franz-commit-of-no-member"):
+                if refused is None and each.at_ms - told_at_ms > NEAR_MS:
+                    refused = each
+            elif each.event == "heartbeat_failed":
+                if refused is not None and each.at_ms - refused.at_ms >= ZOMBIE_MS:
+                    found += [refused, each]
+                refused, told_at_ms = None, each.at_ms
+            elif each.event == "join_sent":
+                refused, told_at_ms = None, each.at_ms
     return of_lines(found)

@@ -13,7 +13,7 @@ _ISSUES: Final = "https://github.com/confluentinc/librdkafka/issues/"
 
 RDKAFKA_BUGS: Final[tuple[KnownBug, ...]] = (
     KnownBug(
-        "session during a rebalance (1.8.0)",
+        "a bug of sessions, fixed in librdkafka 1.8.0",
         RDKAFKA,
         "the session ends though heartbeats are answered",
         since="1.6.0",
@@ -27,7 +27,7 @@ RDKAFKA_BUGS: Final[tuple[KnownBug, ...]] = (
         link=f"{_RELEASES}1.8.0",
     ),
     KnownBug(
-        "timed commits during rebalances (1.7.0)",
+        "a bug of timed commits, fixed in librdkafka 1.7.0",
         RDKAFKA,
         "the timer commits with an old generation",
         since="",
@@ -64,7 +64,7 @@ RDKAFKA_BUGS: Final[tuple[KnownBug, ...]] = (
         link=f"{_ISSUES}3024",
     ),
     KnownBug(
-        "malformed metadata in JoinGroup (1.9.0)",
+        "a failed assertion, fixed in librdkafka 1.9.0",
         RDKAFKA,
         "metadata of another member ends the process",
         since="",
@@ -76,7 +76,7 @@ RDKAFKA_BUGS: Final[tuple[KnownBug, ...]] = (
         link=f"{_RELEASES}1.9.0",
     ),
     KnownBug(
-        "assertion as the consumer ends (1.7.0)",
+        "a failed assertion, fixed in librdkafka 1.7.0",
         RDKAFKA,
         "the process ends with an assertion as partitions are given up",
         since="1.6.0",

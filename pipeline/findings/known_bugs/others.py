@@ -6,7 +6,7 @@ from typing import Final
 
 from rejoin.journal.kafka_logs.bug_signs import AIOKAFKA, BROD, FRANZ_GO, KAFKA_PYTHON, KAFKAJS, SARAMA
 from rejoin.pipeline.findings.known_bugs.bug import KnownBug
-from rejoin.pipeline.findings.known_bugs.happenings import starving_heartbeats, stops_without_leaving
+from rejoin.pipeline.findings.known_bugs.happenings import goes_on_after_a_refused_commit, starving_heartbeats
 
 _GITHUB: Final = "https://github.com/"
 _PYTHON: Final = f"{_GITHUB}dpkp/kafka-python/pull/"
@@ -106,31 +106,18 @@ OTHER_BUGS: Final[tuple[KnownBug, ...]] = (
         link=f"{_GITHUB}IBM/sarama/pull/2331",
     ),
     KnownBug(
-        "franz-go #650",
-        FRANZ_GO,
-        "the group is left silently after a commit was cancelled",
-        since="",
-        fixed=("1.15.4",),
-        sign=stops_without_leaving,
-        shows="heartbeats ended with a cancelled context, though the client did not leave its group",
-        does="a commit that is cancelled while the coordinator is looked up cancels the lookup for the heartbeat, too, "
-        "and the client never joins again",
-        cure="Until then, do not cancel the context of a commit.",
-        link=f"{_GITHUB}twmb/franz-go/pull/650",
-    ),
-    KnownBug(
-        "franz-go 1.21.3",
+        "franz-go #1326",
         FRANZ_GO,
         "a refused commit does not make the client join again",
         since="",
         fixed=("1.21.3",),
-        sign="franz-commit-of-no-member",
-        shows="a commit was refused, as the client is no member of that generation any more",
+        sign=goes_on_after_a_refused_commit,
+        shows="a commit was refused, as the client is no member any more, and it joined again only after a heartbeat",
         does="the client goes on with partitions that others have by now, until a heartbeat is refused",
-        link=f"{_GITHUB}twmb/franz-go/commit/824e34d2",
+        link=f"{_GITHUB}twmb/franz-go/issues/1326",
     ),
     KnownBug(
-        "franz-go 1.13.2",
+        "franz-go #409",
         FRANZ_GO,
         "commits are sent between JoinGroup and SyncGroup",
         since="",
@@ -138,10 +125,10 @@ OTHER_BUGS: Final[tuple[KnownBug, ...]] = (
         sign="franz-commit-during-rebalance",
         shows="a commit was refused, as the group rebalances",
         does="a commit is not held back while the client joins, and what it had processed is processed again",
-        link=f"{_GITHUB}twmb/franz-go/commit/ee70930",
+        link=f"{_GITHUB}twmb/franz-go/issues/409",
     ),
     KnownBug(
-        "brod 4.5.5",
+        "brod #663",
         BROD,
         "the member id that the coordinator gives is thrown away",
         since="4.4.2",
@@ -151,7 +138,7 @@ OTHER_BUGS: Final[tuple[KnownBug, ...]] = (
         does="each further join is sent without an id again, until brod gives up and starts anew",
         cure="Until then, leave group_instance_id at its default (brokers of Kafka 2.3 or later).",
         setting="group_instance_id",
-        link=f"{_GITHUB}kafka4beam/brod/blob/master/CHANGELOG.md",
+        link=f"{_GITHUB}kafka4beam/brod/pull/663",
     ),
     KnownBug(
         "brod #578",

@@ -63,18 +63,17 @@ def _found(history: GroupHistory, bug: KnownBug, seen: Sighting, version: str | 
     who = _names(history, seen.evidence) or [history.who(each) for each in seen.member_ids]
     whose = f", by the log of {names(who)}" if who and bug.software != BROKER else ""
     known = (
-        f"The log states version {version} of {bug.called}, which has {bug.name}"
+        f"The log states version {version} of {bug.called}, which has {bug.name}: {bug.does}."
         if version is not None
-        else f"The log does not state the version. If it is {bug.called} with {bug.name} ({bug.versions})"
+        else f"The log does not state the version. If it is {bug.called} {bug.versions}, this is {bug.name}: {bug.does}."
     )
-    does = f": {bug.does}" if version is not None else f", {bug.does}"
     *others, newest = bug.fixed
     too = f"; {names(others)} {'has' if len(others) == 1 else 'have'} the fix, too" if others else ""
     upgrade = f"Upgrade {bug.called} to {newest} or later{too}."
     return Finding(
         "known-bug",
-        f"{'' if version is not None else 'Perhaps '}{bug.name}: {bug.title}",
-        f"{capital(times(seen.times))} {period(seen.at_ms, seen.until_ms)}{whose}, {bug.shows}. {known}{does}.",
+        f"{capital(bug.name) if version is not None else f'Perhaps {bug.name}'}: {bug.title}",
+        f"{capital(times(seen.times))} {period(seen.at_ms, seen.until_ms)}{whose}, {bug.shows}. {known}",
         0.0,
         seen.at_ms,
         seen.until_ms,
