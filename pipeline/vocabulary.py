@@ -25,6 +25,8 @@ REQUEST: Final = "request"
 
 BUG_SIGN: Final = "bug_sign"
 """The event of a line that a known bug leaves in a log; its reason is the name of the sign."""
+BROKER_BUG_SIGN: Final = "broker_bug_sign"
+"""As :data:`BUG_SIGN`, of a broker's line that names no group."""
 SOFTWARE_VERSION: Final = "software_version"
 """The event of a line that states a version; its reason is the software and the version."""
 

@@ -235,7 +235,7 @@ _STATED: Final = (
     (FRANZ_GO, r"/franz-go@v" + _NUMBER),
     (BROD, r"/brod-" + _NUMBER),
 )
-"""How versions are stated: by Kafka itself, by librdkafka, in paths of stack traces, and by tools that install."""
+"""Forms in which versions are stated: by Kafka itself, by librdkafka, in paths of stack traces, by installers."""
 _VERSIONS: Final = tuple((software, re.compile(pattern)) for software, pattern in _STATED)
 _OF_VERSIONS: Final = (
     *("Kafka version", "Kafka Streams version", "kafka-clients-", "kafka-streams-", "librdkafka", "kafka-python"),
@@ -245,7 +245,7 @@ _SIGNS: Final = tuple((sign, re.compile(sign.pattern, re.DOTALL)) for sign in BU
 WORDS: Final = tuple(sorted({*_OF_VERSIONS, *(sign.words for sign in BUG_SIGNS)}))
 _LONGEST_WORD: Final = max(map(len, WORDS))
 STATES_VERSION: Final = b"Kafka version"
-"""What each of Kafka's processes logs as it starts, brokers as well as clients."""
+"""Bytes that each of Kafka's processes logs as it starts, brokers as well as clients."""
 MARKS: Final = (
     *sorted({sign.words.encode() for sign in BUG_SIGNS if sign.software == BROKER}),
     *(STATES_VERSION, b"Error when handling request", b"Unexpected error handling request"),

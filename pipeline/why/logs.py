@@ -45,8 +45,8 @@ class LogSource(EventSource):
                 else "nothing about consumer groups in there"
             )
             raise SourceProblem(f"{path}: {what} ({used}). {candidate}{' ' * bool(candidate)}{EXPECTED}")
-        first, last = events[0]["at_ms"], events[-1]["at_ms"]
-        super().__init__(path, events, (), (first, last))
+        at = [row["at_ms"] for row in events]
+        super().__init__(path, events, (), (min(at), max(at)))
 
     def story(self, group_id: str) -> GroupStory:
         """All about one group, with how much of the logs was used."""

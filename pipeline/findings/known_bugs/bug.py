@@ -52,7 +52,7 @@ class KnownBug:
     does: str
     link: str
     cure: str = ""
-    """What helps beside a newer version."""
+    """Help beside a newer version."""
     setting: str | None = None
 
     def affects(self, version: str) -> bool:

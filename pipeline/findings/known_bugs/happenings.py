@@ -28,8 +28,17 @@ REPEATS: Final = 5
 
 
 def lines(history: GroupHistory, name: str) -> list[ObservedEvent]:
-    """The lines with a sign."""
-    return [each for each in history.events if each.event == "bug_sign" and each.reason == name]
+    """The lines with a sign. Those of brokers that name no group are about groups that rebalanced around that time."""
+    return [
+        each
+        for each in history.events
+        if each.reason == name
+        and (each.event == "bug_sign" or (each.event == "broker_bug_sign" and _is_near(history, each.at_ms)))
+    ]
+
+
+def _is_near(history: GroupHistory, at_ms: int) -> bool:
+    return any(abs(each.prepared_at_ms - at_ms) <= LONG_MS for each in history.rebalances)
 
 
 def of_lines(found: Sequence[ObservedEvent]) -> Sighting | None:

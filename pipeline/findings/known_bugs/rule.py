@@ -21,7 +21,7 @@ from rejoin.pipeline.vocabulary import BROKER_LOG, CLIENT_LOG
 _SOURCES: Final = (CLIENT_LOG, BROKER_LOG)
 
 
-@reads("bug_sign", "software_version", of_all_groups=True, source=_SOURCES)
+@reads("broker_bug_sign", "software_version", of_all_groups=True, source=_SOURCES)
 @reads("bug_sign", "software_version", source=_SOURCES)
 def known_bug(causes: Causes) -> Iterator[Finding]:
     """A known bug left its sign, and the version is one that has it or is not known."""
@@ -65,11 +65,12 @@ def _found(history: GroupHistory, bug: KnownBug, seen: Sighting, version: str | 
     known = (
         f"The log states version {version} of {bug.called}, which has {bug.name}: {bug.does}."
         if version is not None
-        else f"The log does not state the version. If it is {bug.called} {bug.versions}, this is {bug.name}: {bug.does}."
+        else f"The log does not state the version. If it is {bug.called} {bug.versions}, "
+        f"this is {bug.name}: {bug.does}."
     )
     *others, newest = bug.fixed
     too = f"; {names(others)} {'has' if len(others) == 1 else 'have'} the fix, too" if others else ""
-    upgrade = f"Upgrade {bug.called} to {newest} or later{too}."
+    upgrade = f"Upgrade {bug.called.replace('a ', 'the ', 1)} to {newest} or later{too}."
     return Finding(
         "known-bug",
         f"{capital(bug.name) if version is not None else f'Perhaps {bug.name}'}: {bug.title}",

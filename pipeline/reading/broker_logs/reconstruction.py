@@ -11,7 +11,7 @@ from rejoin.pipeline.reading.broker_logs.brokers import BrokerRuns
 from rejoin.pipeline.reading.broker_logs.groups.histories import LogHistory
 from rejoin.pipeline.reading.broker_logs.groups.membership import EXACT, INFERRED, UUID, EventRow
 from rejoin.pipeline.reading.broker_logs.statements import Statement
-from rejoin.pipeline.vocabulary import BUG_SIGN, SOFTWARE_VERSION
+from rejoin.pipeline.vocabulary import BROKER_BUG_SIGN, BUG_SIGN, SOFTWARE_VERSION
 
 AHEAD: Final = 5_000
 """Statements of a group that are looked through for the new id of a static member."""
@@ -75,7 +75,13 @@ def _of_a_broker(statement: Statement, event: str | None = None) -> EventRow:
         "file": statement.file,
         "line": statement.line,
     }
-    return row if event is not None else row | {"reason": statement.values["reason"]}
+    if event is not None:
+        return row
+    row["reason"] = statement.values["reason"]
+    if statement.kind == BUG_SIGN:
+        group = statement.values["group"]
+        return row | ({"event": BROKER_BUG_SIGN} if group is None else {"group_id": group})
+    return row
 
 
 def _of_no_known_group(statement: Statement) -> EventRow:

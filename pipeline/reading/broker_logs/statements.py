@@ -39,6 +39,7 @@ SHUFFLED_MS: Final = 1_000
 FAR_MS: Final = 3_600_000
 """A single time this far ahead of all that follow is wrong."""
 
+_GROUP_OF_REQUEST: Final = re.compile(r"\bgroup(?:Id|_id)='?(?P<group>[^',)}]+)")
 MARKS: Final = (
     *MARKS_OF_SIGNS,
     b"oordinator",
@@ -201,7 +202,8 @@ class LogFile:
         at = (None, record.at_ms, record.at_ms, node, self.file, record.line, record.message[:500], None)
         for sign in signs_in(record.message, record.more, self._words):
             if sign.software == BROKER:
-                yield Statement(BUG_SIGN, *at, values={"reason": sign.name})
+                named = _GROUP_OF_REQUEST.search(record.message)
+                yield Statement(BUG_SIGN, *at, values={"reason": sign.name, "group": named and named["group"]})
         for _, version in versions_in(record.message) if record.message.startswith("Kafka version") else ():
             said = Statement(SOFTWARE_VERSION, *at, values={"reason": f"{BROKER} {version}"})
             self._versions[record.origin] = said

@@ -72,7 +72,7 @@ class SignsOfClients:
             yield consumer, about(consumer, sign, {"reason": sign.values["reason"]})
 
     def at_the_end(self, consumers: Consumers) -> Iterator[tuple[LoggedConsumer, Statement]]:
-        """What waited for a consumer, and the versions of all consumers."""
+        """Signs that waited for a consumer, and the versions of all consumers."""
         known = dict(consumers)
         for software, origin, sign in self._waiting:
             found = _consumers_of(known, software, origin)

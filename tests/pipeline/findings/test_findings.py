@@ -138,8 +138,9 @@ def test_does_not_find_it_where_it_is_not(found: Found, finding: str, run: str) 
 
 OWN_WORDS = {"session-expired", "coordinator-lost-again", "rejoined-by-its-own-log"}
 """For logs of single consumers; see tests/pipeline/why/test_logs.py."""
-ONLY_IN_LOGS = {"fell-silent", *OWN_WORDS}
-"""For sources that do not report every join; see test_findings_from_logs.py."""
+ONLY_IN_LOGS = {"fell-silent", "known-bug", *OWN_WORDS}
+"""For sources that do not report every join, and for lines that only logs have; see test_findings_from_logs.py and
+rules/test_known_bugs.py."""
 FROM_LOOKS = {"owned-not-moving"}
 """For snapshots of a cluster's offsets; see tests/pipeline/kafka_cluster."""
 OF_SEVERAL = {"slow-load", "load-failed", "flapping-racks"}

@@ -1,4 +1,4 @@
-"""Every known bug has a log that shows it and one that is near; both go through the reader of ``rejoin why``."""
+"""Every known bug has a log that shows it and one that is near; both are read as ``rejoin why`` and reports do."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import pyarrow.parquet as pq
 import pytest
 
 from rejoin.journal.kafka_logs.bug_signs import (
@@ -22,8 +23,10 @@ from rejoin.journal.kafka_logs.bug_signs import (
 )
 from rejoin.pipeline.findings.known_bugs.bug import KnownBug
 from rejoin.pipeline.findings.known_bugs.table import BUGS
+from rejoin.pipeline.report.run import make_report
 from rejoin.pipeline.why.sources import open_source
-from tests.paths import GOLDEN
+from tests.docs.tables import check_table, rows_of
+from tests.paths import GOLDEN, ROOT
 
 CASES: Final = (GOLDEN / "known-bugs" / "cases.txt").read_text()
 STATES: Final = {
@@ -110,14 +113,47 @@ def test_the_versions_are_in_order() -> None:
 
 def test_every_sign_belongs_to_a_bug() -> None:
     used = {bug.sign for bug in BUGS if isinstance(bug.sign, str)}
-    of_happenings = (Path(__file__).parents[3] / "pipeline/findings/known_bugs/happenings.py").read_text()
+    of_happenings = (ROOT / "pipeline" / "findings" / "known_bugs" / "happenings.py").read_text()
     names = {sign.name for sign in BUG_SIGNS}
     assert {name for name in names - used if f'"{name}"' not in of_happenings} == set()
     assert used <= names
     assert all(re.search(re.escape(sign.words), CASES) for sign in BUG_SIGNS)
 
 
+def test_a_report_says_the_same_as_why_of_many_groups(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for nth, case in enumerate(LOGS.values()):
+        text = case.shows.replace("parcels", f"parcels{nth}").replace("letters", f"letters{nth}")
+        (logs / f"van{nth}.log").write_text(text.replace("GroupCoordinator 7", f"GroupCoordinator {nth}"))
+    make_report([logs], tmp_path / "out")
+    reported = pq.read_table(tmp_path / "out" / "tables" / "findings").to_pylist()
+    of_report, of_why = (
+        {(row["group_id"], row["title"]) for row in rows if row["finding"] == "known-bug"}
+        for rows in (reported, open_source(logs).findings())
+    )
+    assert of_report == of_why
+    assert len({title for _, title in of_why}) == len(BUGS)
+
+
 @pytest.mark.parametrize("version", ["2.3.0-cp1", "5.3.0-ccs", "2.3.0.redhat-00001"])
 def test_the_version_of_a_vendor_states_nothing(version: str, tmp_path: Path) -> None:
     text = f"{STATES[BROKER].format(version)}\n{LOGS['KAFKA-8653'].shows}"
     assert "does not state" in bugs_in(tmp_path, text, "KAFKA-8653")[0]["text"]
+
+
+def test_the_page_has_the_table(request: pytest.FixtureRequest) -> None:
+    rows = [
+        (
+            f"[{bug.name}]({bug.link}): {bug.title}",
+            bug.called.removeprefix("a "),
+            bug.since,
+            ", ".join(bug.fixed),
+            bug.shows,
+            bug.cure,
+        )
+        for bug in BUGS
+    ]
+    table = rows_of(("bug", "of", "since", "fixed in", "sign", "cure beside a newer version"), rows)
+    rewrite = request.config.getoption("--rewrite")
+    check_table(ROOT / "docs" / "known-bugs.md", "## The table", table, rewrite=rewrite)
