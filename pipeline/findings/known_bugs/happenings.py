@@ -114,9 +114,12 @@ def waits_for_a_lost_member(causes: Causes) -> Sighting | None:
 
 
 def _open(history: GroupHistory) -> ObservedRebalance | None:
-    """The last rebalance where it has not ended, and a broker reported it."""
+    """The last rebalance where it has not ended, and a broker reported it that did not stop after that."""
     last = history.rebalances[-1] if history.rebalances else None
-    return last if last is not None and last.source == BROKER_LOG and last.ended_at_ms is None else None
+    if last is None or last.source != BROKER_LOG or last.ended_at_ms is not None:
+        return None
+    stopped = any(each.event == "broker_stopped" and each.at_ms >= last.prepared_at_ms for each in history.events)
+    return None if stopped else last
 
 
 def _longest_ms(history: GroupHistory) -> int:

@@ -169,6 +169,13 @@ def _wait(history: GroupHistory, rebalance: ObservedRebalance) -> _Wait | None:
 # --- one that does not end
 
 
+def _last_known_ms(history: GroupHistory) -> int:
+    """The end of the run; where only consumers report, of what they report: another one's log goes on without them."""
+    if not history.is_from_consumers:
+        return history.end_ms
+    return max((each.at_ms for each in history.events), default=history.rebalances[-1].prepared_at_ms)
+
+
 def rebalance_still_open(causes: Causes) -> Iterator[Finding]:
     """The source ends in the middle of a rebalance that has gone on for long: the group may be stuck now."""
     history = causes.history
@@ -180,7 +187,7 @@ def rebalance_still_open(causes: Causes) -> Iterator[Finding]:
         return
     # A coordinator that stopped says nothing more, however long other sources go on.
     stops = (event.at_ms for event in history.events if event.event == "broker_stopped")
-    end_ms = min((at_ms for at_ms in stops if at_ms >= rebalance.prepared_at_ms), default=history.end_ms)
+    end_ms = min((at_ms for at_ms in stops if at_ms >= rebalance.prepared_at_ms), default=_last_known_ms(history))
     open_ms = end_ms - rebalance.prepared_at_ms
     if open_ms < OPEN_MS:
         return
