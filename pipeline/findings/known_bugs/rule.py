@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rejoin.journal.kafka_logs.bug_signs import BROKER
+from rejoin.journal.kafka_logs.bug_signs import BROKER, JAVA, KAFKAJS
 from rejoin.pipeline.findings.causes import Causes
+from rejoin.pipeline.findings.clients import table as clients
+from rejoin.pipeline.findings.clients.libraries import versions_of
 from rejoin.pipeline.findings.finding import LOW, MEDIUM, Finding
 from rejoin.pipeline.findings.formatting import names, period, times
 from rejoin.pipeline.findings.history import GroupHistory
@@ -19,6 +21,8 @@ from rejoin.pipeline.findings.reads import reads
 from rejoin.pipeline.vocabulary import BROKER_LOG, CLIENT_LOG
 
 _SOURCES: Final = (CLIENT_LOG, BROKER_LOG)
+_CLIENTS: Final = {JAVA: clients.JAVA, KAFKAJS: clients.KAFKAJS}
+"""Names of clients in the table of settings where those of readers differ."""
 
 
 @reads("broker_bug_sign", "software_version", of_all_groups=True, source=_SOURCES)
@@ -47,16 +51,10 @@ def _stated(history: GroupHistory, bug: KnownBug, seen: Sighting) -> str | None:
     if own:
         before = [version for event, version in own if event.at_ms <= seen.at_ms]
         return before[-1] if before else own[0][1]
-    requests = {version for session in history.sessions if (version := _of_request_log(session.software, bug))}
-    versions = {version for _, version in stated} | (requests if not stated and bug.software != BROKER else set())
+    versions = {version for _, version in stated}
+    if not versions and bug.software != BROKER:
+        versions = versions_of(history.sessions, _CLIENTS.get(bug.software, bug.software))
     return versions.pop() if len(versions) == 1 else None
-
-
-def _of_request_log(software: str | None, bug: KnownBug) -> str | None:
-    """The version of a member's library, as KIP-511 has it."""
-    name, _, version = (software or "").rpartition(" ")
-    wanted = {"java": "apache-kafka-java", "librdkafka": "librdkafka"}.get(bug.software, bug.software)
-    return version if name == wanted and version[:1].isdigit() else None
 
 
 def _found(history: GroupHistory, bug: KnownBug, seen: Sighting, version: str | None) -> Finding:

@@ -145,10 +145,11 @@ RULES: Final = Path(rejoin.pipeline.findings.__file__).parent
 _DOTTED: Final = re.compile(r"(?<![\w./-])[a-z]+(?:\.[a-z]+)+(?![\w/(])")
 OTHERS: Final = (
     *("consumer.session.timeout.ms", "config.storage.topic", "bootstrap.servers", "client.id"),
+    *("worker.unsync.backoff.ms", "scheduled.rebalance.max.delay.ms", "consumer.crash"),
     *("server.log", "segment.bytes", "log.cleaner.enable"),
     *("org.apache.kafka.clients.consumer", "java.util.regex"),
 )
-"""Configurations of groups, brokers and Connect beyond the emulator's; files and classes."""
+"""Configurations of groups, brokers and Connect beyond the emulator's; files, classes and events."""
 
 
 def _texts(file: Path) -> Iterator[str]:

@@ -136,6 +136,15 @@ def test_a_report_says_the_same_as_why_of_many_groups(tmp_path: Path) -> None:
     assert len({title for _, title in of_why}) == len(BUGS)
 
 
+@pytest.mark.parametrize(("version", "found"), [("0.7.0", "aiokafka #727: a"), ("0.7.1", None)])
+def test_a_member_id_that_begins_with_the_library_states_its_version(
+    version: str, found: str | None, tmp_path: Path
+) -> None:
+    member = f"aiokafka-{version}-5f0e0021-77a1-4c2e-9d10-3b6a00000021"
+    rows = bugs_in(tmp_path, LOGS["aiokafka #727"].shows.replace("van-5f0e0021", member), "aiokafka #727")
+    assert [row["title"][:16].lower() for row in rows] == ([found] if found else [])
+
+
 @pytest.mark.parametrize("version", ["2.3.0-cp1", "5.3.0-ccs", "2.3.0.redhat-00001"])
 def test_the_version_of_a_vendor_states_nothing(version: str, tmp_path: Path) -> None:
     text = f"{STATES[BROKER].format(version)}\n{LOGS['KAFKA-8653'].shows}"
