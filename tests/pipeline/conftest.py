@@ -16,20 +16,21 @@ from tests.pipeline.quick import INTERPRETED, JVM
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with tests that need Spark are run by two processes of a parallel run, whose JVMs get warm.
+    """Files with tests that need Spark are run by one process of a parallel run, whose JVM gets warm.
 
-    Reports, findings and answers go together: they share the report on the gallery.
+    Those that look at the report on the gallery are run by another, which makes it once.
     """
     folder = Path(__file__).parent
     beginning = f"{folder}{os.sep}"
     here = [item for item in items if str(item.path).startswith(beginning)]
-    on_spark = {item.path for item in here if "spark" in getattr(item, "fixturenames", ())}
+    groups = {
+        item.path: fixture
+        for fixture in ("gallery_report", "spark")
+        for item in here
+        if fixture in getattr(item, "fixturenames", ())
+    }
     for item in here:
-        group = item.path.stem
-        if item.path in on_spark:
-            is_report = item.path.relative_to(folder).parts[0] in {"findings", "report", "why"}
-            group = "spark reports" if is_report else "spark"
-        item.add_marker(pytest.mark.xdist_group(group))
+        item.add_marker(pytest.mark.xdist_group(groups.get(item.path, item.path.stem)))
 
 
 @pytest.fixture(scope="session")
@@ -44,8 +45,8 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def gallery_report(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def gallery_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the gallery's ``journals``, the report on them in ``out`` and its ``findings.json``."""
     folder = tmp_path_factory.mktemp("gallery")
-    report_on_gallery(spark, folder)
+    report_on_gallery(folder)
     return folder

@@ -16,7 +16,18 @@ MS_A_DAY = 86_400_000
 
 
 def events_table(spark: SparkSession, events: Iterable[dict[str, Any]]) -> DataFrame:
-    """Bronze of events. Each is numbered within its stream unless it says its number itself."""
+    """Bronze of events, on Spark."""
+    rows = [tuple(row.get(name) for name in EVENTS.names) for row in numbered(events)]
+    return spark.createDataFrame(rows, from_arrow_schema(EVENTS))
+
+
+def events_here(events: Iterable[dict[str, Any]]) -> pa.Table:
+    """Bronze of events, in this process."""
+    return pa.Table.from_pylist(numbered(events), EVENTS)
+
+
+def numbered(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of events. Each is numbered within its stream unless it says its number itself."""
     numbers: dict[tuple[str, str, str], int] = {}
     rows = []
     for line, event in enumerate(events, 1):
@@ -31,8 +42,8 @@ def events_table(spark: SparkSession, events: Iterable[dict[str, Any]]) -> DataF
         }
         given["day"] = datetime.fromtimestamp(given["at_ms"] // MS_A_DAY * 86_400, UTC).date()
         assert not set(given) - set(EVENTS.names), sorted(set(given) - set(EVENTS.names))
-        rows.append(tuple(given.get(name) for name in EVENTS.names))
-    return spark.createDataFrame(rows, from_arrow_schema(EVENTS))
+        rows.append(given)
+    return rows
 
 
 def coordinator(at_ms: int, event: str, **fields: Any) -> dict[str, Any]:

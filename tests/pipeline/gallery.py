@@ -7,8 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from rejoin.pipeline.report.run import make_report
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
@@ -249,7 +247,7 @@ def write_gallery(folder: Path) -> list[str]:
     return [*texts, *OWN]
 
 
-def report_on_gallery(spark: SparkSession, folder: Path) -> None:
+def report_on_gallery(folder: Path) -> None:
     """Journals of the gallery, one of them with broken lines, and the report on them."""
     journals = folder / "journals"
     write_gallery(journals)

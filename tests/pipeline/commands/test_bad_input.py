@@ -2,86 +2,26 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as fn
 
-from rejoin.pipeline.reading.inputs import NoInput, find
-from rejoin.pipeline.reading.on_spark import Bronze, from_table, parse, read_lines, sort_out
+from rejoin.pipeline.reading.inputs import InputFile, NoInput, find
 from rejoin.pipeline.reading.pieces import pieces
 from rejoin.pipeline.reading.text_lines import batches_of
-from rejoin.pipeline.report.on_spark import read_events
+from rejoin.pipeline.report.events import read_events
 from rejoin.pipeline.report.run import to_read
+from rejoin.pipeline.schemas import EVENTS
+from tests.pipeline.bad_files import FILES, row, text, write_foreign_tables
 
-
-def row(seq: int, **changes: Any) -> dict[str, Any]:
-    whole = {
-        "schema_version": 2, "run_id": "r", "source": "coordinator", "node": "n1", "seq": seq, "at_ms": seq * 10,
-        "event": "partition_elected", "topic": "__consumer_offsets", "partition": 3, "epoch": 1,
-    }  # fmt: skip
-    return {name: value for name, value in {**whole, **changes}.items() if value != "absent"}
-
-
-def text(*rows: dict[str, Any]) -> bytes:
-    return b"".join(json.dumps(each).encode() + b"\n" for each in rows)
-
-
-FILES: dict[str, bytes] = {
-    "empty.jsonl": b"",
-    "good.jsonl": text(row(1), row(2), row(3)),
-    "coordinator-n2-000000000001.jsonl.open": text(row(1, node="n2")) + b'{"schema_version":1,"run_id":"r","sour',
-    "half.jsonl": text(row(1, node="n3")) + b'{"schema_version":1,"run',
-    "no_end.jsonl": text(row(1, node="n4"), row(2, node="n4")).removesuffix(b"\n"),
-    "windows.jsonl": b"\xef\xbb\xbf" + text(row(1, node="n5"), row(2, node="n5")).replace(b"\n", b"\r\n"),
-    "mixed.jsonl": b"\n".join(
-        [
-            json.dumps(row(1, node="m")).encode(),
-            b"",
-            b'2023-09-30 21:00:09,106 INFO started (kafka.server.KafkaServer)',
-            b'{"schema_version":1,"run_id":"r",,}',
-            b"[1, 2]",
-            json.dumps(row(2, node="m")).encode() + json.dumps(row(3, node="m")).encode(),
-            json.dumps(row(4, node="m", schema_version=3, flavour="new")).encode(),
-            json.dumps(row(5, node="m", event="group_enchanted")).encode(),
-            json.dumps(row(6, node="m", epoch="absent")).encode(),
-            json.dumps(row(7, node="m", epoch="high")).encode(),
-            json.dumps(row(8, node="m", at_ms="absent")).encode(),
-            b'{"level":"info","msg":"some other program"}',
-            b'{"schema_version":1,"run_id":"caf\xe9"}',
-            json.dumps(row(9, node="m", at_ms=None)).encode(),
-            json.dumps(row(10, node="m")).encode(),
-            b"",
-        ]
-    ),
-    "hostile.jsonl": b"\n".join(
-        [
-            json.dumps(row(1, node="h")).encode(),
-            b'{"schema_version":2,"topic":' + b"[" * 5_000 + b"]" * 5_000 + b"}",
-            b'{"schema_version":1,"topic":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
-            json.dumps(row(4, node="h", epoch=10**20)).encode(),
-            json.dumps(row(5, node="h", epoch=2**31 - 1)).encode(),
-            json.dumps(row(6, node="h", at_ms=10**18)).encode(),
-            json.dumps(row(7, node="h", at_ms=253_402_300_799_999)).encode(),
-            json.dumps(row(2**63 - 1, node="h", at_ms=8)).encode(),
-            b'{"schema_version":1,"event":"\\ud800","schema_version":"x"}',
-            b'{"schema_version":2,"at_ms":' + b"9" * 5_000 + b"}",
-            b"\x00\x01\x02\xff" * 64,
-            json.dumps(row(12, node="h")).encode(),
-            b"",
-        ]
-    ),
-    "utf16.jsonl": json.dumps(row(1, node="u")).encode("utf-16"),
-    "repeated.jsonl": text(*[row(seq, node="p") for seq in (2, 1, 2, 3)], row(3, node="p", epoch=9, at_ms=7)),
-    "again.jsonl": text(row(1, node="p")),
-    "packed.jsonl.gz": gzip.compress(text(row(1, node="z"), row(2, node="z"))),
-    "torn.jsonl.gz": gzip.compress(text(*[row(n, node="t", partition=n * 7919 % 50) for n in range(1, 400)]))[:-40],
-}  # fmt: skip
+Row = Any
+"""A row, whose values are attributes."""
 
 
 @pytest.fixture(scope="module")
@@ -93,14 +33,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Read(NamedTuple):
-    """What was made of all files: rows of the events and of the quarantine."""
+    """What was made of all files: rows of the events and of the quarantine.
+
+    :mod:`tests.pipeline.reading.test_journal_lines` reads the same files on Spark.
+    """
 
     events: list[Row]
     quarantine: list[Row]
 
     @classmethod
-    def of(cls, bronze: Bronze) -> Read:
-        return cls(bronze.events.collect(), bronze.quarantine.collect())
+    def of(cls, files: Sequence[InputFile]) -> Read:
+        return cls(*([SimpleNamespace(**row) for row in rows.to_pylist()] for rows in read_events(files, "UTC")))
 
     def quarantined(self, name: str) -> list[Row]:
         """The rows of a file in the quarantine, in the order of its lines."""
@@ -109,14 +52,8 @@ class Read(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def bronze(spark: SparkSession, folder: Path) -> Bronze:
-    return sort_out(parse(read_lines(spark, find([folder]))).persist())
-
-
-@pytest.fixture(scope="module")
-def read(bronze: Bronze) -> Read:
-    """All of it at one time: a query takes longer than all tests here."""
-    return Read.of(bronze)
+def read(folder: Path) -> Read:
+    return Read.of(find([folder]))
 
 
 def quarantined(read: Read, name: str) -> list[tuple[Any, ...]]:
@@ -261,32 +198,23 @@ def test_lines_of_a_large_file_keep_their_numbers(tmp_path: Path) -> None:
     assert sorted(read) == list(enumerate(lines, 1))
 
 
-def test_parquet_of_another_make_and_of_a_newer_version(spark: SparkSession, bronze: Bronze, tmp_path: Path) -> None:
-    good: DataFrame = bronze.events.where("node = 'n1'")
-    newer = good.where("seq = 3").withColumns({"schema_version": fn.lit(99), "node": fn.lit("n9")})
-    good.unionByName(newer).coalesce(1).write.parquet(str(tmp_path / "table"))
+def test_parquet_of_another_make_and_of_a_newer_version(folder: Path, tmp_path: Path) -> None:
+    rows = read_events(find([folder / "good.jsonl"]), "UTC").events.to_pylist()
+    newer = [{**each, "schema_version": 99, "node": "n9"} for each in rows if each["seq"] == 3]
+    pq.write_table(pa.Table.from_pylist([*rows, *newer], EVENTS), tmp_path / "table.parquet")
     (tmp_path / "fake.parquet").write_bytes(b"PAR1 in name only")
     found = find([tmp_path])
     assert [each.problem is None for each in found] == [False, True]
-    read = Read.of(sort_out(from_table(spark.read.parquet(found[1].path), "x").persist()))
+    read = Read.of(found[1:])
     assert taken(read, "n1") == [1, 2, 3]
     assert [each.kind for each in read.quarantine] == ["version"]
 
 
-def test_tables_of_something_else_are_left_out_as_a_whole(spark: SparkSession, tmp_path: Path) -> None:
+def test_tables_of_something_else_are_left_out_as_a_whole(tmp_path: Path) -> None:
     (tmp_path / "good.jsonl").write_bytes(text(row(1), row(2)))
-    named = "1 AS schema_version, 'r' AS run_id, 's' AS source, 'n' AS node, 1L AS seq, 5L AS at_ms, 'e' AS event"
-    tables = {
-        "foreign": "SELECT 1 AS id, 'x' AS name",
-        "numbers": f"SELECT {named}, 3 AS members",
-        "words": f"SELECT {named.replace('1L AS seq', 'now() AS seq')}",
-        "lists": f"SELECT {named}, array(1, 2) AS partitions",
-        "wide": f"SELECT {named.replace('1 AS schema', '1L AS schema')}, 7000000000 AS generation, 4S AS epoch",
-    }
-    for name, query in tables.items():
-        spark.sql(query).coalesce(1).write.parquet(str(tmp_path / name))
-    read = Read.of(read_events(spark, find([tmp_path]), "UTC"))
-    rejected = {Path(each.file).parent.name: (each.kind, each.line, each.reason) for each in read.quarantine}
+    write_foreign_tables(tmp_path)
+    read = Read.of(find([tmp_path]))
+    rejected = {Path(each.file).stem: (each.kind, each.line, each.reason) for each in read.quarantine}
     assert {name: (kind, line) for name, (kind, line, _) in rejected.items()} == dict.fromkeys(
         ("foreign", "numbers", "words", "lists"), ("not-a-row", None)
     )
@@ -301,12 +229,10 @@ def test_tables_of_something_else_are_left_out_as_a_whole(spark: SparkSession, t
     assert sum(each.source == "coordinator" for each in read.events) == 2
 
 
-def test_what_is_no_parquet_is_reported_even_where_all_is_to_be_taken_for_it(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_what_is_no_parquet_is_reported_even_where_all_is_to_be_taken_for_it(tmp_path: Path) -> None:
     (tmp_path / "good.jsonl").write_bytes(text(row(1)))
-    read = read_events(spark, to_read([tmp_path], tmp_path / "out", "parquet"), "UTC")
-    assert [(each.kind, each.line) for each in read.quarantine.collect()] == [("unreadable", None)]
+    read = Read.of(to_read([tmp_path], tmp_path / "out", "parquet"))
+    assert [(each.kind, each.line) for each in read.quarantine] == [("unreadable", None)]
 
 
 def test_tables_of_reports_are_passed_over_and_their_events_are_read_where_they_are_named(tmp_path: Path) -> None:

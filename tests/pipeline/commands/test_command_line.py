@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pyspark.sql import SparkSession
 from rich.console import Console
 
 from rejoin.__main__ import main
@@ -44,7 +43,7 @@ def test_a_zone_that_there_is_not(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "Europe/Nowhere: there is no such zone" in capsys.readouterr().err
 
 
-def test_its_own_tables_are_no_input(tmp_path: Path, capsys: pytest.CaptureFixture[str], spark: SparkSession) -> None:
+def test_its_own_tables_are_no_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "old.jsonl").write_text("{}\n")
     assert report([tmp_path], out=tmp_path) == 2
@@ -137,7 +136,7 @@ def test_what_cannot_be_written_is_reported(journal: Path, capsys: pytest.Captur
 
 
 def test_a_failure_while_writing_is_one_line(
-    journal: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, spark: SparkSession
+    journal: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As when the disk is full in the middle: what was checked at the beginning does not hold any more.
     monkeypatch.setattr(report_command, "check_out", lambda *_, **__: None)
@@ -208,7 +207,7 @@ def test_findings_of_groups_without_a_chart_are_not_nothing() -> None:
     assert "findings in 1 more group" in said.getvalue()
 
 
-def test_a_log_that_says_nothing_about_groups(tmp_path: Path, spark: SparkSession) -> None:
+def test_a_log_that_says_nothing_about_groups(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     log.write_text("[2026-03-03 10:00:00,000] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)\n")
     with pytest.raises(NoInput, match="nothing about consumer groups"):

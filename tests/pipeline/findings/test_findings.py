@@ -1,4 +1,4 @@
-"""Each rule on a scenario that has what it is about, and on one that has not; all through the real tables, on Spark."""
+"""Each rule on a scenario that has what it is about, and on one that has not; all through the real tables."""
 
 from __future__ import annotations
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from benchmarks.recovered_from_logs import read, run, written
 from rejoin.pipeline.reading.inputs import find
@@ -20,7 +19,7 @@ from rejoin.pipeline.vocabulary import BROKER_LOG
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
 from tests import paths
-from tests.pipeline.events import events_table
+from tests.pipeline.events import events_here
 from tests.pipeline.findings.tables import findings_of
 from tests.pipeline.gallery import GALLERY, RARELY
 
@@ -64,7 +63,7 @@ def events_of_recorded_logs() -> Iterable[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Found:
+def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
     folder = tmp_path_factory.mktemp("journals")
     rows = list(events_of_recorded_logs())
     for name in SCENARIOS:
@@ -73,7 +72,7 @@ def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Foun
         play(scenario, journal=folder / f"{name}.jsonl", run_id=f"{name} journal")
         rows += events_of_logs(name, scenario)
     journals = read_events(find([folder]), "UTC")
-    events = pa.concat_tables([journals.events, events_table(spark, rows).toArrow()])
+    events = pa.concat_tables([journals.events, events_here(rows)])
     # The consumers' own events do not matter here.
     made = findings_of(events, ("rebalances", "member_sessions"))
     got: Found = {}

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
-from pyspark.sql import SparkSession
 
 from benchmarks.recovered_from_logs import read, run, written
 from rejoin.pipeline.reading.broker_logs.reconstruction import partition_events
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
 from rejoin.pipeline.vocabulary import BROKER_LOG
 from rejoin.simulation.scenario.reading import scenario_from
-from tests.pipeline.events import events_table
+from tests.pipeline.events import events_here
 from tests.pipeline.findings.tables import findings_of
 from tests.pipeline.gallery import OWN
 
@@ -50,9 +49,9 @@ def logged(name: str) -> Iterator[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+def found() -> dict[str, set[str]]:
     rows = [event for name in SCENARIOS for event in logged(name)]
-    events = events_table(spark, rows).toArrow()
+    events = events_here(rows)
     got: dict[str, set[str]] = {}
     made = ("rebalances", "member_sessions")
     for row in findings_of(events, made):

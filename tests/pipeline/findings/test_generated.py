@@ -18,7 +18,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from benchmarks.recovered_from_logs import EmittedEvent, read, written
 from rejoin.journal.events.base import Event
@@ -29,7 +28,7 @@ from rejoin.pipeline.report.events import read_events
 from rejoin.pipeline.vocabulary import BROKER_LOG
 from rejoin.simulation.kernel import Actor
 from rejoin.simulation.run import play
-from tests.pipeline.events import events_table
+from tests.pipeline.events import events_here
 from tests.pipeline.findings import ledgers
 from tests.pipeline.findings.generated import Incident, incident
 from tests.pipeline.findings.ledgers import Done, Row
@@ -65,13 +64,13 @@ def play_one(folder: Path, seed: int) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Found:
+def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
     """Findings of each incident by seed and source, the worst first."""
     folder = tmp_path_factory.mktemp("journals")
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         rows = [row for rows in pool.map(partial(play_one, folder), SEEDS) for row in rows]
     journals = read_events(find([folder]), "UTC")
-    events = pa.concat_tables([journals.events, events_table(spark, rows).toArrow()])
+    events = pa.concat_tables([journals.events, events_here(rows)])
     made = findings_of(events, ("rebalances", "member_sessions"))
     by_run: Found = {(seed, source): [] for seed in SEEDS for source in SOURCES}
     for row in sorted(made, key=order):

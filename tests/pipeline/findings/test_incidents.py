@@ -10,16 +10,17 @@ import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache, reduce
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
 
 from rejoin.pipeline.findings.rules import order
-from rejoin.pipeline.reading.broker_logs.on_spark import read_logs
 from rejoin.pipeline.reading.inputs import find
+from rejoin.pipeline.report.events import read_events
+from rejoin.pipeline.schemas import EVENTS
 from tests import paths
 from tests.pipeline.findings import ledgers
 from tests.pipeline.findings.ledgers import Done, Group, Row
@@ -44,7 +45,7 @@ SILENT = ("session-too-short", "died-without-leaving")
 
 
 @pytest.fixture(scope="module")
-def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Found:
+def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
     """Findings of each incident by its name and the logs that were read, the worst first."""
     runs = [(name, logs) for name in INCIDENTS for logs in LOGS]
     read = []
@@ -52,8 +53,11 @@ def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Foun
         folder = tmp_path_factory.mktemp(f"{name}-{logs}")
         for log in LOGS[logs]:
             shutil.copy(paths.INCIDENTS / name / log, folder / log)
-        read.append(read_logs(spark, find([folder]), run_id=f"{name} {logs}").events)
-    events = reduce(DataFrame.unionByName, read).toArrow()
+        events = read_events(find([folder]), "UTC").events
+        read.append(
+            events.set_column(EVENTS.get_field_index("run_id"), "run_id", pa.repeat(f"{name} {logs}", len(events)))
+        )
+    events = pa.concat_tables(read)
     rows = sorted(findings_of(events), key=order)
     by_run: Found = {run: [] for run in runs}
     for row in rows:

@@ -22,6 +22,7 @@ from rejoin.simulation.scenario.reading import scenario_from
 from tests.coordinator.core.groups.consumer_node import ConsumerNode
 from tests.fuzz_files import KINDS, TOKENS, edited
 from tests.paths import ROOT
+from tests.pipeline.bad_files import FILES, write_foreign_tables
 
 GALLERY = ("dynamic_rolling_deploy", "cooperative_scale_out", "static_rolling_deploy")
 EACH = 4
@@ -113,7 +114,7 @@ def test_what_is_wrong_with_a_row(rest: bytes, tmp_path: Path) -> None:
 
 
 def test_the_same_rows_on_spark(spark: SparkSession, journals: Path, tmp_path: Path) -> None:
-    """Lines with mistakes, copies and rows of the gallery: Spark's tasks and this process call one function."""
+    """Bad files, mistakes, copies and rows of the gallery: tasks of Spark and this process call one function."""
     dice = random.Random(7)
     whole = [line for path in sorted(journals.iterdir()) for line in path.read_bytes().splitlines()]
     lines = [
@@ -121,10 +122,13 @@ def test_the_same_rows_on_spark(spark: SparkSession, journals: Path, tmp_path: P
         for _ in range(MUTATED)
     ]
     (tmp_path / "mistakes.jsonl").write_bytes(b"\n".join([*lines, *whole[:50], *whole[:10]]) + b"\n")
+    for name, content in FILES.items():
+        (tmp_path / name).write_bytes(content)
+    write_foreign_tables(tmp_path)
     found = find([tmp_path, journals])
     here = read_events(found, "UTC")
     there = on_spark.read_events(spark, found, "UTC")
     for one, other in zip(here, there, strict=True):
         assert Counter(map(str, one.to_pylist())) == Counter(map(str, other.toArrow().to_pylist()))
     assert here.quarantine.num_rows > 0.3 * MUTATED
-    assert {"repeated"} <= set(here.quarantine["kind"].to_pylist())
+    assert {"repeated", "not-a-row", "encoding"} <= set(here.quarantine["kind"].to_pylist())

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
+import pyarrow.parquet as pq
 
 from rejoin.pipeline.reading.inputs import find
-from rejoin.pipeline.reading.on_spark import from_table, sort_out
-from rejoin.pipeline.report.on_spark import read_events
+from rejoin.pipeline.reading.journals import events_of_table, sorted_out
+from rejoin.pipeline.report.events import read_events
 from rejoin.pipeline.tables.group_tables import rebalances
 from tests.paths import JOURNALS
 
@@ -23,28 +23,27 @@ OF_THE_SERVICE = [
 ]
 
 
-def test_journals(spark: SparkSession) -> None:
-    read = read_events(spark, find([JOURNALS / "service", JOURNALS / "simulation"]), "UTC")
-    assert read.quarantine.count() == 0
-    events = read.events.persist()
-    assert events.count() == 372 + 138
-    found = rebalances(events).select("run_id", "group_id", "number", "outcome", "cause").collect()
-    rows = sorted((row.run_id == "simulation-1", *row[1:]) for row in found)
+def test_journals() -> None:
+    read = read_events(find([JOURNALS / "service", JOURNALS / "simulation"]), "UTC")
+    assert read.quarantine.num_rows == 0
+    events = read.events.to_pylist()
+    assert len(events) == 372 + 138
+    found = rebalances(read.events).select(["run_id", "group_id", "number", "outcome", "cause"]).to_pylist()
+    rows = sorted((run_id == "simulation-1", *rest) for run_id, *rest in (each.values() for each in found))
     assert [row[1:] for row in rows if row[0]] == REBALANCES
     assert [row[1:] for row in rows if not row[0]] == OF_THE_SERVICE
-    left = events.where("event = 'group_left'").select("notified").collect()
-    assert [row.notified for row in left].count(True) == 2
-    assert {row.topic for row in events.where("event = 'partition_elected'").collect()} == {"__consumer_offsets"}
-    notes = events.where("event_json IS NOT NULL").collect()
-    assert [(row.event, row.group_id) for row in notes] == [("offsets_committed", "tx-app")]
+    assert [row["notified"] for row in events if row["event"] == "group_left"].count(True) == 2
+    assert {row["topic"] for row in events if row["event"] == "partition_elected"} == {"__consumer_offsets"}
+    notes = [row for row in events if row["event_json"] is not None]
+    assert [(row["event"], row["group_id"]) for row in notes] == [("offsets_committed", "tx-app")]
 
 
-def test_a_table_of_events(spark: SparkSession) -> None:
-    table = spark.read.parquet(str(JOURNALS / "table"))
-    assert {"fact", "told", "rebalances"} <= set(table.columns)
-    read = sort_out(from_table(table, "events.parquet").persist())
-    assert read.quarantine.count() == 0
-    assert read.events.count() == table.count()
+def test_a_table_of_events() -> None:
+    table = pq.read_table(JOURNALS / "table")
+    assert {"fact", "told", "rebalances"} <= set(table.column_names)
+    read = sorted_out(events_of_table(table, "events.parquet"))
+    assert read.quarantine.num_rows == 0
+    assert read.events.num_rows == table.num_rows
     for old, new in (("told", "notified"), ("rebalances", "rebalance")):
-        assert read.events.where(f"{new} IS NOT NULL").count() == table.where(f"{old} IS NOT NULL").count()
-    assert read.events.where("event = 'done'").count() == 0
+        assert read.events[new].null_count == table[old].null_count
+    assert "done" not in read.events["event"].to_pylist()

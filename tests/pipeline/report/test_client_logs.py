@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 from rejoin.pipeline.reading.inputs import NoInput
 from rejoin.pipeline.report.run import make_report
@@ -17,7 +16,7 @@ from tests.paths import GOLDEN
 LOGS = GOLDEN / "client-logs" / "python" / "kafka-python"
 
 
-def test_consumers_logs_alone_name_who_left_and_why(spark: SparkSession, tmp_path: Path) -> None:
+def test_consumers_logs_alone_name_who_left_and_why(tmp_path: Path) -> None:
     report = make_report([LOGS], tmp_path / "out")
     (group,) = report.groups
     assert group.group_id == "kafka-python"
@@ -32,7 +31,7 @@ def test_consumers_logs_alone_name_who_left_and_why(spark: SparkSession, tmp_pat
     assert {row["source"] for row in pq.read_table(tables / "events").to_pylist()} == {"client-log"}
 
 
-def test_a_log_without_rebalances_and_without_times_is_reported(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_log_without_rebalances_and_without_times_is_reported(tmp_path: Path) -> None:
     log = tmp_path / "consumer.log"
     log.write_text("INFO:kafka.coordinator:(Re-)joining group orders\n")
     made = make_report([log], tmp_path / "out")
@@ -44,7 +43,7 @@ def test_a_log_without_rebalances_and_without_times_is_reported(spark: SparkSess
     assert made.coverage[1] in (tmp_path / "out" / "report.html").read_text()
 
 
-def test_report_and_why_count_the_same_groups(spark: SparkSession, tmp_path: Path) -> None:
+def test_report_and_why_count_the_same_groups(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     logs.mkdir()
     for log in (GOLDEN / "public-logs").glob("*.log"):
@@ -58,7 +57,7 @@ def test_report_and_why_count_the_same_groups(spark: SparkSession, tmp_path: Pat
     assert (status.state, status.generation) == ("Stable", 88)
 
 
-def test_a_log_of_no_known_layout_is_refused_with_its_first_line(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_log_of_no_known_layout_is_refused_with_its_first_line(tmp_path: Path) -> None:
     log = tmp_path / "consumer.log"
     log.write_text("the group of orders joins again\n")
     with pytest.raises(NoInput, match=r"layout is not known: 'the group of orders.*known are .*log4j"):
