@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -44,6 +45,8 @@ from rejoin.pipeline.vocabulary import CLIENT_LOG, LOGS, SOURCES
 OF_JOINS: Final = ("join_sent", "generation_joined")
 """Events that each consumer's own log has."""
 JOURNALS: Final = tuple(each for each in SOURCES if each not in LOGS)
+_MODERN_HEARTBEAT: Final = re.compile(r"because (?:member \S+ is unknown|epoch \S+ is fenced)")
+"""A consumer's words about an answer to ConsumerGroupHeartbeat, which only members of the consumer protocol send."""
 WAITS_MS: Final = 60_000
 """Consumers wait for a coordinator that is away for so long, where the source does not say how long they may."""
 FOLLOWS_MS: Final = 5_000
@@ -228,7 +231,10 @@ class GroupHistory:
     @cached_property
     def uses_consumer_protocol(self) -> bool:
         """Whether its members speak the consumer protocol (KIP-848): members reconcile one by one."""
-        return any(session.group_protocol is not None for session in self.sessions)
+        if any(session.group_protocol is not None for session in self.sessions):
+            return True
+        said = (str((each.more or {}).get("problem") or "") for each in self.events if each.source == CLIENT_LOG)
+        return any(_MODERN_HEARTBEAT.search(each) is not None for each in said)
 
     @cached_property
     def _revokes(self) -> bool:

@@ -18,6 +18,7 @@ from rejoin.pipeline.findings.clients.settings import (
 from rejoin.pipeline.findings.clients.table import (
     AIOKAFKA,
     BROD,
+    CONNECT,
     COOPERATIVE_ASSIGNOR,
     FRANZ_GO,
     INSTANCE_ID,
@@ -129,6 +130,7 @@ def heartbeats_stop(history: GroupHistory) -> str:
             "Find out what stops the heartbeats: a handler that blocks the thread or the event loop behind them, "
             f"{else_it_is}."
         )
+    who = "Java's consumer" if client == JAVA else client
     if client in _BETWEEN_RECORDS:
         return (
             f"Find out what stops the heartbeats: {client} sends them between records, so a handler that takes longer "
@@ -140,7 +142,7 @@ def heartbeats_stop(history: GroupHistory) -> str:
             f"ends the session (run such work in an executor); else {else_it_is}."
         )
     return (
-        f"Find out what stops the heartbeats: {client} sends them in the background, whatever the handler does, so "
+        f"Find out what stops the heartbeats: {who} sends them in the background, whatever the handler does, so "
         "look for a pause of the whole process (garbage collection, a starved CPU, a host that was suspended) or a "
         "coordinator that cannot be reached or answers late."
     )
@@ -164,7 +166,8 @@ def joins_with(history: GroupHistory) -> str:
     """A clause: when a member of this group answers a rebalance, and what holds all others up."""
     if all(each in _JOIN_IN_BACKGROUND for each in history.clients):
         return "A member joins when it has given up its partitions, so one slow handler holds up all"
-    return "A member joins with its next poll, so one long batch holds up all"
+    when = "between two batches" if all(each in _BETWEEN_RECORDS for each in history.clients) else "with its next poll"
+    return f"A member joins {when}, so one long batch holds up all"
 
 
 _JOIN_IN_BACKGROUND: Final = (AIOKAFKA, FRANZ_GO, SARAMA, BROD)
@@ -234,6 +237,24 @@ def static_since(history: GroupHistory) -> str:
         elif default_in(found, version) is None:
             wanted.append(f"{client} {found.since} instead of {version}")
     return f" That needs {names(wanted)} or newer." if wanted else ""
+
+
+def of_workers(history: GroupHistory) -> str:
+    """Advice on restarts of Connect's workers, whose leader waits for them; empty for consumers."""
+    if history.clients != (CONNECT,):
+        return ""
+    return (
+        "The leader of a Connect cluster keeps the connectors and tasks of a worker that left for "
+        "scheduled.rebalance.max.delay.ms (5 min by default), and gives them back to a worker that returns by then: "
+        "make it longer than a restart takes. Until then those tasks do not run."
+    )
+
+
+def without_instance_id(history: GroupHistory) -> str:
+    """A clause: the way back to dynamic members. brod makes up an id of the process by default."""
+    if BROD in history.clients:
+        return f"set {INSTANCE_ID} to null (brod 4.6 or newer)"
+    return f"leave {INSTANCE_ID} out"
 
 
 _LONG_SINCE: Final = (JAVA, STREAMS, LIBRDKAFKA)

@@ -51,10 +51,9 @@ _WITHOUT: Final = {
 }
 """Words for a setting that no client of the group has."""
 # A name with a prefix, such as group.min.session.timeout.ms, is a broker's.
+_ANY: Final = "|".join(map(re.escape, sorted((*SETTINGS, IN_REVOKED, IN_POLL), key=len, reverse=True)))
 _NAMES: Final = re.compile(
-    rf"{re.escape(SMALLER_BATCHES)}|(?<![\w.])(?:"
-    + "|".join(map(re.escape, sorted((*SETTINGS, IN_REVOKED, IN_POLL), key=len, reverse=True)))
-    + r")(?![\w.]*\w)"
+    rf"{re.escape(SMALLER_BATCHES)}|(?P<article>\ba )?(?<![\w.])(?P<name>{_ANY})(?![\w.]*\w)| \((?P<aside>{_ANY})\)"
 )
 
 
@@ -76,9 +75,13 @@ def in_words_of(text: str, clients: Sequence[str]) -> str:
     said: set[str] = set()
 
     def named(found: re.Match[str]) -> str:
-        words = _mentioned(found[0], clients, is_first=found[0] not in said)
-        said.add(found[0])
-        return words
+        what = found["aside"] or found["name"] or found[0]
+        if found["aside"] is not None and name_for(what, clients) is None:
+            return ""
+        words = _mentioned(what, clients, is_first=what not in said)
+        said.add(what)
+        article = "" if found["article"] is None else "an " if words[0] in "aeio" else "a "
+        return f" ({words})" if found["aside"] else f"{article}{words}"
 
     return _NAMES.sub(named, text)
 

@@ -244,7 +244,7 @@ TABLE: Final[Mapping[str, Mapping[str, ClientSetting]]] = {
         ISOLATION: ClientSetting("Consumer.IsolationLevel", PLAIN, {"1.22": "ReadUncommitted"}),
         RACK: ClientSetting("RackID", PLAIN, {"1.26.2": "not set"}),
         METADATA_AGE: ClientSetting("Metadata.RefreshFrequency", DURATION, {"": 600}),
-        GROUP_ID: ClientSetting("groupID of NewConsumerGroup", PLAIN, _UNSET),
+        GROUP_ID: ClientSetting("groupID", PLAIN, _UNSET),
     },
     BROD: {
         SESSION_TIMEOUT: ClientSetting("session_timeout_seconds", S, {"": 10, "3.6": 30}),
@@ -276,6 +276,7 @@ TABLE: Final[Mapping[str, Mapping[str, ClientSetting]]] = {
         REBALANCE_TIMEOUT: ClientSetting("max_poll_interval", S, {"2.0": 300}),
         POLL_RECORDS: ClientSetting("fetch_messages", PLAIN, {"2.0": 1_000}),
         PARTITION_BYTES: ClientSetting("max_bytes_per_partition", PLAIN, {"": 1_048_576}),
+        INSTANCE_ID: ClientSetting("group.instance.id", PLAIN, {"2.0": "not set"}),
         ASSIGNORS: ClientSetting("partition_assignment_strategy", PLAIN, {"2.10": "range,roundrobin"}),
         COMMIT_INTERVAL: ClientSetting("offset_commit_interval", S, {"": 10}),
         OFFSET_RESET: ClientSetting("start_from_beginning", PLAIN, {"": "true"}),

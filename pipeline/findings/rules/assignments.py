@@ -58,7 +58,7 @@ def eager_assignor(causes: Causes) -> Iterator[Finding]:
         cost,
         first(rebalances),
         last(rebalances),
-        setting="partition.assignment.strategy",
+        setting="partition.assignment.strategy" if cooperative_assignor(history) else None,
         advice=_cooperative(history, moves_fewer="sticky" not in protocols and changed > 0),
         numbers={
             "rebalances": len(rebalances),
@@ -119,7 +119,7 @@ def _unbalanced(
         rows[0].at_ms,
         max((each.until_ms or history.end_ms) for each in rows),
         setting="partition.assignment.strategy",
-        advice=f"Use {cooperative_assignor(history) or 'roundrobin'} ({_EVEN}): they share out all partitions of all "
+        advice=f"Use {_even(history)}: they share out all partitions of all "
         "topics together, so members differ by one at the most. Keep range only where one member must have the same "
         "partition of several topics (co-partitioning)."
         if protocol in EAGER
@@ -169,8 +169,8 @@ def uneven_topic(causes: Causes) -> Iterator[Finding]:
         rows[0].at_ms,
         max((each.until_ms or history.end_ms) for each in rows),
         setting="partition.assignment.strategy",
-        advice="If the topics differ in load, read the large one in a group of its own, or use range, which shares out "
-        "each topic apart (the first members get one more of each).",
+        advice="If the topics differ in load, read the large one in a group of its own, or use range, where the client "
+        "has it, which shares out each topic apart (the first members get one more of each).",
         numbers={
             "generations": len(rows),
             "uneven_ms": total,
@@ -187,7 +187,12 @@ def _spread_of_topic(balance: Balance) -> int:
     return (balance.topic_most or 0) - (balance.topic_least or 0)
 
 
-_EVEN: Final = "or sticky or roundrobin, where the client has them"
+def _even(history: GroupHistory) -> str:
+    """The assignors that spread all partitions evenly."""
+    assignor = cooperative_assignor(history)
+    if assignor is None:
+        return "roundrobin (or sticky, where the client has it)"
+    return f"{assignor} (or sticky or roundrobin, where the client has them)"
 
 
 def idle_members(causes: Causes) -> Iterator[Finding]:

@@ -14,9 +14,11 @@ from rejoin.pipeline.findings.clients.advice import (
     can_be_static,
     late_setting,
     no_static_members,
+    of_workers,
     session_timeout,
     session_value,
     static_since,
+    without_instance_id,
 )
 from rejoin.pipeline.findings.deploys import FLAPS
 from rejoin.pipeline.findings.finding import HIGH, MEDIUM, Finding
@@ -49,6 +51,7 @@ def rolling_restart(causes: Causes) -> Iterator[Finding]:
     clients = list(dict.fromkeys(each.who for each in restarts))
     static = can_be_static(history)
     why = "group.instance.id is not set" if static else no_static_members(history)
+    advice = _stay(history, restarts) if static else of_workers(history) or _AT_ONE_TIME
     yield Finding(
         "rolling-restart",
         f"{probably(exact)}{count(len(causes.deploys), 'rolling restart')} made {count(len(caused), 'rebalance')}: "
@@ -61,7 +64,7 @@ def rolling_restart(causes: Causes) -> Iterator[Finding]:
         first(caused),
         last(caused),
         setting="group.instance.id" if static else None,
-        advice=_stay(history, restarts) if static else _AT_ONE_TIME,
+        advice=advice,
         numbers={
             "deploys": len(causes.deploys),
             "restarts": len(restarts),
@@ -314,7 +317,7 @@ def changing_instance_ids(causes: Causes) -> Iterator[Finding]:
         to_ms,
         setting="group.instance.id",
         advice=f"Take a group.instance.id that survives a restart: {SURVIVING_ID}. A pod's name in a Deployment, a "
-        "UUID or a time of start does not. If none can be had, leave group.instance.id out.",
+        f"UUID or a time of start does not. If none can be had, {without_instance_id(history)}.",
         numbers={
             "renamed": len(pairs),
             "rebalances": len(caused),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -125,6 +127,44 @@ def test_no_finding_names_a_setting_of_another_client(client: str, of_the_galler
 @pytest.mark.parametrize("client", CLIENTS)
 def test_no_excerpt_leads_to_a_setting_of_another_client(client: str, of_public_logs: list[GroupHistory]) -> None:
     assert [each for history in of_public_logs for each in check(history, client)] == []
+
+
+@pytest.mark.parametrize("clients", list(itertools.combinations(CLIENTS, 2))[::3])
+def test_a_group_of_two_clients_gets_the_names_of_both(
+    clients: tuple[str, str], of_public_logs: list[GroupHistory]
+) -> None:
+    for history in of_public_logs:
+        history.__dict__["known_clients"] = clients
+        for row in rows_of(history):
+            both = set.intersection(*(foreign(row["advice"] or "", client) for client in clients))
+            assert both == set(), (clients, row)
+
+
+_LEAVES: Final = re.compile(r"left the group|LeaveGroup of|let (?:them|it) close")
+
+
+def test_a_static_member_is_not_said_to_leave(of_public_logs: list[GroupHistory]) -> None:
+    """Kafka: KIP-345. It stops its heartbeats, and is removed when its session ends."""
+    named, late = "payments-1", []
+    for history in of_public_logs:
+        static = replace(
+            history,
+            sessions=[replace(each, group_instance_id=named) for each in history.sessions],
+            events=[replace(each, group_instance_id=named) for each in history.events],
+        )
+        late += [row for row in rows_of(static) if row["finding"] in ("max-poll-exceeded", "fell-silent")]
+    assert {row["finding"] for row in late} == {"max-poll-exceeded", "fell-silent"}
+    assert [row for row in late if _LEAVES.search(f"{row['text']} {row['advice']}")] == []
+
+
+def test_a_member_of_the_consumer_protocol_is_not_told_to_set_its_session_timeout() -> None:
+    """Kafka: KIP-848. Its own log shows the protocol by the heartbeat that was refused."""
+    log = GOLDEN / "public-logs" / "java-async-thrown-out.log"
+    (expired,) = open_source(log).story("bills").findings
+    assert expired["finding"] == "session-expired"
+    assert expired["setting"] == "group.consumer.session.timeout.ms"
+    assert "consumer.session.timeout.ms" in expired["advice"]
+    assert re.search(r"(?<![\w.])session\.timeout\.ms", f"{expired['text']} {expired['advice']}") is None
 
 
 def test_each_setting_that_a_rule_names_is_in_the_table_or_a_broker_s() -> None:

@@ -31,7 +31,10 @@ from tests.pipeline.findings.test_findings_rules import session
         (["sarama"], "set group.instance.id,", "set Consumer.Group.InstanceId,"),
         (["Java"], "lower rebalance.timeout.ms", "lower max.poll.interval.ms"),
         (["Connect worker"], "lower rebalance.timeout.ms", "lower rebalance.timeout.ms"),
-        (["Kafka Streams"], "another group.id", "another application.id"),
+        (["Kafka Streams"], "a group.id of its own", "an application.id of its own"),
+        # A name in brackets goes where there is none.
+        (["brod"], "automatic commits (enable.auto.commit) of", "automatic commits of"),
+        (["KafkaJS"], "automatic commits (enable.auto.commit) of", "automatic commits (autoCommit) of"),
         (["Connect sink"], "raise session.timeout.ms", "raise consumer.override.session.timeout.ms"),
         (["SmallRye"], "raise session.timeout.ms", "raise mp.messaging.incoming.CHANNEL.session.timeout.ms"),
         (["Spring Boot"], SMALLER_BATCHES, "a smaller spring.kafka.consumer.max-poll-records"),
