@@ -17,7 +17,7 @@ from rejoin.pipeline.findings.absences import (
     sharing_clients,
     with_processes,
 )
-from rejoin.pipeline.findings.clients.libraries import known_clients, versions_of
+from rejoin.pipeline.findings.clients.libraries import known_clients, versions_in_logs, versions_of
 from rejoin.pipeline.findings.clients.table import JAVA
 from rejoin.pipeline.findings.observed_rows import (
     ALL_ROWS,
@@ -160,7 +160,7 @@ class GroupHistory:
 
     def version_of(self, client: str) -> str | None:
         """The one version of a client that the sources state; None where they state none, or several."""
-        found = versions_of(self.sessions, client)
+        found = versions_in_logs(self.events, client) or versions_of(self.sessions, client)
         return found.pop() if len(found) == 1 else None
 
     # -- members

@@ -66,6 +66,8 @@ _PROTOCOLS: Final = {
 }
 """Protocols that only one client has."""
 _AROUND_JAVA: Final = {SPRING, SMALLRYE}
+_LOGGED: Final = {"java": JAVA, "kafkajs": KAFKAJS}
+"""Names in events of clients whose name in the table differs."""
 _VERSION: Final = re.compile(r"(?<![\d.])v?(\d+(?:\.\d+)+)")
 
 
@@ -87,15 +89,29 @@ def _framework(name: str | None) -> str | None:
     return next((client for words, client in _FRAMEWORKS if name and words.fullmatch(name)), None)
 
 
-def _client_of_event(event: ObservedEvent) -> str:
+def _client_of_event(event: ObservedEvent) -> str | None:
     """The client that wrote a line; lines of Java are not signed with its name."""
     said = (event.more or {}).get("software")
-    return _framework(event.client_id) or (said if said in CLIENTS else JAVA)
+    if event.event == "software_version":
+        said = _software_of(event)[0]
+    elif event.event not in _OF_BUGS and said is None:
+        said = JAVA
+    return _framework(event.client_id) or (said if said in CLIENTS else None)
+
+
+_OF_BUGS: Final = ("bug_sign", "broker_bug_sign")
+
+
+def _software_of(event: ObservedEvent) -> tuple[str, str]:
+    """The client that an event states the version of, and the version."""
+    software, _, version = (event.reason or "").rpartition(" ")
+    return _LOGGED.get(software, software), version
 
 
 def known_clients(sessions: Iterable[MemberSession], events: Iterable[ObservedEvent]) -> tuple[str, ...]:
     """The clients of a group's members, as far as they are known; Java's first, whose names the documentation has."""
-    logged = {_client_of_event(each) for each in events if each.source == CLIENT_LOG}
+    lines = (_client_of_event(each) for each in events if each.source == CLIENT_LOG)
+    logged = {each for each in lines if each is not None}
     if logged & _AROUND_JAVA:
         # The lines of Java are of the consumer within.
         logged.discard(JAVA)
@@ -108,6 +124,12 @@ def known_clients(sessions: Iterable[MemberSession], events: Iterable[ObservedEv
 def versions_of(sessions: Iterable[MemberSession], client: str) -> set[str]:
     """The versions of a client that the sources state."""
     return {version for each in sessions if client_of(each) == client for version in _stated(each, client)}
+
+
+def versions_in_logs(events: Iterable[ObservedEvent], client: str) -> set[str]:
+    """The versions that clients wrote into their own logs."""
+    stated = (_software_of(each) for each in events if each.event == "software_version")
+    return {version for software, version in stated if software == client}
 
 
 def _stated(session: MemberSession, client: str) -> Iterator[str]:

@@ -167,6 +167,21 @@ def test_a_member_of_the_consumer_protocol_is_not_told_to_set_its_session_timeou
     assert re.search(r"(?<![\w.])session\.timeout\.ms", f"{expired['text']} {expired['advice']}") is None
 
 
+def test_a_default_is_that_of_the_version_that_the_log_states(tmp_path: Path) -> None:
+    log = tmp_path / "consumer.log"
+    log.write_text(
+        "%7|1700000000.100|INIT|rdkafka#consumer-1| [thrd:app]: librdkafka v1.6.2 (0x10602ff) rdkafka#consumer-1 "
+        "initialized (builtin.features gzip,snappy, GCC GXX, debug 0x2000)\n"
+        "%5|1700000400.100|SESSTMOUT|rdkafka#consumer-1| [thrd:main]: Consumer group session timed out (in join-state "
+        "steady) after 10023 ms without a successful response from the group coordinator (broker 1, last error was "
+        "Success): revoking assignment and rejoining group\n"
+    )
+    source = open_source(log)
+    (group,) = source.groups()
+    (expired,) = source.story(group.group_id).findings
+    assert expired["advice"].endswith("Only then raise session.timeout.ms (10 s by default in 1.6.2).")
+
+
 def test_each_setting_that_a_rule_names_is_in_the_table_or_a_broker_s() -> None:
     """Names in the texts of rules, by the look of them."""
     known = {*table.SETTINGS, *(Settings.model_fields[each].alias or each for each in Settings.model_fields), *OTHERS}
