@@ -58,7 +58,7 @@ class Recovered:
 
 
 @dataclass(frozen=True, slots=True)
-class _Action:
+class Action:
     what: str
     member: str | None
     from_ms: int
@@ -83,7 +83,7 @@ def recovered(folder: Path, *, with_broker: bool = False) -> list[Recovered]:
         one = Recovered(
             settings["library"], group, unread=sum(n for path, n in unread.items() if group == path.parent.name)
         )
-        actions = list(_actions(ledger["done"], group, bool(settings.get("static"))))
+        actions = list(actions_of(ledger["done"], group, bool(settings.get("static"))))
         if settings["library"] in WITHOUT_POLL_TIMEOUT:
             actions = [each for each in actions if each.what != "slow-handler"]
         for action in actions:
@@ -130,18 +130,18 @@ def _followed(rows: list[dict[str, Any]], schema: pa.Schema) -> list[EventRow]:
     return [{name: value for name, value in row.items() if value is not None} for row in made]
 
 
-def _actions(done: Iterable[Mapping[str, Any]], group: str, static: bool) -> Iterator[_Action]:
+def actions_of(done: Iterable[Mapping[str, Any]], group: str, static: bool) -> Iterator[Action]:
     for each in done:
         members = [name for name in each.get("members", ()) if name.rsplit("-", 1)[0] == group]
         what, to_ms = each["do"], each.get("to_ms", each["from_ms"])
         if what == "broker-restart" or (what == "grow" and group in each["topics"]):
-            yield _Action(what, None, each["from_ms"], to_ms, each.get("is_logged", True))
+            yield Action(what, None, each["from_ms"], to_ms, each.get("is_logged", True))
         for nth, member in enumerate(members):
             if what == "rolling-restart":
                 began = each["from_ms"] + nth * each["every"] * 1_000
-                yield _Action("static-restart" if static else "restart", member, began, began + each["away"] * 1_000)
+                yield Action("static-restart" if static else "restart", member, began, began + each["away"] * 1_000)
             elif what != "duplicate" or static:
-                yield _Action(what, member, each["from_ms"], to_ms, each.get("is_logged", True))
+                yield Action(what, member, each["from_ms"], to_ms, each.get("is_logged", True))
 
 
 def _names(event: EventRow) -> tuple[str | None, ...]:
@@ -150,7 +150,7 @@ def _names(event: EventRow) -> tuple[str | None, ...]:
     return event.get("client_id"), event.get("group_instance_id"), file
 
 
-def _shows(event: EventRow, action: _Action) -> bool:
+def _shows(event: EventRow, action: Action) -> bool:
     """Whether an event shows an action: its member, its cause, and at its time."""
     early_ms = AFTER_OUTAGE_MS if action.what == "stop" and event.get("cause") != "left" else EARLY_MS
     if not action.from_ms - early_ms <= event["at_ms"] <= action.to_ms + SOON_MS:
@@ -183,7 +183,7 @@ def _claims(event: EventRow) -> bool:
     return event["event"] in ("member_removed", "poll_timeout_exceeded", "fenced", "topic_grown", "group_loaded")
 
 
-def _was_done(event: EventRow, actions: Iterable[_Action]) -> bool:
+def _was_done(event: EventRow, actions: Iterable[Action]) -> bool:
     name = event["event"]
     for action in actions:
         if not action.from_ms - EARLY_MS <= event["at_ms"] <= action.to_ms + AFTER_OUTAGE_MS:

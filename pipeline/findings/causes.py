@@ -195,7 +195,7 @@ def separate(history: GroupHistory) -> Causes:
     flaps = [
         run
         for run in flapping(history, [each for each in rest if each.same_process is not True])
-        # A member that went in three deploys went as often as it was told to.
+        # A member that went in three deploys went as often as deploys took it down.
         if not planned.issuperset(map(id, run))
     ]
     odd = [each for run in flaps for each in _odd_ones(run)]

@@ -398,9 +398,8 @@ def _extents(tables: StoredTables, name: str, column: str) -> dict[Key, _Extent]
 def _weight(findings: Sequence[Row], times: tuple[int, int]) -> tuple[int, float]:
     """The worst first: by the severest finding, then by what all cost in an hour of the time in which it was seen."""
     cost = sum(row["score"] or 0.0 for row in findings)
-    return min((_RANK.get(row["severity"], 3) for row in findings), default=4), -cost / max(
-        LEAST_MS, times[1] - times[0]
-    )
+    severity = min((_RANK.get(row["severity"], 3) for row in findings), default=4)
+    return severity, -cost / max(LEAST_MS, times[1] - times[0])
 
 
 def _other(key: Key, rebalances: int, findings: Sequence[Row]) -> Row:

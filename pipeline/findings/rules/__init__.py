@@ -134,12 +134,13 @@ def judge(history: GroupHistory) -> list[Finding]:
     return for_clients_of(history, weighed)
 
 
-def order(row: Mapping[str, Any]) -> tuple[int, float, int, str, str, str]:
+def order(row: Mapping[str, Any], over_ms: int = 1) -> tuple[int, float, int, str, str, str]:
     """The key by which rows of findings are in order, the worst first, of one group or of many.
 
-    Severity, costs (roughly), causes before symptoms, then run, group and title.
+    Severity, costs (roughly), causes before symptoms, then run, group and title. ``over_ms``: for how long the group was
+    seen, where findings of several groups are compared; the costs are those of an hour then.
     """
-    score = row["score"] or 0.0
+    score = (row["score"] or 0.0) / over_ms
     rough = round(score, 1 - floor(log10(score))) if score > 0 else 0.0
     name = row["finding"]
     nth = NAMES.index(name) if name in NAMES else len(NAMES)

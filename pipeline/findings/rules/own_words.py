@@ -259,7 +259,7 @@ def rejoined_by_its_own_log(causes: Causes) -> Iterator[Finding]:
 
 
 def _is_stuck(history: GroupHistory, asked: Sequence[ObservedEvent]) -> bool:
-    """Whether heartbeat after heartbeat told one consumer to join, and it did not."""
+    """Whether one consumer did not join, though heartbeat after heartbeat was answered that the group rebalances."""
     gaps = [after.at_ms - before.at_ms for before, after in itertools.pairwise(asked)]
     joins = [each.at_ms for each in history.events if each.event in OF_JOINS]
     return (
@@ -274,9 +274,9 @@ def _does_not_join(history: GroupHistory, asked: Sequence[ObservedEvent]) -> Fin
     who, lasted = _names(history, asked), span(asked[-1].at_ms - asked[0].at_ms)
     return Finding(
         "rejoined-by-its-own-log",
-        f"{names(who)} was told to join again and did not for {lasted}",
-        f"{capital(times(len(asked)))} {period(asked[0].at_ms, asked[-1].at_ms)} a heartbeat told {names(who)} that "
-        f"{_group(history)} rebalances, and this log has no join after it. A consumer joins within poll(): it did not "
+        f"{names(who)} had to join again and did not for {lasted}",
+        f"{capital(times(len(asked)))} {period(asked[0].at_ms, asked[-1].at_ms)} a heartbeat of {names(who)} was "
+        f"answered that {_group(history)} rebalances, and this log has no join after it. A consumer joins within poll(): it did not "
         "poll for so long, and all other members waited for it.",
         0.0,
         asked[0].at_ms,
@@ -350,7 +350,7 @@ def _join_refused(history: GroupHistory, refused: Sequence[tuple[ObservedEvent, 
 
 
 def _said(event: ObservedEvent) -> str:
-    return " ".join(filter(None, (event.reason, (event.more or {}).get("problem"))))
+    return ": ".join(filter(None, (event.reason, (event.more or {}).get("problem"))))
 
 
 def _is_end(event: ObservedEvent) -> bool:
@@ -376,7 +376,9 @@ def _distinct(events: Sequence[ObservedEvent], within_ms: int = ONE_MS) -> list[
 
 def _names(history: GroupHistory, events: Sequence[ObservedEvent]) -> list[str]:
     found = (
-        event.group_instance_id or name_of_client(event.client_id) or _process(history.who(event.member_id))
+        event.group_instance_id
+        or name_of_client(event.client_id)
+        or (_process(history.who(event.member_id)) if event.member_id else None)
         for event in events
     )
     named = list(dict.fromkeys(each for each in found if each and each != "none"))

@@ -79,6 +79,8 @@ class ObservedGenerations:
         self.group_id = group_id
         self._members: dict[str, JoiningMember] = {}
         self._asked: dict[ConsumerKey, Statement] = {}
+        self._subscribing: set[ConsumerKey] = set()
+        """Consumers that have subscribed since they last joined."""
         self._series: list[list[LoggedGeneration]] = [[]]
         self._signals: list[Statement] = []
         self._left: dict[str, list[Statement]] = {}
@@ -111,6 +113,9 @@ class ObservedGenerations:
             if generation is not None and member in generation.joined:
                 generation.synced[member] = statement
             self._asked.pop(who, None)
+            self._subscribing.discard(who)
+        elif kind == "subscribing":
+            self._subscribing.add(who)
         elif kind == "assignment" and (generation := self._find(int(values["generation"]), statement)) is not None:
             if UNNAMED in member:
                 # Java from 2.4 to 2.6 lists members by their ids, and names none where they join.
@@ -199,10 +204,18 @@ class ObservedGenerations:
                 return
         if statement.kind == "generation_joined" and asked.kind == "join_sent":
             generation.asked_at.setdefault(member, asked.at_ms)
-            was = "" if asked.values.get("fresh") else asked.values.get("was") or None
-            generation.was.setdefault(member, was)
+            generation.was.setdefault(member, self._former(asked, who, member))
         generation.joined.setdefault(member, statement)
         generation.protocol = values.get("assignor") or generation.protocol
+
+    def _former(self, asked: Statement, who: ConsumerKey, member: str) -> str | None:
+        """The id that a member's process had before: empty for a new process, None where the log does not show it."""
+        if asked.values.get("fresh"):
+            return ""
+        had = asked.values.get("member")
+        # A process that asks to join under one id and gets another goes on; one that has subscribed meanwhile may be new.
+        went_on = had and had != member and who not in self._subscribing
+        return asked.values.get("was") or (had if went_on else None)
 
     def _number(self, statement: Statement, member: str) -> int:
         """The number of a generation that its client does not log: members join it within a moment of each other."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from rejoin.pipeline.reading.broker_logs.groups.membership import UUID
 from rejoin.pipeline.reading.broker_logs.statements import Statement
-from rejoin.pipeline.reading.client_logs.families import JAVA, KAFKAJS, SARAMA, STARTED, ClientMessage
+from rejoin.pipeline.reading.client_logs.families import JAVA, KAFKAJS, RDKAFKA, SARAMA, STARTED, ClientMessage
 from rejoin.pipeline.reading.client_logs.leaving import Leaving
 from rejoin.pipeline.reading.client_logs.signed import STREAMS_CLIENT
 
@@ -121,6 +121,9 @@ def _learn(consumer: LoggedConsumer, kind: str, values: dict[str, Any]) -> None:
         consumer.member = values["member"]
     elif (kind == "join_sent" and "member" in values) or (kind == "group_left" and values.get("member")):
         consumer.member = consumer.member if UNNAMED in consumer.member else values["member"]
+    elif kind == "group_left" and consumer.family == RDKAFKA:
+        # librdkafka forgets its member id in the line before this one.
+        consumer.member = consumer.member or consumer.was
     elif kind == "generation_joined":
         consumer.member = values.get("member") or consumer.member or _unnamed(consumer)
         # KafkaJS does not log generations: those that follow count them.
@@ -334,8 +337,9 @@ def _epoch(consumer: LoggedConsumer, values: dict[str, Any], statement: Statemen
 def about(consumer: LoggedConsumer, statement: Statement, more: dict[str, Any]) -> Statement:
     """A statement with the identity that its consumer has by now."""
     client = consumer.client_id
-    if client is None and consumer.instance is None and UUID.search(consumer.member):
-        client = UUID.sub("", consumer.member)
+    member = consumer.member or consumer.was
+    if client is None and consumer.instance is None and UUID.search(member):
+        client = UUID.sub("", member)
     known = {
         "family": consumer.family,
         "consumer": consumer.name,

@@ -1,0 +1,134 @@
+"""Cuts of recorded groups: what somebody has of their logs, drawn by seed."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import random
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from benchmarks.recovered.from_client_logs import Action, actions_of
+from rejoin.pipeline.reading.log_files import read_file
+from rejoin.pipeline.reading.peeling.order import LineOrder, look_at_order
+from tests.paths import GOLDEN
+from tests.pipeline.findings.tables import READS, findings_of
+from tests.pipeline.reading.peeling.wrappers import WRAPPERS
+from tests.pipeline.recorded import events_of_logs
+
+Row = dict[str, Any]
+
+CLIENT_LOGS: Final = GOLDEN / "client-logs"
+GROUPS: Final = tuple(
+    f"{recording.parent.name}/{folder.name}"
+    for recording in sorted(CLIENT_LOGS.glob("*/ledger.json"))
+    for folder in sorted(recording.parent.iterdir())
+    if folder.is_dir()
+)
+AMBIGUOUS: Final = ("grep -n", "grep over files", "an indent")
+"""A number before a number, or an indented one, may be anything: these are not put around each other."""
+SHORTEST_MS: Final = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The choices of one seed."""
+
+    group: str
+    members: tuple[str, ...]
+    """Names of the files that are there."""
+    from_ms: int
+    to_ms: int
+    is_reversed: bool
+    wrappers: tuple[str, ...]
+    """From the inside to the outside."""
+
+    def files(self) -> Iterator[tuple[str, list[str]]]:
+        """Names of files, with their lines."""
+        for name in self.members:
+            lines = _between(CLIENT_LOGS / self.group / name, self.from_ms, self.to_ms)
+            if self.is_reversed:
+                lines = [line for line in lines if line.strip() and not line[0].isspace()]
+            for wrapper in self.wrappers:
+                lines = [WRAPPERS[wrapper](line, nth) for nth, line in enumerate(lines)]
+            if self.is_reversed and look_at_order(_file(reversed(lines))) is LineOrder.NEWEST_FIRST:
+                lines = lines[::-1]
+            yield name, lines
+
+
+def cut(seed: int) -> Cut:
+    """A group's logs, or the log of one member, in a window of time or as a whole."""
+    chance = random.Random(seed)
+    group = chance.choice(GROUPS)
+    names = sorted(each.name for each in (CLIENT_LOGS / group).glob("*.log.gz"))
+    members = tuple(names) if chance.random() < 0.4 else (chance.choice(names),)
+    first, last = _span(group)
+    if chance.random() < 0.2 and len(members) == 1:
+        from_ms, to_ms = first, last + 1
+    else:
+        length = int(SHORTEST_MS * (0.7 * (last - first) / SHORTEST_MS) ** chance.random())
+        from_ms = chance.randint(first - length // 2, last - length // 2)
+        to_ms = from_ms + length
+    inner = chance.choice(list(WRAPPERS))
+    others = [each for each in WRAPPERS if inner not in AMBIGUOUS or each not in AMBIGUOUS]
+    wrappers = chance.choice([(), (), (inner,), (inner, chance.choice(others))])
+    return Cut(group, members, from_ms, to_ms, chance.random() < 0.25, wrappers)
+
+
+def findings_of_files(folder: Path, files: Iterable[tuple[str, list[str]]]) -> list[Row]:
+    """The findings from these files, which are written below a folder."""
+    return findings_of(events_of_files(folder, files), READS)
+
+
+def events_of_files(folder: Path, files: Iterable[tuple[str, list[str]]]) -> pa.Table:
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, lines in files:
+        paths.append(folder / name.removesuffix(".gz"))
+        paths[-1].write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="")
+    return events_of_logs(paths)
+
+
+@cache
+def findings_of_whole(group: str) -> list[Row]:
+    """The findings from all logs of a recorded group."""
+    return findings_of(events_of_logs(sorted((CLIENT_LOGS / group).glob("*.log.gz"))), READS)
+
+
+@cache
+def done_to(group: str) -> tuple[Action, ...]:
+    """What was done to a recorded group, by its ledger."""
+    recording, name = group.split("/")
+    ledger: Mapping[str, Any] = json.loads((CLIENT_LOGS / recording / "ledger.json").read_text())
+    return tuple(actions_of(ledger["done"], name, bool(ledger["groups"][name].get("static"))))
+
+
+@cache
+def _lines(path: Path) -> tuple[list[str], list[int], list[int]]:
+    """Lines of a log, with the numbers and times of those that are statements."""
+    found = [(row["line"], row["order_ms"]) for row in read_file(str(path)) if row["what"] == "client"]
+    lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+    return lines, [line for line, _ in found], [at_ms for _, at_ms in found]
+
+
+def _between(path: Path, from_ms: int, to_ms: int) -> list[str]:
+    lines, numbers, times = _lines(path)
+    first, last = bisect_left(times, from_ms), bisect_left(times, to_ms)
+    return lines[numbers[first] - 1 : numbers[last - 1]] if first < last else []
+
+
+@cache
+def _span(group: str) -> tuple[int, int]:
+    times = [at for each in (CLIENT_LOGS / group).glob("*.log.gz") for at in _lines(each)[2][:: 10**9] + _lines(each)[2][-1:]]
+    return min(times), max(times)
+
+
+def _file(lines: Iterable[str]) -> io.BytesIO:
+    return io.BytesIO("".join(f"{line}\n" for line in lines).encode())
