@@ -158,12 +158,14 @@ INCIDENTS ?= 60
 incident-seeds: setup
 	REJOIN_INCIDENT_SEEDS=$(INCIDENTS) $(RUN) -m pytest tests/pipeline/findings/test_generated.py -q
 
-# Logs of clients, written of random lives and read back; SEEDS=N.
 # Windows of the recorded logs in random wrappers: each says the same as without them. SEEDS=A:B.
+# Cuts of whole groups, by members, time and order: none says more than the ledger knows.
 .PHONY: wrapped-seeds
 wrapped-seeds: setup
-	WRAPPED_SEEDS=$(SEEDS) $(RUN) -m pytest -n 2 -q tests/pipeline/reading/test_wrapped_recordings.py
+	WRAPPED_SEEDS=$(SEEDS) CUT_SEEDS=$(SEEDS) $(RUN) -m pytest -n 2 -q tests/pipeline/reading/test_wrapped_recordings.py \
+	  tests/pipeline/reading/test_cut_recordings.py
 
+# Logs of clients, written of random lives and read back; SEEDS=N.
 .PHONY: client-log-seeds
 client-log-seeds: SEEDS ?= 20
 client-log-seeds: setup

@@ -16,7 +16,7 @@ from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import RunContext, short
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.findings.sums import KINDS, sums_of
-from rejoin.pipeline.report.data import FINEST, MOST_INTERVALS, GroupReport, Intervals, Report, Row
+from rejoin.pipeline.report.data import FINEST, LEAST_MS, MOST_INTERVALS, GroupReport, Intervals, Report, Row
 from rejoin.pipeline.report.defaults import MOST_GROUPS
 from rejoin.pipeline.report.lag import fill_lag
 from rejoin.pipeline.report.shown import Key, ShownGroups, StoredTables, all_rows, by_group
@@ -34,8 +34,6 @@ MOST_LANES: Final = 200
 """Members of a group with a lane; those that came first have one."""
 STOP_STEPS: Final = 4_000
 
-LEAST_MS: Final = 60_000
-"""A group that was seen for less is weighed as if it had been seen for so long."""
 _RANK: Final = {"high": 0, "medium": 1, "low": 2}
 
 

@@ -10,18 +10,21 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from rejoin.pipeline.findings.formatting import count, seconds
-from rejoin.pipeline.findings.rules import order
+from rejoin.pipeline.findings.formatting import count
+from rejoin.pipeline.findings.phrases import probably
 from rejoin.pipeline.report.data import (
     GroupReport,
     Report,
     Row,
     about,
+    cost_of,
     count_after_removal,
+    in_order,
     naming,
     silent_files,
     unread_files,
 )
+from rejoin.pipeline.vocabulary import EXACT
 from rejoin.protocol.printable import printable
 
 STYLES: Final = {"high": "bold red", "medium": "yellow", "low": "dim"}
@@ -60,14 +63,6 @@ def show(
             console.print(Text(f"{name:<7}{path}"), soft_wrap=True)
 
 
-def in_order(report: Report) -> list[tuple[GroupReport, Row]]:
-    """All findings of all groups, and about transactions, the worst first."""
-    found = [(group, row) for group in report.groups for row in group.findings]
-    for each in report.transactions:
-        found += [(GroupReport(each.run_id, "transactions", each.from_ms, each.to_ms), row) for row in each.findings]
-    return sorted(found, key=lambda each: order(each[1]))
-
-
 def _read(report: Report) -> Text:
     groups = len(report.groups) + len(report.others)
     text = Text(
@@ -91,8 +86,10 @@ def _finding(group: GroupReport, row: Row, several: Callable[[GroupReport], str]
     style = STYLES.get(row["severity"], "")
     head = Text.assemble((f"{row['severity']:<7}", style), (printable(row["title"]), "bold"))
     where: list[str] = [printable(about(group, row, several))] if several else []
-    if row.get("score"):
-        where.append(f"{seconds(row['score'] * 1_000)} consumer-seconds")
+    if cost := cost_of(row):
+        where.append(cost)
+    if row.get("confidence") != EXACT and not row["title"].startswith(probably(exact=False)):
+        where.append("inferred")
     if where:
         head.append(f"  {', '.join(where)}", "dim")
     head.overflow = "fold"

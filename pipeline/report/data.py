@@ -14,7 +14,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from rejoin.pipeline.findings.formatting import count, is_simulated
+from rejoin.pipeline.findings.formatting import count, is_simulated, seconds
+from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.reading.inputs import InputFile
 
 Row = Mapping[str, Any]
@@ -22,6 +23,10 @@ Ints = npt.NDArray[np.int64]
 
 MOST_INTERVALS: Final = 250_000
 """Intervals of ownership that a page holds; above it, the shortest gaps between two turns of one owner are closed."""
+LEAST_MS: Final = 60_000
+"""A group that was seen for less is weighed as if it had been seen for so long."""
+SHOWN_FROM_S: Final = 0.1
+"""Costs of less are not shown: what matters of such a finding is how often it comes."""
 FINEST: Final = 8_192
 """The first closing of gaps is by this part of the whole time."""
 
@@ -145,6 +150,11 @@ class GroupReport:
     requests: Sequence[Row] = ()
     counts: Row = field(default_factory=dict)
     """``members`` (the most at a time), ``duplicates``, ``lost`` records where that is known, ``sources``."""
+
+    @property
+    def seen_ms(self) -> int:
+        """For how long it was seen, where costs of groups are compared."""
+        return max(LEAST_MS, self.to_ms - self.from_ms)
 
     @property
     def stopped_ms(self) -> int:
@@ -300,6 +310,20 @@ def naming(report: Report) -> Callable[[GroupReport], str] | None:
         return None
     runs = len({group.run_id for group in report.groups})
     return lambda group: f"{group.group_id} in {group.run_id}" if runs > 1 else group.group_id
+
+
+def in_order(report: Report) -> list[tuple[GroupReport, Row]]:
+    """All findings of all groups, and about transactions, the worst first by its cost an hour."""
+    found = [(group, row) for group in report.groups for row in group.findings]
+    for each in report.transactions:
+        found += [(GroupReport(each.run_id, "transactions", each.from_ms, each.to_ms), row) for row in each.findings]
+    return sorted(found, key=lambda each: order(each[1], each[0].seen_ms))
+
+
+def cost_of(row: Row) -> str:
+    """The cost of a finding, where it has one that matters."""
+    score = row.get("score") or 0.0
+    return f"{seconds(score * 1_000)} consumer-seconds" if score >= SHOWN_FROM_S else ""
 
 
 def about(group: GroupReport, row: Row, several: Callable[[GroupReport], str]) -> str:

@@ -137,8 +137,8 @@ def judge(history: GroupHistory) -> list[Finding]:
 def order(row: Mapping[str, Any], over_ms: int = 1) -> tuple[int, float, int, str, str, str]:
     """The key by which rows of findings are in order, the worst first, of one group or of many.
 
-    Severity, costs (roughly), causes before symptoms, then run, group and title. ``over_ms``: for how long the group was
-    seen, where findings of several groups are compared; the costs are those of an hour then.
+    Severity, costs (roughly), causes before symptoms, then run, group and title. ``over_ms``: how long the group was
+    seen, where findings of several groups are compared; their costs in equal times count then.
     """
     score = (row["score"] or 0.0) / over_ms
     rough = round(score, 1 - floor(log10(score))) if score > 0 else 0.0

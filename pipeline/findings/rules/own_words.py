@@ -43,6 +43,8 @@ AGAIN: Final = 3
 REGULAR: Final = 0.2
 """Intervals that differ by no more than this share of the longest are regular."""
 
+LATE: Final = "max.poll.interval.ms exceeded"
+"""Reason of a consumer that joins again after a late poll of its own, which another rule speaks of."""
 UNNAMED: Final = "#"
 """Stands in the names of members whose ids are not logged, before their number."""
 _SAID: Final = ("problem", "software")
@@ -230,7 +232,7 @@ def rejoined_by_its_own_log(causes: Causes) -> Iterator[Finding]:
         yield _join_refused(history, refused)
     if history.has_only_own_words:
         yield from _join_that_took_long(history)
-    others = _distinct([each for each in asked if _refusal(each) is None])
+    others = _distinct([each for each in asked if _refusal(each) is None and LATE not in (each.reason or "")])
     if not others:
         return
     if _is_stuck(history, others):
@@ -276,8 +278,8 @@ def _does_not_join(history: GroupHistory, asked: Sequence[ObservedEvent]) -> Fin
         "rejoined-by-its-own-log",
         f"{names(who)} had to join again and did not for {lasted}",
         f"{capital(times(len(asked)))} {period(asked[0].at_ms, asked[-1].at_ms)} a heartbeat of {names(who)} was "
-        f"answered that {_group(history)} rebalances, and this log has no join after it. A consumer joins within poll(): it did not "
-        "poll for so long, and all other members waited for it.",
+        f"answered that {_group(history)} rebalances, and this log has no join after it. A consumer "
+        "joins within poll(): it did not poll for so long, and all other members waited for it.",
         0.0,
         asked[0].at_ms,
         asked[-1].at_ms,

@@ -199,6 +199,9 @@ def join_held_up(causes: Causes) -> Iterator[Finding]:
     """The join phase ends when the last member has sent JoinGroup or has gone, or the rebalance timeout is over: one
     member that is busy, stuck or dead makes all others wait."""
     history = causes.history
+    if history.is_of_one_consumer:
+        # Which member the others waited for is not in the log of one of them.
+        return
     # After an outage a group waits for ids whose clients have new ones.
     of_outages = {each.rebalance_id for each in causes.begun_by(OUTAGE)}
     later = [each for each in history.later if each.rebalance_id not in of_outages]

@@ -213,7 +213,7 @@ class ObservedGenerations:
         if asked.values.get("fresh"):
             return ""
         had = asked.values.get("member")
-        # A process that asks to join under one id and gets another goes on; one that has subscribed meanwhile may be new.
+        # A process that asks to join under one id and gets another goes on, but one that has subscribed may be new.
         went_on = had and had != member and who not in self._subscribing
         return asked.values.get("was") or (had if went_on else None)
 

@@ -14,14 +14,32 @@ from rejoin.pipeline.findings.cause_texts import CAUSES, SHORT_CAUSES
 from rejoin.pipeline.findings.formatting import count, period, seconds, span
 from rejoin.pipeline.reading.client_logs.statements import NO_GROUP
 from rejoin.pipeline.report import readers
-from rejoin.pipeline.report.data import GroupReport, Report, Row, naming, silent_files, unread_files, why_after_removal
+from rejoin.pipeline.report.data import (
+    GroupReport,
+    Report,
+    Row,
+    about,
+    in_order,
+    naming,
+    silent_files,
+    unread_files,
+    why_after_removal,
+)
 from rejoin.pipeline.report.page.chart import chart_of
-from rejoin.pipeline.report.page.findings import findings_html, step_link, table_of_violations, violations_html
+from rejoin.pipeline.report.page.findings import (
+    findings_html,
+    inferred,
+    step_link,
+    table_of_violations,
+    violations_html,
+)
 from rejoin.pipeline.report.page.markup import counted, escaped, grouped, place, table, tiles
 from rejoin.pipeline.report.transactions import section
 
 Naming = Callable[[GroupReport], str] | None
 
+MOST_ANSWERS: Final = 3
+"""Findings at the top of the page."""
 _STOPPED: Final = "consumer-seconds stopped in rebalances"
 _COSTS: Final = (
     "The cost of a finding counts the time that consumers were stopped and, for a consumer that died, the time until "
@@ -56,13 +74,15 @@ def _head(report: Report) -> str:
 
 
 def _body(report: Report) -> Iterable[str]:
+    yield from _answer(report)
     parts = report.parts
     transactions = sum(row["transactions"] for each in report.transactions for row in each.producers)
+    stopped = sum(group.stopped_ms for group in report.groups)
     yield tiles(
         [
             counted(len(report.groups) + len(report.others), "group"),
             counted(report.rebalances, "rebalance"),
-            (seconds(sum(group.stopped_ms for group in report.groups)), _STOPPED),
+            *([(seconds(stopped), _STOPPED)] if report.rebalances or stopped else []),
             *([counted(transactions, "transaction")] if report.transactions else []),
             counted(sum(len(each.findings) for each in parts), "finding"),
             counted(sum(len(each.violations) for each in parts), "violation"),
@@ -76,14 +96,14 @@ def _body(report: Report) -> Iterable[str]:
         yield "<h2>Groups, worst first</h2>"
         yield _index(report)
     if not several and report.groups:
-        yield "<h2>Timeline</h2>"
+        yield f"<h2>{'Timeline' if has_chart(report.groups[0]) else 'Group'}</h2>"
     for index, group in enumerate(report.groups):
         yield from _group(index, group, several)
     if report.readers:
         yield "<h2>What came out of transforms</h2>"
         yield from readers.section(report.readers)
     if report.transactions:
-        yield "<h2>Transactions</h2>"
+        yield '<h2 id="transactions">Transactions</h2>'
     for each in report.transactions:
         violations = "".join(violations_html(each.violations)) if each.violations else ""
         yield from section(each, len(report.transactions) > 1, "".join(findings_html(each.findings)), violations)
@@ -91,6 +111,25 @@ def _body(report: Report) -> Iterable[str]:
         yield f'<p class="soft">{_COSTS}</p>'
     yield "<h2>Input</h2>"
     yield from _read(report)
+
+
+def _answer(report: Report) -> Iterable[str]:
+    """The worst findings, before all figures."""
+    found = in_order(report)
+    if not found and not report.others:
+        return
+    several = naming(report)
+    yield '<div class="card answer">'
+    for group, row in found[:MOST_ANSWERS]:
+        link = f"group-{report.groups.index(group)}" if group in report.groups else "transactions"
+        where = f' <span class="soft">{escaped(about(group, row, several))}</span>' if several else ""
+        chip = f'<span class="chip {row["severity"]}">{row["severity"]}</span>'
+        yield f'<p>{chip} <a href="#{link}">{escaped(row["title"])}</a>{inferred(row)}{where}</p>'
+    if found[MOST_ANSWERS:]:
+        yield f'<p class="soft">and {count(len(found) - MOST_ANSWERS, "more finding")} below</p>'
+    if not found:
+        yield '<p><span class="good">No findings</span> in the groups that have a chart.</p>'
+    yield "</div>"
 
 
 def _index(report: Report) -> str:
@@ -134,29 +173,36 @@ def _worst(findings: Sequence[Row]) -> str:
 _NAMELESS: Final = "Consumers whose logs name no group"
 
 
+def has_chart(group: GroupReport) -> bool:
+    """Whether there is something to draw: not of a consumer of which only a late poll is known."""
+    return bool(group.rebalances or group.partitions or group.sessions)
+
+
 def _group(index: int, group: GroupReport, several: Naming) -> Iterable[str]:
-    yield f'<section class="card group" id="group-{index}" data-group="{index}">'
+    is_drawn = has_chart(group)
+    drawn = f' data-group="{index}"' if is_drawn else ""
+    yield f'<section class="card group" id="group-{index}"{drawn}>'
     run = f'<span class="soft">{escaped(group.run_id)}</span>' if several else ""
     when = period(group.from_ms, group.to_ms)
     name = _NAMELESS if group.group_id == NO_GROUP else group.group_id
     yield f'<div class="top"><h3>{escaped(name)}</h3>{run}<span class="soft">{escaped(when)}</span></div>'
-    yield tiles(_numbers(group))
-    # Nothing to draw of a consumer of which only a late poll is known.
-    hidden = "" if group.rebalances or group.partitions or group.sessions else " hidden"
-    yield (
-        f'<div class="tools"{hidden}><span class="soft">Drag to zoom in; point at the chart for details.</span>'
-        f"<button data-all>Show all</button>{step_link(group, group.from_ms, 'step through it')}</div>"
-    )
-    yield f'<div class="chart"{hidden}></div><div data-legend{hidden}></div>'
+    if numbers := _numbers(group):
+        yield tiles(numbers)
+    if is_drawn:
+        yield (
+            '<div class="tools"><span class="soft">Drag to zoom in; point at the chart for details.</span>'
+            f"<button data-all>Show all</button>{step_link(group, group.from_ms, 'step through it')}</div>"
+        )
+        yield '<div class="chart"></div><div data-legend></div>'
     if group.closed_ms:
         yield (
             f'<p class="soft">Gaps of up to {span(group.closed_ms)} with the same owner on both sides are not drawn. '
             "The table ownership has them.</p>"
         )
-    if not group.partitions and not hidden:
+    if not group.partitions and is_drawn:
         lanes = "the lanes are members" if group.sessions else "there is no chart of owners"
         yield f'<p class="soft">The input does not say who owned which partition: {lanes}.</p>'
-    yield from findings_html(group.findings, index, group)
+    yield from findings_html(group.findings, index if is_drawn else None, group)
     if group.rebalances:
         total = count(len(group.rebalances), "rebalance")
         yield f"<details data-rebalances><summary>{total}, one by one</summary></details>"
@@ -189,11 +235,14 @@ def _group(index: int, group: GroupReport, several: Naming) -> Iterable[str]:
 def _numbers(group: GroupReport) -> list[tuple[str, str]]:
     completed = [row for row in group.rebalances if row.get("outcome") == "completed"]
     longest = max((int(row.get("unavailable_ms") or 0) for row in group.rebalances), default=0)
-    tiles = [
-        (f"{len(group.rebalances):,}", f"rebalances, {len(completed):,} completed"),
-        (span(longest), "the longest"),
-        (seconds(group.stopped_ms), _STOPPED),
-    ]
+    tiles: list[tuple[str, str]] = []
+    if group.rebalances:
+        tiles += [
+            (f"{len(group.rebalances):,}", f"rebalances, {len(completed):,} completed"),
+            (span(longest), "the longest"),
+        ]
+    if group.rebalances or group.stopped_ms:
+        tiles.append((seconds(group.stopped_ms), _STOPPED))
     moved = [row["moved"] for row in group.rebalances if row.get("moved") is not None]
     if moved:
         tiles.append((f"{sum(moved):,}", "partitions moved"))

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 from urllib.parse import quote, urlencode
 
-from rejoin.pipeline.findings.formatting import count, seconds
+from rejoin.pipeline.findings.formatting import count
 from rejoin.pipeline.findings.rules import order
-from rejoin.pipeline.report.data import GroupReport, Row
+from rejoin.pipeline.report.data import GroupReport, Row, cost_of
 from rejoin.pipeline.report.page.markup import escaped, grouped, moment, place, table
-from rejoin.pipeline.vocabulary import AFTER_REMOVAL
+from rejoin.pipeline.vocabulary import AFTER_REMOVAL, EXACT
 
 VIOLATIONS: Final = {
     "two-owners": "two owners at the same time",
@@ -27,6 +27,11 @@ VIOLATIONS: Final = {
 """The text of each kind of violation, and of overlaps that are none."""
 
 MOST_VIOLATIONS: Final = 50
+_INFERRED: Final = (
+    "Inferred: no line states it, or lines were recognised by their text alone, without the name of a logger."
+)
+FEW: Final = 5
+"""Up to so many findings of a group, the worst is open."""
 STEPPED: Final = "laboratory.html"
 """The page beside the report on which groups are stepped through."""
 
@@ -46,16 +51,21 @@ def findings_html(findings: Sequence[Row], index: int | None = None, group: Grou
         yield '<p><span class="good">No findings</span>: no rule found a cause that a change of settings would fix.</p>'
         return
     yield f"<h4>{count(len(findings), 'finding')}</h4>"
-    for row in sorted(findings, key=order):
-        yield _finding(index, row, group)
+    for nth, row in enumerate(sorted(findings, key=order)):
+        yield _finding(index, row, group, is_open=nth == 0 and len(findings) <= FEW)
 
 
-def _finding(index: int | None, row: Row, group: GroupReport | None) -> str:
+def inferred(row: Row) -> str:
+    """A mark where the input does not state what a finding says."""
+    return "" if row.get("confidence") == EXACT else ' <span class="soft">(inferred)</span>'
+
+
+def _finding(index: int | None, row: Row, group: GroupReport | None, *, is_open: bool) -> str:
     severity = str(row["severity"])
-    cost = f"cost {seconds((row['score'] or 0) * 1_000)} consumer-seconds" if row.get("score") else ""
+    cost = f"cost {known}" if (known := cost_of(row)) else ""
     shared = row.get("groups") or ()
     about = f"{len(shared)} groups: {', '.join(shared)}" if row.get("group_id") is None and len(shared) > 1 else ""
-    sure = "" if row.get("confidence") == "exact" else '<p class="soft">Inferred, not in the input.</p>'
+    sure = f'<p class="soft">{_INFERRED}</p>' if inferred(row) else ""
     button = ""
     if index is not None and row.get("from_ms") is not None and row.get("to_ms") is not None:
         span_of = f'data-from="{row["from_ms"]}" data-to="{row["to_ms"]}"'
@@ -68,8 +78,9 @@ def _finding(index: int | None, row: Row, group: GroupReport | None) -> str:
         do = f'<p class="do"><b>{what}</b> {setting}{escaped(row["advice"])}</p>'
     more = "; ".join(filter(None, (about, cost)))
     return (
-        f'<details class="finding {severity}"><summary><span class="chip {severity}">{severity}</span> '
-        f'<b>{escaped(row["title"])}</b> <span class="soft">{escaped(more)}</span></summary>'
+        f'<details class="finding {severity}"{" open" * is_open}>'
+        f'<summary><span class="chip {severity}">{severity}</span> '
+        f'<b>{escaped(row["title"])}</b>{inferred(row)} <span class="soft">{escaped(more)}</span></summary>'
         f"<p>{escaped(row['text'])}</p>{do}{sure}{_evidence(row)}{button}</details>"
     )
 

@@ -6,8 +6,7 @@ from itertools import permutations
 from typing import Any
 
 from rejoin.pipeline.findings.rules import order
-from rejoin.pipeline.report.console import in_order
-from rejoin.pipeline.report.data import GroupReport, Report
+from rejoin.pipeline.report.data import GroupReport, Report, in_order
 from rejoin.pipeline.report.page import render
 
 

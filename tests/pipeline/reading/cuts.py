@@ -6,9 +6,11 @@ import gzip
 import io
 import json
 import random
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +18,6 @@ from typing import Any, Final
 import pyarrow as pa
 
 from benchmarks.recovered.from_client_logs import Action, actions_of
-from rejoin.pipeline.reading.log_files import read_file
 from rejoin.pipeline.reading.peeling.order import LineOrder, look_at_order
 from tests.paths import GOLDEN
 from tests.pipeline.findings.tables import READS, findings_of
@@ -34,7 +35,12 @@ GROUPS: Final = tuple(
 )
 AMBIGUOUS: Final = ("grep -n", "grep over files", "an indent")
 """A number before a number, or an indented one, may be anything: these are not put around each other."""
+LONGEST: Final = 1_500
+"""Lines of one file."""
 SHORTEST_MS: Final = 5_000
+_TIME: Final = re.compile(
+    r"(?:(?P<date>\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d)|^%\d\|(?P<epoch>\d{10}))(?:[.,](?P<ms>\d{3}))?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +64,9 @@ class Cut:
                 lines = [line for line in lines if line.strip() and not line[0].isspace()]
             for wrapper in self.wrappers:
                 lines = [WRAPPERS[wrapper](line, nth) for nth, line in enumerate(lines)]
+            # A file whose times fall by less than a second is read as it is.
             if self.is_reversed and look_at_order(_file(reversed(lines))) is LineOrder.NEWEST_FIRST:
-                lines = lines[::-1]
+                lines.reverse()
             yield name, lines
 
 
@@ -97,12 +104,6 @@ def events_of_files(folder: Path, files: Iterable[tuple[str, list[str]]]) -> pa.
 
 
 @cache
-def findings_of_whole(group: str) -> list[Row]:
-    """The findings from all logs of a recorded group."""
-    return findings_of(events_of_logs(sorted((CLIENT_LOGS / group).glob("*.log.gz"))), READS)
-
-
-@cache
 def done_to(group: str) -> tuple[Action, ...]:
     """What was done to a recorded group, by its ledger."""
     recording, name = group.split("/")
@@ -111,23 +112,31 @@ def done_to(group: str) -> tuple[Action, ...]:
 
 
 @cache
-def _lines(path: Path) -> tuple[list[str], list[int], list[int]]:
-    """Lines of a log, with the numbers and times of those that are statements."""
-    found = [(row["line"], row["order_ms"]) for row in read_file(str(path)) if row["what"] == "client"]
-    lines = gzip.decompress(path.read_bytes()).decode().splitlines()
-    return lines, [line for line, _ in found], [at_ms for _, at_ms in found]
+def _lines(path: Path) -> tuple[list[str], list[int]]:
+    """Lines of a log, with their times; a line without one has that of the line before it."""
+    lines, times, at_ms = gzip.decompress(path.read_bytes()).decode().splitlines(), [], 0
+    for line in lines:
+        if found := _TIME.search(line):
+            seconds = _seconds(found["date"]) if found["date"] else int(found["epoch"])
+            at_ms = max(at_ms, seconds * 1_000 + int(found["ms"] or 0))
+        times.append(at_ms)
+    return lines, times
+
+
+@cache
+def _seconds(date: str) -> int:
+    return int(datetime.fromisoformat(date.replace("/", "-")).replace(tzinfo=UTC).timestamp())
 
 
 def _between(path: Path, from_ms: int, to_ms: int) -> list[str]:
-    lines, numbers, times = _lines(path)
-    first, last = bisect_left(times, from_ms), bisect_left(times, to_ms)
-    return lines[numbers[first] - 1 : numbers[last - 1]] if first < last else []
+    lines, times = _lines(path)
+    return lines[bisect_left(times, from_ms) : bisect_left(times, to_ms)][:LONGEST]
 
 
 @cache
 def _span(group: str) -> tuple[int, int]:
-    times = [at for each in (CLIENT_LOGS / group).glob("*.log.gz") for at in _lines(each)[2][:: 10**9] + _lines(each)[2][-1:]]
-    return min(times), max(times)
+    times = [_lines(each)[1] for each in (CLIENT_LOGS / group).glob("*.log.gz")]
+    return min(at for each in times for at in each if at), max(each[-1] for each in times if each)
 
 
 def _file(lines: Iterable[str]) -> io.BytesIO:

@@ -1,0 +1,82 @@
+"""A part of a group's logs says no more than what was done: random members, windows of time and orders, in wrappers.
+
+The ledger of each recording has all that was done to its members. ``make wrapped-seeds`` runs more seeds.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from benchmarks.recovered.from_client_logs import Action
+from tests.pipeline.findings.ledgers import CAUSES
+from tests.pipeline.reading.cuts import Row, cut, done_to, findings_of_files
+
+SEEDS: Final = range(*map(int, os.environ.get("CUT_SEEDS", "0:12").split(":")))
+EARLY_MS: Final = 1_000
+LATE_MS: Final = 60_000
+"""What was done shows at the latest so long after its end."""
+MUST_HAVE_BEEN: Final[Mapping[str, tuple[str, ...]]] = {
+    "died-without-leaving": ("kill",),
+    "session-too-short": ("pause", "static-restart"),
+    "session-expired": ("pause", "broker-restart", "slow-handler"),
+    "fell-silent": ("kill", "pause", "slow-handler", "static-restart"),
+    "max-poll-exceeded": ("slow-handler", "pause"),
+    "join-held-up": ("slow-handler", "pause", "kill"),
+    "rolling-restart": ("restart",),
+    "flapping-member": ("restart", "kill", "start", "stop"),
+    "membership-changed": ("start", "stop", "kill"),
+    "topic-growth": ("grow",),
+    "coordinator-failover": ("broker-restart",),
+    "coordinator-lost-again": ("broker-restart",),
+    "duplicate-instance-id": ("duplicate",),
+    # Nothing of this kind was done to any of them.
+    "rejoin-loop": (),
+    "rebalance-still-open": (),
+    "owned-not-moving": (),
+    "lost-records": (),
+    "two-applications": (),
+    "inconsistent-protocols": (),
+    "subscription-changed": (),
+    "changing-instance-ids": (),
+    "thrashing-autoscaler": (),
+}
+"""What must have been done near a finding, to each of its members."""
+
+
+def untrue(row: Row, done: Iterable[Action]) -> Iterator[str]:
+    """What a finding says that the ledger does not have."""
+    near = [each for each in done if each.from_ms - EARLY_MS <= row["to_ms"] and row["from_ms"] <= each.to_ms + LATE_MS]
+    if (kinds := MUST_HAVE_BEEN.get(row["finding"])) is not None:
+        of_kind = [each for each in near if each.what in kinds]
+        if not of_kind:
+            yield "nothing of the kind was done"
+        for member in row["members"]:
+            if not any(each.member in (None, called(member)) for each in of_kind):
+                yield f"not to {member}"
+    if "did not come back" in row["title"] + row["text"]:
+        gone = {each.member for each in near if each.what in ("kill", "stop")}
+        yield from (f"{member} came back" for member in row["members"] if called(member) not in gone)
+
+
+def called(member: str) -> str:
+    """A member's name in the ledger: one without an id is called by its file, with a number."""
+    return member.rsplit("/", 1)[-1].partition("#")[0]
+
+
+def test_the_ledger_justifies_each_cause() -> None:
+    assert set(CAUSES) <= set(MUST_HAVE_BEEN)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_part_of_a_groups_logs_says_no_more_than_what_was_done(seed: int, tmp_path: Path) -> None:
+    chosen = cut(seed)
+    files = list(chosen.files())
+    rows = findings_of_files(tmp_path / chosen.group, files) if any(lines for _, lines in files) else []
+    done = done_to(chosen.group)
+    found = [(row["finding"], row["members"], row["title"], wrong) for row in rows for wrong in untrue(row, done)]
+    assert found == [], chosen
