@@ -28,4 +28,4 @@ def import_arrow() -> None:
 
         pa.array([0])
     finally:
-        sys.meta_path.remove(finder)  # type: ignore[arg-type]
+        sys.meta_path.remove(finder)

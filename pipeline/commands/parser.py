@@ -35,9 +35,9 @@ def report(
     Parameters
     ----------
     inputs
-        Files and directories to read: logs of consumers (seven client libraries), brokers' server.log and
-        kafka-request.log, journals (*.jsonl), and Parquet of events. Files may be packed with gzip. The content of a
-        file decides how it is read.
+        Files and directories to read, or - for standard input: logs of consumers (seven client libraries), brokers'
+        server.log and kafka-request.log, journals (*.jsonl), and Parquet of events. Files may be packed (gzip, bzip2,
+        xz), and lie in zip and tar archives. The content of a file decides how it is read.
     out
         Directory for report.html and tables/. An earlier report there is replaced. It must not be an input.
     kind
@@ -132,9 +132,8 @@ def watch(
 
 def why(
     group: str,
-    folder: Path | None = None,
     /,
-    *,
+    *folders: Path,
     bootstrap_server: _Server = None,
     at: Annotated[str | None, Parameter(metavar="TIME")] = None,
     command_config: _File = None,
@@ -148,9 +147,9 @@ def why(
     ----------
     group
         The group's id. Of a file or directory that has one group, its path alone is enough.
-    folder
+    folders
         Directory that was --out of rejoin report or rejoin watch; a journal, which is a directory or a .jsonl file; or
-        logs of consumers or brokers, a file, a directory, or - for standard input.
+        logs of consumers or brokers: files, directories, zip and tar archives, or - for standard input.
     bootstrap_server
         Address to ask instead of a folder. http://HOST:PORT is a running coordinator, which has all its events;
         HOST:PORT is any Kafka cluster, which has only its current state. Separate several with commas. The default is
@@ -171,7 +170,7 @@ def why(
 
     return run(
         group=group,
-        folder=folder,
+        folders=folders,
         bootstrap_server=bootstrap_server,
         at=at,
         command_config=command_config,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -18,6 +18,7 @@ from rejoin.error_lines import print_error, refuse
 from rejoin.output import print_aside
 from rejoin.pipeline.commands.interrupts import STOPPED, Interrupts, interrupts, quietly
 from rejoin.pipeline.commands.options import BadOption, check_least, check_master, check_out
+from rejoin.pipeline.commands.standard_input import with_standard_input, without_copy
 from rejoin.pipeline.findings.annotations import BadAnnotations, read_annotations
 from rejoin.pipeline.kafka_cluster.names import ABOUT
 from rejoin.pipeline.reading.inputs import InputFile, NoInput, must_name_groups
@@ -47,8 +48,9 @@ def run(
     annotations: tuple[Path, ...] = (),
 ) -> int:
     """Make the report and show its findings. Options as in ``parser``; returns the exit code."""
-    with quietly(), interrupts() as interrupted:
+    with quietly(), interrupts() as interrupted, ExitStack() as stack:
         try:
+            inputs = stack.enter_context(with_standard_input(inputs))
             read = _checked(inputs, out, kind, groups, timezone, master)
             around = read_annotations(annotations)
             options: dict[str, Any] = {"kind": kind, "groups": group, "most_groups": groups, "timezone": timezone}
@@ -62,7 +64,7 @@ def run(
                 interrupted.ignore()
                 print_error(f"stopped; what is in {out} is not complete")
                 return STOPPED
-            return refuse(problem)
+            return refuse(without_copy(problem))
     stepped = out / STEPPED
     show(
         made,

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import shutil
-import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from rejoin.error_lines import refuse
 from rejoin.output import print_json, print_text
+from rejoin.pipeline.commands.standard_input import STANDARD_INPUT, with_standard_input, without_copy
 from rejoin.pipeline.findings.annotations import BadAnnotations, read_annotations, rows_of_rollouts
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.why.answer import answer
@@ -21,13 +19,12 @@ from rejoin.pipeline.why.sources import open_source
 from rejoin.pipeline.why.story import GroupStory, SourceProblem, StorySource
 
 _WIDEST: Final = 120
-_STANDARD_INPUT: Final = "-"
 
 
 def run(
     *,
     group: str,
-    folder: Path | None,
+    folders: Sequence[Path],
     bootstrap_server: str | None,
     at: str | None,
     command_config: Path | None,
@@ -41,15 +38,16 @@ def run(
             raise ValueError(f"--for {seconds}: expected a number of seconds from 0 on")
         config = None if command_config is None else str(command_config)
         around = read_annotations(annotations)
-        with _given(folder if folder is not None or bootstrap_server is not None else _as_path(group)) as path:
-            source = open_source(path, bootstrap_server, config, seconds)
-        story = source.story(group if path is None or folder is not None else _only_group(source, group))
+        named = _sources(group, folders, has_address=bootstrap_server is not None)
+        with with_standard_input(named) as paths:
+            source = open_source(next(iter(paths), None), bootstrap_server, config, seconds, paths[1:])
+        story = source.story(_only_group(source, group) if Path(group) in named else group)
         if around:
-            found = [*story.findings, *rows_of_rollouts("", group, story.rebalances, around)]
+            found = [*story.findings, *rows_of_rollouts("", story.status.group_id, story.rebalances, around)]
             story = replace(story, findings=sorted(found, key=order))
         at_ms = None if at is None else instant(at, story.last_ms)
     except (SourceProblem, BadAnnotations, ValueError) as problem:
-        return refuse(problem)
+        return refuse(without_copy(problem))
     except KeyboardInterrupt:
         return 130
     if as_json:
@@ -60,23 +58,12 @@ def run(
     return 0
 
 
-def _as_path(name: str) -> Path | None:
-    """The file or directory of that name; None where there is none, so that the name is a group's."""
-    path = Path(name)
-    return path if name == _STANDARD_INPUT or path.exists() else None
-
-
-@contextmanager
-def _given(path: Path | None) -> Iterator[Path | None]:
-    """The path, or a file with what comes on standard input where the path is ``-``."""
-    if path is None or str(path) != _STANDARD_INPUT:
-        yield path
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "standard-input.log"
-        with copy.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-        yield copy
+def _sources(group: str, folders: Sequence[Path], *, has_address: bool) -> list[Path]:
+    """The files and directories to read. A group's id that is a path is one of them, unless others follow a folder."""
+    path = Path(group)
+    if group == STANDARD_INPUT or path.is_file() or (path.exists() and not folders and not has_address):
+        return [path, *folders]
+    return list(folders)
 
 
 def _only_group(source: StorySource, where: str) -> str:

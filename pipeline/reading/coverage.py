@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from rejoin.pipeline.reading.client_logs.cluster import COORDINATOR
+from rejoin.pipeline.reading.packed.opening import UNREADABLE, opened
 from rejoin.pipeline.reading.peeling.peel import Peels
 from rejoin.pipeline.reading.peeling.stamps import begins_with_time
-from rejoin.pipeline.reading.pieces import UNREADABLE, opened
 from rejoin.pipeline.vocabulary import CLIENT_LOG
 
 OF_MEMBERS: Final = ("source", "node", "group_id", "event", "client_id", "members")

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import errno
-import gzip
 import os
 import re
-import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, Final, Literal, NamedTuple, cast
+from typing import IO, Final, Literal, NamedTuple
+
+from rejoin.pipeline.reading.packed.opening import (
+    ENDINGS,
+    UNREADABLE,
+    is_archive,
+    is_tar,
+    is_zip,
+    opened,
+    packing_of,
+    unpacked,
+)
 
 Kind = Literal["journal", "parquet", "log"]
 """journal: JSON lines of ours. parquet: a table of events. log: text of a broker, of whatever layout."""
@@ -30,6 +39,12 @@ _OF_RECORDS: Final = re.compile(
 )
 """Marks of a line of a known layout: a time, JSON, a level, or librdkafka's prefix."""
 _LONGEST_SUBJECT: Final = 64
+_PACKED: Final = 15
+"""How much longer a log is than its gzip."""
+_OF_PARQUET: Final = b"PAR1"
+_NO_TEXT: Final = bytes(each for each in range(1, 32) if each not in b"\t\n\v\f\r\x1b") + b"\x7f"
+_MOST_OF_NO_TEXT: Final = 20
+"""One byte in so many may be a control character in a text."""
 _EVENTS: Final = "events"
 _OF_A_REPORT: Final = {_EVENTS, "quarantine", "rebalances", "member_sessions", "findings"}
 """Folders of tables; where two of them lie side by side, a report or a watch has written them."""
@@ -48,6 +63,17 @@ class InputFile(NamedTuple):
     size: int
     kind: Kind
     problem: str | None = None
+    has_packed_content: bool = False
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether its text is longer than it, by its content or its name."""
+        return self.has_packed_content or self.path.endswith(tuple(ENDINGS))
+
+    @property
+    def text_bytes(self) -> int:
+        """About how long its text is."""
+        return self.size * _PACKED if self.is_packed else self.size
 
     @property
     def kind_of_problem(self) -> str:
@@ -70,7 +96,7 @@ class NoInput(Exception):
 
 
 def find(paths: Iterable[str | os.PathLike[str]]) -> list[InputFile]:
-    """Every file that paths name, directories with all that is below them, by path; none is named twice.
+    """Every file that paths name, directories and archives with all that is in them, by path; none is named twice.
 
     Within directories, names that begin with a dot or an underscore, locks, and the tables of reports are passed over;
     of tables that are named themselves, the events are taken. A file or directory that may not be read has a
@@ -89,7 +115,12 @@ def find(paths: Iterable[str | os.PathLike[str]]) -> list[InputFile]:
         closed: list[OSError] = []
         for each in [path] if path.is_file() else _below(path, closed):
             name = os.path.realpath(each)
-            found[name] = _look(each, name) if _is_text(name) else _without_text_name(name)
+            if not _is_text(name):
+                found[name] = _without_text_name(name)
+            elif is_archive(name):
+                found |= {member.path: member for member in _members(name)}
+            else:
+                found[name] = _look(each, name)
         found |= {name: _may_not_read(name, each) for each in closed for name in [os.path.realpath(each.filename)]}
     if not found:
         raise NoInput(
@@ -143,21 +174,79 @@ def _may_not_read(name: str, problem: OSError) -> InputFile:
 def _look(path: Path, name: str) -> InputFile:
     try:
         size = path.stat().st_size
-        with path.open("rb") as file:
-            head = file.read(_PEEK_BYTES)
+        with path.open("rb"):
+            pass
     except OSError as problem:
         return _may_not_read(name, problem)
     if name.endswith(_PARQUET):
         return _as_parquet(InputFile(name, size, "parquet"))
     if name.endswith(_OURS):
         return InputFile(name, size, "journal")
-    if name.endswith(".gz"):
+    try:
+        with path.open("rb") as file:
+            text, packing = _beginning(file, name, size)
+    except UNREADABLE as problem:
+        return InputFile(name, size, "log", str(problem))
+    return InputFile(name, size, _kind_of(text), has_packed_content=packing is not None)
+
+
+def _beginning(file: IO[bytes], name: str, size: int) -> tuple[bytes, str | None]:
+    """The first bytes of a file's text, and how it is packed. Raises OSError where it is not packed as it seems."""
+    head = file.read(_PEEK_BYTES)
+    packing = packing_of(head) or next((each for ending, each in ENDINGS.items() if name.endswith(ending)), None)
+    if packing is None:
+        return head, None
+    file.seek(0)
+    try:
+        return unpacked(file, packing, size).read(_PEEK_BYTES), packing
+    except UNREADABLE as problem:
+        raise OSError(f"not in the format of {packing}: {problem}") from None
+
+
+def _kind_of(head: bytes) -> Kind:
+    return "journal" if b'"schema_version"' in head.split(b"\n", 1)[0] else "log"
+
+
+def _members(archive: str) -> Iterator[InputFile]:
+    """The members of an archive, as the files of a directory, and the archive where it has more that cannot be read."""
+    from rejoin.pipeline.reading.packed.archives import archive_at  # noqa: PLC0415 (few inputs are archives)
+
+    found = archive_at(archive)
+    names = [name for name in found.members if not _is_passed_over(name)]
+    if found.problem is not None or not names:
+        yield InputFile(archive, 0, "log", _NOT_READ + (found.problem or "an archive without files"))
+    for name in names:
+        path, member = f"{archive}/{name}", found.members[name]
         try:
-            with gzip.open(path) as unpacked:
-                head = unpacked.read(_PEEK_BYTES)
-        except (OSError, EOFError, zlib.error) as problem:
-            return InputFile(name, size, "log", f"not in the format of gzip: {problem}")
-    return InputFile(name, size, "journal" if b'"schema_version"' in head.split(b"\n", 1)[0] else "log")
+            with member.open() as stored:
+                begins = stored.read(_PEEK_BYTES)
+                stored.seek(0)
+                text, packing = _beginning(stored, name, member.size)
+        except UNREADABLE as problem:
+            yield InputFile(path, member.size, "log", f"{_NOT_READ}{problem}")
+            continue
+        wrong = _wrong_in_archive(begins, text)
+        if wrong is not None:
+            yield InputFile(path, member.size, "log", _NOT_READ + wrong)
+        elif name.endswith(_OURS):
+            yield InputFile(path, member.size, "journal", has_packed_content=packing is not None)
+        else:
+            yield InputFile(path, member.size, _kind_of(text), has_packed_content=packing is not None)
+
+
+def _wrong_in_archive(head: bytes, text: bytes) -> str | None:
+    """Why a member is not read that begins like this, and whose unpacked content does."""
+    if is_zip(head) or is_tar(text):
+        return "an archive within an archive; unpack it first"
+    if head.startswith(_OF_PARQUET):
+        return "Parquet within an archive; unpack it first"
+    if _MOST_OF_NO_TEXT * len(text.translate(None, _NO_TEXT)) < (_MOST_OF_NO_TEXT - 1) * len(text):
+        return f"not text: it begins with the bytes {text[:4].hex(' ')}"
+    return None
+
+
+def _is_passed_over(name: str) -> bool:
+    return name.endswith(_NO_INPUT) or any(part.startswith((".", "_")) and part != ".." for part in name.split("/"))
 
 
 def must_name_groups(found: Iterable[InputFile]) -> None:
@@ -168,20 +257,20 @@ def must_name_groups(found: Iterable[InputFile]) -> None:
     """
     found = list(found)
     if all(str(each.problem).startswith(_NOT_READ) for each in found):
-        raise NoInput("; ".join(f"{each.path}: {each.problem}" for each in found[:3]) + f". {_whose(found)}")
+        raise NoInput("; ".join(f"{each.path}: {each.problem}" for each in found[:3]) + f". {what_to_do(found)}")
     if not any(_names_groups(each) for each in found):
         problem = next((f" ({each.problem})" for each in found if each.problem), "")
         raise NoInput(f"{named(found)}: nothing about consumer groups in there{problem}. {EXPECTED}")
     if all(each.kind == "log" and each.problem is None and not _holds(each, _OF_RECORDS) for each in found):
         from rejoin.pipeline.reading.client_logs.layouts import first_unplaced  # noqa: PLC0415 (only for this error)
 
-        with _opened(found[0]) as file:
+        with opened(found[0].path) as file:
             raise NoInput(
                 f"{named(found)}: nothing about consumer groups in there: {first_unplaced(file).reason}. {EXPECTED}"
             )
 
 
-def _whose(found: Sequence[InputFile]) -> str:
+def what_to_do(found: Sequence[InputFile]) -> str:
     """Advice for files of which none can be read."""
     if any(str(each.problem).endswith(os.strerror(errno.EACCES)) for each in found):
         return "Give this user the right to read it, or name files that it may read"
@@ -199,21 +288,17 @@ def _names_groups(each: InputFile) -> bool:
     return _holds(each, _OF_SUBJECTS)
 
 
-def _opened(each: InputFile) -> BinaryIO:
-    return cast("BinaryIO", (gzip.open if each.path.endswith(".gz") else open)(each.path, "rb"))
-
-
 def _holds(each: InputFile, pattern: re.Pattern[bytes]) -> bool:
     """Whether a pattern is found in a file, as far as it can be read."""
     try:
-        with _opened(each) as file:
+        with opened(each.path) as file:
             before = b""
             while chunk := file.read(_LOOK_BYTES):
                 text = before + chunk
                 if pattern.search(text) is not None:
                     return True
                 before = text[-_LONGEST_SUBJECT:]
-    except (OSError, EOFError):
+    except UNREADABLE:
         return False
     return False
 

@@ -36,7 +36,7 @@ _KINDS: Final = (
     ("cut short", "half-line"),
     ("no text", "encoding"),
     ("cannot be read", "unreadable"),
-    ("not in the format of gzip", "unreadable"),
+    ("not in the format of", "unreadable"),
     ("layout is not known", "unknown-layout"),
 )
 

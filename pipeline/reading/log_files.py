@@ -7,7 +7,6 @@ of a group that is not known, t: and a topic, x: and a transactional id, or p: a
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,8 +24,8 @@ from rejoin.pipeline.reading.client_logs.signed import MARKS as SIGNED
 from rejoin.pipeline.reading.client_logs.statements import ClientLogFile
 from rejoin.pipeline.reading.client_logs.unsigned import MARKS as UNSIGNED
 from rejoin.pipeline.reading.coverage import MARKS as OF_FILES
+from rejoin.pipeline.reading.packed.opening import ENDING, UNREADABLE, opened, size_of
 from rejoin.pipeline.reading.peeling.order import LARGEST, LineOrder, OldestFirst, look_at_order
-from rejoin.pipeline.reading.pieces import UNREADABLE, opened
 from rejoin.pipeline.reading.request_log import LoggedExchange
 
 COUNTS: Final = (
@@ -34,7 +33,7 @@ COUNTS: Final = (
     *("guessed", *OF_FILES),
 )
 """Counters of each file, in the order of the columns of ``READ``."""
-_ROTATED: Final = re.compile(r"(?:\.(?:log|out|txt))?(?:\.\d[\d-]*|[.-]\d{4}-\d\d-\d\d[\d.-]*)*(?:\.gz)?$")
+_ROTATED: Final = re.compile(r"(?:\.(?:log|out|txt))?(?:\.\d[\d-]*|[.-]\d{4}-\d\d-\d\d[\d.-]*)*" + ENDING + "$")
 """The suffix that rotation and packing add to the name of a process's log; its own name may end in a number."""
 _LOOK_BYTES: Final = 2**20
 _MARKS_OF_BROKERS: Final = (
@@ -60,7 +59,7 @@ def read_file(path: str, problem: str | None = None, timezone: str = "UTC") -> I
             order = look_at_order(file)
         with opened(path) as file:
             words = words_in(iter(lambda: file.read(_LOOK_BYTES), b""))
-        counts["turned_round"] = int(order is LineOrder.NEWEST_FIRST and os.path.getsize(path) <= LARGEST)
+        counts["turned_round"] = int(order is LineOrder.NEWEST_FIRST and size_of(path) <= LARGEST)
         said: set[int] = set()
         if of_clients:
             yield from _read_clients(path, zone, counts, said, words, is_untimed=order is LineOrder.NO_TIMES)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import zlib
 from collections.abc import Iterable, Iterator
-from typing import IO, Final, NamedTuple, cast
+from typing import IO, Final, NamedTuple
 
 from rejoin.journal.renames import upgraded_text
 from rejoin.pipeline.reading.inputs import InputFile
 from rejoin.pipeline.reading.limits import EXACT, LONGEST, TOO_LARGE
-
-UNREADABLE: Final = (OSError, EOFError, zlib.error)
-"""Exceptions where a file cannot be read further."""
+from rejoin.pipeline.reading.packed.opening import UNREADABLE, opened
 
 PIECE_BYTES: Final = 128 * 2**20
 """Larger files are read by several tasks. Each counts the line ends before its piece, which is a matter of memchr."""
@@ -41,12 +37,10 @@ class Piece(NamedTuple):
 def pieces(files: Iterable[InputFile], piece_bytes: int = PIECE_BYTES) -> list[Piece]:
     """Pieces for the tasks to read, the largest first: a large piece at the end would keep all others waiting."""
     cut = [
-        Piece(
-            file.path, start, min(start + piece_bytes, file.size) if not _is_packed(file.path) else -1, not file.is_open
-        )
+        Piece(file.path, start, min(start + piece_bytes, file.size) if not file.is_packed else -1, not file.is_open)
         for file in files
         if file.problem is None
-        for start in range(0, 1 if _is_packed(file.path) else max(file.size, 1), piece_bytes)
+        for start in range(0, 1 if file.is_packed else max(file.size, 1), piece_bytes)
     ]
     return sorted(cut, key=lambda piece: (piece.start - piece.end, piece.path, piece.start))
 
@@ -78,15 +72,6 @@ def read_piece(piece: Piece) -> Iterator[LinesOfPiece]:
             yield from _batches(file, piece, number)
     except UNREADABLE as problem:
         yield LinesOfPiece(piece.path, [None], [b""], [f"cannot be read to its end: {problem}"])
-
-
-def _is_packed(path: str) -> bool:
-    return path.endswith(".gz")
-
-
-def opened(path: str) -> IO[bytes]:
-    """The file, unpacked if its name says that it is packed."""
-    return cast(IO[bytes], gzip.open(path, "rb")) if _is_packed(path) else open(path, "rb")
 
 
 def _lines_before(file: IO[bytes], start: int) -> int:

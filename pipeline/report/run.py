@@ -51,8 +51,6 @@ _SUBJECTS: Final = ("group_id", "producer_id")
 """Columns that say what an event is about; a report needs an event with one of them."""
 KINDS: Final = ("journal", "parquet", "log")
 _BYTES_A_ROW: Final = 400
-_PACKED: Final = 15
-"""How much longer a journal is than its gzip."""
 
 
 def make_report(
@@ -178,7 +176,7 @@ def _bytes_of_events(file: InputFile) -> int:
     """About how long a file's events are as lines."""
     if file.kind == "parquet" and file.problem is None:
         return int(read_metadata(file.path).num_rows) * _BYTES_A_ROW
-    return file.size * _PACKED if file.path.endswith(".gz") else file.size
+    return file.text_bytes
 
 
 def to_read(inputs: Sequence[str | os.PathLike[str]], out: Path, kind: str | None = None) -> list[InputFile]:

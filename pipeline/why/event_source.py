@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
+from rejoin.pipeline.findings.formatting import count
 from rejoin.pipeline.findings.rules import order
+from rejoin.pipeline.reading.inputs import InputFile
 from rejoin.pipeline.reading.runs import run_of_service
 from rejoin.pipeline.why.events import consumers_report, findings_of, rebalances_of, sessions_of
 from rejoin.pipeline.why.rows import names_of, status_after, status_of_events
@@ -16,7 +18,7 @@ from rejoin.pipeline.why.story import GroupStatus, GroupStory, Row, unknown_grou
 class EventSource:
     """Rows of the table ``events`` of one run or of several, in the order of their times."""
 
-    def __init__(self, path: Path, events: Sequence[Row], notes: Iterable[str], recorded: tuple[int, int]) -> None:
+    def __init__(self, path: str, events: Sequence[Row], notes: Iterable[str], recorded: tuple[int, int]) -> None:
         """``recorded``: from when to when all events are there, in ms since 1970."""
         self._path = path
         self._recorded = recorded
@@ -30,7 +32,7 @@ class EventSource:
     def story(self, group_id: str) -> GroupStory:
         """All about one group: of the run that began last, where there are several."""
         if group_id not in self._runs:
-            raise unknown_group(group_id, sorted(self._runs), str(self._path))
+            raise unknown_group(group_id, sorted(self._runs), self._path)
         runs, events = self._runs[group_id], self._events(group_id)
         rebalances = rebalances_of(group_id, events)
         of_runs = [f"the newest of {len(runs)} runs, {runs[-1]}"] if len(runs) > 1 else []
@@ -74,6 +76,14 @@ class EventSource:
         if not rebalances:
             return status_of_events(group_id, self._events(group_id))
         return status_after(group_id, rebalances[-1], len(rebalances), sessions_of(group_id, self._events(group_id)))
+
+
+def unread_notes(unread: Sequence[InputFile], of_all: int) -> Iterator[str]:
+    """A note about files that could not be read, where there are any."""
+    if unread:
+        named = ", ".join(f"{Path(each.path).name} ({each.reason})" for each in unread[:3])
+        more = f" and {len(unread) - 3} more" if unread[3:] else ""
+        yield f"{len(unread)} of {count(of_all, 'file')} could not be read: {named}{more}"
 
 
 def _by_run(events: Sequence[Row]) -> dict[str, list[Row]]:

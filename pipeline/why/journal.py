@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 from rejoin.journal.reader import read_lines
 from rejoin.journal.segments import JournalError, segments
 from rejoin.pipeline.findings.formatting import count
-from rejoin.pipeline.reading.inputs import InputFile, NoInput, find
+from rejoin.pipeline.reading.inputs import InputFile, what_to_do
 from rejoin.pipeline.reading.pieces import pieces, read_piece
-from rejoin.pipeline.why.event_source import EventSource
+from rejoin.pipeline.why.event_source import EventSource, unread_notes
 from rejoin.pipeline.why.events import (
     READ_EVENTS,
     events_of,
@@ -55,12 +55,9 @@ def findings_of_journal(text: str, group_id: str) -> list[dict[str, str]]:
 class JournalSource(EventSource):
     """The events of journals, read at once. What cannot be read is left out and noted."""
 
-    def __init__(self, path: Path) -> None:
-        """Raises :class:`SourceProblem` where there is no journal."""
-        try:
-            found = find([path])
-        except NoInput as problem:
-            raise SourceProblem(str(problem)) from None
+    def __init__(self, paths: Sequence[Path], found: Sequence[InputFile]) -> None:
+        """Raises :class:`SourceProblem` where there is no journal among the files."""
+        path = " ".join(map(str, paths))
         journals = [each for each in found if each.kind == "journal" and each.problem is None]
         if not journals:
             raise _no_journal(path, found)
@@ -71,19 +68,20 @@ class JournalSource(EventSource):
             raise SourceProblem(
                 f"{path}: its rows are none of a journal of this version, {_first(unread)}; rejoin report says why"
             )
-        super().__init__(path, events, [*_notes(found, unread), *_gaps(path)], lines.recorded)
+        super().__init__(
+            path, events, [*_notes(found, unread), *(note for each in paths for note in _gaps(each))], lines.recorded
+        )
 
 
-def _no_journal(path: Path, found: Sequence[InputFile]) -> SourceProblem:
+def _no_journal(path: str, found: Sequence[InputFile]) -> SourceProblem:
     """Why there is nothing to read: it may not be, or it is for a report."""
     problem = next((each for each in found if each.problem is not None), None)
     if problem is not None and all(each.problem is not None for each in found):
-        return SourceProblem(
-            f"{path}: {problem.problem}; give this user the right to read it, or name a report or a journal"
-        )
+        to_do = what_to_do(found)
+        return SourceProblem(f"{path}: {problem.problem}; {to_do[:1].lower()}{to_do[1:]}")
     others = next(each for each in found if each.problem is None)
     kind = "is a file of Parquet" if others.kind == "parquet" else "is a file"
-    wrong = kind if path.is_file() else f"no journal in there, but {Path(others.path).name}"
+    wrong = kind if Path(path).is_file() else f"no journal in there, but {Path(others.path).name}"
     return SourceProblem(
         f"{path}: {wrong}; expected a folder that rejoin report or rejoin watch wrote, a journal (*.jsonl), or logs. "
         f"For anything else, first run rejoin report {path} --out DIR, then rejoin why GROUP DIR"
@@ -115,10 +113,7 @@ def _is_wanted(text: str) -> bool:
 
 def _notes(found: Sequence[InputFile], unread: Sequence[_Unread]) -> Iterator[str]:
     """Notes about files and lines that are left out."""
-    closed = [each for each in found if each.problem is not None]
-    if closed:
-        named = f"{Path(closed[0].path).name} ({closed[0].reason})"
-        yield f"{len(closed)} of {count(len(found), 'file')} could not be read: {named}"
+    yield from unread_notes([each for each in found if each.problem is not None], len(found))
     if unread:
         yield f"{count(len(unread), 'line')} could not be read, {_first(unread)}; rejoin report says why"
     others = [each for each in found if each.kind != "journal" and each.problem is None]

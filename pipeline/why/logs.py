@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 from rejoin.pipeline.event_fields import EVENT_COLUMNS
@@ -12,7 +11,7 @@ from rejoin.pipeline.reading.coverage import Coverage, first_candidate
 from rejoin.pipeline.reading.inputs import EXPECTED, InputFile
 from rejoin.pipeline.reading.log_events import counts_of_files, events_of_files
 from rejoin.pipeline.reading.log_files import read_file
-from rejoin.pipeline.why.event_source import EventSource
+from rejoin.pipeline.why.event_source import EventSource, unread_notes
 from rejoin.pipeline.why.story import GroupStory, Row, SourceProblem
 
 LARGEST: Final = 64 << 20
@@ -22,11 +21,14 @@ LARGEST: Final = 64 << 20
 class LogSource(EventSource):
     """The events that logs show. What cannot be read is left out and noted."""
 
-    def __init__(self, path: Path, files: Sequence[InputFile], timezone: str = "UTC") -> None:
+    def __init__(
+        self, path: str, files: Sequence[InputFile], unread: Sequence[InputFile] = (), timezone: str = "UTC"
+    ) -> None:
         """Raises :class:`SourceProblem` where no line is about a group, and where there is too much to read here."""
-        if sum(each.size for each in files) > LARGEST:
+        size = sum(each.text_bytes for each in files)
+        if size > LARGEST:
             raise SourceProblem(
-                f"{path}: {sum(each.size for each in files) >> 20} MB of logs; expected at most {LARGEST >> 20} MB. "
+                f"{path}: {size >> 20} MB of logs; expected at most {LARGEST >> 20} MB. "
                 f"First run rejoin report {path} --out DIR, then rejoin why GROUP DIR"
             )
         rows = [row for each in files for row in read_file(each.path, each.problem, timezone)]
@@ -46,7 +48,7 @@ class LogSource(EventSource):
             )
             raise SourceProblem(f"{path}: {what} ({used}). {candidate}{' ' * bool(candidate)}{EXPECTED}")
         at = [row["at_ms"] for row in events]
-        super().__init__(path, events, (), (min(at), max(at)))
+        super().__init__(path, events, unread_notes(unread, len(files) + len(unread)), (min(at), max(at)))
 
     def story(self, group_id: str) -> GroupStory:
         """All about one group, with how much of the logs was used."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,14 +15,21 @@ _TABLES: Final = "tables"
 
 
 def open_source(
-    folder: Path | None = None, servers: str | None = None, config: str | None = None, seconds: float = 2.0
+    folder: Path | None = None,
+    servers: str | None = None,
+    config: str | None = None,
+    seconds: float = 2.0,
+    more: Sequence[Path] = (),
 ) -> StorySource:
-    """A folder that report or watch wrote, or a journal, or else the coordinators or the cluster at an address."""
+    """A folder that report or watch wrote, a journal or logs, or else the coordinators or the cluster at an address.
+
+    ``more``: further files and folders of journals or logs.
+    """
     if folder is not None and servers is not None:
         raise SourceProblem(f"give the folder {folder} or --bootstrap-server {servers}, and not both")
     if folder is not None:
         try:
-            return _of_path(folder)
+            return _of_files([folder, *more]) if more else _of_path(folder)
         except OSError as problem:
             raise SourceProblem(
                 f"{problem.filename or folder} cannot be read: {problem.strerror}; give this user the right to read it"
@@ -64,25 +72,26 @@ def _of_path(path: Path) -> StorySource:
             from rejoin.pipeline.why.tables import TablesSource  # noqa: PLC0415
 
             return TablesSource(path)
-    return _of_files(path)
+    return _of_files([path])
 
 
-def _of_files(path: Path) -> StorySource:
+def _of_files(paths: Sequence[Path]) -> StorySource:
     """Journals where there are any, and else logs."""
     from rejoin.pipeline.reading.inputs import NoInput, find  # noqa: PLC0415
 
     try:
-        found = [each for each in find([path]) if each.problem is None]
+        found = find(paths)
     except NoInput as problem:
         raise SourceProblem(str(problem)) from None
-    logs = [each for each in found if each.kind == "log"]
-    if logs and not any(each.kind == "journal" for each in found):
+    readable = [each for each in found if each.problem is None]
+    logs = [each for each in readable if each.kind == "log"]
+    if logs and not any(each.kind == "journal" for each in readable):
         from rejoin.pipeline.why.logs import LogSource  # noqa: PLC0415
 
-        return LogSource(path, logs)
+        return LogSource(" ".join(map(str, paths)), logs, [each for each in found if each.problem is not None])
     from rejoin.pipeline.why.journal import JournalSource  # noqa: PLC0415
 
-    return JournalSource(path)
+    return JournalSource(paths, found)
 
 
 def _offset_files(folder: Path) -> list[Path]:

@@ -27,6 +27,7 @@ from rejoin.pipeline.reading.broker_logs.messages import (
     split_prefix,
 )
 from rejoin.pipeline.reading.broker_logs.reasons import instance, read_reason, several
+from rejoin.pipeline.reading.packed.opening import ENDING
 from rejoin.pipeline.reading.request_log import LoggedExchange, is_request, read_exchange
 from rejoin.pipeline.vocabulary import BUG_SIGN, SOFTWARE_VERSION
 
@@ -68,7 +69,7 @@ def node_of(path: str) -> str:
         match = _NODE.search(name)
         if match is not None:
             return match[1]
-    return re.sub(r"(?:\.log)?(?:[.-][\d-]+)*(?:\.gz)?$", "", file.name) or file.name
+    return re.sub(r"(?:\.log)?(?:[.-][\d-]+)*" + ENDING + "$", "", file.name) or file.name
 
 
 @dataclass(frozen=True, slots=True)

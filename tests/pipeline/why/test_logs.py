@@ -64,7 +64,7 @@ def test_what_was_concluded_about_a_file_is_said_first(tmp_path: Path, capsys: p
     lines = (LOGS / LATE).read_text().splitlines(keepends=True)
     log = tmp_path / "turned.log"
     log.write_text("".join(reversed(lines)))
-    assert why(str(log), None) == 0
+    assert why(str(log)) == 0
     first = " ".join(capsys.readouterr().out.split("group ")[0].split())
     assert first.startswith(f"read {len(lines)} lines: {len(lines)} used; the log of 1 member; turned.log: the newest")
 
@@ -115,7 +115,7 @@ def test_more_than_this_process_should_read_is_for_a_report(tmp_path: Path) -> N
 
 
 def test_the_path_alone_is_enough_where_there_is_one_group(capsys: pytest.CaptureFixture[str]) -> None:
-    assert why(str(LOGS / LATE), None) == 0
+    assert why(str(LOGS / LATE)) == 0
     assert "b-1 did not poll in time" in capsys.readouterr().out
 
 
@@ -123,12 +123,12 @@ def test_of_several_groups_one_has_to_be_named(tmp_path: Path, capsys: pytest.Ca
     log = tmp_path / "app.log"
     text = (LOGS / LATE).read_text()
     log.write_text(text + text.replace("groupId=bills", "groupId=mails"))
-    assert why(str(log), None) == 2
+    assert why(str(log)) == 2
     assert f"2 groups in there (bills, mails); say rejoin why GROUP {log}" in capsys.readouterr().err
 
 
 def test_a_log_may_come_on_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments in (("bills", Path("-")), ("-", None)):
+    for arguments in (("bills", Path("-")), ("-",)):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO((LOGS / LATE).read_bytes())))
         assert why(*arguments) == 0
         assert "b-1 did not poll in time" in capsys.readouterr().out
