@@ -41,9 +41,11 @@ def _is_near(history: GroupHistory, at_ms: int) -> bool:
     return any(abs(each.prepared_at_ms - at_ms) <= LONG_MS for each in history.rebalances)
 
 
-def of_lines(found: Sequence[ObservedEvent]) -> Sighting | None:
-    """Where lines were seen; none without any."""
-    return Sighting(found[0].at_ms, found[-1].at_ms, len(found), tuple(found)) if found else None
+def of_lines(found: Sequence[ObservedEvent], each_time: int = 1) -> Sighting | None:
+    """Where lines were seen, so many each time; none without any."""
+    if not found:
+        return None
+    return Sighting(found[0].at_ms, found[-1].at_ms, max(1, len(found) // each_time), tuple(found))
 
 
 def of_rebalances(found: Sequence[ObservedRebalance], until_ms: int) -> Sighting | None:
@@ -153,8 +155,8 @@ def _never_finds_the_coordinator(causes: Causes, *, is_member: bool) -> Sighting
         if lost is None or any(each.event == "coordinator_found" and each.at_ms >= lost.at_ms for each in events):
             continue
         late = [each for each in events if _has(each, "commit-timed-out") and each.at_ms - lost.at_ms >= LONG_MS]
-        found += [lost, *late] if late else []
-    return of_lines(sorted(found, key=lambda each: each.at_ms))
+        found += [lost, late[-1]] if late else []
+    return of_lines(sorted(found, key=lambda each: each.at_ms), 2)
 
 
 def member_never_finds_the_coordinator(causes: Causes) -> Sighting | None:
@@ -182,7 +184,7 @@ def polls_and_does_not_join(causes: Causes) -> Sighting | None:
                 asked = None
             elif each.event in ("join_sent", "generation_joined", "poll_timeout_exceeded"):
                 asked = None
-    return of_lines(found)
+    return of_lines(found, 2)
 
 
 def repeats_the_commit_before_it_joins(causes: Causes) -> Sighting | None:
@@ -221,7 +223,7 @@ def moved_within_a_generation(causes: Causes) -> Sighting | None:
         for pair in (before, after)
     ]
     once = {id(each): each for each in found}
-    return of_lines(sorted(once.values(), key=lambda each: each.at_ms))
+    return of_lines(sorted(once.values(), key=lambda each: each.at_ms), 2)
 
 
 @reads("poll_timeout_exceeded", source=(CLIENT_LOG,))
@@ -244,7 +246,7 @@ def starving_heartbeats(causes: Causes) -> Sighting | None:
             if _has(each, "python-not-recognized"):
                 near = [one for one in expired if abs(one.at_ms - each.at_ms) <= NEAR_MS]
                 found += [near[-1], each] if near else []
-    return of_lines(found)
+    return of_lines(found, 2)
 
 
 @reads("join_sent", "heartbeat_failed", source=(CLIENT_LOG,))
@@ -264,4 +266,4 @@ def goes_on_after_a_refused_commit(causes: Causes) -> Sighting | None:
                 refused, told_at_ms = None, each.at_ms
             elif each.event == "join_sent":
                 refused, told_at_ms = None, each.at_ms
-    return of_lines(found)
+    return of_lines(found, 2)

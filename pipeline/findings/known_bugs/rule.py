@@ -64,14 +64,14 @@ def _found(history: GroupHistory, bug: KnownBug, seen: Sighting, version: str | 
         f"The log states version {version} of {bug.called}, which has {bug.name}: {bug.does}."
         if version is not None
         else f"The log does not state the version. If it is {bug.called} {bug.versions}, "
-        f"this is {bug.name}: {bug.does}."
+        f"this may be {bug.name}: {bug.does}."
     )
     *others, newest = bug.fixed
     too = f"; {names(others)} {'has' if len(others) == 1 else 'have'} the fix, too" if others else ""
     upgrade = f"Upgrade {bug.called.replace('a ', 'the ', 1)} to {newest} or later{too}."
     return Finding(
         "known-bug",
-        f"{capital(bug.name) if version is not None else f'Perhaps {bug.name}'}: {bug.title}",
+        f"{_begin(bug.name) if version is not None else f'Perhaps {bug.name}'}: {bug.title}",
         f"{capital(times(seen.times))} {period(seen.at_ms, seen.until_ms)}{whose}, {bug.shows}. {known}",
         0.0,
         seen.at_ms,
@@ -82,7 +82,7 @@ def _found(history: GroupHistory, bug: KnownBug, seen: Sighting, version: str | 
         members=who,
         rebalances=list(seen.rebalances),
         evidence=[each.as_evidence() for each in seen.evidence],
-        exact=all_exact(seen.evidence) and version is not None,
+        exact=isinstance(bug.sign, str) and version is not None and all_exact(seen.evidence),
         severity=LOW if version is None else MEDIUM,
     )
 
@@ -90,3 +90,8 @@ def _found(history: GroupHistory, bug: KnownBug, seen: Sighting, version: str | 
 def _names(history: GroupHistory, events: Sequence[ObservedEvent]) -> list[str]:
     named = (name_of_client(each.client_id) or history.who(each.member_id or None) for each in events)
     return list(dict.fromkeys(name for name in named if name != "a member"))
+
+
+def _begin(name: str) -> str:
+    """A name at the beginning of a title; those of libraries are as they are."""
+    return f"A{name[1:]}" if name.startswith("a ") else name

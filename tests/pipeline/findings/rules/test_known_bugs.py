@@ -85,12 +85,12 @@ def test_a_bug_is_found_by_its_sign_and_by_the_version_that_the_log_states(bug: 
     case = LOGS[bug.name]
     (unstated,) = bugs_in(tmp_path, case.shows, bug.name)
     assert unstated["title"] == f"Perhaps {bug.name}: {bug.title}"
-    assert f"If it is {bug.called} {bug.versions}, this is" in unstated["text"]
+    assert f"If it is {bug.called} {bug.versions}, this may be" in unstated["text"]
     assert "does not state" in unstated["text"]
     assert unstated["severity"] == "low"
     version = affected(bug)
     (stated,) = bugs_in(tmp_path, f"{STATES[bug.software].format(version)}\n{case.shows}", bug.name)
-    assert stated["title"] == f"{bug.name[0].upper()}{bug.name[1:]}: {bug.title}"
+    assert stated["title"] == f"{re.sub('^a ', 'A ', bug.name)}: {bug.title}"
     assert f"states version {version} of {bug.called}" in stated["text"]
     assert "If it is" not in stated["text"]
     for row in (unstated, stated):
@@ -142,7 +142,7 @@ def test_a_member_id_that_begins_with_the_library_states_its_version(
 ) -> None:
     member = f"aiokafka-{version}-5f0e0021-77a1-4c2e-9d10-3b6a00000021"
     rows = bugs_in(tmp_path, LOGS["aiokafka #727"].shows.replace("van-5f0e0021", member), "aiokafka #727")
-    assert [row["title"][:16].lower() for row in rows] == ([found] if found else [])
+    assert [row["title"][:16] for row in rows] == ([found] if found else [])
 
 
 @pytest.mark.parametrize("version", ["2.3.0-cp1", "5.3.0-ccs", "2.3.0.redhat-00001"])
