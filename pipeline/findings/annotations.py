@@ -174,8 +174,9 @@ def during_rollouts(
         first,
         last,
         setting="group.instance.id",
-        advice="Give each member a group.instance.id, and a session.timeout.ms longer than its restart: a rollout that "
-        "restarts one member after the other then passes without a rebalance. Restart as few at a time as you can.",
+        advice="Give each member a group.instance.id (docs/client-settings.md has its name for each client), and a "
+        "session timeout longer than its restart: a rollout that restarts one member after the other then passes "
+        "without a rebalance. Restart as few at a time as you can.",
         numbers={"rebalances": len(inside), "of": len(later), "rollouts": len(used)},
         rebalances=[row["rebalance_id"] for row in mine],
         exact=False,

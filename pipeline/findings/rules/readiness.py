@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from rejoin.pipeline.findings.causes import Causes
+from rejoin.pipeline.findings.clients.advice import can_speak_consumer_protocol
 from rejoin.pipeline.findings.finding import LOW, Finding
 from rejoin.pipeline.findings.formatting import count, names, seconds, span
 from rejoin.pipeline.findings.history import GroupHistory
@@ -74,7 +75,7 @@ def ready_for_the_consumer_protocol(causes: Causes) -> Iterator[Finding]:
         min(each.joined_at_ms or history.end_ms for each in members),
         history.end_ms,
         setting="group.protocol",
-        advice=_advice(obstacles, settings),
+        advice=_advice(history, obstacles, settings),
         numbers={
             "members": len(members),
             "obstacles": len(obstacles),
@@ -92,8 +93,10 @@ def _short(obstacles: Sequence[Obstacle]) -> str:
     return obstacles[0].what if len(obstacles) == 1 else f"{obstacles[0].what}, and {count(len(obstacles) - 1, 'more')}"
 
 
-def _advice(obstacles: Sequence[Obstacle], settings: Sequence[str]) -> str:
+def _advice(history: GroupHistory, obstacles: Sequence[Obstacle], settings: Sequence[str]) -> str:
     first = " ".join(f"{each.remedy}." for each in obstacles)
+    if obstacles and not can_speak_consumer_protocol(history.clients):
+        return first
     removed = f" Take out of the clients' settings: {', '.join(settings)}; a client refuses to start with them."
     move = (
         "With brokers from 4.0 on set group.protocol to consumer, one member at a time; session.timeout.ms, "
@@ -116,7 +119,7 @@ def _clients(history: GroupHistory, members: Sequence[MemberSession]) -> Iterato
         if since is None:
             yield Obstacle(
                 f"{software} is not known to have the consumer protocol",
-                f"Look whether a newer {software.split(' ')[0]} has group.protocol=consumer",
+                f"Look whether a newer {software.split(' ')[0]} has the consumer protocol",
                 list(dict.fromkeys(who)),
             )
         else:

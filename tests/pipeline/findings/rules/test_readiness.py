@@ -7,10 +7,13 @@ from typing import Any, Final
 import pytest
 
 from benchmarks.recovered_from_logs import read, run
+from rejoin.pipeline.findings.clients import table
+from rejoin.pipeline.findings.clients.table import CLIENTS, TABLE
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import RunContext
 from rejoin.pipeline.findings.rules import judge
 from rejoin.simulation.scenario.reading import scenario_from
+from tests.pipeline.findings.rules.test_advice_by_client import check
 from tests.pipeline.findings.test_findings_rules import MARCH_3, MINUTE, found, rebalance, session
 
 Row = dict[str, Any]
@@ -48,6 +51,16 @@ def test_what_stands_in_the_way_is_named_with_what_to_do(more: Row, title: str, 
     assert blocked["title"] == f"orders is not ready for the consumer protocol: {title}"
     assert advice in blocked["advice"]
     assert blocked["members"] == ["m1", "m2", "m3"]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_client_is_told_of_its_own_settings_alone(client: str) -> None:
+    for software in (JAVA, "sarama 1.43"):
+        rows = group(software=software, session_timeout_ms=20_000, protocols=["range"])
+        history = GroupHistory.of(RunContext("run", MARCH_3 + 60 * MINUTE), "orders", rows)
+        if software == JAVA and table.PROTOCOL not in TABLE[client]:
+            continue
+        assert list(check(history, client)) == []
 
 
 def test_the_user_data_of_librdkafkas_cooperative_assignor_stands_in_the_way() -> None:
