@@ -16,7 +16,7 @@ from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 from rejoin.protocol.records.consumer_offsets import offsets_partition
-from rejoin.transcript.driver import HeldLogs, NodeDriver
+from rejoin.transcript.driver import NodeDriver, NodeLogs
 
 MEMBERS = 100
 BEATS = 200_000
@@ -41,7 +41,7 @@ def started(replies: Replies) -> NodeDriver:
     """A node that leads everything, and whose log stores at once."""
     counter = itertools.count()
     settings = Settings(group_initial_rebalance_delay_ms=0)
-    driver = NodeDriver(Node(settings, lambda: f"{next(counter):032x}"), HeldLogs(), replies, 0)
+    driver = NodeDriver(Node(settings, lambda: f"{next(counter):032x}"), NodeLogs(), replies, 0)
     driver.see_cluster()
     for index in range(settings.offsets_topic_num_partitions):
         driver.elect(offsets_partition(index))

@@ -72,13 +72,13 @@ with of_all as (
         coalesce(lag(outcome) over s = 'superseded', false) as goes_on,
         began.at_ms - max(coalesce(ended_at_ms, began.at_ms)) over (
             partition by run_id, group_id order by began.at_ms, source, node, began.seq
-            rows between unbounded preceding and 1 preceding) as quiet_ms
+            rows between unbounded preceding and 1 preceding) as gap_ms
     from ended window g as (partition by run_id, group_id order by began.at_ms, source, node, began.seq),
                       s as (partition by run_id, group_id, source, node order by began.seq)
 ), chained as (
     select *, last_value(case when not goes_on then {number: number, place: place} end ignore nulls) over (
             partition by run_id, group_id, source, node order by began.seq) as first_one,
-        last_value(case when not coalesce(quiet_ms <= 60000, false) then number end ignore nulls) over (
+        last_value(case when not coalesce(gap_ms <= 60000, false) then number end ignore nulls) over (
             partition by run_id, group_id order by began.at_ms, source, node, began.seq) as chain
     from numbered
 ), listed as (

@@ -4,7 +4,7 @@
 
 Simulated runs (the gallery, and random scenarios with faults) know what really happened. Each node's events are written
 down as a broker of that version logs them, the log is read as if it were a real one, and what the pipeline makes of it
-is held against the truth: rebalances with their causes and instants, members, leaders. No times of this machine are
+is compared with the truth: rebalances with their causes and instants, members, leaders. No times of this machine are
 measured.
 """
 

@@ -90,8 +90,8 @@ class Demo:
         self.screen.act(f"kill -9 {victim.name}")
         victim.crash()
         # The groups of the next scenes form meanwhile.
-        self._start(STATIC, "cooperative-sticky", 1, 2, static=True, quiet=True)
-        self._start(EAGER, "sticky", 1, 3, quiet=True)
+        self._start(STATIC, "cooperative-sticky", 1, 2, static=True, silent=True)
+        self._start(EAGER, "sticky", 1, 3, silent=True)
         self._until(lambda: self._is_spread(COOPERATIVE, 3), "the eviction")
         self.screen.settle()
 
@@ -108,7 +108,7 @@ class Demo:
         before = self._member_ids(STATIC)
         self.screen.act(f"kill -9 {victim.name}, and start it again")
         victim.crash()
-        self._start(STATIC, "cooperative-sticky", 2, 2, static=True, quiet=True)
+        self._start(STATIC, "cooperative-sticky", 2, 2, static=True, silent=True)
         self._until(
             lambda: self._is_spread(STATIC, 2) and self._member_ids(STATIC) != before, "the return of the static member"
         )
@@ -129,10 +129,10 @@ class Demo:
     # --- doing and waiting
 
     def _start(
-        self, group_id: str, assignor: str, first: int, last: int, *, static: bool = False, quiet: bool = False
+        self, group_id: str, assignor: str, first: int, last: int, *, static: bool = False, silent: bool = False
     ) -> None:
         for number in range(first, last + 1):
-            if not quiet:
+            if not silent:
                 self.screen.act(f"start {group_id}-{number}")
             self.stage.consume(
                 group_id,

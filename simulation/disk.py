@@ -80,7 +80,7 @@ class Disk:
     """The logs of all partitions. ``draw`` says how long an append or a read takes in ms; appends keep their order.
 
     Without it nothing takes time: the append has ended, or the log is read, when the call returns. Either way appends
-    and reads can be held, and released one by one.
+    and reads can be deferred, and ended one by one.
     """
 
     def __init__(self, world: World, draw: Callable[[Random], float] | None) -> None:
@@ -92,10 +92,10 @@ class Disk:
         self.logs: dict[LogPartition, Log] = {}
         self.fenced = 0
         """How many appends came from an older epoch."""
-        self.holds_appends = False
-        self.holds_reads = False
-        self.held_appends: deque[tuple[Append, OnStored]] = deque()
-        self.held_reads: deque[tuple[LogPartition, Read]] = deque()
+        self.defers_appends = False
+        self.defers_reads = False
+        self.pending_appends: deque[tuple[Append, OnStored]] = deque()
+        self.pending_reads: deque[tuple[LogPartition, Read]] = deque()
         self.on_append: list[Callable[[Append], None]] = []
         """Called with every append that has been written."""
 
@@ -113,8 +113,8 @@ class Disk:
 
     def append(self, wanted: Append, stored: OnStored) -> None:
         """Write all records or none; ``stored`` is called when they are durable."""
-        if self.holds_appends:
-            self.held_appends.append((wanted, stored))
+        if self.defers_appends:
+            self.pending_appends.append((wanted, stored))
         elif self.draw is None:
             self._write((wanted, stored, self.error))
         else:
@@ -122,8 +122,8 @@ class Disk:
             self.world.at(at, Order.DISK, self._write, (wanted, stored, self.error))
 
     def end_append(self, error: ErrorCode | None = None) -> None:
-        """End the oldest append that is held, with an error if one is given."""
-        self._write((*self.held_appends.popleft(), error))
+        """End the oldest pending append, with an error if one is given."""
+        self._write((*self.pending_appends.popleft(), error))
 
     def _write(self, what: tuple[Append, OnStored, ErrorCode | None]) -> None:
         wanted, stored, error = what
@@ -174,7 +174,7 @@ class Disk:
         """Whether appends take their time and nothing else happens to them."""
         return (
             self.draw is not None
-            and not (self.holds_appends or self.slower_ms or self.on_append)
+            and not (self.defers_appends or self.slower_ms or self.on_append)
             and self.error is None
         )
 
@@ -193,8 +193,8 @@ class Disk:
 
     def read(self, partition: LogPartition, done: Read) -> None:
         """Read a partition as it is when the read ends, after all appends that were asked for before."""
-        if self.holds_reads:
-            self.held_reads.append((partition, done))
+        if self.defers_reads:
+            self.pending_reads.append((partition, done))
         elif self.draw is None:
             done(_as_records(self.log(partition).records))
         else:
@@ -202,8 +202,8 @@ class Disk:
             self.world.at(at, Order.DISK, lambda _: done(_as_records(log.records)))
 
     def end_read(self) -> None:
-        """End the oldest read that is held."""
-        partition, done = self.held_reads.popleft()
+        """End the oldest pending read."""
+        partition, done = self.pending_reads.popleft()
         done(_as_records(self.log(partition).records))
 
     def _when_done(self, partition: LogPartition, draw: Callable[[Random], float]) -> Millis:

@@ -5,7 +5,7 @@ that any node answers. A connection keeps the order of messages and duplicates n
 
 - the connection breaks before a request arrives (*lost request*): the coordinator never receives it;
 - it breaks before the response arrives (*lost answer*): the coordinator has carried the request out;
-- a client and a node cannot reach each other for a while: messages are held, and arrive when the connection is healed,
+- a client and a node cannot reach each other for a while: messages wait, and arrive when the connection is healed,
   unless the request times out before;
 - the node is down: the connection is refused.
 
@@ -64,7 +64,7 @@ class NetworkObserver:
     def sent(self, exchange: Exchange) -> None:
         """A client sends a request."""
 
-    def held(self, exchange: Exchange) -> None:
+    def blocked(self, exchange: Exchange) -> None:
         """A request or its response waits, because client and node cannot reach each other."""
 
     def lost(self, exchange: Exchange) -> None:
@@ -80,7 +80,7 @@ class NetworkObserver:
         """The client has the response, or gives up: with a failure, or because it does not want the response."""
 
 
-class Client(Actor):
+class NetworkClient(Actor):
     """A process with connections to nodes."""
 
     def answered(self, exchange: Exchange) -> None:
@@ -122,18 +122,18 @@ class ClientConnection:
         "_up",
         "answer_lane",
         "client",
-        "held",
         "is_breaking",
         "network",
         "node",
         "request_lane",
         "serial",
         "timeout_lane",
+        "undelivered",
         "waiting",
         "watched_at",
     )
 
-    def __init__(self, network: Network, client: Client, node: NodeActor, kind: int) -> None:
+    def __init__(self, network: Network, client: NetworkClient, node: NodeActor, kind: int) -> None:
         self.network = network
         self.client = client
         self.node = node
@@ -147,7 +147,7 @@ class ClientConnection:
         self._down = 2 * self.request_lane + 1
         self.serial = 0
         self.waiting: dict[int, Exchange] = {}
-        self.held: list[tuple[bool, Exchange]] = []
+        self.undelivered: list[tuple[bool, Exchange]] = []
         self.is_breaking = False
         """A message was lost: nothing that is sent after it arrives, and soon the client sees it."""
         self.watched_at: Millis | None = None
@@ -196,9 +196,9 @@ class ClientConnection:
 
     def hold(self, is_request: bool, exchange: Exchange) -> None:
         """Keep a message until its client and its node can reach each other."""
-        self.held.append((is_request, exchange))
+        self.undelivered.append((is_request, exchange))
         if self.network.observer is not None:
-            self.network.observer.held(exchange)
+            self.network.observer.blocked(exchange)
 
     def next_arrival(self) -> Millis:
         """When the next request arrives that is sent now; none overtakes another."""
@@ -317,7 +317,7 @@ class ClientConnection:
         """Drop the connection and return the requests that waited; the next request connects anew."""
         self.serial += 1
         self.is_breaking = False
-        self.held.clear()
+        self.undelivered.clear()
         lost = list(self.waiting.values())
         self.waiting.clear()
         if self.network.observer is not None:
@@ -369,13 +369,13 @@ class Network:
         self.observer: NetworkObserver | None = None
         self._connections: list[ClientConnection] = []
 
-    def connect(self, client: Client, node: NodeActor, kind: int) -> ClientConnection:
+    def connect(self, client: NetworkClient, node: NodeActor, kind: int) -> ClientConnection:
         """A connection, made once; when it breaks it gets a new serial."""
         connection = ClientConnection(self, client, node, kind)
         self._connections.append(connection)
         return connection
 
-    def take_delay(self, client: Client, request: Request) -> Millis:
+    def take_delay(self, client: NetworkClient, request: Request) -> Millis:
         """How long a request is delayed; each delay is for one."""
         return self.delays.pop((client.name, type(request).__name__.removesuffix("Request")), 0)
 
@@ -398,7 +398,7 @@ class Network:
             self.blocked[pair] = self.blocked.get(pair, 0) + 1
 
     def heal(self, pairs: list[tuple[str, str]]) -> None:
-        """Connect them again: messages that were held arrive after all."""
+        """Connect them again: messages that waited arrive after all."""
         for pair in pairs:
             left = self.blocked[pair] - 1
             if left:
@@ -406,9 +406,9 @@ class Network:
             else:
                 del self.blocked[pair]
         for connection in self._connections:
-            if connection.held and not self.is_blocked(*connection.ends):
-                held, connection.held = connection.held, []
-                for is_request, exchange in held:
+            if connection.undelivered and not self.is_blocked(*connection.ends):
+                waiting, connection.undelivered = connection.undelivered, []
+                for is_request, exchange in waiting:
                     (connection.carry if is_request else connection.carry_back)(exchange)
 
     def node_down(self, node: Actor) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from rejoin.client.core.effects import Send
 from rejoin.simulation.actors.cluster import Cluster
-from rejoin.simulation.network import Client, ClientConnection, Network
+from rejoin.simulation.network import ClientConnection, Network, NetworkClient
 
 NAMED: Final = 0
 ANY: Final = 1
@@ -15,7 +15,7 @@ ANY: Final = 1
 class NodeConnections:
     """Chooses the connection that a core's request takes. A client that ends drops all of them."""
 
-    def __init__(self, client: Client, network: Network, cluster: Cluster) -> None:
+    def __init__(self, client: NetworkClient, network: Network, cluster: Cluster) -> None:
         self._client = client
         self._cluster = cluster
         self._pairs = [[network.connect(client, node, kind) for kind in (NAMED, ANY)] for node in cluster.nodes]

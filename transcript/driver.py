@@ -56,32 +56,32 @@ class Listener(Protocol):
 
 
 @dataclass(slots=True)
-class HeldLog:
+class NodeLog:
     """One partition's log."""
 
     epoch: int = -1
     records: list[Any] = field(default_factory=list)
 
 
-class HeldLogs:
+class NodeLogs:
     """The logs by partition, fenced by the epochs of offsets partitions. They outlive the nodes that write them.
 
-    An append has ended, and a log is read, when the call returns; unless they are held back, to be ended one by one.
+    An append has ended, and a log is read, when the call returns; unless they are deferred, to be ended one by one.
     """
 
     def __init__(self, on_append: Callable[[Append], None] | None = None) -> None:
-        self.holds_appends = False
-        self.holds_reads = False
+        self.defers_appends = False
+        self.defers_reads = False
         self.error: ErrorCode | None = None
         """Error of every append, or none."""
-        self.held_appends: deque[tuple[Append, AppendDone]] = deque()
-        self.held_reads: deque[tuple[LogPartition, ReadDone]] = deque()
+        self.pending_appends: deque[tuple[Append, AppendDone]] = deque()
+        self.pending_reads: deque[tuple[LogPartition, ReadDone]] = deque()
         self._on_append = on_append
-        self._logs: dict[LogPartition, HeldLog] = {}
+        self._logs: dict[LogPartition, NodeLog] = {}
 
-    def of(self, partition: LogPartition) -> HeldLog:
+    def of(self, partition: LogPartition) -> NodeLog:
         """The log of a partition."""
-        return self._logs.setdefault(partition, HeldLog())
+        return self._logs.setdefault(partition, NodeLog())
 
     def next_epoch(self, partition: TopicPartition) -> int:
         """A new epoch; what older ones append from now on is refused."""
@@ -91,14 +91,14 @@ class HeldLogs:
 
     def append(self, append: Append, done: AppendDone) -> None:
         """Write, all or none."""
-        if self.holds_appends:
-            self.held_appends.append((append, done))
+        if self.defers_appends:
+            self.pending_appends.append((append, done))
         else:
             self._write(append, done, self.error)
 
     def end_append(self, error: ErrorCode | None = None) -> None:
-        """End the oldest append that is held, with an error if one is given."""
-        append, done = self.held_appends.popleft()
+        """End the oldest pending append, with an error if one is given."""
+        append, done = self.pending_appends.popleft()
         self._write(append, done, error)
 
     def _write(self, append: Append, done: AppendDone, error: ErrorCode | None) -> None:
@@ -119,20 +119,20 @@ class HeldLogs:
 
     def read(self, partition: LogPartition, done: ReadDone) -> None:
         """Hand out a partition's records."""
-        if self.holds_reads:
-            self.held_reads.append((partition, done))
+        if self.defers_reads:
+            self.pending_reads.append((partition, done))
         else:
             done(tuple(self.of(partition).records))
 
     def end_read(self) -> None:
-        """Let the oldest read that is held come to its end."""
-        partition, done = self.held_reads.popleft()
+        """End the oldest pending read."""
+        partition, done = self.pending_reads.popleft()
         done(tuple(self.of(partition).records))
 
-    def drop_held(self) -> None:
-        """Forget what is held: its node is gone."""
-        self.held_appends.clear()
-        self.held_reads.clear()
+    def drop_pending(self) -> None:
+        """Forget pending appends and reads: their node is gone."""
+        self.pending_appends.clear()
+        self.pending_reads.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class _Sent:
 class NodeDriver:
     """A node, its clock and its log. The clock stands still but in :meth:`fire`."""
 
-    def __init__(self, node: Node, logs: HeldLogs, listener: Listener, now: Millis = START) -> None:
+    def __init__(self, node: Node, logs: NodeLogs, listener: Listener, now: Millis = START) -> None:
         self.node = node
         self.logs = logs
         self.now = now

@@ -178,7 +178,7 @@ class TranscriptPlayer(TranscriptSession):
     def do_restart(self, words: list[str]) -> None:
         self._now = self.driver.now
         self._driver = None
-        self.logs.drop_held()
+        self.logs.drop_pending()
         self.do_set(words)
         _ = self.driver
 
@@ -201,31 +201,31 @@ class TranscriptPlayer(TranscriptSession):
         mode, _, error = (words[0] if words else "").partition("=")
         if mode not in ("ok", "hold", "fail"):
             raise BadWord(f"expected {DIRECTIVES['log'].usage}")
-        self.logs.holds_appends = mode == "hold"
+        self.logs.defers_appends = mode == "hold"
         self.logs.error = _error(error) if mode == "fail" else None
 
     def do_stored(self, words: list[str]) -> None:
-        if self.logs.held_appends:
+        if self.logs.pending_appends:
             self.logs.end_append(_error(words[0]) if words else None)
         else:
-            self._say("log  nothing is held")
+            self._say("log  nothing is pending")
 
     def do_resign(self, words: list[str]) -> None:
         if words != ["writing"]:
-            self.logs.held_appends.clear()
-        self.logs.held_reads.clear()
+            self.logs.pending_appends.clear()
+        self.logs.pending_reads.clear()
         self.driver.resign(self._offsets_partition)
 
     def do_elect(self, words: list[str]) -> None:
-        self.logs.holds_reads = words == ["hold"]
+        self.logs.defers_reads = words == ["hold"]
         self.driver.elect(self._offsets_partition)
 
     def do_load(self, _: list[str]) -> None:
-        self.logs.holds_reads = False
-        if self.logs.held_reads:
+        self.logs.defers_reads = False
+        if self.logs.pending_reads:
             self.logs.end_read()
         else:
-            self._say("log  nothing is held")
+            self._say("log  nothing is pending")
 
     def do_expire(self, words: list[str]) -> None:
         if len(words) != 1:

@@ -24,7 +24,7 @@ from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.registry import BY_REQUEST
 from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.validation import sentence
-from rejoin.transcript.driver import START, HeldLogs, NodeDriver
+from rejoin.transcript.driver import START, NodeDriver, NodeLogs
 from rejoin.transcript.grammar.base import RequestCommand, Scope
 from rejoin.transcript.grammar.words import BadWord
 from rejoin.transcript.members import MemberContext
@@ -58,7 +58,7 @@ class TranscriptSession:
     """One node whose log takes no time, the members that a transcript names, and the lines that come out."""
 
     def __init__(self) -> None:
-        self.logs = HeldLogs(self.on_append)
+        self.logs = NodeLogs(self.on_append)
         self.settings: dict[str, object] = {"transaction.partition.verification.enable": False}
         """Transcripts are about groups: their transactions have no coordinator."""
         self.group = "g"

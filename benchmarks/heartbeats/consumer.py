@@ -21,7 +21,7 @@ from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGro
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
 from rejoin.protocol.records.consumer_offsets import offsets_partition
-from rejoin.transcript.driver import HeldLogs, NodeDriver
+from rejoin.transcript.driver import NodeDriver, NodeLogs
 
 GROUPS = (1, 100, 10_000)
 BEATS = 20_000
@@ -57,7 +57,7 @@ class Groups:
         counter = itertools.count()
         settings = Settings(group_initial_rebalance_delay_ms=0, group_consumer_assignment_interval_ms=_INTERVAL_MS)
         self.replies = Replies()
-        self.driver = NodeDriver(Node(settings, lambda: f"{next(counter):032x}"), HeldLogs(), self.replies)
+        self.driver = NodeDriver(Node(settings, lambda: f"{next(counter):032x}"), NodeLogs(), self.replies)
         self.driver.see_cluster()
         for index in range(settings.offsets_topic_num_partitions):
             self.driver.elect(offsets_partition(index))

@@ -1,1 +1,1 @@
-"""What is found in logs, held against what was done."""
+"""Histories recovered from logs, compared with the actions that were logged."""

@@ -83,7 +83,7 @@ def sample(partitions: int = PARTITIONS, rebalances: int = REBALANCES, consumers
         rebalances=rows,
         owners=owners,
         partitions=[("orders", partition, _BEGIN) for partition in range(partitions)],
-        held=intervals,
+        owned=intervals,
         closed_ms=closed,
         stops=stops,
         lag=[(_BEGIN + (end - _BEGIN) * step // 400, dice.randrange(5_000)) for step in range(400)],
@@ -163,7 +163,7 @@ def main() -> None:
     table = Table(title=f"The page of {PARTITIONS} partitions x {REBALANCES:,} rebalances")
     for column in ("what", "found"):
         table.add_column(column, justify="left" if column == "what" else "right")
-    table.add_row("intervals of ownership", f"{len(group.held):,}")
+    table.add_row("intervals of ownership", f"{len(group.owned):,}")
     table.add_row("page, kB", f"{len(text.encode()) / 1_000:,.0f}")
     table.add_row("to write it, ms", f"{median(took):,.0f}")
     browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)

@@ -35,7 +35,7 @@ class RebalanceRound:
     """One generation of the group: what each member owns, and what its old owner has yet to revoke."""
 
     generation: int
-    held: Mapping[str, tuple[Partition, ...]]
+    owned: Mapping[str, tuple[Partition, ...]]
     withheld: tuple[Partition, ...]
 
 
@@ -53,9 +53,9 @@ class Outcome:
     after: Mapping[Partition, str]
 
     @property
-    def held(self) -> Mapping[str, tuple[Partition, ...]]:
+    def owned(self) -> Mapping[str, tuple[Partition, ...]]:
         """Member → its partitions in the end."""
-        return self.rounds[-1].held
+        return self.rounds[-1].owned
 
     @property
     def moved(self) -> list[tuple[Partition, str, str]]:
@@ -80,13 +80,13 @@ class Outcome:
     @property
     def sizes(self) -> tuple[int, int]:
         """The fewest and the most partitions that a member has."""
-        counts = [len(partitions) for partitions in self.held.values()]
+        counts = [len(partitions) for partitions in self.owned.values()]
         return (min(counts, default=0), max(counts, default=0))
 
     def changes(self) -> dict[str, tuple[list[Partition], list[Partition]]]:
         """Member → what it gained and what it lost, by topic and number."""
-        gained: dict[str, list[Partition]] = {member_id: [] for member_id in self.held}
-        lost: dict[str, list[Partition]] = {member_id: [] for member_id in self.held}
+        gained: dict[str, list[Partition]] = {member_id: [] for member_id in self.owned}
+        lost: dict[str, list[Partition]] = {member_id: [] for member_id in self.owned}
         for partition in in_order(list({**self.before, **self.after})):
             then, now = self.before.get(partition), self.after.get(partition)
             if then != now:
@@ -94,10 +94,10 @@ class Outcome:
                     gained[now].append(partition)
                 if then in lost:
                     lost[then].append(partition)
-        return {member_id: (gained[member_id], lost[member_id]) for member_id in self.held}
+        return {member_id: (gained[member_id], lost[member_id]) for member_id in self.owned}
 
     def _from_living(self, partition: Partition) -> bool:
-        return self.before.get(partition) in self.held
+        return self.before.get(partition) in self.owned
 
 
 @dataclass
@@ -105,7 +105,7 @@ class _Member:
     assignor: Assignor
     topics: tuple[str, ...] | None
     generation: int = NO_GENERATION
-    held: tuple[TopicPartition, ...] = ()
+    owned: tuple[TopicPartition, ...] = ()
 
 
 @dataclass
@@ -201,26 +201,26 @@ class WhatIf:
         lost = False
         for member_id, member in self._members.items():
             assignment = decode_assignment(encode_partitions(assignments.get(member_id, ())))
-            lost = lost or not set(member.held).issubset(assignment.partitions)
+            lost = lost or not set(member.owned).issubset(assignment.partitions)
             member.assignor.on_assignment(assignment, self.generation)
             member.generation = self.generation
-            member.held = assignment.partitions
-        held: dict[str, tuple[Partition, ...]] = {m: tuple(member.held) for m, member in self._members.items()}
+            member.owned = assignment.partitions
+        owned: dict[str, tuple[Partition, ...]] = {m: tuple(member.owned) for m, member in self._members.items()}
         given = self._owners()
         wanted = dict.fromkeys(topic for member in asked.values() for topic in member.subscription.topics)
         withheld = [(t, n) for t in wanted for n in range(self.topics[t]) if (t, n) not in given]
-        return cooperative and lost, RebalanceRound(self.generation, held, tuple(in_order(withheld)))
+        return cooperative and lost, RebalanceRound(self.generation, owned, tuple(in_order(withheld)))
 
     def _subscription(self, member: _Member, cooperative: bool) -> MemberSubscription:
         topics = tuple(self.topics) if member.topics is None else member.topics
         user_data = member.assignor.subscription_user_data(topics)
-        owned = member.held if cooperative else ()
+        owned = member.owned if cooperative else ()
         data = encode_subscription(Subscription(topics, user_data, owned, member.generation))
         return MemberSubscription(decode_subscription(data))
 
     def _owners(self) -> dict[Partition, str]:
         return {
-            (topic, number): member_id for member_id, member in self._members.items() for topic, number in member.held
+            (topic, number): member_id for member_id, member in self._members.items() for topic, number in member.owned
         }
 
 

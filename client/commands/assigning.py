@@ -131,7 +131,7 @@ def _members_table(topics: Sequence[str], outcome: Outcome) -> Table:
         table.add_column("lost", style="red", overflow="fold")
     changes = outcome.changes()
     most = outcome.sizes[1]
-    for member_id, partitions in outcome.held.items():
+    for member_id, partitions in outcome.owned.items():
         bar = Text("█" * _length(len(partitions), most), style="cyan")
         cells: list[RenderableType] = [printable(member_id)]
         if columns:
@@ -190,7 +190,7 @@ def _summary(number: int, outcome: Outcome) -> Text:
 
 def evenness(outcome: Outcome) -> str:
     """How many partitions the members have."""
-    if not outcome.held:
+    if not outcome.owned:
         return "no members"
     fewest, most = outcome.sizes
     if fewest == most:
@@ -225,10 +225,10 @@ def _side_by_side(names: Sequence[str], outcomes: Sequence[Outcome]) -> Table:
     table.add_column("", no_wrap=True, style="dim")
     for name in names:
         table.add_column(name, no_wrap=True)
-    for member_id in outcomes[0].held:
-        held = [dict(_by_run(outcome.held[member_id])) for outcome in outcomes]
-        topics = sorted(dict.fromkeys(topic for read in held for topic in read)) or [""]
-        lines: list[list[str | Text]] = [[_of(read, topic) for read in held] for topic in topics]
+    for member_id in outcomes[0].owned:
+        owned = [dict(_by_run(outcome.owned[member_id])) for outcome in outcomes]
+        topics = sorted(dict.fromkeys(topic for read in owned for topic in read)) or [""]
+        lines: list[list[str | Text]] = [[_of(read, topic) for read in owned] for topic in topics]
         changes = [_change(outcome, member_id) for outcome in outcomes]
         if any(changes):
             lines.append(list(changes))
@@ -247,12 +247,12 @@ def _below_one_another(names: Sequence[str], outcomes: Sequence[Outcome]) -> Ren
     table.add_column("member", no_wrap=True)
     table.add_column("assignor", no_wrap=True)
     table.add_column("reads", overflow="fold")
-    changed = any(_change(outcome, member_id) for outcome in outcomes for member_id in outcome.held)
+    changed = any(_change(outcome, member_id) for outcome in outcomes for member_id in outcome.owned)
     if changed:
         table.add_column("change", no_wrap=True)
-    for member_id in outcomes[0].held:
+    for member_id in outcomes[0].owned:
         for number, (name, outcome) in enumerate(zip(names, outcomes, strict=True)):
-            reads = "; ".join(f"{topic} {spans}" for topic, spans in _by_run(outcome.held[member_id])) or "–"
+            reads = "; ".join(f"{topic} {spans}" for topic, spans in _by_run(outcome.owned[member_id])) or "–"
             change = [_change(outcome, member_id)] if changed else []
             table.add_row("" if number else printable(member_id), name, reads, *change)
         table.add_section()
@@ -316,7 +316,7 @@ def _outcome_as_json(outcome: Outcome) -> dict[str, Any]:
         "rounds": [
             {
                 "generation": done.generation,
-                "assignment": {member_id: _by_topic(held) for member_id, held in done.held.items()},
+                "assignment": {member_id: _by_topic(owned) for member_id, owned in done.owned.items()},
                 "withheld": _by_topic(done.withheld),
             }
             for done in outcome.rounds

@@ -304,7 +304,7 @@ def _take_answer(state: ConsumerState, ctx: StepContext, what: Answered | Failed
         return  # Cancelled.
     if sent.api is JOIN_GROUP and not state.user_is_waiting:
         # Kafka: heartbeats are off while JoinGroup waits, so the user's thread alone reads its answer.
-        state.held_join_answers.append(what)
+        state.deferred_join_answers.append(what)
         return
     del state.requests.in_flight[what.request_id]
     if isinstance(what, Answered):
@@ -425,9 +425,9 @@ def _move(state: ConsumerState, what: Sought | Paused | Resumed) -> None:
 def _advance(state: ConsumerState, ctx: StepContext) -> None:
     """Let both of Kafka's threads go as far as they can."""
     is_closing = state.closing.begun
-    if state.held_join_answers and state.user_is_waiting:
-        held, state.held_join_answers = state.held_join_answers, []
-        for answer in held:
+    if state.deferred_join_answers and state.user_is_waiting:
+        deferred, state.deferred_join_answers = state.deferred_join_answers, []
+        for answer in deferred:
             _take_answer(state, ctx, answer)
     if state.membership is not None:
         rounds.advance(state, ctx)

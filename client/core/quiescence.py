@@ -116,7 +116,7 @@ def _calls_are_quiet(state: ConsumerState) -> bool:
     subscription = state.subscription
     return (
         not state.in_listener
-        and not state.held_join_answers
+        and not state.deferred_join_answers
         and not state.woken
         and not state.closing.begun
         and not state.queries

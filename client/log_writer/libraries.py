@@ -8,13 +8,13 @@ from typing import Final
 from rejoin.client.log_writer.java import JavaLog
 from rejoin.client.log_writer.javascript_and_go import FranzGoLog, KafkaJSLog, SaramaLog
 from rejoin.client.log_writer.python import AiokafkaLog, KafkaPythonLog
-from rejoin.client.log_writer.rdkafka import QuietRdkafkaLog, RdkafkaLog
+from rejoin.client.log_writer.rdkafka import DefaultRdkafkaLog, RdkafkaLog
 from rejoin.client.log_writer.writer import ClientLog
 from rejoin.journal.kafka_logs.template import Version
 
 LIBRARIES: Final[Mapping[str, tuple[type[ClientLog], tuple[Version, ...]]]] = {
     "java": (JavaLog, ((2, 3), (2, 5), (2, 7), (3, 0), (4, 4))),
-    "rdkafka": (QuietRdkafkaLog, ((2, 16),)),
+    "rdkafka": (DefaultRdkafkaLog, ((2, 16),)),
     "rdkafka-debug": (RdkafkaLog, ((2, 16),)),
     "kafka-python": (KafkaPythonLog, ((2, 0), (2, 2), (3, 0))),
     "aiokafka": (AiokafkaLog, ((0, 14),)),

@@ -105,7 +105,7 @@ class RdkafkaLog(ClientLog):
         return {"join_state": "steady", "waited_ms": waited, "problem": "Success"}
 
 
-class QuietRdkafkaLog(RdkafkaLog):
+class DefaultRdkafkaLog(RdkafkaLog):
     """The log of librdkafka without ``debug``."""
 
     debug = False

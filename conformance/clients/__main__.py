@@ -13,7 +13,7 @@ from typing import Final
 
 from conformance.clients import burrow, tools
 from conformance.clients.node import IN_MEMORY, KINDS, running, running_kind
-from conformance.clients.programs import CLIENTS, Client
+from conformance.clients.programs import CLIENTS, ClientProgram
 from conformance.clients.results import EXAMPLE, ROOT, Result, replace_results
 
 LIFE_SECONDS: Final = 600.0
@@ -52,7 +52,7 @@ def main() -> int:
     return 0 if all(good) else 1
 
 
-def run_client(client: Client, kind: str) -> bool:
+def run_client(client: ClientProgram, kind: str) -> bool:
     """Run a client's program, and its example with a node in memory; print what they do, and keep the results."""
     command = client.life()
     with running_kind(kind) as node:

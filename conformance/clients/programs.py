@@ -20,7 +20,7 @@ JAVA: Final = ("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class ClientProgram:
     """A client: the commands that run its life and its example. ``lacks`` are steps that it has no call for.
 
     A life is given where a node listens, an example finds it in the environment.
@@ -128,23 +128,23 @@ TRANSACTIONS: Final = ("commit a transaction", "abort a transaction", "fence a z
 
 PYTHON: Final = ("aiokafka", "confluent-kafka", "kafka-python")
 CLIENTS: Final = (
-    *(Client(name, version(name), partial(python_life, name), partial(python_example, name)) for name in PYTHON),
-    Client("Java", maven_version(HERE / "java"), java_life, java_example),
-    Client("franz-go", go_version("github.com/twmb/franz-go"), partial(go_life, "franz"), go_example),
-    Client("sarama", go_version("github.com/IBM/sarama"), partial(go_life, "sarama"), lacks=TRANSACTIONS),
-    Client(
+    *(ClientProgram(name, version(name), partial(python_life, name), partial(python_example, name)) for name in PYTHON),
+    ClientProgram("Java", maven_version(HERE / "java"), java_life, java_example),
+    ClientProgram("franz-go", go_version("github.com/twmb/franz-go"), partial(go_life, "franz"), go_example),
+    ClientProgram("sarama", go_version("github.com/IBM/sarama"), partial(go_life, "sarama"), lacks=TRANSACTIONS),
+    ClientProgram(
         "segmentio/kafka-go",
         go_version("github.com/segmentio/kafka-go"),
         partial(go_life, "segmentio"),
         lacks=("produce idempotently", "delete records", *TRANSACTIONS),
     ),
-    Client(
+    ClientProgram(
         "KafkaJS",
         npm_version("kafkajs"),
         partial(javascript_life, "kafkajs"),
         partial(javascript_example, "kafkajs"),
     ),
-    Client(
+    ClientProgram(
         "@platformatic/kafka",
         npm_version("@platformatic/kafka"),
         partial(javascript_life, "platformatic"),

@@ -92,7 +92,7 @@ class ClassicConsumer:
         await asyncio.wait({self._parked}, timeout=PARKED_SECONDS)
         if not self._parked.done():
             # A broker that is slow takes as long over this.
-            await self.play.quietly("DescribeGroups", {"groups": [self.group]}, 0)
+            await self.play.unrecorded("DescribeGroups", {"groups": [self.group]}, 0)
             await asyncio.wait({self._parked}, timeout=PARKED_SECONDS / 4)
         if self._parked.done():
             await self._parked

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from conformance.members.lives import SETTINGS, Life
-from conformance.members.proxy import HOST, Proxy, until_member, until_quiet
+from conformance.members.proxy import HOST, Proxy, until_idle, until_member
 
-QUIET_SECONDS: Final = 1.6
+IDLE_SECONDS: Final = 1.6
 
 
 class LifePlayer(ABC):
@@ -48,7 +48,7 @@ class LifePlayer(ABC):
             case ["settle"]:
                 for name, since in self._running.items():
                     await until_member(self._proxy, self.client_id(name), since)
-                await until_quiet(self._proxy, self.group, QUIET_SECONDS)
+                await until_idle(self._proxy, self.group, IDLE_SECONDS)
             case ["sleep", seconds]:
                 await asyncio.sleep(float(seconds))
             case ["topic", name, partitions]:

@@ -195,7 +195,7 @@ async def until_member(proxy: Proxy, client_id: str, since: float, at_most: floa
             await asyncio.sleep(0.05)
 
 
-async def until_quiet(proxy: Proxy, clients: str, seconds: float, at_most: float = 60.0) -> None:
+async def until_idle(proxy: Proxy, clients: str, seconds: float, at_most: float = 60.0) -> None:
     """Wait until no member whose client id begins so has joined or left for a while."""
     with suppress(TimeoutError):
         async with asyncio.timeout(at_most):

@@ -16,7 +16,7 @@ from rejoin.protocol.partitioner import partition_for
 OFFSETS: Final = "__consumer_offsets"
 TRANSACTIONS: Final = "__transaction_state"
 INTERNAL_PARTITIONS: Final = 4
-SETTLED_SECONDS: Final = 0.3
+READY_SECONDS: Final = 0.3
 IS_LOADING: Final = {14, 15, 16}
 
 
@@ -63,7 +63,7 @@ class Brokers:
         """Let another replica lead a partition."""
         began = self.play.elapsed()
         await self._actions.move(partition, to, lambda: None, topic)
-        await self._settle()
+        await self._until_ready()
         self.play.note("move the leader", began, topic=topic, partition=partition, broker=to)
 
     async def kill(self, broker: int) -> None:
@@ -76,19 +76,19 @@ class Brokers:
         """Stop a broker cleanly: others lead when it is gone."""
         began = self.play.elapsed()
         await self.play.cluster.stop(broker)
-        await self._settle()
+        await self._until_ready()
         self.play.note("stop a broker", began, broker=broker, leaders=self._leaders())
 
     async def start(self, broker: int) -> None:
         began = self.play.elapsed()
         await self.play.cluster.start(broker)
-        await self._settle()
+        await self._until_ready()
         self.play.note("start a broker", began, broker=broker, leaders=self._leaders())
 
     async def until_led(self) -> None:
         """Wait until what a killed broker has led is led by others."""
         began = self.play.elapsed()
-        await self._settle()
+        await self._until_ready()
         self.play.note("wait until all partitions are led", began, leaders=self._leaders())
 
     def _leaders(self) -> dict[str, list[int]]:
@@ -98,16 +98,16 @@ class Brokers:
             topics.setdefault(topic, []).append(leader)
         return topics
 
-    async def _settle(self) -> None:
-        await self.play.until(self._is_settled)
-        await asyncio.sleep(SETTLED_SECONDS)
+    async def _until_ready(self) -> None:
+        await self.play.until(self._is_ready)
+        await asyncio.sleep(READY_SECONDS)
 
-    async def _is_settled(self) -> bool:
+    async def _is_ready(self) -> bool:
         """Whether all brokers agree who leads what, every replica that runs is in sync, and coordinators have read."""
         seen = []
         for broker in self.running:
             topics = [{"topicId": "A" * 22, "name": name} for name in (OFFSETS, TRANSACTIONS, self.play.topic)]
-            found = await self.play.quietly("Metadata", {"topics": topics}, 12, broker=broker)
+            found = await self.play.unrecorded("Metadata", {"topics": topics}, 12, broker=broker)
             leaders = {}
             for topic in found["topics"]:
                 for one in topic["partitions"]:
@@ -120,13 +120,13 @@ class Brokers:
             return False
         self._seen = seen[0]
         for broker in self.running:
-            listed: Any = await self.play.quietly("ListTransactions", {}, broker=broker)
+            listed: Any = await self.play.unrecorded("ListTransactions", {}, broker=broker)
             if listed["errorCode"] in IS_LOADING:
                 return False
-            groups: Any = await self.play.quietly("ListGroups", {}, 4, broker=broker)
+            groups: Any = await self.play.unrecorded("ListGroups", {}, 4, broker=broker)
             # A broker that has just started has no producer ids yet.
             no_id = {"transactionalId": None, "transactionTimeoutMs": 1_000}
-            given: Any = await self.play.quietly("InitProducerId", no_id, 2, broker=broker)
+            given: Any = await self.play.unrecorded("InitProducerId", no_id, 2, broker=broker)
             if groups["errorCode"] in IS_LOADING or given["errorCode"]:
                 return False
         return True

@@ -168,9 +168,9 @@ class Play:
         except ConnectionClosed:
             return CLOSED
 
-    async def quietly(self, api: str, body: Json, version: int | None = None, *, broker: int = 1) -> Any:
+    async def unrecorded(self, api: str, body: Json, version: int | None = None, *, broker: int = 1) -> Any:
         """The answer to a request that is not recorded."""
-        asked = SentRequest("quiet", broker, api, newest(api) if version is None else version, body)
+        asked = SentRequest("unrecorded", broker, api, newest(api) if version is None else version, body)
         await self.connections.send(asked)
         try:
             return await self.answer(asked)
@@ -185,7 +185,7 @@ class Play:
         return await self.leader_known_to(broker, topic, partition)
 
     async def leader_known_to(self, broker: int, topic: str, partition: int) -> int:
-        found = await self.quietly("Metadata", {"topics": [{"topicId": ZERO_ID, "name": topic}]}, 12, broker=broker)
+        found = await self.unrecorded("Metadata", {"topics": [{"topicId": ZERO_ID, "name": topic}]}, 12, broker=broker)
         return next(
             int(each["leaderId"]) for each in found["topics"][0]["partitions"] if each["partitionIndex"] == partition
         )
@@ -218,7 +218,7 @@ class Play:
         began, wanted = self.elapsed(), transactional_id or self.transactional_id
 
         async def is_complete() -> bool:
-            found = await self.quietly("DescribeTransactions", {"transactionalIds": [wanted]}, broker=broker)
+            found = await self.unrecorded("DescribeTransactions", {"transactionalIds": [wanted]}, broker=broker)
             return not found["transactionStates"][0]["transactionState"].startswith("Prepare")
 
         await self._until(is_complete)
@@ -228,7 +228,7 @@ class Play:
         """Wait as :meth:`until_complete` does, but for a transaction that may stay in a Prepare state no longer."""
         began, body = self.elapsed(), {"transactionalIds": [transactional_id]}
         while self.elapsed() < began + SETTLE_MS:
-            answer = await self.quietly("DescribeTransactions", body, broker=broker)
+            answer = await self.unrecorded("DescribeTransactions", body, broker=broker)
             (found,) = answer["transactionStates"]
             if not found["transactionState"].startswith("Prepare"):
                 self.note("wait until the transaction is complete", began, transactionalId=transactional_id)
@@ -256,7 +256,7 @@ class Play:
         wanted = {"topics": [{"name": topic, "partitionIndexes": [partition]}]}
 
         async def is_so() -> bool:
-            (seen,) = (await self.quietly("DescribeProducers", wanted))["topics"]
+            (seen,) = (await self.unrecorded("DescribeProducers", wanted))["topics"]
             return bool(seen["partitions"][0]["errorCode"] == error)
 
         await self._until(is_so)
@@ -277,10 +277,10 @@ class Play:
 
         async def is_loaded() -> bool:
             body = {"groups": [self.group]}
-            group = (await self.quietly("DescribeGroups", body, 0))["groups"][0]["errorCode"]
-            listed = (await self.quietly("ListTransactions", {}))["errorCode"]
+            group = (await self.unrecorded("DescribeGroups", body, 0))["groups"][0]["errorCode"]
+            listed = (await self.unrecorded("ListTransactions", {}))["errorCode"]
             no_id = {"transactionalId": None, "transactionTimeoutMs": 1_000}
-            given = (await self.quietly("InitProducerId", no_id, 2))["errorCode"]
+            given = (await self.unrecorded("InitProducerId", no_id, 2))["errorCode"]
             return not group and not listed and not given
 
         await self._until(is_loaded)
@@ -293,7 +293,7 @@ class Play:
         body = {"topics": [{"name": name, "partitionIndexes": [partition]}]}
 
         async def is_closed() -> bool:
-            found = (await self.quietly("DescribeProducers", body, broker=broker))["topics"][0]["partitions"][0]
+            found = (await self.unrecorded("DescribeProducers", body, broker=broker))["topics"][0]["partitions"][0]
             return all(each["currentTxnStartOffset"] < 0 for each in found["activeProducers"])
 
         await self._until(is_closed)

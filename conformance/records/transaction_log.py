@@ -81,7 +81,7 @@ class TransactionLog:
             if is_recorded:
                 answer = await self.play.ask(CONSUMER, "Fetch", body, FETCH_VERSION)
             else:
-                answer = await self.play.quietly("Fetch", body, FETCH_VERSION)
+                answer = await self.play.unrecorded("Fetch", body, FETCH_VERSION)
             batches = batches_of(answer)
             if not batches:
                 return found

@@ -33,7 +33,7 @@ from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.records.topics import ProducerIdsData, ProducerIdsRecord
 from rejoin.protocol.registry import BY_NAME
 from rejoin.protocol.types import TopicIdPartition
-from rejoin.transcript.driver import START, AppendDone, HeldLogs, NodeDriver
+from rejoin.transcript.driver import START, AppendDone, NodeDriver, NodeLogs
 
 HOST: Final = "127.0.0.1"
 MIN_ISR: Final = "min.insync.replicas"
@@ -102,7 +102,7 @@ class Ids:
             self.plan_topics([topic["name"] for topic in asked.request["topics"] or () if topic["name"]])
 
 
-class ReplayLogs(HeldLogs):
+class ReplayLogs(NodeLogs):
     """The offsets log of all brokers. It refuses what the recorded brokers' settings make them refuse."""
 
     def __init__(self, settings: dict[str, str]) -> None:
@@ -128,7 +128,7 @@ Show: TypeAlias = Callable[[Exchange, Response], dict[str, Any]]
 class BrokerDriver(NodeDriver):
     """One broker. It answers requests, and knows which ones are open."""
 
-    def __init__(self, node: Node, logs: HeldLogs, now: int, answers: dict[int, Answer], show: Show) -> None:
+    def __init__(self, node: Node, logs: NodeLogs, now: int, answers: dict[int, Answer], show: Show) -> None:
         """``show`` makes JSON of a response."""
         super().__init__(node, logs, self, now)
         self._show = show
@@ -184,7 +184,7 @@ class Emulator:
             if "request" in line:
                 self._ask(asked[line["n"]])
             elif "coordinator" in line:
-                self._logs.holds_reads = line.get("loading", False)
+                self._logs.defers_reads = line.get("loading", False)
                 self._elect(line["coordinator"])
             elif "loaded" in line:
                 self._load()
@@ -225,8 +225,8 @@ class Emulator:
         self._see()
 
     def _load(self) -> None:
-        """Let every read that is held come to its end."""
-        while self._logs.held_reads:
+        """End every pending read."""
+        while self._logs.pending_reads:
             self._logs.end_read()
 
     def _stop(self, number: int) -> None:

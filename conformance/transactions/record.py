@@ -75,18 +75,18 @@ class ExchangeRecorder(Recorder):
             ]
             topic = {"name": name, "numPartitions": -1, "replicationFactor": -1, "assignments": assignments}
             configs = [{"name": "cleanup.policy", "value": "compact"}]
-            await play.quietly("CreateTopics", {"topics": [topic | {"configs": configs}], "timeoutMs": 10_000})
+            await play.unrecorded("CreateTopics", {"topics": [topic | {"configs": configs}], "timeoutMs": 10_000})
         for number, (kind, key) in itertools.product(range(12), ((0, "group"), (1, "tx"))):
             body = {"keyType": kind, "coordinatorKeys": [f"{key}-warm-up-{number}"]}
             while True:
-                (found,) = (await play.quietly("FindCoordinator", body, 4))["coordinators"]
+                (found,) = (await play.unrecorded("FindCoordinator", body, 4))["coordinators"]
                 if not found["errorCode"] and not await self._is_loading(play, kind, found):
                     break
                 await asyncio.sleep(0.05)
 
         no_id = {"transactionalId": None, "transactionTimeoutMs": 1_000, "producerId": -1, "producerEpoch": -1}
         for broker in cluster.ports:
-            while (await play.quietly("InitProducerId", no_id, 5, broker=broker))["errorCode"]:
+            while (await play.unrecorded("InitProducerId", no_id, 5, broker=broker))["errorCode"]:
                 await asyncio.sleep(0.05)
 
     async def _set_epochs(self, cluster: Cluster, scripts: list[Script]) -> None:
@@ -111,9 +111,9 @@ class ExchangeRecorder(Recorder):
     async def _is_loading(self, play: Play, kind: int, found: Json) -> bool:
         broker, key = found["nodeId"], found["key"]
         if kind == 0:
-            answer = await play.quietly("DescribeGroups", {"groups": [key]}, 0, broker=broker)
+            answer = await play.unrecorded("DescribeGroups", {"groups": [key]}, 0, broker=broker)
             return answer["groups"][0]["errorCode"] in (14, 15, 16)
-        answer = await play.quietly("DescribeTransactions", {"transactionalIds": [key]}, 0, broker=broker)
+        answer = await play.unrecorded("DescribeTransactions", {"transactionalIds": [key]}, 0, broker=broker)
         return answer["transactionStates"][0]["errorCode"] in (14, 15, 16)
 
     async def _create_topics(self, cluster: Cluster, script: Script) -> dict[str, str]:
@@ -132,7 +132,7 @@ class ExchangeRecorder(Recorder):
         more = [
             {"name": name, "numPartitions": count, "replicationFactor": 1} for name, count in script.more_topics.items()
         ]
-        answer = await play.quietly("CreateTopics", {"topics": [own, *more], "timeoutMs": 10_000})
+        answer = await play.unrecorded("CreateTopics", {"topics": [own, *more], "timeoutMs": 10_000})
         for made in answer["topics"]:
             if made["errorCode"]:
                 raise ScriptFailed(f"{made['name']}: {made['errorMessage']}")
@@ -147,7 +147,7 @@ class ExchangeRecorder(Recorder):
     async def _until_led(self, play: Play, topic: str, partition: int, leader: int) -> None:
         wanted = {"topics": [{"name": topic, "partitionIndexes": [partition]}]}
         while True:
-            (seen,) = (await play.quietly("DescribeProducers", wanted, broker=leader))["topics"]
+            (seen,) = (await play.unrecorded("DescribeProducers", wanted, broker=leader))["topics"]
             if not seen["partitions"][0]["errorCode"]:
                 return
             await asyncio.sleep(0.01)
@@ -167,7 +167,7 @@ class ExchangeRecorder(Recorder):
     async def _delete_topics(self, cluster: Cluster, script: Script, names: Iterable[str]) -> None:
         """The files of thousands of partitions are more than a process may have open."""
         play = Play(script, _target(cluster))
-        await play.quietly("DeleteTopics", {"topics": [{"name": name} for name in names], "timeoutMs": 10_000})
+        await play.unrecorded("DeleteTopics", {"topics": [{"name": name} for name in names], "timeoutMs": 10_000})
         play.close()
 
     def _header(self, script: Script, topic_ids: Json) -> Json:

@@ -325,7 +325,7 @@ class AdminActions:
         Several brokers all run again, and their connections have ended.
         """
         log = self._memory() if self._reset_brokers is None else None
-        held = self._recorder.size + sum(each.size for each in self._snapshots.values())
+        collected = self._recorder.size + sum(each.size for each in self._snapshots.values())
         self._faults.clear()
         self._send_away(set())
         self._recorder.is_on = False
@@ -339,7 +339,7 @@ class AdminActions:
             self._runtime.lead_everything()
         self._recorder.begin(self._clock.now())
         await self._create_initial_topics()
-        if held > _COLLECTED_BYTES:
+        if collected > _COLLECTED_BYTES:
             gc.collect()
         return {"at_ms": self._clock.now(), "mark": self._recorder.mark}
 

@@ -100,7 +100,7 @@ class RunningClock(VirtualClock):
         super().__init__(_machine_time() if start is None else start)
         self.speed = speed
         self._begun_ns = time.monotonic_ns()
-        self._held: Millis | None = None
+        self._frozen_at: Millis | None = None
         self._wakeup: asyncio.TimerHandle | None = None
         self._wakeup_at: Millis = 0
         self._wakeup_due = 0.0
@@ -111,8 +111,8 @@ class RunningClock(VirtualClock):
         return "real" if self.speed == 1.0 else f"fast:{self.speed:g}"
 
     def now(self) -> Millis:
-        if self._held is not None:
-            return self._held
+        if self._frozen_at is not None:
+            return self._frozen_at
         if self._has_stood_still():
             return max(self._wakeup_at, self._seen)
         self._seen = self._now + int((time.monotonic_ns() - self._begun_ns) * self.speed) // 1_000_000
@@ -125,22 +125,22 @@ class RunningClock(VirtualClock):
 
     def jump(self, to: Millis) -> None:
         self._now = self._seen = to
-        self._held = None
+        self._frozen_at = None
         self._begun_ns = time.monotonic_ns()
         self._cancel_wakeup()
         self._schedule_wakeup()
 
     def catch_up(self) -> None:
-        if self._held is not None:
+        if self._frozen_at is not None:
             return
         now = self.now()
         try:
             while (when := self.next_alarm()) is not None and when <= now:
                 # While an alarm fires it is the instant that it was set for.
-                self._held = when
+                self._frozen_at = when
                 heappop(self._alarms)[2].fire()
         finally:
-            self._held = None
+            self._frozen_at = None
         self._schedule_wakeup()
 
     def stop(self) -> None:
@@ -149,7 +149,7 @@ class RunningClock(VirtualClock):
 
     def _schedule_wakeup(self) -> None:
         when = self.next_alarm()
-        if when is None or self._held is not None:
+        if when is None or self._frozen_at is not None:
             return
         if self._wakeup is not None:
             if self._wakeup_at <= when:
@@ -167,7 +167,7 @@ class RunningClock(VirtualClock):
     def _wake(self) -> None:
         if self._has_stood_still() and self.let_in is not None:
             # An input that arrived by a deadline wins over it, so time stands until all are in.
-            self._held, self._wakeup = self.now(), None
+            self._frozen_at, self._wakeup = self.now(), None
             self.let_in(self._go_on)
             return
         self._wakeup = None
@@ -175,8 +175,8 @@ class RunningClock(VirtualClock):
         self._schedule_wakeup()
 
     def _go_on(self) -> None:
-        if self._held is not None:
-            self.jump(self._held)
+        if self._frozen_at is not None:
+            self.jump(self._frozen_at)
         self.catch_up()
 
     def _cancel_wakeup(self) -> None:

@@ -176,7 +176,7 @@ class ControllerDriver:
         if not elected:
             return
         leading |= elected
-        with runtime.quietly():
+        with runtime.at_debug_level():
             for partition, epoch in elected.items():
                 if isinstance(partition, TopicPartition):
                     runtime.start_leading(partition, epoch)

@@ -23,7 +23,7 @@ class BrokerRuntime(Runtime):
     """Whether its clients' requests do not reach it, nor its answers them."""
 
     _arrived: deque[Received] | None = None
-    _held: list[Reply] | None = None
+    _blocked: list[Reply] | None = None
     _on_the_way: list[Received] | None = None
     _unanswered: dict[PendingReply, None] | None = None
 
@@ -44,16 +44,16 @@ class BrokerRuntime(Runtime):
     # --- clients that cannot be reached
 
     def cut_off(self) -> None:
-        """Hold up requests of clients, and responses to them."""
+        """Delay requests of clients, and responses to them, until :meth:`heal`."""
         self.is_cut_off = True
-        self._held, self._on_the_way = [], []
+        self._blocked, self._on_the_way = [], []
 
     def heal(self) -> None:
-        """Deliver held requests and responses."""
+        """Deliver the requests and responses that waited."""
         self.is_cut_off = False
-        held, self._held = self._held or [], None
+        blocked, self._blocked = self._blocked or [], None
         sent, self._on_the_way = self._on_the_way or [], None
-        for reply in held:
+        for reply in blocked:
             self._deliver(reply)
         for received in sent:
             self._take_in(received)
@@ -64,7 +64,7 @@ class BrokerRuntime(Runtime):
         """Lose everything in memory. Requests that wait are never answered."""
         waiting, self._unanswered = self._unanswered or {}, {}
         self.is_up = self.is_paused = self.is_cut_off = False
-        self._arrived = self._held = self._on_the_way = None
+        self._arrived = self._blocked = self._on_the_way = None
         self._inbox.clear()
         self._leading.clear()
         self.load_ms.clear()
@@ -108,10 +108,10 @@ class BrokerRuntime(Runtime):
             self._inbox.append(what)
 
     def _reply(self, effect: Reply) -> None:
-        if self._held is None:
+        if self._blocked is None:
             self._deliver(effect)
         else:
-            self._held.append(effect)
+            self._blocked.append(effect)
 
     def _deliver(self, effect: Reply) -> None:
         if self._unanswered is not None and isinstance(effect.token, PendingReply):

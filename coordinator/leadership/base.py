@@ -38,7 +38,7 @@ class PartitionHost(Protocol):
     def on_cluster(self, brokers: tuple[Broker, ...], leaders: dict[TopicPartition, int]) -> None:
         """The brokers or the leaders have changed."""
 
-    def quietly(self) -> AbstractContextManager[None]:
+    def at_debug_level(self) -> AbstractContextManager[None]:
         """Log partition events at debug level meanwhile."""
 
 

@@ -272,7 +272,7 @@ class LeaseDriver:
     @staticmethod
     def _quietly(host: PartitionHost, partitions: int) -> AbstractContextManager[None]:
         """Log one line per partition for a few partitions, not for many."""
-        return host.quietly() if partitions > _A_FEW else nullcontext()
+        return host.at_debug_level() if partitions > _A_FEW else nullcontext()
 
     def _publish(self, view: LeadershipView, age_ms: int = 0) -> None:
         """Hand the core the brokers and leaders: other nodes from the view, this node from its own leases."""

@@ -33,7 +33,7 @@ class SoleLeader:
         """Lead every partition, with one log line for all of them."""
         host = self._host
         assert host is not None, "it was started"
-        with host.quietly():
+        with host.at_debug_level():
             for partition in self._partitions:
                 host.start_leading(partition, self._log.elect(partition))
         self._publish(host)
@@ -41,7 +41,7 @@ class SoleLeader:
     async def stop(self, patience_s: float) -> None:
         host = self._host
         if host is not None and host.leading:
-            with host.quietly():
+            with host.at_debug_level():
                 for partition in host.leading:
                     host.stop_leading(partition)
             self._publish(host)

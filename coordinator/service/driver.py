@@ -154,7 +154,7 @@ class Runtime:
         await self._log.start(self._take_in_together)
         if self.topics is not None:
             try:
-                with self.quietly():
+                with self.at_debug_level():
                     await self.topics.catch_up()
             except TopicsNotStored as problem:
                 raise StoreProblem(f"the topics cannot be read from the store: {problem}") from problem
@@ -212,8 +212,8 @@ class Runtime:
         self.brokers = {broker.node_id: broker for broker in brokers}
         self._take_in(ClusterSeen(brokers, leaders))
 
-    def quietly(self) -> AbstractContextManager[None]:
-        return self._publisher.quietly()
+    def at_debug_level(self) -> AbstractContextManager[None]:
+        return self._publisher.at_debug_level()
 
     # --- inputs and effects
 

@@ -42,21 +42,21 @@ class Publisher:
         """Classes of events that are below the levels that are logged, as far as any came."""
         self._flush_ordered = False
         self._newest_at: Millis = 0
-        self._quiet = False
+        self._at_debug_level = False
         self._loads = Loads(self._log)
         self._throttle = LogThrottle(self._log)
 
     @contextmanager
-    def quietly(self) -> Iterator[None]:
+    def at_debug_level(self) -> Iterator[None]:
         """Log events at debug level meanwhile: a node that starts or stops changes every partition at once.
 
         Their loading ends later and gets one line for all of them.
         """
-        self._quiet = True
+        self._at_debug_level = True
         try:
             yield
         finally:
-            self._quiet = False
+            self._at_debug_level = False
             self._loads.all_elected()
 
     def publish(self, event: Event, now: Millis) -> None:
@@ -76,10 +76,10 @@ class Publisher:
             self._write_log_line(event)
 
     def _write_log_line(self, event: Event) -> None:
-        is_in_summary = type(event) in LOADING_EVENTS and self._loads.take_in(event, together=self._quiet)
-        level = "debug" if self._quiet or is_in_summary else level_of(event)
+        is_in_summary = type(event) in LOADING_EVENTS and self._loads.take_in(event, together=self._at_debug_level)
+        level = "debug" if self._at_debug_level or is_in_summary else level_of(event)
         if level not in self._logged:
-            if is_level_fixed(event) and not self._quiet and type(event) not in LOADING_EVENTS:
+            if is_level_fixed(event) and not self._at_debug_level and type(event) not in LOADING_EVENTS:
                 self._unlogged.add(type(event))
             return
         times = 1

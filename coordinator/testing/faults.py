@@ -1,4 +1,4 @@
-"""Faults of a test: rules are made from keyword arguments, and each is held by a handle."""
+"""Faults of a test: rules are made from keyword arguments, each with a handle."""
 
 from __future__ import annotations
 

@@ -66,10 +66,10 @@ class _Members(dict[str, _Member]):
 class EventRecorder(Recorder):
     """Makes rows of events, in the order in which they happened.
 
-    ``consumers``: who writes events of its own; states and partitions of these consumers are as they know them, not as
-    the coordinator does. Requests have rows like those of the laboratory: number, client,
-    node, API, sent, arrived, answered, ended, fate, error, generation, minor, held; the instants of sending are those
-    of arrival. A row of ``actors`` has the member id at its end, where it is a member's.
+    ``consumers``: journals of consumers. Where a consumer has one, its states and partitions are taken from there, and
+    not from the coordinator's events. Requests have rows like those of the laboratory: number, client, node, API, sent,
+    arrived, answered, ended, fate, error, generation, minor, blocked. The instant of sending is that of arrival. A row
+    of ``actors`` ends with the member id, where the actor is a member.
     """
 
     def __init__(self, consumers: ConsumerJournals = NO_JOURNALS) -> None:

@@ -320,7 +320,7 @@ function arrow(c, row, view, how) {
   const sent = view.x(row.sent), arrived = row.arrived < 0 ? null : view.x(row.arrived);
   c.strokeStyle = c.fillStyle = ink;
   c.globalAlpha = row.minor || LOOKUPS.has(row.api) ? 0.3 : row.error === "REBALANCE_IN_PROGRESS" && !how.closeUp ? 0.3 : 0.8;
-  c.setLineDash(row.held ? [2, 3] : []);
+  c.setLineDash(row.blocked ? [2, 3] : []);
   if (arrived === null) {
     const isLost = row.fate === FATE.LOST_REQUEST || row.fate === FATE.DISCONNECTED || row.fate === FATE.TIMEOUT;
     const end = isLost ? from + (to - from) * 0.55 : from + (to - from) * 0.8;

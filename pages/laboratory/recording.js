@@ -169,8 +169,8 @@ export class Recording {
     return this.rows;
   }
 
-  request([number, client, node, api, sent, arrived, answered, ended, fate, error, generation, minor, held]) {
-    const row = { number, client, node, api, sent, arrived, answered, ended, fate, error, generation, minor: !!minor, held: !!held };
+  request([number, client, node, api, sent, arrived, answered, ended, fate, error, generation, minor, blocked]) {
+    const row = { number, client, node, api, sent, arrived, answered, ended, fate, error, generation, minor: !!minor, blocked: !!blocked };
     const known = this.numbers.get(number);
     if (known) Object.assign(known, row);
     else {

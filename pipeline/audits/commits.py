@@ -35,18 +35,18 @@ def commits_not_seen(group: AuditedGroup) -> Iterator[Row]:
         changes = [row for row in rows if row["event"] != POSITION]
         instants = [row["at_ms"] for row in changes]
         for row in rows:
-            settled = bisect_right(instants, row["at_ms"] - SLACK_MS)
-            if row["event"] == POSITION and settled:
-                since = changes[settled : bisect_right(instants, row["at_ms"])]
-                yield from _not_seen(group, at, row, changes[:settled], since, deleted)
+            visible = bisect_right(instants, row["at_ms"] - SLACK_MS)
+            if row["event"] == POSITION and visible:
+                since = changes[visible : bisect_right(instants, row["at_ms"])]
+                yield from _not_seen(group, at, row, changes[:visible], since, deleted)
 
 
 def _not_seen(
-    group: AuditedGroup, at: Partition, position: Row, settled: list[Row], since: list[Row], deleted: list[int]
+    group: AuditedGroup, at: Partition, position: Row, visible: list[Row], since: list[Row], deleted: list[int]
 ) -> Iterator[Row]:
-    """The violation of a position, if any. ``settled``: commits and deletions that every read must show."""
-    commit = next((row for row in reversed(settled) if row["event"] == COMMIT), None)
-    gone_ms = max((row["at_ms"] for row in settled if row["event"] != COMMIT), default=-1)
+    """The violation of a position, if any. ``visible``: commits and deletions that every read must show."""
+    commit = next((row for row in reversed(visible) if row["event"] == COMMIT), None)
+    gone_ms = max((row["at_ms"] for row in visible if row["event"] != COMMIT), default=-1)
     if commit is None or gone_ms >= commit["at_ms"]:
         return
     shown = shown_by(position)

@@ -18,8 +18,8 @@ _AGAIN_S: Final = 0.05
 
 
 @contextmanager
-def quietly() -> Iterator[None]:
-    """When Spark is left in the middle of something, its bridge to Python logs every call that it had open."""
+def logging_disabled() -> Iterator[None]:
+    """Disable Python's logging meanwhile: where Spark is interrupted, py4j logs every call that was open."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

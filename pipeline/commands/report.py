@@ -16,7 +16,7 @@ from rich.markup import escape
 from rejoin.console import VisibleConsole
 from rejoin.error_lines import print_error, refuse
 from rejoin.output import print_aside
-from rejoin.pipeline.commands.interrupts import STOPPED, Interrupts, interrupts, quietly
+from rejoin.pipeline.commands.interrupts import STOPPED, Interrupts, interrupts, logging_disabled
 from rejoin.pipeline.commands.options import BadOption, check_least, check_master, check_out
 from rejoin.pipeline.commands.standard_input import with_standard_input, without_copy
 from rejoin.pipeline.findings.annotations import BadAnnotations, read_annotations
@@ -48,7 +48,7 @@ def run(
     annotations: tuple[Path, ...] = (),
 ) -> int:
     """Make the report and show its findings. Options as in ``parser``; returns the exit code."""
-    with quietly(), interrupts() as interrupted, ExitStack() as stack:
+    with logging_disabled(), interrupts() as interrupted, ExitStack() as stack:
         try:
             inputs = stack.enter_context(with_standard_input(inputs))
             read = _checked(inputs, out, kind, groups, timezone, master)

@@ -18,7 +18,7 @@ from rich.live import Live
 
 from rejoin.console import VisibleConsole
 from rejoin.error_lines import print_error, refuse
-from rejoin.pipeline.commands.interrupts import Interrupts, interrupts, quietly
+from rejoin.pipeline.commands.interrupts import Interrupts, interrupts, logging_disabled
 from rejoin.pipeline.commands.options import BadOption, check_master, check_out, stopped
 from rejoin.pipeline.spark.java import NoJava
 from rejoin.pipeline.spark.session import aside, session, trouble
@@ -74,13 +74,13 @@ def run(
         urls = _checked(from_, journal, out, every, master)
     except (BadOption, ValueError) as problem:
         return refuse(problem)
-    with quietly(), interrupts() as interrupted:
+    with logging_disabled(), interrupts() as interrupted:
         try:
             with ExitStack() as closing, _said(interrupted, out):
                 folder = out or Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="rejoin-watch-")))
                 store = WatchStore(folder)
                 inputs = urls or sorted(str(each.resolve()) for each in journal)
-                closing.enter_context(store.held("services" if urls else "files", inputs))
+                closing.enter_context(store.locked("services" if urls else "files", inputs))
                 if urls and once:
                     _ask_all(urls)
                 with errors.status("starting Spark"):

@@ -42,7 +42,7 @@ def run(
             store = None
             if out is not None:
                 store = ClusterStore(out)
-                closing.enter_context(store.held(servers))
+                closing.enter_context(store.locked(servers))
             shown = Screen(console, f"watching {servers}")
             where = None if config is None else str(config)
             missing = asyncio.run(_follow(servers, where, groups, store, tails, shown, None if once else seconds))

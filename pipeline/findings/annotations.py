@@ -1,4 +1,4 @@
-"""Annotations such as deployments: read from a file, and held against the group's rebalances.
+"""Annotations such as deployments: read from a file, and compared with the group's rebalances.
 
 Files are those of ``kubectl get events -o json``, or text with an instant and what happened in each line.
 """

@@ -1,4 +1,4 @@
-"""The tables about groups, step by step: rows from what is still needed and what is new, settled when all is quiet."""
+"""The tables about groups, step by step: rows from needed and new events, settled when their group is inactive."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class GroupSoFar:
     session_ms: int = 0
     """The longest session timeout of its members."""
     rested_ms: int | None = None
-    """Start of the newest activity after a quiet time; earlier rows can be settled now."""
+    """Start of the newest activity after a time of inactivity; earlier rows can be settled now."""
     made_ms: int = 0
     """The end of its run when its rows were made."""
     rebalances: int = 0
@@ -153,14 +153,14 @@ class Groups:
             self.kept[name] = pa.concat_tables([self.kept[name], events])
 
     def make(self, keys: Sequence[Key]) -> StepRows:
-        """The rows of some groups, settled where a group is quiet, or was since the last step."""
+        """The rows of some groups, settled where a group is inactive, or was since the last step."""
         done: dict[str, list[Row]] = defaultdict(list)
         left: dict[str, list[Row]] = defaultdict(list)
         rested = [key for key in keys if self.states[key].rested_ms is not None]
         if rested:
             self._make(rested, self._before_rest(rested), set(rested), done, defaultdict(list))
-        quiet = {key for key in keys if self._is_quiet(key)}
-        self._make(keys, self._of_groups(keys), quiet, done, left)
+        inactive = {key for key in keys if self._is_inactive(key)}
+        self._make(keys, self._of_groups(keys), inactive, done, left)
         self._condense(keys)
         for key in keys:
             self.states[key].made_ms = self._runs.known[key[0]].end_ms
@@ -174,7 +174,7 @@ class Groups:
         self,
         keys: Sequence[Key],
         events: Mapping[str, pa.Table],
-        quiet: set[Key],
+        inactive: set[Key],
         done: dict[str, list[Row]],
         left: dict[str, list[Row]],
     ) -> None:
@@ -183,10 +183,10 @@ class Groups:
         for name, found in rows.items():
             for key, ours in found.items():
                 for row in ours:
-                    is_settled = (name == "records" or key in quiet) and self._is_over(name, row)
+                    is_settled = (name == "records" or key in inactive) and self._is_over(name, row)
                     (done if is_settled else left)[name].append(row)
-        if quiet:
-            self._settle(sorted(quiet), events, rows)
+        if inactive:
+            self._settle(sorted(inactive), events, rows)
 
     def _before_rest(self, keys: Sequence[Key]) -> dict[str, pa.Table]:
         """Kept events of some groups from before they changed again. Records do not matter."""
@@ -197,7 +197,7 @@ class Groups:
             found[name] = events.filter(pc.less(events["at_ms"], pa.array(limits, pa.int64())))
         return found
 
-    def _is_quiet(self, key: Key) -> bool:
+    def _is_inactive(self, key: Key) -> bool:
         state = self.states[key]
         return self._runs.is_quiet(key[0], state.changed_ms, state.session_ms)
 
@@ -270,7 +270,7 @@ class Groups:
     def _settle(
         self, keys: Sequence[Key], events: Mapping[str, pa.Table], rows: Mapping[str, Mapping[Key, list[Row]]]
     ) -> None:
-        """Keep what later rows of quiet groups need of these events, from which these rows were made."""
+        """Keep what later rows of inactive groups need of these events, from which these rows were made."""
         events = {name: table.filter(is_of(table, keys)) for name, table in events.items()}
         over = [row for key in keys for row in rows["rebalances"].get(key, ()) if not _OPEN["rebalances"](row)]
         runs = self._summaries(run_id for run_id, _ in keys)

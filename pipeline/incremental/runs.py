@@ -86,7 +86,7 @@ class RunState:
 class Waits(NamedTuple):
     """When a stream is not expected to change any more what it said, in milliseconds of its events."""
 
-    quiet_ms: int = 120_000
+    inactive_ms: int = 120_000
     """So long after the last change of a group its rows are settled, and longer where sessions are."""
     margin_ms: int = 60_000
     """Records, commits and transactions are settled when they are older."""
@@ -129,7 +129,7 @@ class ObservedRuns:
         """
         reached_ms = self.reached_ms(run_id)
         rests_ms = (reached_ms if until_ms is None else min(until_ms, reached_ms)) - changed_ms
-        return rests_ms >= self._waits.quiet_ms and rests_ms > session_ms
+        return rests_ms >= self._waits.inactive_ms and rests_ms > session_ms
 
     def rows(self, run_ids: Iterable[str]) -> pa.Table:
         """Events of some runs that tables need besides those of groups."""

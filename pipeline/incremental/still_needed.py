@@ -1,4 +1,4 @@
-"""Events of a quiet group that its tables still need: those from which rows of later events are made.
+"""Events of an inactive group that its tables still need: those from which rows of later events are made.
 
 Each function takes the events of one group that its table reads, in which nothing goes on, and returns those to keep,
 some of them with fewer partitions. Given these and all that comes later, the function of the table makes the rows that

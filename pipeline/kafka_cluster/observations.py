@@ -171,9 +171,9 @@ class ObservedGroup:
             "protocol": snapshot.protocol or row["protocol"],
         }
         previous = self.rebalances[-1] if self.rebalances else None
-        quiet = None if previous is None else row["prepared_at_ms"] - previous["ended_at_ms"]
+        gap_ms = None if previous is None else row["prepared_at_ms"] - previous["ended_at_ms"]
         self.seen += 1
-        row["chain"] = self.seen if quiet is None or quiet > _CHAIN_GAP_MS or previous is None else previous["chain"]
+        row["chain"] = self.seen if gap_ms is None or gap_ms > _CHAIN_GAP_MS or previous is None else previous["chain"]
         self.rebalances.append(row)
         return row
 

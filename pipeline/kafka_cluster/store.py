@@ -40,7 +40,7 @@ class ClusterStore:
         self._last: dict[str, ClusterGroup] = {}
 
     @contextmanager
-    def held(self, servers: str) -> Iterator[None]:
+    def locked(self, servers: str) -> Iterator[None]:
         """Lock the folder for writing. Raises WatchFolderProblem."""
         with sole_writer(self.folder, WatchFolderProblem):
             self._check(servers)

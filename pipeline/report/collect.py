@@ -223,7 +223,7 @@ def _draw_owners(
     held = Intervals.of(
         zip(rows, (number_of[owner or ""] for owner in columns["owner"]), columns["from_ms"], ends, strict=True)
     )
-    group.held, group.closed_ms = held.reduced(most)
+    group.owned, group.closed_ms = held.reduced(most)
     group.overlaps = [
         (row, start, start + overlap)
         for row, start, overlap in zip(rows, columns["from_ms"], columns["overlap_ms"], strict=True)

@@ -131,7 +131,7 @@ class GroupReport:
     owners: Sequence[str] = ()
     partitions: Sequence[tuple[str, int, int]] = ()
     """Topic and partition of each row of the chart, and since when it is expected to have an owner."""
-    held: Intervals = field(default_factory=lambda: Intervals.of(()))
+    owned: Intervals = field(default_factory=lambda: Intervals.of(()))
     closed_ms: int = 0
     """Gaps between two turns of one owner that were this short were closed, to have fewer intervals."""
     members: Sequence[str] = ()

@@ -58,7 +58,7 @@ class WatchStore:
         return max((int(name) for name in names if name.isdecimal()), default=-1)
 
     @contextmanager
-    def held(self, kind: str, inputs: Sequence[str]) -> Iterator[None]:
+    def locked(self, kind: str, inputs: Sequence[str]) -> Iterator[None]:
         """Be the only writer here. Raises StoreTrouble if another process is, or the folder is unfit."""
         with sole_writer(self.folder, StoreTrouble):
             self._check(kind, inputs)

@@ -2,7 +2,7 @@
 
 A reader is one function without calls into this package for what is common: fields of fixed size that follow each other
 are one ``struct``, with the length of the string or array behind them; loops are nested as arrays are. Every length is
-held against what is left, and an array's entries against a budget, before anything is made of them. Values need no
+checked against what is left, and an array's entries against a budget, before anything is made of them. Values need no
 validation after that: the wire bounds integers itself.
 
 Where a read fails, the line of the source says in which field: nothing is done for it while all goes well.

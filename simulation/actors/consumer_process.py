@@ -46,7 +46,7 @@ from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import Cluster
 from rejoin.simulation.core_timer import CoreTimer
 from rejoin.simulation.kernel import Millis, Order, World
-from rejoin.simulation.network import Client, ClientConnection, Exchange, Network
+from rejoin.simulation.network import ClientConnection, Exchange, Network, NetworkClient
 from rejoin.simulation.node_connections import NodeConnections
 
 CommitMode: TypeAlias = Literal["auto", "after", "after-async", "before", "none", "transaction"]
@@ -68,7 +68,7 @@ class UserCode:
     """In place of topics: what the coordinator matches."""
 
 
-class ConsumerProcess(Client):
+class ConsumerProcess(NetworkClient):
     """One consumer's process. ``incarnation`` counts its starts and ends; it is down while ``core`` is none."""
 
     def __init__(

@@ -16,11 +16,11 @@ from rejoin.protocol.messages.records.produce import ProduceRequest, ProduceResp
 from rejoin.simulation.actors.cluster import Cluster
 from rejoin.simulation.core_timer import CoreTimer
 from rejoin.simulation.kernel import Millis, Order, World
-from rejoin.simulation.network import Client, Exchange, Network
+from rejoin.simulation.network import Exchange, Network, NetworkClient
 from rejoin.simulation.node_connections import NodeConnections
 
 
-class ProducerClient(Client):
+class ProducerClient(NetworkClient):
     """A producer's core and its connections, until it is killed. Subclasses say what its user does."""
 
     def __init__(self, world: World, network: Network, cluster: Cluster, config: ProducerConfig, name: str) -> None:

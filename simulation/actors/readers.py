@@ -23,7 +23,7 @@ from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import Cluster
 from rejoin.simulation.core_timer import CoreTimer
 from rejoin.simulation.kernel import Millis, Order, World
-from rejoin.simulation.network import Client, ClientConnection, Exchange, Network
+from rejoin.simulation.network import ClientConnection, Exchange, Network, NetworkClient
 from rejoin.simulation.node_connections import NodeConnections
 
 _POLL_MS = 500
@@ -39,7 +39,7 @@ class ReadRecord(NamedTuple):
     at: Millis
 
 
-class ReaderActor(Client):
+class ReaderActor(NetworkClient):
     """One reader. What it has read is in ``records``, in the order in which it got them."""
 
     def __init__(

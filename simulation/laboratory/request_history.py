@@ -53,14 +53,14 @@ class RequestRow:
     ended_at: Millis = NOT_YET
     fate: RequestFate = RequestFate.OPEN
     error: str = ""
-    is_held: bool = False
+    is_blocked: bool = False
     is_minor: bool = False
 
     def values(self) -> list[Any]:
         """The row as JSON has it."""
         return [
             *(self.number, self.client, self.node, self.api, self.sent_at, self.arrived_at, self.answered_at),
-            *(self.ended_at, int(self.fate), self.error, self.generation, int(self.is_minor), int(self.is_held)),
+            *(self.ended_at, int(self.fate), self.error, self.generation, int(self.is_minor), int(self.is_blocked)),
         ]
 
 
@@ -102,10 +102,10 @@ class RequestHistory(NetworkObserver):
             row.fate = RequestFate.LOST_REQUEST if row.answered_at == NOT_YET else RequestFate.LOST_RESPONSE
             self._change(row)
 
-    def held(self, exchange: Exchange) -> None:
+    def blocked(self, exchange: Exchange) -> None:
         row = self._open.get(exchange)
         if row is not None:
-            row.is_held = True
+            row.is_blocked = True
             self._change(row)
 
     def ended(self, exchange: Exchange, failure: Failure | None) -> None:

@@ -1,1 +1,1 @@
-"""Random scenarios, the checks they are held against, and how a failure is made small."""
+"""Random scenarios, the checks that each must pass, and the shrinking of failures."""

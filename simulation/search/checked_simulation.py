@@ -51,7 +51,7 @@ class CheckedSimulation(Watcher):
             faults = max((event.at for event in simulation.scenario.events), default=0)
             for until in range(faults + LONGEST_FAULT_MS, horizon, 2_000):
                 simulation.world.run(until)
-                if transactions.is_settled() and not any(True for _ in self._problems(self.checks.at_the_end)):
+                if transactions.all_ended() and not any(True for _ in self._problems(self.checks.at_the_end)):
                     return
         simulation.world.run(horizon)
 

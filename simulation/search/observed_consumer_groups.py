@@ -191,12 +191,12 @@ class ObservedConsumerGroups:
             return
         said = {(each.topic_id, index) for each in request.topic_partitions for index in each.partitions}
         # What it is taking over right now it has not acknowledged yet.
-        settled = [
+        acknowledged = [
             partition
             for partition in core.assignment()
             if self._assigned_at.get((consumer.name, partition), -1) < exchange.asked_at
         ]
-        hidden = self.ids_of(settled) - said
+        hidden = self.ids_of(acknowledged) - said
         if hidden and request.member_epoch >= 0:
             self.claims.append(f"{request.member_id}: {sorted(index for _, index in hidden)}")
 
@@ -252,7 +252,7 @@ def _partitions(topics: tuple[CurrentTopicPartitions | TargetTopicPartitions, ..
     return {(topic.topic_id, index) for topic in topics for index in topic.partitions}
 
 
-def held_in_log(value: ConsumerGroupCurrentMemberAssignmentValue) -> tuple[int, int, IdPartitions, IdPartitions]:
+def assignment_in_log(value: ConsumerGroupCurrentMemberAssignmentValue) -> tuple[int, int, IdPartitions, IdPartitions]:
     """A member's epoch, state and partitions by its record."""
     assigned, pending = _partitions(value.assigned_partitions), _partitions(value.partitions_pending_revocation)
     return value.member_epoch, value.state, assigned, pending

@@ -137,7 +137,7 @@ class ObservedTransactions:
         readers = [reader for reader in self.simulation.readers.values() if reader.reads_committed]
         return [summarise_reader(self.simulation, reader) for reader in readers]
 
-    def is_settled(self) -> bool:
+    def all_ended(self) -> bool:
         """Whether all that went in has come out, and no transaction is open."""
         if any(True for _ in self.open_batches()):
             return False

@@ -51,7 +51,7 @@ TINY: dict[str, dict[str, Any]] = {
     "sweep": {"ROUNDS": 1, "WARM_UP": 1, "CASES": {}},
     "recovered_from_logs": {"SEEDS": 1, "GALLERY": Path("/nowhere"), "SOURCES": SOURCES[-1:]},
     "load": {"GROUPS": 5},
-    # That the rows are DuckDB's is held by tests/pipeline/tables/test_tables_in_duckdb.py.
+    # tests/pipeline/tables/test_tables_in_duckdb.py checks that the rows are DuckDB's.
     "pipeline_tables": {"SCENARIOS": ("eager_scale_out",), "EVENTS": 1, "WARM_UP": 0, "ROUNDS": 1, "EVERYTHING": False}
     | {"must_be_the_same": lambda _: None},
     "report.watch": {"BEFORE": (30,), "BATCH": 20, "ROUNDS": 1, "WARM_UP": 0, "GROWTH": 1_000.0},

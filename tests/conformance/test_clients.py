@@ -8,7 +8,7 @@ import pytest
 
 from conformance.clients import burrow, consumer_groups, logins, tools
 from conformance.clients.node import IN_MEMORY, KINDS
-from conformance.clients.programs import CLIENTS, PYTHON, Client
+from conformance.clients.programs import CLIENTS, PYTHON, ClientProgram
 from conformance.clients.results import BEGIN, END, EXAMPLE, STEPS, read_results, tables
 from tests.docs.texts import TEXTS
 from tests.real_clients.client import Client as RealClient
@@ -44,7 +44,7 @@ def test_each_client_of_the_consumer_protocol_went_through_its_steps(client: str
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda each: str(each.name))
-def test_each_client_logged_in_by_each_mechanism(client: Client) -> None:
+def test_each_client_logged_in_by_each_mechanism(client: ClientProgram) -> None:
     (found,) = (each for each in logins.TABLE.read() if each["client"] == client.name)
     assert found["version"] == client.version
     assert found["problems"] == dict.fromkeys(logins.LOGINS, "")
@@ -53,7 +53,7 @@ def test_each_client_logged_in_by_each_mechanism(client: Client) -> None:
 @pytest.mark.parametrize(
     "client", [each for each in CLIENTS if each.name not in PYTHON], ids=lambda each: str(each.name)
 )
-def test_each_client_went_through_every_step_that_it_has(client: Client) -> None:
+def test_each_client_went_through_every_step_that_it_has(client: ClientProgram) -> None:
     mine = [result for result in IN_ONE_TABLE if result.client == client.name]
     wanted = [step for step in STEPS if step not in client.lacks] + [EXAMPLE] * (client.example is not None)
     assert [result.step for result in mine] == wanted

@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md is held against the code: the quick tests, and the places that each kind of change touches."""
+"""CONTRIBUTING.md is checked against the code: the quick tests, and the places that each kind of change touches."""
 
 from __future__ import annotations
 

@@ -288,11 +288,11 @@ KINDS_OF_CHANGE: Final[dict[str, Callable[[pytest.MonkeyPatch], Missed]]] = {
     "A field of a fault": of_a_fault,
     "A panel of the laboratory's page": of_a_panel,
 }
-HELD_OTHERWISE: Final = {"test_error_codes_are_kafkas"}
+CHECKED_OTHERWISE: Final = {"test_error_codes_are_kafkas"}
 """Tests that compare with a list of Kafka's, which nothing can be added to."""
 
 
-def held_by(section: str) -> Iterator[tuple[str, str]]:
+def checks_of(section: str) -> Iterator[tuple[str, str]]:
     """Files and names of tests in the last column of a section's table."""
     for row in re.findall(r"^\| `.*\|$", section, re.MULTILINE):
         yield from re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", row.split(" | ")[-1])
@@ -304,11 +304,11 @@ def test_every_kind_of_change_is_tried() -> None:
 
 @pytest.mark.parametrize("kind", KINDS_OF_CHANGE)
 def test_a_forgotten_place_fails_the_test_that_is_named(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    named = list(held_by(SECTIONS[kind]))
+    named = list(checks_of(SECTIONS[kind]))
     for path, name in named:
         assert f"def {name}(" in (ROOT / path).read_text(), f"CONTRIBUTING.md: {path} has no {name}"
     missed = KINDS_OF_CHANGE[kind](monkeypatch)
-    assert {name for _, name in named} - HELD_OTHERWISE == missed.keys()
+    assert {name for _, name in named} - CHECKED_OTHERWISE == missed.keys()
     for check in missed.values():
         with pytest.raises((AssertionError, KeyError, StopIteration)):
             check()

@@ -1,4 +1,4 @@
-"""The tables of docs/testing.md, held against the code: conditions, what methods return, timers, transactions."""
+"""The tables of docs/testing.md, checked against the code: conditions, what methods return, timers, transactions."""
 
 from __future__ import annotations
 

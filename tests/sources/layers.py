@@ -1,4 +1,4 @@
-"""Which package may import which: the table that the imports of all sources are held against."""
+"""Which package may import which: the table that the imports of all sources are checked against."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Previous owners: the claims of all members, and how contradictions are settled.
+"""Previous owners: the claims of all members, and how contradictions are resolved.
 
 Source: Kafka's AbstractStickyAssignor.allSubscriptionsEqual and prepopulateCurrentAssignments; KIP-792.
 """

@@ -185,7 +185,7 @@ class ConsumerState:
     closing: Closing = field(default_factory=Closing)
 
     requests: Requests = field(default_factory=Requests)
-    held_join_answers: list[Answered | Failed] = field(default_factory=list)
+    deferred_join_answers: list[Answered | Failed] = field(default_factory=list)
     """Answers to JoinGroup that wait for the next poll."""
 
     @property

@@ -22,13 +22,13 @@ def drawn(seed: int, groups: dict[str, bool]) -> list[Action]:
     draws = {name: Random(f"{seed} {name}") for name in groups}
     lives = {name: _life(draws[name], static=static) for name, static in groups.items()}
     draw = Random(f"{seed} {' '.join(groups)}")
-    quiet = max(end for _, end in lives.values())
+    all_ended = max(end for _, end in lives.values())
     away = draw.randint(6, 12)
     actions: list[Action] = [
-        {"at": quiet, "do": "broker-restart", "away": away, "by": draw.choice(("SIGTERM", "SIGKILL"))}
+        {"at": all_ended, "do": "broker-restart", "away": away, "by": draw.choice(("SIGTERM", "SIGKILL"))}
     ]
     for name, (life, _) in lives.items():
-        after = quiet + away + BROKER_SECONDS + draw.randint(0, 5)
+        after = all_ended + away + BROKER_SECONDS + draw.randint(0, 5)
         last = {"do": "duplicate"} if groups[name] else {"do": "stop"}
         life.append({"at": after, **last, "members": [draw.randint(1, MEMBERS if groups[name] else MEMBERS + 1)]})
         for action in life:

@@ -1,4 +1,4 @@
-"""Faults: rules that requests are held against, in the order in which the rules were made. The first that matches acts.
+"""Faults: rules that requests are matched with, in the order in which the rules were made. The first match acts.
 
 A rule's fields are AND-ed, and a field that is not given matches anything. Names are those of franz-go's ``kfake``
 where it has them: ``keys`` (``ControlKey``), ``node`` (``CurrentNode``), ``count`` -1 keeps a rule (``KeepControl``),

@@ -293,8 +293,8 @@ class FetchSessions:
         if now - oldest.used_at > EVICTION_MS:
             self._remove(oldest.session_id)
             return True
-        settled = [each for each in self._sessions.values() if each.used_at - each.created_at > EVICTION_MS]
-        smallest = min(settled, key=lambda each: (len(each.partitions), each.session_id), default=None)
+        evictable = [each for each in self._sessions.values() if each.used_at - each.created_at > EVICTION_MS]
+        smallest = min(evictable, key=lambda each: (len(each.partitions), each.session_id), default=None)
         if smallest is None or len(smallest.partitions) >= size:
             return False
         self._remove(smallest.session_id)

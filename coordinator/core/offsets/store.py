@@ -78,14 +78,14 @@ class GroupOffsets:
 
     def end_transaction(self, producer_id: int, committed: bool) -> dict[TopicPartition, OffsetCommitValue]:
         """Make a producer's offsets visible, or drop them; returns those that became visible, or were dropped."""
-        held = self.pending.pop(producer_id, {})
-        for partition in held:
+        pending = self.pending.pop(producer_id, {})
+        for partition in pending:
             self._release(partition, producer_id)
         if not committed:
-            return {partition: offset.value for partition, offset in held.items()}
+            return {partition: offset.value for partition, offset in pending.items()}
         # Kafka: replayEndTransactionMarker. What was written last wins, not the transaction that ended last.
         visible = {
-            partition: offset for partition, offset in held.items() if offset.number > self.numbers.get(partition, 0)
+            partition: offset for partition, offset in pending.items() if offset.number > self.numbers.get(partition, 0)
         }
         for partition, offset in visible.items():
             self.stored[partition] = offset.value

@@ -95,17 +95,17 @@ class UnsentBytes(Generic[Connection]):
     def __init__(self, give_up: Callable[[Connection, int], None], most: int = MOST_UNSENT) -> None:
         self._give_up = give_up
         self._most = most
-        self._held: dict[Connection, int] = {}
+        self._unsent: dict[Connection, int] = {}
         self.total = 0
 
     def hold(self, connection: Connection, size: int) -> None:
         """A connection holds so many bytes now."""
-        before = self._held.pop(connection, 0)
+        before = self._unsent.pop(connection, 0)
         if size:
-            self._held[connection] = size
+            self._unsent[connection] = size
         self.total += size - before
         while self.total > self._most and size > before:
-            largest, held = max(self._held.items(), key=lambda each: each[1])
-            del self._held[largest]
-            self.total -= held
-            self._give_up(largest, held)
+            largest, unsent = max(self._unsent.items(), key=lambda each: each[1])
+            del self._unsent[largest]
+            self.total -= unsent
+            self._give_up(largest, unsent)

@@ -29,7 +29,7 @@ STORM: Final = 5
 """Rebalances that follow each other closely make a storm from this many on."""
 COLD_START: Final = 3
 """Rebalances that make a storm in a group that has just begun, where one would have done (KIP-134)."""
-QUIET_MS: Final = 45_000
+PEACE_MS: Final = 45_000
 """Deliberate changes that mostly leave the group in peace for this long are no storm."""
 LEAST_PART: Final = 1 / 3
 """A storm is no finding of its own where other findings name more than all but this share of it."""
@@ -125,7 +125,7 @@ def _is_meant(causes: Causes, chain: Sequence[ObservedRebalance]) -> bool:
     """Whether it is mostly members that were added or taken away, with time to work in between."""
     meant = [each for each in chain if (cause := causes.of_rebalances.get(each.rebalance_id)) and cause.kind == CHANGED]
     gaps = sorted(after.prepared_at_ms - before.until_ms for before, after in pairwise(chain))
-    return len(meant) * 3 >= len(chain) * 2 and gaps[len(gaps) // 2] >= QUIET_MS / 3
+    return len(meant) * 3 >= len(chain) * 2 and gaps[len(gaps) // 2] >= PEACE_MS / 3
 
 
 def _parts(causes: Causes, caused: Sequence[ObservedRebalance]) -> list[tuple[str, int]]:

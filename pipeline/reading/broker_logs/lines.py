@@ -150,7 +150,7 @@ class Lines:
 
     def records(self, file: BinaryIO | Iterable[bytes]) -> Iterator[Record | BrokenLine]:
         """Every record and every broken line, in the file's order. Nothing in a file makes this fail."""
-        held: Record | None = None
+        last: Record | None = None
         more: list[str] = []
         last_at: int | None = None
         for number, raw, whole in numbered_lines(file):
@@ -174,9 +174,9 @@ class Lines:
                         continue
                     found = self._record(number, line)
             if isinstance(found, Record):
-                if held is not None:
-                    yield from self._release(held, more)
-                held, more = found, []
+                if last is not None:
+                    yield from self._release(last, more)
+                last, more = found, []
                 self.read.records += 1
                 if found is UNREAD:
                     continue
@@ -184,7 +184,7 @@ class Lines:
                     self.read.clock_steps += 1
                 last_at = found.at_ms
                 continue
-            if found is None and held is not None and self._belongs(held, more, text):
+            if found is None and last is not None and self._belongs(last, more, text):
                 self.read.continuations += 1
                 if len(more) < MOST_CONTINUATIONS:
                     more.append(text)
@@ -194,8 +194,8 @@ class Lines:
                 yield BrokenLine(number, reason, quoted(text))
             else:
                 self.read.unrelated += 1
-        if held is not None:
-            yield from self._release(held, more)
+        if last is not None:
+            yield from self._release(last, more)
 
     def _text(self, raw: bytes) -> str:
         try:
@@ -257,12 +257,12 @@ class Lines:
         except ValueError as problem:
             return f"no such time: {problem}"
 
-    def _belongs(self, held: Record, more: list[str], text: str) -> bool:
+    def _belongs(self, last: Record, more: list[str], text: str) -> bool:
         """Whether a line without a time goes on with the record before it."""
         if TRACE.match(text) is not None or GROUPISH.search(text) is None:
             return "\x00" not in text
         # A wrapped message of the coordinator ends with its logger on a later line.
-        return held.logger is None and not more and GROUPISH.search(held.message) is not None
+        return last.logger is None and not more and GROUPISH.search(last.message) is not None
 
     def _lonely(self, text: str) -> str | None:
         if "\x00" in text:
@@ -271,25 +271,25 @@ class Lines:
             return "the beginning of the line is missing"
         return None
 
-    def _release(self, held: Record, more: list[str]) -> Iterator[Record | BrokenLine]:
+    def _release(self, last: Record, more: list[str]) -> Iterator[Record | BrokenLine]:
         """Finish a record: join a wrapped message, and report one without its end."""
         kept = tuple(more)
-        if held.logger is None and GROUPISH.search(held.message) is not None and not held.message.startswith("{"):
-            together = held.message
+        if last.logger is None and GROUPISH.search(last.message) is not None and not last.message.startswith("{"):
+            together = last.message
             for count, text in enumerate(kept[:4], 1):
                 together = f"{together} {text.strip()}"
                 tail = _tail(together)
                 if tail is not None:
                     wrapped = together[: tail.start()].rstrip()
-                    yield Record(held.line, held.at_ms, held.level, tail["logger"], wrapped, held.origin, kept[count:])
+                    yield Record(last.line, last.at_ms, last.level, tail["logger"], wrapped, last.origin, kept[count:])
                     return
             if self._logger_seen:
-                yield BrokenLine(held.line, "the end of the line is missing", quoted(held.message))
+                yield BrokenLine(last.line, "the end of the line is missing", quoted(last.message))
                 return
         yield (
-            held
-            if held is UNREAD
-            else Record(held.line, held.at_ms, held.level, held.logger, held.message, held.origin, kept)
+            last
+            if last is UNREAD
+            else Record(last.line, last.at_ms, last.level, last.logger, last.message, last.origin, kept)
         )
 
 

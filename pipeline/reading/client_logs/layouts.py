@@ -63,7 +63,7 @@ class ClientRecord:
 
 
 @dataclass(slots=True)
-class _Held:
+class _Open:
     """A record that the next lines of its origin may go on with."""
 
     record: ClientRecord
@@ -116,7 +116,7 @@ class ClientLines:
         self._clock = LogClock(zone)
         self._calendar = Calendar(written)
         self._peels = Peels()
-        self._held: dict[str, _Held] = {}
+        self._open: dict[str, _Open] = {}
         """The record of each origin that lines may still go on with."""
         self.counts = RecordCounts()
 
@@ -142,28 +142,28 @@ class ClientLines:
             if not line.text.strip():
                 self.counts.blank += 1
                 continue
-            held = self._held.get(origin)
-            found = self._record(number, line, origin, held)
-            if isinstance(found, _Held):
+            last = self._open.get(origin)
+            found = self._record(number, line, origin, last)
+            if isinstance(found, _Open):
                 yield from self._release(origin)
-                self._held[origin] = found
+                self._open[origin] = found
                 self.counts.records += 1
-                if len(self._held) > MOST_ORIGINS:
-                    yield from self._release(next(iter(self._held)))
+                if len(self._open) > MOST_ORIGINS:
+                    yield from self._release(next(iter(self._open)))
             elif found is not None:
                 yield BrokenLine(number, found, quoted(line.text))
-            elif held is not None:
+            elif last is not None:
                 self.counts.continuations += 1
-                if not held.more and (second := _SECOND_LINE.match(line.text)) is not None:
-                    header = held.record.text.split()
-                    held.record = replace(
-                        held.record, text=line.text[second.end() :], logger=header[0] if header else held.record.logger
+                if not last.more and (second := _SECOND_LINE.match(line.text)) is not None:
+                    header = last.record.text.split()
+                    last.record = replace(
+                        last.record, text=line.text[second.end() :], logger=header[0] if header else last.record.logger
                     )
-                elif len(held.more) < MOST_CONTINUATIONS:
-                    held.more.append(line.text)
+                elif len(last.more) < MOST_CONTINUATIONS:
+                    last.more.append(line.text)
             else:
                 self.counts.unplaced += 1
-        for origin in sorted(self._held, key=lambda each: self._held[each].record.line):
+        for origin in sorted(self._open, key=lambda each: self._open[each].record.line):
             yield from self._release(origin)
 
     def _is_of_others(self, raw: bytes) -> bool:
@@ -175,12 +175,12 @@ class ClientLines:
             return False
         if self._keeps_errors and b"ERROR" in raw:
             return False
-        return not self._held or (len(self._held) == 1 and "" in self._held)
+        return not self._open or (len(self._open) == 1 and "" in self._open)
 
     def _release(self, origin: str) -> Iterator[ClientRecord]:
-        held = self._held.pop(origin, None)
-        if held is not None:
-            yield held.record if not held.more else replace(held.record, more=(*held.record.more, *held.more))
+        last = self._open.pop(origin, None)
+        if last is not None:
+            yield last.record if not last.more else replace(last.record, more=(*last.record.more, *last.more))
 
     def _text(self, raw: bytes) -> str:
         try:
@@ -189,7 +189,7 @@ class ClientLines:
             self.counts.not_utf8 += 1
             return raw.decode("latin-1")
 
-    def _record(self, number: int, line: Peeled, origin: str, before: _Held | None) -> _Held | str | None:
+    def _record(self, number: int, line: Peeled, origin: str, before: _Open | None) -> _Open | str | None:
         """A record; or what is wrong with the line; or None for one that does not begin as a record does."""
         begun = begins_with_time(line.text)
         if begun is None and line.text.startswith('{"') and JSON not in line.peelers:
@@ -208,7 +208,7 @@ class ClientLines:
         at = self._at(self._calendar.whole(stamp))
         if isinstance(at, str):
             return at
-        return _Held(ClientRecord(number, at, text, origin, line.logger, line.fields, line.more), begun is not None)
+        return _Open(ClientRecord(number, at, text, origin, line.logger, line.fields, line.more), begun is not None)
 
     def _at(self, stamp: Stamp) -> int | str:
         """The instant of a whole time, or why there is none."""

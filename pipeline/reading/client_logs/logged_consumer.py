@@ -66,7 +66,7 @@ class LoggedConsumer:
     to_sync: bool = False
     """Whether it has joined a generation, and has no line yet about the answer to SyncGroup."""
     settings: dict[str, Any] = field(default_factory=dict)
-    held: list[Statement] = field(default_factory=list)
+    pending: list[Statement] = field(default_factory=list)
     leaving: Leaving = field(default_factory=Leaving)
 
 

@@ -27,7 +27,7 @@ from rejoin.pipeline.reading.client_logs.signed import STREAMS_CLIENT, read_clie
 from rejoin.pipeline.reading.client_logs.signs import SignsOfClients
 from rejoin.pipeline.reading.client_logs.unsigned import UnsignedLines
 
-MOST_HELD: Final = 2_000
+MOST_PENDING: Final = 2_000
 """Statements of a consumer that are kept until a line names its group."""
 NO_GROUP: Final = "?"
 """Stands for the group of consumers whose log names none."""
@@ -162,13 +162,13 @@ class ClientLogFile:
         """A consumer of Python whose first lines both of its libraries have, now that a line tells them apart."""
         other = {KAFKA_PYTHON: AIOKAFKA, AIOKAFKA: KAFKA_PYTHON}.get(family)
         before = self._consumers.get((str(other), *key[1:]))
-        if before is None or before.group is not None or len(before.held) == MOST_HELD:
+        if before is None or before.group is not None or len(before.pending) == MOST_PENDING:
             return None
         del self._consumers[str(other), *key[1:]]
         self._consumers[key] = before
         before.family, before.name = family, "/".join(key)
-        before.held = [
-            replace(each, values={**each.values, "family": family, "consumer": before.name}) for each in before.held
+        before.pending = [
+            replace(each, values={**each.values, "family": family, "consumer": before.name}) for each in before.pending
         ]
         return before
 
@@ -182,14 +182,14 @@ class ClientLogFile:
         return found[0] if len(found) == 1 else None
 
     def _with_group(self, consumer: LoggedConsumer, statement: Statement) -> Iterator[Statement]:
-        if consumer.group is None and len(consumer.held) < MOST_HELD:
-            consumer.held.append(statement)
+        if consumer.group is None and len(consumer.pending) < MOST_PENDING:
+            consumer.pending.append(statement)
             return
         yield from _released(consumer)
         yield replace(statement, group=consumer.group)
 
 
 def _released(consumer: LoggedConsumer) -> Iterator[Statement]:
-    held, consumer.held = consumer.held, []
-    for each in held:
+    pending, consumer.pending = consumer.pending, []
+    for each in pending:
         yield replace(each, group=consumer.group, values={**each.values, "client_id": consumer.client_id})

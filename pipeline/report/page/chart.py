@@ -52,7 +52,7 @@ def chart_of(group: GroupReport) -> dict[str, Any]:
         "names": list(names),
         "reasons": list(reasons),
         "partitions": [list(each) for each in group.partitions],
-        "held": group.held.encoded(group.from_ms),
+        "held": group.owned.encoded(group.from_ms),
         "members": list(group.members),
         "sessions": [list(each) for each in group.sessions],
         "overlaps": [list(each) for each in group.overlaps],

@@ -71,15 +71,15 @@ def _numbered(rows: list[Row], seqs: list[int], chain_gap_ms: int) -> list[Row]:
         range(len(rows)),
         key=lambda at: (rows[at]["prepared_at_ms"], rows[at]["source"], rows[at]["node"], seqs[at]),
     )
-    chain, quiet_since = 0, None
+    chain, last_end = 0, None
     for number, at in enumerate(order, 1):
         row = rows[at]
         begins, ends = row["prepared_at_ms"], row["ended_at_ms"]
-        if quiet_since is None or begins - quiet_since > chain_gap_ms:
+        if last_end is None or begins - last_end > chain_gap_ms:
             chain = number
         row["number"], row["chain"] = number, chain
         end = begins if ends is None else ends
-        quiet_since = end if quiet_since is None else max(quiet_since, end)
+        last_end = end if last_end is None else max(last_end, end)
     lengths = Counter(row["chain"] for row in rows)
     episode = 0
     for row in rows:

@@ -22,8 +22,8 @@ from rejoin.simulation.search.checks import assignments, convergence
 from rejoin.simulation.search.observations import Observations, ObservedStep, request_of
 from rejoin.simulation.search.observed_consumer_groups import (
     ObservedConsumerGroups,
+    assignment_in_log,
     flat,
-    held_in_log,
     must_give_up,
 )
 
@@ -271,8 +271,8 @@ def a_group_differs_from_its_log(observed: Observations) -> Iterator[str]:
         for member_id, member in group.members.items():
             value = logged.current.get(member_id)
             has = (member.epoch, member.state, flat(member.assigned), flat(member.pending))
-            if value is not None and has != held_in_log(value):
-                yield f"{member_id}: {has} against {held_in_log(value)}"
+            if value is not None and has != assignment_in_log(value):
+                yield f"{member_id}: {has} against {assignment_in_log(value)}"
             if flat(member.target) != logged.targets.get(member_id, set()):
                 yield f"{member_id}: another target than in the log"
 

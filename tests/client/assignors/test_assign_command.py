@@ -175,7 +175,7 @@ class TestWhatIf:
         group = WhatIf("sticky", {"t": 2})
         group.start({"a": None})
         outcome = group.run("leave:a")
-        assert (outcome.held, outcome.sizes, outcome.after) == ({}, (0, 0), {})
+        assert (outcome.owned, outcome.sizes, outcome.after) == ({}, (0, 0), {})
         assert evenness(outcome) == "no members"
 
     def test_sticky_remembers_through_the_user_data(self) -> None:
@@ -186,7 +186,7 @@ class TestWhatIf:
     def test_changing_ones_topics(self) -> None:
         group = WhatIf("range", {"t": 2, "u": 2})
         group.start({"a": None, "b": ["t"]})
-        assert group.run("subscribe:b:u").held == {"a": (("t", 0), ("t", 1), ("u", 0)), "b": (("u", 1),)}
+        assert group.run("subscribe:b:u").owned == {"a": (("t", 0), ("t", 1), ("u", 0)), "b": (("u", 1),)}
 
     def test_a_topic_without_subscribers_is_not_assigned(self) -> None:
         outcome = WhatIf("range", {"t": 1, "u": 1}).start({"a": ["t"]})

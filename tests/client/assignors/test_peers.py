@@ -141,7 +141,7 @@ def test_kafka_python_cannot_read_the_sticky_user_data_of_kafka() -> None:
 
 
 def test_kafka_python_withholds_what_its_claimant_no_longer_wants() -> None:
-    # a held u-0 and has unsubscribed. Kafka withholds it, for a may still be reading; so does kafka-python.
+    # a owned u-0 and has unsubscribed. Kafka withholds it, for a may still be reading; so does kafka-python.
     members = {"a": member("t", owned=[("t", 0), ("u", 0)], generation=1), "b": member("t", "u")}
     cluster = ClusterView({"t": 1, "u": 1})
     assert _sets(_ours("cooperative-sticky", cluster, members)) == {"a": {("t", 0)}, "b": set()}

@@ -89,8 +89,8 @@ def test_sticky_moves_no_more_than_it_must(name: str, data: st.DataObject, group
 
     # No member may keep more than the larger share, and only so many may keep that.
     small, large_shares = divmod(len(all_partitions(cluster.partition_counts)), len(after_members))
-    held = [len(before[member_id]) for member_id in staying]
-    most_kept = sum(min(count, small) for count in held) + min(large_shares, sum(count > small for count in held))
+    owned = [len(before[member_id]) for member_id in staying]
+    most_kept = sum(min(count, small) for count in owned) + min(large_shares, sum(count > small for count in owned))
     assert kept == most_kept
 
 
@@ -138,15 +138,15 @@ def test_cooperative_gives_nothing_before_its_owner_let_it_go(
 
     holding: dict[tuple[str, int], str] = {}
     for outcome in outcomes:
-        holding = {partition: owner for partition, owner in holding.items() if owner in outcome.held}
+        holding = {partition: owner for partition, owner in holding.items() if owner in outcome.owned}
         for done in outcome.rounds:
-            now = owners(done.held)
-            assert len(now) == sum(map(len, done.held.values()))
+            now = owners(done.owned)
+            assert len(now) == sum(map(len, done.owned.values()))
             for partition, owner in now.items():
                 assert holding.get(partition, owner) == owner, "given while another member still holds it"
             assert set(done.withheld).isdisjoint(now)
             holding = now
-        if outcome.held:
+        if outcome.owned:
             assert not outcome.rounds[-1].withheld
             sizes = outcome.sizes
             assert sizes[1] - sizes[0] <= 1

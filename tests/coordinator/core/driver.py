@@ -26,7 +26,7 @@ from rejoin.protocol.messages.topics.create_topics import CreatableTopic, Create
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
-from rejoin.transcript.driver import START, HeldLogs, NodeDriver
+from rejoin.transcript.driver import START, NodeDriver, NodeLogs
 
 PARTITION = offsets_partition(0)
 GROUP = "g"
@@ -43,8 +43,8 @@ def uuid_in(text: str) -> str:
 class Driver(NodeDriver):
     """The driver of transcripts, which keeps replies and events. Appends end at once, unless ``logs`` holds them."""
 
-    def __init__(self, node: Node, now: Millis = START, logs: HeldLogs | None = None) -> None:
-        super().__init__(node, HeldLogs() if logs is None else logs, self, now)
+    def __init__(self, node: Node, now: Millis = START, logs: NodeLogs | None = None) -> None:
+        super().__init__(node, NodeLogs() if logs is None else logs, self, now)
         self.replies: dict[Token, Response] = {}
         self.events: list[Event] = []
 
@@ -90,7 +90,7 @@ class DrivenNode(Driver):
         *,
         leads: bool = True,
         knows_cluster: bool = True,
-        logs: HeldLogs | None = None,
+        logs: NodeLogs | None = None,
         topics_logged: bool = False,
         **settings: Any,
     ) -> None:
@@ -122,7 +122,7 @@ class DrivenNode(Driver):
         return self.replies.get(self.send(request, version, principal=principal))
 
     def resign(self, partition: TopicPartition = PARTITION) -> None:
-        self.logs.held_appends.clear()
+        self.logs.pending_appends.clear()
         super().resign(partition)
 
     def elect(self, partition: TopicPartition = PARTITION) -> None:

@@ -168,6 +168,6 @@ def refusing_node(state: str) -> DrivenNode:
         return DrivenNode(emulator_deny=("User:*:ALL:group=*",))
     driven = DrivenNode(leads=state != "elsewhere")
     if state == "loading":
-        driven.logs.holds_reads = True
+        driven.logs.defers_reads = True
         driven.elect()
     return driven

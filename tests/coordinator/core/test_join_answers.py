@@ -125,7 +125,7 @@ def test_a_returning_static_leader(version: int, skips: bool) -> None:
 def test_a_static_replacement_that_cannot_be_stored(version: int) -> None:
     """It has the current generation and the leader of before, but no member id: there is none."""
     scene = bring("Stable", "", False)
-    scene.driven.logs.holds_appends = True
+    scene.driven.logs.defers_appends = True
     number = scene.driven.send(join(version, group_instance_id="S"), version)
     scene.driven.logs.end_append(ErrorCode.KAFKA_STORAGE_ERROR)
     answer = scene.driven.replies[number]
@@ -142,7 +142,7 @@ def test_a_new_group_is_described_once_its_first_join_is_answered(brokers: int) 
     """On a broker alone; with followers Kafka answers MEMBER_ID_REQUIRED before the group is committed, too."""
     driven = DrivenNode(topics_logged=True)
     driven.see_cluster(brokers)
-    driven.logs.holds_appends = True
+    driven.logs.defers_appends = True
     number = driven.send(join(9), 9)
     assert (number in driven.replies) == (brokers > 1)
     assert described(driven) == "Dead"

@@ -87,7 +87,7 @@ class Replay(Driver):
         if isinstance(effect, Append):
             groups = sum(isinstance(record, GroupRecord) for record in effect.records)
             self.group_records += groups
-            self.logs.holds_appends = bool(groups) and self.append_mode == "hold"
+            self.logs.defers_appends = bool(groups) and self.append_mode == "hold"
             self.logs.error = self.append_error if groups and self.append_mode == "fail" else None
         super().carry_out(effect)
 
@@ -238,7 +238,7 @@ class Replay(Driver):
         self.append_error = ErrorCode[what["error"] or "NONE"]
 
     def do_append_done(self, what: dict[str, Any]) -> None:
-        if self.logs.held_appends:
+        if self.logs.pending_appends:
             self.logs.end_append(ErrorCode[what["error"] or "NONE"])
 
     def shown_group(self) -> dict[str, Any] | None:

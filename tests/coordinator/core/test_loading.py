@@ -180,9 +180,9 @@ def test_a_log_may_come_in_pieces() -> None:
 
 def test_what_another_epoch_read_or_stored_is_no_news() -> None:
     driven = DrivenNode()
-    driven.logs.holds_appends = True
+    driven.logs.defers_appends = True
     number = driven.send(commit(), 9)
-    [(old, _)] = driven.logs.held_appends
+    [(old, _)] = driven.logs.pending_appends
     driven.resign()
     answer = driven.replies[number]
     assert isinstance(answer, OffsetCommitResponse)

@@ -308,7 +308,7 @@ def test_the_checks_of_a_join_have_an_order(checks: str, error: ErrorCode) -> No
         knows_cluster="inactive" not in checks, emulator_deny=("User:*:READ:group=*",) if "denied" in checks else ()
     )
     if "loading" in checks:
-        driven.logs.holds_reads = True
+        driven.logs.defers_reads = True
         driven.elect()
     request = join(
         group_id="" if "no-group" in checks else GROUP,

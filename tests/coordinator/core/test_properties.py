@@ -150,7 +150,7 @@ class World:
         name, *rest = step
         getattr(self, f"do_{name.replace(' ', '_')}")(*rest)
         if self.failing is not ErrorCode.NONE:
-            while self.driven.logs.held_appends:
+            while self.driven.logs.pending_appends:
                 self.driven.logs.end_append(self.failing)
         self.listen()
         self.check()
@@ -278,17 +278,17 @@ class World:
         self.driven.elapse(length_ms)
 
     def do_hold(self) -> None:
-        self.driven.logs.holds_appends = True
+        self.driven.logs.defers_appends = True
         self.failing = ErrorCode.NONE
 
     def do_store(self) -> None:
-        self.driven.logs.holds_appends = False
+        self.driven.logs.defers_appends = False
         self.failing = ErrorCode.NONE
-        while self.driven.logs.held_appends:
+        while self.driven.logs.pending_appends:
             self.driven.logs.end_append()
 
     def do_fail(self, error: ErrorCode) -> None:
-        self.driven.logs.holds_appends = True
+        self.driven.logs.defers_appends = True
         self.failing = error
 
     def do_move(self, away_ms: Millis) -> None:

@@ -81,7 +81,7 @@ class Nodes:
         leaders = list(self.leading().values())
         return sorted(leaders.count(node_id) for node_id in self.apps)
 
-    async def settled(self) -> None:
+    async def until_balanced(self) -> None:
         """Wait until everything is led and loaded, evenly, and all nodes know."""
 
         def reached() -> bool:
@@ -120,7 +120,7 @@ async def cluster(url: str, *node_ids: int) -> AsyncIterator[Nodes]:
     try:
         for node_id in node_ids:
             await nodes.start(node_id)
-        await nodes.settled()
+        await nodes.until_balanced()
         yield nodes
     finally:
         await nodes.close()

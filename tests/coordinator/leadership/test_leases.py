@@ -186,7 +186,7 @@ class World:
         return sorted(len(process.believes()) for process in self.living())
 
 
-def settled(world: World, partitions: int) -> None:
+def assert_balanced(world: World, partitions: int) -> None:
     """Everything is led, and evenly."""
     counts = world.counts()
     assert sum(counts) == partitions
@@ -208,10 +208,10 @@ def test_a_dead_nodes_partitions_are_led_by_the_others_when_its_leases_run_out()
     for node_id in (1, 2, 3):
         world.start(node_id)
     world.run(10_000)
-    settled(world, 50)
+    assert_balanced(world, 50)
     world.processes[0].dead = True
     world.run(10_000 + LEASE_MS + 200)
-    settled(world, 50)
+    assert_balanced(world, 50)
     assert world.counts() == [25, 25]
 
 
@@ -224,7 +224,7 @@ def test_a_node_that_drains_hands_everything_over_at_once() -> None:
     assert world.processes[1].leading == {}
     world.run(10_400)
     assert world.processes[1].leases.left
-    settled(world, 50)
+    assert_balanced(world, 50)
 
 
 def test_a_partition_that_was_resigned_is_led_by_another_node_and_not_given_back_soon() -> None:
@@ -235,7 +235,7 @@ def test_a_partition_that_was_resigned_is_led_by_another_node_and_not_given_back
     first.hand_in(Resign(partition))
     world.run(6_000)
     assert partition in second.leading
-    settled(world, 10)
+    assert_balanced(world, 10)
 
 
 def test_a_lone_node_that_resigns_leads_again_in_a_new_epoch() -> None:
@@ -260,7 +260,7 @@ def test_a_node_that_wakes_after_its_leases_have_run_out_leads_nothing_from_the_
     world.run(sleeper.paused_until)
     assert sleeper.believes() == []
     world.run(sleeper.paused_until + 1_000)
-    settled(world, 6)
+    assert_balanced(world, 6)
 
 
 def test_a_node_cut_off_from_the_store_gives_up_before_anybody_else_may_have_its_partitions() -> None:

@@ -113,7 +113,7 @@ async def test_nodes_that_come_and_go_change_who_leads_but_never_what_is_in_a_gr
     member_id, generation = await stable(three, three.leader(GROUP), GROUP)
     for change in (three.stop(1), three.start(4), three.stop(2), three.stop(3), three.start(5)):
         await change
-        await three.settled()
+        await three.until_balanced()
         answer = await three.call(three.leader(GROUP), "Heartbeat", beat(GROUP, member_id, generation), 4)
         assert answer["errorCode"] == 0
     epochs = [partition["epoch"] for partition in (await three.look(three.apps[4], "/cluster"))[1]["partitions"]]
@@ -148,7 +148,7 @@ async def test_a_partition_that_is_resigned_is_led_by_another_node(three: Nodes)
     assert "ask there" in answer["detail"] or "no leader" in answer["detail"]
     assert (await three.look(app, f"/cluster/partitions/{PARTITIONS}/resign", "POST"))[0] == 404
     assert (await three.look(app, "/cluster/partitions/0/resign"))[0] == 405
-    await three.settled()
+    await three.until_balanced()
 
 
 async def test_the_cluster_shows_nodes_leases_epochs_and_load_times(three: Nodes) -> None:
@@ -200,7 +200,7 @@ async def test_a_group_that_is_too_large_for_its_new_coordinator_rebalances_on_l
         assert (answer["errorCode"], (await waits)["errorCode"]) == (0, 0)
         heir = await nodes.start(2, group_max_size=1)
         await nodes.stop(1)
-        await nodes.settled()
+        await nodes.until_balanced()
         loaded = heir.runtime.node.describe_group(GROUP)
         assert loaded is not None
         assert (loaded.state, loaded.generation, len(loaded.members)) == ("PreparingRebalance", 2, 2)
@@ -253,7 +253,7 @@ async def test_a_static_member_and_a_commit_without_an_answer_survive_a_failover
     asked.cancel()
     app.runtime.resign(partition_of(GROUP))
     await until(lambda: three.leading().get(partition_of(GROUP)) is not None, "no node takes over")
-    await three.settled()
+    await three.until_balanced()
     heir = three.leader(GROUP)
     assert await committed(three, heir, GROUP) == 5, "applied, though not answered"
     again = await three.call(heir, "OffsetCommit", commit(GROUP, member_id, generation, 5, **who), 8)
@@ -271,7 +271,7 @@ async def test_a_node_without_its_store_gives_up_in_time_and_comes_back_by_itsel
     async with Wire(postgres_server.port) as wire, cluster(postgres, 1) as nodes:
         through_wire = postgres.replace(f":{postgres_server.port}/", f":{wire.port}/")
         cut = await nodes.start(2, through_wire)
-        await nodes.settled()
+        await nodes.until_balanced()
         group = next(name for name in map(str, range(99)) if nodes.leader(name) is cut)
         member_id, generation = await stable(nodes, cut, group)
         wire.is_closed = True
@@ -290,7 +290,7 @@ async def test_a_node_without_its_store_gives_up_in_time_and_comes_back_by_itsel
         answer = await nodes.call(nodes.apps[1], "Heartbeat", beat(group, member_id, generation), 4)
         assert answer["errorCode"] == 0, "its generation is still the group's"
         wire.is_closed = False
-        await nodes.settled()
+        await nodes.until_balanced()
         assert (await nodes.look(cut, "/readyz"))[0] == 200
 
 
@@ -322,7 +322,7 @@ async def test_without_a_store_no_client_is_sent_to_a_node_whose_leases_have_run
         ]
         assert {partition["leaseMsLeft"] for partition in shown["partitions"]} == {0}
     postgres_server.start()
-    await three.settled()
+    await three.until_balanced()
     assert three.leading().keys() == before.keys()
 
 

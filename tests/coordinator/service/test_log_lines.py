@@ -172,7 +172,7 @@ async def test_what_cannot_be_loaded_does_not_hide_the_rest(
     monkeypatch.setattr(loads, "PATIENCE_SECONDS", 0.01)
     logs.configure("info", out := io.StringIO())
     publisher = Publisher("run", "1", Metrics())
-    with publisher.quietly():
+    with publisher.at_debug_level():
         for partition in range(4):
             publisher.publish(PartitionElected(topic="__consumer_offsets", partition=partition, epoch=1), 0)
     for partition in (0, 2):

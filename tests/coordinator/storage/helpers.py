@@ -219,7 +219,7 @@ class Store:
         await asyncio.wait_for(end, PATIENCE)
         return found
 
-    async def settled(self, condition: Callable[[], bool]) -> None:
+    async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until something is so."""
         async with asyncio.timeout(PATIENCE):
             while not condition():  # noqa: ASYNC110

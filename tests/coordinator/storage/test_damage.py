@@ -149,7 +149,7 @@ async def test_a_damaged_page_takes_only_the_groups_away_whose_records_are_in_it
         zero_page_with(tmp_path / "coordinator.db", b'"offset":250')
         epoch = await store.elect(0)
         store.log.read(offsets_partition(0), epoch, lambda records, end: pytest.fail(f"{records} were read"))
-        await store.settled(lambda: bool(store.watching.damages))
+        await store.until(lambda: bool(store.watching.damages))
         assert await store.read(1) == [offset(1)]
     finally:
         await store.close()
@@ -178,7 +178,7 @@ async def test_a_damaged_record_takes_only_the_groups_of_its_partition_away(
         option, restore = f"--store {durable.database.shown}", "restore the database from a backup while no node"
     epoch = await durable.elect(0)
     durable.log.read(offsets_partition(0), epoch, lambda records, end: pytest.fail(f"{records} were read"))
-    await durable.settled(lambda: bool(durable.watching.damages))
+    await durable.until(lambda: bool(durable.watching.damages))
     assert await durable.read(1) == [offset(1)]
     (line,) = [each for each in log_lines if each["event"] == "partition_damaged"]
     assert line["advice"] == (

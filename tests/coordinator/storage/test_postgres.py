@@ -225,7 +225,7 @@ async def test_who_lost_its_lease_while_it_was_cut_off_does_not_know_and_says_no
         wire.cut = Cut.ANSWER
         wire.is_closed = True
         ends = [store.begin(0, epoch, offset(2)), store.begin(1, other, offset(3))]
-        await store.settled(lambda: wire.cuts == 1)
+        await store.until(lambda: wire.cuts == 1)
         newer = await two.elect(0)
         wire.is_closed = False
         assert await asyncio.wait_for(asyncio.gather(*ends), PATIENCE) == [FENCED, NONE]
@@ -267,10 +267,10 @@ async def test_the_server_is_killed_under_load(one: Postgres, postgres_server: P
     committing = [asyncio.ensure_future(commit(partition)) for partition in range(4)]
     for _ in range(2):
         before = [len(each) for each in acknowledged]
-        await one.settled(partial(grown, before))
+        await one.until(partial(grown, before))
         await asyncio.to_thread(postgres_server.restart)
     before = [len(each) for each in acknowledged]
-    await one.settled(partial(grown, before))
+    await one.until(partial(grown, before))
     stop.set()
     await asyncio.gather(*committing)
     assert [await one.read(partition) for partition in range(4)] == acknowledged
@@ -450,7 +450,7 @@ async def test_a_compaction_counts_what_it_removed_before_a_reader_stopped_it(
 
     monkeypatch.setattr(one.watching, "compacted", read_from_now_on)
     log.compactor.compact(offsets_partition(0), led)
-    await one.settled(lambda: not log.compactor.compacting)
+    await one.until(lambda: not log.compactor.compacting)
     assert removed == [30]
 
 
@@ -461,6 +461,6 @@ async def test_only_the_leader_removes(one: Postgres, two: Postgres) -> None:
     log = one.log
     assert isinstance(log, PostgresLog)
     log.compactor.compact(offsets_partition(0), log.writer.leaders[offsets_partition(0)])
-    await one.settled(lambda: not log.compactor.compacting)
+    await one.until(lambda: not log.compactor.compacting)
     assert one.watching.removed == 0
     assert len(await two.read(0, newer)) == 900

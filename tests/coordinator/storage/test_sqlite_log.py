@@ -217,7 +217,7 @@ async def test_a_compaction_counts_what_it_removed_before_a_reader_stopped_it(
     for _ in range(2):
         assert await store.append(0, epoch, *RECORDS[:100]) is NONE
     log.database.submit(log.index.catch_up, lambda _: log.compactor.look_after())
-    await store.settled(lambda: bool(removed) and not log.compactor.is_busy)
+    await store.until(lambda: bool(removed) and not log.compactor.is_busy)
     assert removed == [30]
 
 
@@ -237,7 +237,7 @@ async def test_partitions_are_compacted_together(store: Sqlite, monkeypatch: pyt
     assert await store.append(3, epochs[3], *held) is NONE
     assert store.watching.removed == 0
     await write(0, 1_000)
-    await store.settled(lambda: store.watching.removed >= 900 + 600 + 701)
+    await store.until(lambda: store.watching.removed >= 900 + 600 + 701)
     await store.restart()
     assert await store.read(0) == [offset(900 + number, partition=number) for number in range(100)]
     assert await store.read(1) == [offset(600 + number, partition=number) for number in range(100)]
@@ -282,7 +282,7 @@ async def test_what_a_compaction_finds_may_be_gone_when_it_comes_to_remove_it(
     assert await store.append(0, epoch, *(offset(number) for number in range(30, 60))) is NONE
     assert store.watching.removed == 59
     remove(found.result())
-    await store.settled(lambda: not log.compactor.is_busy)
+    await store.until(lambda: not log.compactor.is_busy)
     await store.restart()
     expected = [*(offset(number, partition=number) for number in range(1, 100)), offset(59)]
     assert await store.read(0) == expected
@@ -324,7 +324,7 @@ async def test_the_files_grow_with_what_is_alive(store: Sqlite) -> None:
         written += 20 * sum(len(encode(record).value or "") for record in records)
     assert isinstance(store.log, SqliteLog)
     compactor = store.log.compactor
-    await store.settled(lambda: not compactor.is_busy)
+    await store.until(lambda: not compactor.is_busy)
     assert store.watching.removed > 20_000
     await store.restart()
     assert (store.folder / DATABASE).stat().st_size < written / 10

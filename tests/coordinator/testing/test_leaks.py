@@ -24,7 +24,7 @@ def open_files() -> int:
     return len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
 
 
-async def settled_files() -> int:
+async def open_files_at_rest() -> int:
     """Like :func:`open_files`, once transports that are closing have closed: they do so in the loop's next rounds."""
     for _ in range(5):
         await asyncio.sleep(0)
@@ -50,7 +50,7 @@ async def start_and_stop(count: int, socket: bool) -> None:
 async def test_coordinators_leave_nothing() -> None:
     await start_and_stop(5, socket=True)
     await start_and_stop(5, socket=False)
-    files = await settled_files()
+    files = await open_files_at_rest()
     tasks = len(asyncio.all_tasks())
     tracemalloc.start()
     try:
@@ -66,7 +66,7 @@ async def test_coordinators_leave_nothing() -> None:
     finally:
         tracemalloc.stop()
     assert grown < GROWTH_BYTES, f"{grown} bytes are left of 10 coordinators"
-    assert await settled_files() <= files
+    assert await open_files_at_rest() <= files
     assert len(asyncio.all_tasks()) == tasks
 
 

@@ -123,16 +123,16 @@ def test_changed_metadata_without_a_reason_is_probably_a_subscription(protocol: 
     assert row["confidence"] == "inferred"
 
 
-def quiet(protocol: str, **more: Any) -> Group:
+def undisturbed(protocol: str, **more: Any) -> Group:
     group = Group(SIX, protocol)
     group.began(MARCH_3 + 100 * SECOND, "rejoin-metadata", "orders-3-3", **more)
     return group
 
 
 def test_changed_metadata_that_something_else_explains_is_no_subscription() -> None:
-    assert "subscription-changed" not in quiet("sticky").found()
-    assert "subscription-changed" not in quiet("range", client_reason="rebalance failed").found()
-    grown = quiet("range")
+    assert "subscription-changed" not in undisturbed("sticky").found()
+    assert "subscription-changed" not in undisturbed("range", client_reason="rebalance failed").found()
+    grown = undisturbed("range")
     grown.events.append(event("topic_grown", 95, topic="orders", partition_count=16, previous_partition_count=12))
     found = grown.found()
     assert "topic-growth" in found

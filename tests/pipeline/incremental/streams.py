@@ -28,7 +28,7 @@ from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
 
 Row = dict[str, Any]
-WAITS = Waits(quiet_ms=61_000, margin_ms=20_000, stale_ms=30_000)
+WAITS = Waits(inactive_ms=61_000, margin_ms=20_000, stale_ms=30_000)
 """Longer than any session of the scenarios, and short enough that rows are settled again and again."""
 
 

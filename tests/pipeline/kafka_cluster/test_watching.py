@@ -115,15 +115,15 @@ async def test_a_line_that_a_kill_cut_short_costs_that_line_alone(tmp_path: Path
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("x")
-    with pytest.raises(WatchFolderProblem, match="holds something else"), ClusterStore(tmp_path).held("h:1"):
+    with pytest.raises(WatchFolderProblem, match="holds something else"), ClusterStore(tmp_path).locked("h:1"):
         pass
 
 
 def test_two_writers_are_refused(tmp_path: Path) -> None:
     with (
-        ClusterStore(tmp_path / "w").held("h:1"),
+        ClusterStore(tmp_path / "w").locked("h:1"),
         pytest.raises(WatchFolderProblem, match="being written by another process"),
-        ClusterStore(tmp_path / "w").held("h:1"),
+        ClusterStore(tmp_path / "w").locked("h:1"),
     ):
         pass
 
@@ -194,7 +194,7 @@ def test_a_log_that_is_not_there_for_a_while(tmp_path: Path) -> None:
 
 async def test_the_folder_explains_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = ClusterStore(tmp_path)
-    with store.held("h:1"):
+    with store.locked("h:1"):
         await watched(SNAPSHOTS, store)
     assert why("orders-app", tmp_path) == 0
     text = capsys.readouterr().out
@@ -213,7 +213,7 @@ async def test_our_own_listener_is_followed(tmp_path: Path, capsys: pytest.Captu
         settings: dict[str, Any] = {"bootstrap_servers": kafka.bootstrap_servers, "group_id": "orders-app"}
         async with polling(kafka.bootstrap_servers) as poller:
             follower = ClusterWatch(poller, ClusterStore(tmp_path / "out"))
-            with ClusterStore(tmp_path / "out").held(kafka.bootstrap_servers):
+            with ClusterStore(tmp_path / "out").locked(kafka.bootstrap_servers):
                 async with Consumer("orders", client_id="one", **settings) as one:
                     await until_stable(follower, 1, one)
                     async with Consumer("orders", client_id="two", **settings) as two:

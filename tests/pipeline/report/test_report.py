@@ -271,7 +271,7 @@ def printed(file: Path) -> tuple[list[bytes], str]:
 @needs_browser
 async def test_a_new_partition_is_hatched_since_it_is_expected_to_have_an_owner(tmp_path: Path) -> None:
     held = Intervals.of([(0, 0, 200, 1_000), (1, 0, 800, 1_000)])
-    group = GroupReport("r", "g", 0, 1_000, partitions=[("t", 0, 0), ("t", 1, 600)], owners=["a"], held=held)
+    group = GroupReport("r", "g", 0, 1_000, partitions=[("t", 0, 0), ("t", 1, 600)], owners=["a"], owned=held)
     (tmp_path / "page.html").write_text(render(Report("t", [group])))
     async with browser(tmp_path) as page:
         await page.open((tmp_path / "page.html").as_uri())

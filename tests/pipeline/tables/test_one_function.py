@@ -21,7 +21,7 @@ from tests.paths import ROOT
 from tests.pipeline.incremental.streams import events_of, whole, written
 from tests.pipeline.watch.streams import SCENARIO
 
-ROOMS: Final = ("tables", "audits", "transactions", "incremental", "live", "why")
+ROOMS: Final = ("tables", "audits", "transactions", "incremental", "watch", "why")
 FUNCTIONS: Final[dict[str, tuple[Any, str, Any]]] = {
     **{
         name: (group_tables, f"_{name.upper()}", replace(table, rows_of=lambda _: ())) for name, table in TABLES.items()

@@ -1,6 +1,6 @@
 """The same questions asked once more, in DuckDB and in another way: brute force instead of windows.
 
-The queries that the benchmark measures Spark against are held against it here as well, row by row and in every column.
+The queries that the benchmark measures Spark against are compared with it here as well, row by row and in every column.
 
 The events have planted faults: owners at the same time, nested in one another, gaps, equal instants, records twice and
 never, rebalances that interrupt each other, and runs of the same group whose clocks have nothing to do with each other.

@@ -251,13 +251,13 @@ def test_a_folder_has_one_writer_and_one_kind_of_input(tmp_path: Path) -> None:
     store = WatchStore(tmp_path / "out")
 
     def refused(kind: str, *inputs: str) -> str:
-        with pytest.raises(StoreTrouble) as problem, store.held(kind, inputs):
+        with pytest.raises(StoreTrouble) as problem, store.locked(kind, inputs):
             pass
         return str(problem.value)
 
-    with store.held("services", ["http://h:1"]):
+    with store.locked("services", ["http://h:1"]):
         assert "another process" in refused("services", "http://h:1")
-    with store.held("services", ["http://h:1", "http://h:2"]):
+    with store.locked("services", ["http://h:1", "http://h:2"]):
         pass
     assert "made from services http://h:1, http://h:2, not from files /j" in refused("files", "/j")
     (store.folder / "stream.json").write_text(json.dumps({"version": 99}))

@@ -42,7 +42,7 @@ def _nothing(*_: Any, **__: Any) -> None:
 
 @caught_by("a_partition_has_two_holders")
 def partitions_are_handed_out_that_others_hold(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(group.ConsumerGroup, "is_held", lambda *_: False)
+    patch.setattr(group.ConsumerGroup, "has_owner", lambda *_: False)
 
 
 @caught_by("a_partition_has_two_owners")

@@ -298,7 +298,7 @@ class ClassicMembers:
         """Whether no member has anything any more that this one waits for."""
         assigned = member.current.assigned
         return not any(
-            partition not in assigned.get(topic_id, {}) and group.is_held(topic_id, partition)
+            partition not in assigned.get(topic_id, {}) and group.has_owner(topic_id, partition)
             for topic_id, partitions in group.target_of(member.member_id).items()
             for partition in partitions
         )

@@ -29,13 +29,13 @@ from rejoin.protocol.messages.groups.consumer_group_describe import (
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 
 
-def _held(current: CurrentAssignment) -> dict[str, set[int]]:
+def _owned(current: CurrentAssignment) -> dict[str, set[int]]:
     """Partitions that a member owns, including those that it still has to revoke."""
-    held: dict[str, set[int]] = {}
+    owned: dict[str, set[int]] = {}
     for partitions in (current.assigned, current.pending):
         for topic_id, epochs in partitions.items():
-            held.setdefault(topic_id, set()).update(epochs)
-    return held
+            owned.setdefault(topic_id, set()).update(epochs)
+    return owned
 
 
 class ConsumerGroupDescriptions:
@@ -107,7 +107,7 @@ class ConsumerGroupDescriptions:
             client_host=metadata.client_host,
             subscribed_topic_names=tuple(utf16_sorted(metadata.topic_names)),
             subscribed_topic_regex=metadata.topic_regex,
-            assignment=self._assignment(_held(member.current)),
+            assignment=self._assignment(_owned(member.current)),
             target_assignment=self._assignment(group.target_of(member.member_id)),
             member_type=CLASSIC_MEMBER if member.is_classic else CONSUMER_MEMBER,
         )

@@ -19,7 +19,7 @@ from rejoin.coordinator.core.groups.consumer.members.timers import MemberTimers
 from rejoin.coordinator.core.groups.consumer.members.updating import Update, Updates
 from rejoin.coordinator.core.groups.consumer.model.changes import Changes, Writes
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
-from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember, ConsumerMemberMetadata, HeldPartitions
+from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember, ConsumerMemberMetadata, PartitionEpochs
 from rejoin.coordinator.core.groups.consumer.model.member_order import converted
 from rejoin.coordinator.core.groups.consumer.model.replay import ConsumerReplay
 from rejoin.coordinator.core.groups.consumer.model.state import JOIN_EPOCH, STATIC_LEAVE_EPOCH
@@ -318,7 +318,7 @@ def accepted(member: ConsumerMember, interval_ms: int, *, with_assignment: bool)
     )
 
 
-def _assignment(assigned: HeldPartitions) -> HeartbeatAssignment:
+def _assignment(assigned: PartitionEpochs) -> HeartbeatAssignment:
     return HeartbeatAssignment(
         topic_partitions=tuple(
             AssignedTopicPartitions(topic_id=topic_id, partitions=tuple(sorted(partitions)))

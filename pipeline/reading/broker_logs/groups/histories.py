@@ -22,7 +22,7 @@ from rejoin.pipeline.reading.broker_logs.groups.membership import (
 from rejoin.pipeline.reading.broker_logs.groups.rebalances import Rebalances
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 
-MOST_HELD: Final = 10_000
+MOST_PENDING: Final = 10_000
 """Events that are kept back at the most, however long a rebalance lasts."""
 
 
@@ -55,7 +55,7 @@ class LogHistory(Rebalances):
         return self._ready()
 
     def finish(self) -> list[EventRow]:
-        """The events still held back when the logs end."""
+        """The events still pending when the logs end."""
         if self._episode is not None and self._episode.assigned is not None:
             self._complete_rebalance()
         self._release_static()
@@ -64,7 +64,7 @@ class LogHistory(Rebalances):
 
     def _ready(self) -> list[EventRow]:
         open_ = self._episode is not None or self._replaced is not None or self._dead is not None
-        if open_ and len(self._out) < MOST_HELD:
+        if open_ and len(self._out) < MOST_PENDING:
             return []
         ready, self._out = self._out, []
         return ready
@@ -88,7 +88,7 @@ class LogHistory(Rebalances):
     def _on_emptied(self, statement: Statement) -> None:
         self._generation = int(statement.values["generation"])
         episode, self._episode = self._episode, None
-        self._settled, self._settled_leader = [], None
+        self._stable_members, self._stable_leader = [], None
         self._members, self._complete, self._leader = {}, True, None
         self._returned.clear()
         if self._state is None:
@@ -123,7 +123,7 @@ class LogHistory(Rebalances):
     def _gone(self) -> None:
         self._state, self._generation, self._episode, self._leader = None, None, None, None
         self._members, self._handed_out, self._complete = {}, {}, False
-        self._settled, self._settled_leader = [], None
+        self._stable_members, self._stable_leader = [], None
 
     def _on_offsets_deleted(self, statement: Statement) -> None:
         self._emit(statement, "offsets_deleted", reason="requested")
@@ -147,21 +147,21 @@ class LogHistory(Rebalances):
         """Another coordinator, or this one after a restart, has the group from the log: as it was last stored."""
         self._interrupt()
         self._node = statement.node
-        settled = self._settled
+        stable = self._stable_members
         if generation is not None:
             self._generation = generation
         if count is not None:
             self._state = STABLE if count else EMPTY
         elif self._state is None:
-            self._state = (STABLE if settled else EMPTY) if settled is not None and generation else None
+            self._state = (STABLE if stable else EMPTY) if stable is not None and generation else None
         if count == 0:
-            self._members, self._complete, self._settled = {}, True, []
-        elif settled is not None and (count is None or count == len(settled)) and settled:
-            self._members = {member: self._members.get(member) for member in settled}
+            self._members, self._complete, self._stable_members = {}, True, []
+        elif stable is not None and (count is None or count == len(stable)) and stable:
+            self._members = {member: self._members.get(member) for member in stable}
             self._complete = True
         else:
             self._complete = count is not None and count == len(self._members)
-        self._leader, self._leader_is_named = self._settled_leader, False
+        self._leader, self._leader_is_named = self._stable_leader, False
         self._emit(
             statement,
             "group_loaded",

@@ -47,8 +47,8 @@ class Membership:
         """Instance ids of static members that restarted under an id that no line has had yet, to their old ids."""
         self._leader: str | None = None
         self._leader_is_named = False
-        self._settled: list[str] | None = None
-        self._settled_leader: str | None = None
+        self._stable_members: list[str] | None = None
+        self._stable_leader: str | None = None
         """Members and leader when the group was last Stable."""
         self._replaced: EventRow | None = None
         self._expired: Statement | None = None
@@ -275,12 +275,12 @@ class Membership:
             }
         elif not self._complete:
             self._members[new] = instance
-        if self._settled is not None:
-            self._settled = [new if each == old else each for each in self._settled]
+        if self._stable_members is not None:
+            self._stable_members = [new if each == old else each for each in self._stable_members]
         if self._leader == old:
             self._leader = new
-        if self._settled_leader == old:
-            self._settled_leader = new
+        if self._stable_leader == old:
+            self._stable_leader = new
 
     def _attach_static(self, cause: dict[str, Any]) -> None:
         """A rebalance caused by a static member's restart has its new id."""

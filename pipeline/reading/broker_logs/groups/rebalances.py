@@ -90,7 +90,7 @@ class Rebalances(ModernGroups):
             confidence = INFERRED
         self._state = before
         if before == EMPTY:
-            self._settled, self._settled_leader = [], None
+            self._stable_members, self._stable_leader = [], None
         self._enter(statement, PREPARING, EXACT if before is not None else INFERRED)
         self._emit(
             statement,
@@ -272,12 +272,12 @@ class Rebalances(ModernGroups):
             statement.kind in ("joined", "replaced", "id_handed_out", "id_created")
             and values.get("state") == COMPLETING
         ):
-            assert self._episode is not None, "only an assignment that came is settled"
+            assert self._episode is not None, "a rebalance completes with its assignment"
             self._episode.not_yet_stable = statement
             return
         elif statement.kind in ("unloading", "loading", "loaded_classic") and self._episode is not None:
             # A coordinator that goes takes what is not stored with it; what was received long before is stored.
-            assert self._episode.assigned is not None, "only an assignment that came is settled"
+            assert self._episode.assigned is not None, "a rebalance completes with its assignment"
             if statement.order_ms - self._episode.assigned.order_ms <= AT_ONCE_MS:
                 return
         self._complete_rebalance()
@@ -285,8 +285,8 @@ class Rebalances(ModernGroups):
     def _complete_rebalance(self) -> None:
         """The group is Stable since about when the assignment came: when it was stored is not logged."""
         episode = self._episode
-        assert episode is not None, "only an assignment that came is settled"
-        assert episode.assigned is not None, "only an assignment that came is settled"
+        assert episode is not None, "a rebalance completes with its assignment"
+        assert episode.assigned is not None, "a rebalance completes with its assignment"
         statement, self._episode = episode.not_yet_stable or episode.assigned, None
         later: list[EventRow] = []
         if episode.not_yet_stable is None:
@@ -295,7 +295,7 @@ class Rebalances(ModernGroups):
         known = episode.cause.get("cause") != UNKNOWN or episode.began.kind == "preparing"
         began = episode.began.order_ms if known else None
         attempt, ended = episode.attempt_began, episode.join_ended
-        previous = self._settled_leader
+        previous = self._stable_leader
         members = self._known_members()
         self._emit(
             statement,
@@ -308,13 +308,13 @@ class Rebalances(ModernGroups):
             sync_ms=statement.order_ms - ended.order_ms if ended is not None else None,
             leader=self._leader,
             previous_leader=previous,
-            members_before=self._settled,
+            members_before=self._stable_members,
             members=members,
             member_count=len(members) if members is not None else None,
             offsets_partition=statement.partition,
             **{name: value for name, value in episode.cause.items() if known},
         )
-        self._settled, self._settled_leader = members, self._leader
+        self._stable_members, self._stable_leader = members, self._leader
         self._out += later
 
     def _on_nobody_joined(self, statement: Statement) -> None:

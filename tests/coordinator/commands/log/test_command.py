@@ -224,7 +224,7 @@ def test_a_directory_that_is_written_to_is_read_as_it_is_at_one_moment(tmp_path:
         for _ in range(30):
             before = number
             found.append(await asyncio.to_thread(run, export, data=tmp_path / "data"))
-            await store.settled(partial(grown, before))
+            await store.until(partial(grown, before))
         done.set()
         await writing
         await store.close()

@@ -58,14 +58,14 @@ def test_groups_are_deleted_some_at_a_time(driven: DrivenNode) -> None:
 
 
 def test_the_next_part_waits_until_the_groups_of_this_one_are_gone(driven: DrivenNode) -> None:
-    driven.logs.holds_appends = True
+    driven.logs.defers_appends = True
     driven.send(DeleteGroupsRequest(groups_names=THERE), 2)
     assert driven.next_deadline() != driven.now
-    assert len(driven.logs.held_appends) == DELETED_AT_ONCE
-    while driven.logs.held_appends:
+    assert len(driven.logs.pending_appends) == DELETED_AT_ONCE
+    while driven.logs.pending_appends:
         driven.logs.end_append()
     driven.fire()
-    assert len(driven.logs.held_appends) == DELETED_AT_ONCE
+    assert len(driven.logs.pending_appends) == DELETED_AT_ONCE
 
 
 def test_two_such_requests_take_turns(driven: DrivenNode) -> None:

@@ -107,7 +107,7 @@ def test_a_fetch_waits_for_records_and_no_longer_than_it_says() -> None:
 def test_records_that_are_not_stored_yet_wake_no_one() -> None:
     driven = Broker()
     waits = driven.send(fetch(), 12)
-    driven.logs.holds_appends = True
+    driven.logs.defers_appends = True
     driven.append()
     assert waits not in driven.replies
     found = only(driven.ask(fetch(max_wait_ms=0), 12))

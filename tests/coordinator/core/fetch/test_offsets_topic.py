@@ -318,7 +318,7 @@ def test_a_consumer_group_is_read_in_the_middle_of_a_reconciliation() -> None:
 def test_what_is_in_flight_of_a_consumer_group_comes_when_it_is_stored() -> None:
     node = ConsumerNode()
     node.heartbeat("a", 0)
-    node.logs.holds_appends = True
+    node.logs.defers_appends = True
     node.send(heartbeat("b"), 1)
     before = live_records(node)
     assert first_read(node) == before
@@ -331,7 +331,7 @@ def test_what_is_in_flight_of_a_consumer_group_comes_when_it_is_stored() -> None
 def test_a_classic_group_whose_upgrade_is_in_flight_is_read_as_a_classic_one() -> None:
     node = ConsumerNode(group_consumer_migration_policy="bidirectional")
     node.classic_members(1, (b"",), encode_subscription(Subscription((ORDERS,))))
-    node.logs.holds_appends = True
+    node.logs.defers_appends = True
     node.send(heartbeat("b"), 1)
     assert key_types(first_read(node)) == {2}
     node.logs.end_append(ErrorCode.NOT_ENOUGH_REPLICAS)
@@ -342,7 +342,7 @@ def test_a_reader_waits_for_the_next_commit() -> None:
     driven = DrivenNode()
     committed(driven, 1)
     waits = driven.send(fetch(1, name=OFFSETS_TOPIC), 12)
-    driven.logs.holds_appends = True
+    driven.logs.defers_appends = True
     driven.send(commit(), 9)
     assert waits not in driven.replies
     driven.logs.end_append()

@@ -70,7 +70,7 @@ def test_what_a_member_does_not_name_is_another_ones_at_once_also_if_it_is_just_
 def test_a_snapshot_has_what_no_request_shows_and_is_of_one_kind_of_group() -> None:
     node = DrivenNode()
     node.ask(heartbeat("a"), 1)
-    node.logs.holds_appends = True
+    node.logs.defers_appends = True
     node.send(heartbeat("b"), 1)
     group = node.node.consumer_group(GROUP)
     assert group is not None

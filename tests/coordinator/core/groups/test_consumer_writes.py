@@ -50,13 +50,13 @@ def test_a_group_whose_first_records_cannot_be_written_never_was() -> None:
 def test_a_member_whose_records_cannot_be_written_is_none_and_what_came_later_stays() -> None:
     node = DrivenNode()
     node.ask(heartbeat("a"), 1)
-    node.logs.holds_appends = True
+    node.logs.defers_appends = True
     second, third = node.send(heartbeat("b"), 1), node.send(heartbeat("c"), 1)
     group = group_of(node)
     assert group is not None
     assert list(group.members) == ["a", "b", "c"]
     assert len(described(node).members) == 1  # as the log has it
-    node.logs.holds_appends = False
+    node.logs.defers_appends = False
     node.logs.end_append(ErrorCode.NOT_ENOUGH_REPLICAS)
     node.logs.end_append()
     assert node.replies[second].error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE  # type: ignore[attr-defined]
@@ -81,11 +81,11 @@ def test_a_heartbeat_waits_for_the_records_before_it() -> None:
     node = DrivenNode()
     node.ask(heartbeat("a"), 1)
     node.ask(heartbeat("a", 2), 1)
-    node.logs.holds_appends = True
+    node.logs.defers_appends = True
     left = node.send(heartbeat("b"), 1)
     waiting = node.send(heartbeat("a", 2), 1)
     assert node.replies.keys().isdisjoint({left, waiting})
-    while node.logs.held_appends:
+    while node.logs.pending_appends:
         node.logs.end_append()
     assert {left, waiting} <= node.replies.keys()
 
@@ -104,7 +104,7 @@ def test_what_reads_a_group_on_its_way_back_answers_none_of_its_members() -> Non
     node = ConsumerNode(group_consumer_migration_policy="bidirectional")
     classic, _ = node.classic_members(2, (encode_partitions([(ORDERS, 0), (ORDERS, 1)], None, 1), b""), SUBSCRIPTION)
     node.heartbeat("b", 0)
-    node.logs.holds_appends = True
+    node.logs.defers_appends = True
     node.send(heartbeat("b", -1), 1)
     joins = node.send(node.join_request((JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION),), classic), 5)
     assert len(described(node).members) == 3  # as the log has it

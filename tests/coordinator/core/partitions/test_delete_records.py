@@ -61,7 +61,7 @@ def test_the_beginning_outlives_the_leader() -> None:
 
 def test_it_is_answered_when_the_beginning_is_stored() -> None:
     driven = with_five_records()
-    driven.logs.holds_appends = True
+    driven.logs.defers_appends = True
     number = driven.send(request_of(2), 2)
     assert number not in driven.replies
     driven.logs.end_append()
@@ -70,7 +70,7 @@ def test_it_is_answered_when_the_beginning_is_stored() -> None:
 
 def test_it_waits_no_longer_than_it_may() -> None:
     driven = with_five_records()
-    driven.logs.holds_appends = True
+    driven.logs.defers_appends = True
     number = driven.send(request_of(2), 2)
     driven.elapse(1_000)
     result = driven.replies[number].topics[0].partitions[0]  # type: ignore[attr-defined]

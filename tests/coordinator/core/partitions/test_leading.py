@@ -61,7 +61,7 @@ def test_a_node_that_resigns_leads_no_data_partitions() -> None:
     driven = Appender()
     identity = driven.partition().partition
     ends = Ends()
-    driven.logs.holds_appends = True
+    driven.logs.defers_appends = True
     driven.append(ends)
     driven.resign()
     assert driven.node._partitions.get(identity) is None
@@ -71,13 +71,13 @@ def test_a_node_that_resigns_leads_no_data_partitions() -> None:
 def test_what_is_appended_meanwhile_goes_with_the_next_append() -> None:
     driven = Appender()
     ends = Ends()
-    driven.logs.holds_appends = True
+    driven.logs.defers_appends = True
     for _ in range(3):
         driven.append(ends)
-    assert [len(append.records) for append, _ in driven.logs.held_appends] == [1]
+    assert [len(append.records) for append, _ in driven.logs.pending_appends] == [1]
     assert (driven.partition().log.end_offset, driven.partition().log.high_watermark) == (3, 0)
     driven.logs.end_append()
-    assert [len(append.records) for append, _ in driven.logs.held_appends] == [2]
+    assert [len(append.records) for append, _ in driven.logs.pending_appends] == [2]
     assert driven.partition().log.high_watermark == 1
     driven.logs.end_append()
     assert ends.errors == [ErrorCode.NONE] * 3
@@ -87,7 +87,7 @@ def test_a_failed_append_takes_those_behind_it_along() -> None:
     driven = Appender()
     ends = Ends()
     driven.append(ends)
-    driven.logs.holds_appends = True
+    driven.logs.defers_appends = True
     driven.append(ends)
     driven.append(ends)
     driven.logs.end_append(ErrorCode.KAFKA_STORAGE_ERROR)

@@ -17,7 +17,7 @@ from tests.coordinator.core.partitions.real_topic import PRODUCE_VERSION, RealTo
 
 def test_a_batch_is_answered_when_it_is_stored() -> None:
     driven = RealTopic()
-    driven.logs.holds_appends = True
+    driven.logs.defers_appends = True
     for acks in (1, -1):
         number = driven.send_batch(batch("a"), acks=acks)
         assert number not in driven.replies
@@ -27,13 +27,13 @@ def test_a_batch_is_answered_when_it_is_stored() -> None:
 
 def test_acks_0_is_answered_at_once() -> None:
     driven = RealTopic()
-    driven.logs.holds_appends = True
+    driven.logs.defers_appends = True
     assert driven.produce(batch("a"), acks=0).error_code is ErrorCode.NONE
 
 
 def test_what_is_not_stored_in_time_is_in_the_log_all_the_same() -> None:
     driven = RealTopic()
-    driven.logs.holds_appends = True
+    driven.logs.defers_appends = True
     number = driven.send_batch(batch("a"), timeout_ms=500)
     driven.elapse(499)
     assert number not in driven.replies
@@ -46,7 +46,7 @@ def test_what_is_not_stored_in_time_is_in_the_log_all_the_same() -> None:
 
 def test_a_timer_is_left_only_while_a_request_waits() -> None:
     driven = RealTopic()
-    driven.logs.holds_appends = True
+    driven.logs.defers_appends = True
     driven.send_batch(batch("a"))
     assert "produce_timeout" in {view.timer for view in driven.node.timers()}
     driven.logs.end_append()
@@ -55,7 +55,7 @@ def test_a_timer_is_left_only_while_a_request_waits() -> None:
 
 def test_a_repeated_batch_waits_for_the_first_to_be_stored() -> None:
     driven = RealTopic()
-    driven.logs.holds_appends = True
+    driven.logs.defers_appends = True
     data = batch("a", producer_id=7, producer_epoch=0, base_sequence=0)
     first, second = driven.send_batch(data), driven.send_batch(data)
     assert second not in driven.replies
@@ -66,17 +66,17 @@ def test_a_repeated_batch_waits_for_the_first_to_be_stored() -> None:
 
 def test_what_cannot_be_stored_is_not_in_the_log() -> None:
     driven = RealTopic()
-    driven.logs.holds_appends = True
+    driven.logs.defers_appends = True
     numbers = [driven.send_batch(batch("a")), driven.send_batch(batch("b"))]
     driven.logs.end_append(ErrorCode.UNKNOWN_SERVER_ERROR)
     assert [driven.answer_to(number).error_code for number in numbers] == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
-    driven.logs.holds_appends = False
+    driven.logs.defers_appends = False
     assert driven.produce(batch("c")).base_offset == 0
 
 
 def test_a_node_that_no_longer_leads_names_the_leader() -> None:
     driven = RealTopic()
-    driven.logs.holds_appends = True
+    driven.logs.defers_appends = True
     number = driven.send_batch(batch("a"))
     driven.resign()
     assert driven.answer_to(number).error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -54,15 +54,15 @@ def test_the_use_of_one_node_is_known_to_others_and_written_once() -> None:
     for _ in range(3):
         one.ask(FindCoordinatorRequest(coordinator_keys=("g",), key_type=GROUP), 4)
     assert len(one.replies) == 3, "no answer waits for that"
-    one.end_held()
-    assert not one.held
+    one.end_append()
+    assert not one.pending
     other.read_topics()
     for node in (one, other):
         answer = node.replies[node.ask(MetadataRequest(topics=None), 9)]
         assert isinstance(answer, MetadataResponse)
         assert [each.name for each in answer.topics] == [OFFSETS_TOPIC]
     other.ask(FindCoordinatorRequest(coordinator_keys=("g",), key_type=GROUP), 4)
-    assert not other.held
+    assert not other.pending
 
 
 @pytest.mark.parametrize("release", ["", *RELEASES])

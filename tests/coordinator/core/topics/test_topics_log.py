@@ -50,7 +50,7 @@ BROKERS = (Broker(1, "node-1", 9001), Broker(2, "node-2", 9002))
 
 
 class Member(Driver):
-    """A node that shares a topics log. Appends to it are held until the test ends them."""
+    """A node that shares a topics log. Appends to it wait until the test ends them."""
 
     def __init__(self, number: int, topics_log: list[TopicsRecords]) -> None:
         self.topics_log = topics_log
@@ -61,14 +61,14 @@ class Member(Driver):
             topics_logged=True,
         )
         super().__init__(node, NOW)
-        self.held: deque[AppendTopics] = deque()
+        self.pending: deque[AppendTopics] = deque()
         self.requests = 0
         self.step(ClusterSeen(BROKERS, {PARTITION: 1}))
 
     def carry_out(self, effect: Effect) -> None:
         if isinstance(effect, AppendTopics):
-            assert not self.held, "one change at a time"
-            self.held.append(effect)
+            assert not self.pending, "one change at a time"
+            self.pending.append(effect)
         else:
             super().carry_out(effect)
 
@@ -83,9 +83,9 @@ class Member(Driver):
         changes = tuple((version, records) for version, records in enumerate(self.topics_log, 1) if version > known)
         self.step(TopicsChanged(changes, len(self.topics_log)))
 
-    def end_held(self, error: ErrorCode = ErrorCode.NONE, *, read_first: bool = False) -> None:
-        """End the append that is held."""
-        wanted = self.held.popleft()
+    def end_append(self, error: ErrorCode = ErrorCode.NONE, *, read_first: bool = False) -> None:
+        """End the pending append."""
+        wanted = self.pending.popleft()
         if error is not ErrorCode.NONE:
             self.step(TopicsStored(wanted.append_id, error=error))
         elif wanted.version != len(self.topics_log):
@@ -161,7 +161,7 @@ def test_nothing_is_answered_or_seen_before_it_is_stored() -> None:
     asked = one.ask(create("orders"), 7)
     assert asked not in one.replies
     assert one.names() == []
-    one.end_held()
+    one.end_append()
     assert errors(one, asked) == [ErrorCode.NONE]
     assert other.names() == []
     other.read_topics()
@@ -171,14 +171,14 @@ def test_nothing_is_answered_or_seen_before_it_is_stored() -> None:
 def test_a_setting_that_is_changed_is_that_of_all_nodes_once_it_is_stored() -> None:
     one, other = two()
     one.ask(create("orders"), 7)
-    one.end_held()
+    one.end_append()
     asked = one.ask(alter("orders", "retention.ms", "7"), 1)
     assert (asked in one.replies, setting(one, "orders", "retention.ms")) == (False, "604800000")
-    one.end_held()
+    one.end_append()
     other.read_topics()
     assert [setting(member, "orders", "retention.ms") for member in (one, other)] == ["7", "7"]
     failed = one.ask(alter("orders", "retention.ms", "8"), 1)
-    one.end_held(ErrorCode.KAFKA_STORAGE_ERROR)
+    one.end_append(ErrorCode.KAFKA_STORAGE_ERROR)
     assert (errors(one, asked), errors(one, failed)) == ([ErrorCode.NONE], [ErrorCode.KAFKA_STORAGE_ERROR])
     assert setting(one, "orders", "retention.ms") == "7"
 
@@ -186,22 +186,22 @@ def test_a_setting_that_is_changed_is_that_of_all_nodes_once_it_is_stored() -> N
 def test_a_setting_of_a_topic_that_another_node_deletes_meanwhile_is_not_changed() -> None:
     one, other = two()
     one.ask(create("orders"), 7)
-    one.end_held()
+    one.end_append()
     other.read_topics()
     asked = one.ask(alter("orders", "retention.ms", "7"), 1)
     other.ask(delete("orders"), 6)
-    other.end_held()
-    one.end_held()
+    other.end_append()
+    one.end_append()
     assert errors(one, asked) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 def test_the_slower_of_two_creations_of_a_topic_is_answered_that_it_exists() -> None:
     one, other = two()
     first, second = one.ask(create("orders"), 7), other.ask(create("orders", "payments"), 7)
-    one.end_held()
-    other.end_held()
+    one.end_append()
+    other.end_append()
     assert other.replies == {}, "decided again, on what the other has stored"
-    other.end_held()
+    other.end_append()
     assert errors(one, first) == [ErrorCode.NONE]
     assert errors(other, second) == [ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.NONE]
     one.read_topics()
@@ -211,9 +211,9 @@ def test_the_slower_of_two_creations_of_a_topic_is_answered_that_it_exists() -> 
 def test_a_change_that_is_read_before_its_append_completes_is_made_once() -> None:
     one, _ = two()
     one.ask(create("orders"), 7)
-    one.end_held()
+    one.end_append()
     asked = one.ask(grow("orders", 5), 3)
-    one.end_held(read_first=True)
+    one.end_append(read_first=True)
     assert errors(one, asked) == [ErrorCode.NONE]
     assert [partitions for _, _, partitions, _ in one.names()] == [5]
     assert [type(event) for event in one.events].count(TopicCreated) == 1
@@ -223,7 +223,7 @@ def test_a_node_that_shares_events_emits_those_of_its_own_changes_only() -> None
     one, other = two()
     for request, version in ((create("orders"), 7), (grow("orders", 5), 3), (delete("orders"), 5)):
         one.ask(request, version)
-        one.end_held()
+        one.end_append()
     changes = tuple(enumerate(one.topics_log, 1))
     other.step(TopicsChanged(changes[:2], 2, shares_events=True))
     assert [partitions for _, _, partitions, _ in other.names()] == [5]
@@ -237,9 +237,9 @@ def test_a_node_that_shares_events_emits_those_of_its_own_changes_only() -> None
 def test_a_change_that_cannot_be_stored_is_refused_and_the_next_one_tried() -> None:
     one, _ = two()
     first, second = one.ask(create("orders"), 7), one.ask(create("payments"), 7)
-    one.end_held(ErrorCode.REQUEST_TIMED_OUT)
+    one.end_append(ErrorCode.REQUEST_TIMED_OUT)
     assert errors(one, first) == [ErrorCode.REQUEST_TIMED_OUT]
-    one.end_held()
+    one.end_append()
     assert errors(one, second) == [ErrorCode.NONE]
     assert [name for name, *_ in one.names()] == ["payments"]
 
@@ -248,12 +248,12 @@ def test_offsets_of_a_topic_that_another_node_deletes_go_with_it() -> None:
     one, other = two()
     one.step(Elected(PARTITION, 0))
     one.ask(create("orders"), 7)
-    one.end_held()
+    one.end_append()
     committed = one.ask(commit("orders"), 8)
     assert committed in one.replies
     other.read_topics()
     other.ask(delete("orders"), 6)
-    other.end_held()
+    other.end_append()
     one.read_topics()
     deleted = [event for event in one.events if isinstance(event, OffsetsDeleted)]
     assert [(event.reason, len(event.offsets)) for event in deleted] == [("topic-deleted", 1)]
@@ -263,12 +263,12 @@ def test_offsets_of_a_topic_that_went_without_a_leader_are_dropped_on_load() -> 
     one, other = two()
     one.step(Elected(PARTITION, 0))
     one.ask(create("orders", "payments"), 7)
-    one.end_held()
+    one.end_append()
     one.ask(commit("orders"), 8)
     one.ask(commit("payments"), 8)
     other.read_topics()
     other.ask(delete("orders"), 6)
-    other.end_held()
+    other.end_append()
     other.log.extend(one.log)
     other.step(Elected(PARTITION, 1))
     left = {view.topic for view in other.node.describe_offsets("g", NOW)}
@@ -280,17 +280,17 @@ def test_an_automatic_topic_is_made_once_though_two_nodes_were_asked() -> None:
     wanted = MetadataRequest(topics=(MetadataRequestTopic(name="orders"),), allow_auto_topic_creation=True)
     asked = one.ask(wanted, 9), other.ask(wanted, 9), one.ask(wanted, 9)
     assert set(one.replies) == {asked[0], asked[2]}, "this answer does not wait: it says that the topic is unknown"
-    one.end_held()
-    other.end_held()
-    assert not other.held
-    assert not one.held
+    one.end_append()
+    other.end_append()
+    assert not other.pending
+    assert not one.pending
     assert one.names() == other.names() != []
 
 
 def test_a_whole_log_makes_topics_disappear_that_are_not_in_it() -> None:
     one, other = two()
     one.ask(create("orders", "payments"), 7)
-    one.end_held()
+    one.end_append()
     other.ask(create("orders"), 7)
     other.read_topics()
     payments = one.names()[1][1]
@@ -322,8 +322,8 @@ def apply(member: Member, action: tuple[str, str, int]) -> Iterator[int]:
             member.step(RecordsWritten(name, 0, number))
         case "read":
             member.read_topics()
-        case _ if member.held:
-            member.end_held(read_first=verb == "read first")
+        case _ if member.pending:
+            member.end_append(read_first=verb == "read first")
 
 
 @settings(max_examples=200, deadline=None)
@@ -336,10 +336,10 @@ def test_all_nodes_end_up_with_the_same_topics_and_every_request_is_answered(
     asked: list[tuple[Member, int]] = []
     for who, action in steps:
         asked += [(members[who], number) for number in apply(members[who], action)]
-    while any(member.held for member in members):
+    while any(member.pending for member in members):
         for member in members:
-            if member.held:
-                member.end_held()
+            if member.pending:
+                member.end_append()
     fresh = Member(4, log)
     for member in (*members, fresh):
         member.read_topics()

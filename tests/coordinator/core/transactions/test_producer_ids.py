@@ -19,11 +19,11 @@ def answer(member: Member, number: int) -> InitProducerIdResponse:
 def producer_id(member: Member) -> int:
     """An id from a node, whose block is stored if it needs one."""
     number = member.ask(REQUEST, 5)
-    if member.held:
+    if member.pending:
         assert number not in member.replies, "a block is taken before its ids are given out"
-        member.end_held()
-        while member.held:
-            member.end_held()
+        member.end_append()
+        while member.pending:
+            member.end_append()
     return answer(member, number).producer_id
 
 
@@ -43,14 +43,14 @@ def test_the_rest_of_a_block_is_lost_with_its_node() -> None:
 def test_all_that_ask_while_a_block_is_taken_get_an_id_of_it() -> None:
     one, _ = two()
     numbers = [one.ask(REQUEST, 5) for _ in range(3)]
-    one.end_held()
+    one.end_append()
     assert [answer(one, number).producer_id for number in numbers] == [0, 1, 2]
 
 
 def test_no_block_can_be_had() -> None:
     one, _ = two()
     number = one.ask(REQUEST, 5)
-    one.end_held(ErrorCode.KAFKA_STORAGE_ERROR)
+    one.end_append(ErrorCode.KAFKA_STORAGE_ERROR)
     assert answer(one, number).error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert producer_id(one) == 0
 

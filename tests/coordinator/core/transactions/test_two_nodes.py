@@ -17,7 +17,7 @@ from rejoin.protocol.messages.transactions.write_txn_markers import (
 )
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.types import TopicIdPartition, TopicPartition
-from rejoin.transcript.driver import HeldLogs
+from rejoin.transcript.driver import NodeLogs
 from tests.coordinator.core.driver import TOPIC, DrivenNode
 from tests.coordinator.core.transactions.producer import TXN, Producer, fetch, markers, node
 
@@ -28,7 +28,7 @@ class Pair:
     """Two nodes: the first leads the records, the second coordinates the transactional id."""
 
     def __init__(self, **settings: Any) -> None:
-        logs = HeldLogs()
+        logs = NodeLogs()
         self.nodes = [
             DrivenNode(
                 logs=logs,
@@ -97,16 +97,16 @@ def test_markers_are_sent_again_until_their_leader_is_back(pair: Pair) -> None:
 
 def damage(leader: DrivenNode, lease: TopicPartition) -> None:
     """Let a node take its partitions anew, and find the log of the topic damaged."""
-    leader.logs.holds_reads = True
+    leader.logs.defers_reads = True
     leader.resign(lease)
     leader.elect(lease)
-    for partition, done in leader.logs.held_reads:
+    for partition, done in leader.logs.pending_reads:
         if isinstance(partition, TopicIdPartition) and partition.topic == TOPIC:
             leader.step(LogDamaged(partition, leader.logs.of(lease).epoch))
         else:
             done(tuple(leader.logs.of(partition).records))
-    leader.logs.held_reads.clear()
-    leader.logs.holds_reads = False
+    leader.logs.pending_reads.clear()
+    leader.logs.defers_reads = False
 
 
 @pytest.mark.parametrize("nodes", [1, 2])

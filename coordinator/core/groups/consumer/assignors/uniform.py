@@ -37,8 +37,8 @@ class UniformAssignor(ServerAssignor):
         kind: SubscriptionKind,
     ) -> Assignments:
         if kind is SubscriptionKind.HETEROGENEOUS:
-            held = _held(members).values()
-            if any(sum(map(len, parts)) > len(frozenset[int]().union(*parts)) for parts in held):
+            owned = _owned(members).values()
+            if any(sum(map(len, parts)) > len(frozenset[int]().union(*parts)) for parts in owned):
                 members = _without_overlaps(members)
             return assign_heterogeneous(members, partition_counts)
         if not members:
@@ -87,29 +87,29 @@ def assign_homogeneous(members: Mapping[str, AssignorMember], partition_counts: 
 
 def _unassigned(members: Mapping[str, AssignorMember], partition_counts: Mapping[str, int]) -> list[Run]:
     """The partitions that no member has, in the order of topics and of numbers."""
-    held = _held(members)
-    runs = ((topic_id, unassigned(count, held.get(topic_id, ()))) for topic_id, count in partition_counts.items())
+    owned = _owned(members)
+    runs = ((topic_id, unassigned(count, owned.get(topic_id, ()))) for topic_id, count in partition_counts.items())
     return [(topic_id, free) for topic_id, free in runs if free]
 
 
-def _held(members: Mapping[str, AssignorMember]) -> dict[str, list[Collection[int]]]:
+def _owned(members: Mapping[str, AssignorMember]) -> dict[str, list[Collection[int]]]:
     """By topic: what each member has of it."""
-    held: dict[str, list[Collection[int]]] = {}
+    owned: dict[str, list[Collection[int]]] = {}
     for member in members.values():
         for topic_id, partitions in member.target.items():
-            if topic_id in held:
-                held[topic_id].append(partitions)
+            if topic_id in owned:
+                owned[topic_id].append(partitions)
             else:
-                held[topic_id] = [partitions]
-    return held
+                owned[topic_id] = [partitions]
+    return owned
 
 
 def _overlap(members: Mapping[str, AssignorMember], partition_counts: Mapping[str, int], runs: Iterable[Run]) -> bool:
     """Whether two members have the same partition as their target: after an append failed that others were built on."""
-    held = sum(
+    owned = sum(
         len(parts) for each in members.values() for topic, parts in each.target.items() if topic in partition_counts
     )
-    return held > sum(partition_counts.values()) - sum(len(free) for _, free in runs)
+    return owned > sum(partition_counts.values()) - sum(len(free) for _, free in runs)
 
 
 def _without_overlaps(members: Mapping[str, AssignorMember]) -> dict[str, AssignorMember]:

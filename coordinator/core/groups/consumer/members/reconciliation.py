@@ -10,14 +10,14 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rejoin.coordinator.core.groups.consumer.model.member import CurrentAssignment, HeldPartitions, PartitionsByTopicId
+from rejoin.coordinator.core.groups.consumer.model.member import CurrentAssignment, PartitionEpochs, PartitionsByTopicId
 from rejoin.coordinator.core.groups.consumer.model.state import ConsumerMemberState
 from rejoin.protocol.java import put_first
 
 Owned: TypeAlias = Mapping[str, Collection[int]] | None
 """Partitions that a member reports as owned, by topic id; none without a report: then it owns its assignment."""
 
-IsHeld: TypeAlias = Callable[[str, int], bool]
+HasOwner: TypeAlias = Callable[[str, int], bool]
 """Whether any member has a partition, as assigned or pending."""
 
 
@@ -31,7 +31,7 @@ class Goal:
     """Ids of the topics that it is subscribed to now."""
     names_topics: bool
     """Whether it names any topic, of those too that do not exist."""
-    is_held: IsHeld
+    has_owner: HasOwner
 
 
 class UnknownStateError(Exception):
@@ -77,7 +77,7 @@ def _advance(current: CurrentAssignment, goal: Goal, owned: Owned, epoch: int) -
         for partition in sorted(target):
             if partition in kept:
                 continue
-            if partition in pending or not goal.is_held(topic_id, partition):
+            if partition in pending or not goal.has_owner(topic_id, partition):
                 add.setdefault(topic_id, {})[partition] = goal.epoch
             else:
                 is_unreleased = True
@@ -103,12 +103,13 @@ def _advance(current: CurrentAssignment, goal: Goal, owned: Owned, epoch: int) -
 
 def _trim(current: CurrentAssignment, goal: Goal, owned: Owned) -> CurrentAssignment:
     """Give up topics that the member has unsubscribed from, while it otherwise stands still."""
-    gone = {topic: held for topic, held in current.assigned.items() if topic not in goal.subscribed}
+    gone = {topic: epochs for topic, epochs in current.assigned.items() if topic not in goal.subscribed}
     # Kafka: of a member that names no topic all is moved, also where there is nothing to move.
     if not gone and (goal.names_topics or current.pending):
         return current
-    assigned = {topic: held for topic, held in current.assigned.items() if topic not in gone}
-    pending = {**current.pending, **{topic: {**current.pending.get(topic, {}), **held} for topic, held in gone.items()}}
+    assigned = {topic: epochs for topic, epochs in current.assigned.items() if topic not in gone}
+    newly = {topic: {**current.pending.get(topic, {}), **epochs} for topic, epochs in gone.items()}
+    pending = {**current.pending, **newly}
     if pending and _still_owns(owned, pending):
         return CurrentAssignment(
             epoch=current.epoch,
@@ -126,7 +127,7 @@ def _trim(current: CurrentAssignment, goal: Goal, owned: Owned) -> CurrentAssign
     )
 
 
-def _still_owns(owned: Owned, pending: HeldPartitions) -> bool:
+def _still_owns(owned: Owned, pending: PartitionEpochs) -> bool:
     """Whether the member has not given up all of this. Silence means that it still owns everything."""
     if owned is None:
         return True

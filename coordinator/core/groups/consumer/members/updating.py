@@ -172,7 +172,7 @@ class Updates:
             partitions=group.target_of(member.member_id),
             subscribed=ids_of(names, self._topics),
             names_topics=bool(names),
-            is_held=group.is_held,
+            has_owner=group.has_owner,
         )
         return reconcile(before, goal, owned, subscription_changed=changed)
 

@@ -17,7 +17,7 @@ from rejoin.coordinator.core.groups.consumer.model.member import (
     ConsumerMember,
     ConsumerMemberMetadata,
     CurrentAssignment,
-    HeldPartitions,
+    PartitionEpochs,
     PartitionsByTopicId,
 )
 from rejoin.coordinator.core.groups.consumer.model.member_order import MemberOrder
@@ -153,22 +153,22 @@ class ConsumerGroup:
         current = member.current
         if committer.generation == current.epoch:
             return ErrorCode.NONE
-        # Kafka: KIP-1251. What the member already held at that epoch it may commit; its next reply is in flight.
+        # Kafka: KIP-1251. What the member already owned at that epoch it may commit; its next reply is in flight.
         is_early = committer.generation < current.epoch and all(
-            self._held_since(current, each) <= committer.generation for each in partitions
+            self._owned_since(current, each) <= committer.generation for each in partitions
         )
         if is_early:
             return ErrorCode.NONE
         is_old_request = committer.is_transactional and version < FIRST_TXN_COMMIT_WITH_STALE_EPOCH
         return ErrorCode.ILLEGAL_GENERATION if member.is_classic or is_old_request else ErrorCode.STALE_MEMBER_EPOCH
 
-    def _held_since(self, current: CurrentAssignment, partition: TopicPartition) -> float:
+    def _owned_since(self, current: CurrentAssignment, partition: TopicPartition) -> float:
         """The epoch at which a member got a partition that it has; beyond all epochs where it has not."""
         if partition.topic not in self.topics:
             return math.inf
         topic_id = self.topics.id_of(partition.topic)
-        for held in (current.assigned, current.pending):
-            epoch = held.get(topic_id, {}).get(partition.partition)
+        for owned in (current.assigned, current.pending):
+            epoch = owned.get(topic_id, {}).get(partition.partition)
             if epoch is not None:
                 return epoch
         return math.inf
@@ -287,8 +287,8 @@ class ConsumerGroup:
 
     # --- who holds which partition
 
-    def _release(self, current: CurrentAssignment, *held: HeldPartitions) -> None:
-        for topics in held:
+    def _release(self, current: CurrentAssignment, *owned: PartitionEpochs) -> None:
+        for topics in owned:
             for topic_id, partitions in topics.items():
                 epochs = self.partition_epochs.get(topic_id)
                 if epochs is None:
@@ -300,8 +300,8 @@ class ConsumerGroup:
                 if not epochs:
                     del self.partition_epochs[topic_id]
 
-    def _hold(self, current: CurrentAssignment, *held: HeldPartitions) -> None:
-        for topics in held:
+    def _hold(self, current: CurrentAssignment, *owned: PartitionEpochs) -> None:
+        for topics in owned:
             for topic_id, partitions in topics.items():
                 epochs = self.partition_epochs.setdefault(topic_id, {})
                 for partition in partitions:
@@ -326,7 +326,7 @@ class ConsumerGroup:
         """Have the next heartbeat look at the subscribed topics."""
         self.refresh.at = self.quiet_until = 0
 
-    def is_held(self, topic_id: str, partition: int) -> bool:
+    def has_owner(self, topic_id: str, partition: int) -> bool:
         """Whether any member has this partition, or has not given it up yet."""
         epochs = self.partition_epochs.get(topic_id)
         return epochs is not None and partition in epochs

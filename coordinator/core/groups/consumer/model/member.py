@@ -13,13 +13,13 @@ from rejoin.coordinator.core.groups.consumer.model.state import NO_EPOCH, STATIC
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.protocol.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 
-HeldPartitions: TypeAlias = Mapping[str, Mapping[int, int]]
+PartitionEpochs: TypeAlias = Mapping[str, Mapping[int, int]]
 """By topic id, by partition: the epoch of the member at which it got the partition."""
 
 PartitionsByTopicId: TypeAlias = Mapping[str, frozenset[int]]
 """Partitions by topic id."""
 
-NO_PARTITIONS: Final[HeldPartitions] = {}
+NO_PARTITIONS: Final[PartitionEpochs] = {}
 
 
 class SupportedProtocol(NamedTuple):
@@ -59,8 +59,8 @@ class CurrentAssignment:
     epoch: int = 0
     previous_epoch: int = NO_EPOCH
     state: ConsumerMemberState = ConsumerMemberState.STABLE
-    assigned: HeldPartitions = field(default_factory=dict)
-    pending: HeldPartitions = field(default_factory=dict)
+    assigned: PartitionEpochs = field(default_factory=dict)
+    pending: PartitionEpochs = field(default_factory=dict)
 
     def is_reconciled_to(self, target_epoch: int) -> bool:
         """Whether it has reached the target of an epoch."""
@@ -101,6 +101,6 @@ class ConsumerMember:
         return self.current.epoch == STATIC_LEAVE_EPOCH
 
 
-def same_partitions(held: HeldPartitions) -> PartitionsByTopicId:
-    """Held partitions without their epochs."""
-    return {topic_id: frozenset(partitions) for topic_id, partitions in held.items()}
+def same_partitions(epochs: PartitionEpochs) -> PartitionsByTopicId:
+    """The partitions alone."""
+    return {topic_id: frozenset(partitions) for topic_id, partitions in epochs.items()}

@@ -16,7 +16,7 @@ from rejoin.coordinator.core.groups.consumer.model.member import (
     ClassicMetadata,
     ConsumerMemberMetadata,
     CurrentAssignment,
-    HeldPartitions,
+    PartitionEpochs,
     PartitionsByTopicId,
     SupportedProtocol,
 )
@@ -110,15 +110,15 @@ def current_record(
             member_epoch=current.epoch,
             previous_member_epoch=current.previous_epoch,
             state=int(current.state),
-            assigned_partitions=_held_topics(current.assigned),
-            partitions_pending_revocation=_held_topics(current.pending),
+            assigned_partitions=_current_topics(current.assigned),
+            partitions_pending_revocation=_current_topics(current.pending),
         ),
     )
 
 
-def _held_topics(held: HeldPartitions) -> tuple[CurrentTopicPartitions, ...]:
+def _current_topics(owned: PartitionEpochs) -> tuple[CurrentTopicPartitions, ...]:
     topics = []
-    for topic_id, epochs in held.items():
+    for topic_id, epochs in owned.items():
         partitions = tuple(sorted(epochs))
         at = tuple(epochs[partition] for partition in partitions)
         topics.append(CurrentTopicPartitions(topic_id=topic_id, partitions=partitions, assignment_epochs=at))
@@ -216,12 +216,12 @@ def current_of(value: ConsumerGroupCurrentMemberAssignmentValue) -> CurrentAssig
         epoch=value.member_epoch,
         previous_epoch=value.previous_member_epoch,
         state=ConsumerMemberState.of(value.state),
-        assigned=_held(value.assigned_partitions, value.member_epoch),
-        pending=_held(value.partitions_pending_revocation, value.member_epoch),
+        assigned=_partition_epochs(value.assigned_partitions, value.member_epoch),
+        pending=_partition_epochs(value.partitions_pending_revocation, value.member_epoch),
     )
 
 
-def _held(topics: Iterable[CurrentTopicPartitions], member_epoch: int) -> HeldPartitions:
+def _partition_epochs(topics: Iterable[CurrentTopicPartitions], member_epoch: int) -> PartitionEpochs:
     # Kafka: records of before 4.3 have no epochs; the member's own counts, or 0 while it is away.
     otherwise = max(member_epoch, 0)
     return {

@@ -97,16 +97,16 @@ class TargetIndex:
         known: Known,
     ) -> TargetIndex | None:
         """The index of a group; none where targets overlap, or have topics that no member is subscribed to."""
-        held: dict[str, list[Collection[int]]] = {topic_id: [] for topic_id in topics}
+        owned: dict[str, list[Collection[int]]] = {topic_id: [] for topic_id in topics}
         for member_id in members:
             for topic_id, partitions in targets.get(member_id, _NO_TARGET).items():
-                if topic_id not in held:
+                if topic_id not in owned:
                     return None
-                held[topic_id].append(partitions)
+                owned[topic_id].append(partitions)
         index = cls(topics)
         for topic_id, count in topics.items():
-            free = unassigned(count, held[topic_id])
-            if len(free) + sum(map(len, held[topic_id])) != count:
+            free = unassigned(count, owned[topic_id])
+            if len(free) + sum(map(len, owned[topic_id])) != count:
                 return None
             if free:
                 index.free[topic_id] = set(free)

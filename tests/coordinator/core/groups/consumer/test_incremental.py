@@ -153,8 +153,8 @@ def live(node: ConsumerNode, seed: int) -> None:
     ids = [f"m-{number}" for number in range(80)]
     for step in range(100):
         node.elapse(2)
-        node.logs.holds_appends = random.random() < 0.7 if node.logs.held_appends else random.random() < 0.2
-        while node.logs.held_appends and not node.logs.holds_appends:
+        node.logs.defers_appends = random.random() < 0.7 if node.logs.pending_appends else random.random() < 0.2
+        while node.logs.pending_appends and not node.logs.defers_appends:
             node.logs.end_append(ErrorCode.NOT_ENOUGH_REPLICAS if random.random() < 0.3 else ErrorCode.NONE)
         if random.random() < 0.5:
             ids.append(f"n-{step}")
