@@ -1,6 +1,6 @@
 """Whether a position still exists in the leader's log, after the leader may have changed (KIP-320).
 
-A position with a leader epoch is validated against the leader: where that epoch ends earlier, the log was truncated, and
+A position with a leader epoch is checked with the leader: where that epoch ends earlier, the log was truncated, and
 the consumer has read records that are gone.
 
 Source: Kafka's SubscriptionState (maybeValidatePosition, maybeCompleteValidation) and OffsetFetcher.
