@@ -203,7 +203,7 @@ def _fill_owners(made: dict[Key, GroupReport], shown: ShownGroups, tables: Store
     left = MOST_INTERVALS
     for number, key in enumerate(sorted(owned, key=lambda key: (owned[key].num_rows, key))):
         _draw_owners(made[key], owned[key].to_pydict(), expected[key], left // (len(owned) - number))
-        left -= len(made[key].held)
+        left -= len(made[key].owned)
 
 
 def _draw_owners(

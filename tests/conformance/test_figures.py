@@ -27,7 +27,7 @@ def row(name: str) -> tuple[int, ...]:
 
 def test_the_number_of_scripts_and_requests_is_that_of_the_recordings() -> None:
     requests = sum(len(played.exchanges) for played in recordings())
-    assert PAGE.startswith(f"# Held against a real Kafka\n\n{len(PATHS)} scripts ({requests:,} requests) were played")
+    assert PAGE.startswith(f"# Compared with a real Kafka\n\n{len(PATHS)} scripts ({requests:,} requests) were played")
     assert f"replays {len(PATHS)} recordings" in TEXTS["COVERAGE.md"]
     assert f"- {len(PATHS)} scripts recorded" in TEXTS["README.md"]
     (version,) = {played.kafka for played in recordings()}
