@@ -69,8 +69,8 @@ class ConsumeOptions:
     exactly_once: Annotated[bool, Parameter(negative=())] = False
     """With --transform-to: write the records of a poll and their offsets in one transaction."""
     commit_interval: Annotated[str | None, Parameter(metavar="TIME")] = None
-    """With --exactly-once: let a transaction collect the records of this time, such as 500ms or 5s. It ends earlier
-    when partitions are revoked. The default is one transaction a poll."""
+    """With --exactly-once: length of a transaction, such as 500ms or 5s. A transaction ends earlier when partitions are
+    revoked. The default is one transaction a poll."""
     journal: Annotated[Path | None, Parameter(metavar="DIR")] = None
     """Directory for the journal: records processed, offsets committed, partitions assigned, and why."""
     run_id: Annotated[str | None, Parameter(metavar="ID")] = None

@@ -26,7 +26,7 @@ NEVER: Final[Millis] = 1 << 60
 
 
 NOT_RESTORED: Final[Mapping[str, str]] = {
-    "requests.last_id": "a number for requests, which nobody compares",
+    "requests.last_id": "a number for requests, which is never compared",
     "heartbeat.request": "a memory of the last request, made again where it is none",
     "commits.next_auto_at": "unused without automatic commits",
 }

@@ -50,9 +50,9 @@ def dump(
     file
         Log export, or output of Kafka's console consumer; - is the standard input.
     data
-        Directory that was --data of a coordinator.
+        A coordinator's --data directory.
     store
-        Database that is --store of a cluster. The default is REJOIN_STORE from the environment.
+        A cluster's --store database. The default is REJOIN_STORE from the environment.
     partition
         Print only this offsets partition; may be given several times.
     only
@@ -89,9 +89,9 @@ def verify(
     file
         Log export, which has no records of topics; - is the standard input.
     data
-        Directory that was --data of a coordinator, which must be stopped.
+        The --data directory of a stopped coordinator.
     store
-        Database that is --store of a cluster. The default is REJOIN_STORE from the environment.
+        A cluster's --store database. The default is REJOIN_STORE from the environment.
     partitions
         Number of offsets partitions, by which lines without a partition are placed.
     """
@@ -138,9 +138,9 @@ def export(
     Parameters
     ----------
     data
-        Directory that was --data of a coordinator.
+        A coordinator's --data directory.
     store
-        Database that is --store of a cluster. The default is REJOIN_STORE from the environment.
+        A cluster's --store database. The default is REJOIN_STORE from the environment.
     out
         File to write. The default is the standard output.
     salvage

@@ -48,7 +48,7 @@ MOST_ROWS: Final = 10_000
 _LARGEST_NUMBER: Final = 2**63 - 1
 _DEFAULT_ROWS: Final = 1_000
 _STREAMED_ROWS: Final = 256
-_QUIET_SECONDS: Final = 15.0
+_IDLE_SECONDS: Final = 15.0
 _STALLED_SECONDS: Final = 10.0
 _AT_ONCE: Final = 200
 _COMPARED: Final = 1_000
@@ -321,7 +321,7 @@ class Views:
 
     async def _wait(self, response: web.StreamResponse, after: int) -> None:
         try:
-            async with asyncio.timeout(_QUIET_SECONDS):
+            async with asyncio.timeout(_IDLE_SECONDS):
                 await self._publisher.feed.wait(after)
         except TimeoutError:
             async with asyncio.timeout(_STALLED_SECONDS):

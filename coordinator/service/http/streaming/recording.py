@@ -20,9 +20,9 @@ MOST_GROUPS: Final = 1_000
 """So many groups can be chosen from."""
 _ROWS_AT_ONCE: Final = 200
 _PAUSE_S: Final = 0.2
-"""A page is told of news at most so often."""
-_QUIET_S: Final = 1.0
-"""Without news it is told what time it is so often."""
+"""Shortest time between two messages to a page."""
+_IDLE_S: Final = 1.0
+"""Time between two messages without rows, which carry the clock alone."""
 _STALLED_S: Final = 10.0
 
 
@@ -93,7 +93,7 @@ class RecordingViews:
                     return response
                 await asyncio.sleep(_PAUSE_S)
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(_QUIET_S):
+                    async with asyncio.timeout(_IDLE_S):
                         await feed.wait(after)
         # Too slow, or its position is no longer kept: the page asks anew.
         if request.transport is not None:
