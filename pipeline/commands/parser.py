@@ -146,9 +146,9 @@ def why(
     Parameters
     ----------
     group
-        The group's id. Of a file or directory that has one group, its path alone is enough.
+        The group's id. Not needed before a file or directory with only one group.
     folders
-        Directory that was --out of rejoin report or rejoin watch; a journal, which is a directory or a .jsonl file; or
+        The --out directory of rejoin report or rejoin watch; a journal, which is a directory or a .jsonl file; or
         logs of consumers or brokers: files, directories, zip and tar archives, or - for standard input.
     bootstrap_server
         Address to ask instead of a folder. http://HOST:PORT is a running coordinator, which has all its events;
@@ -192,7 +192,7 @@ def mcp(
     Parameters
     ----------
     folder
-        Directory that was --out of rejoin report or rejoin watch; a journal, which is a directory or a .jsonl file; or
+        The --out directory of rejoin report or rejoin watch; a journal, which is a directory or a .jsonl file; or
         logs of consumers or brokers, a file or a directory.
     bootstrap_server
         Address to ask instead of a folder: a running coordinator (http://HOST:PORT) or a Kafka cluster (HOST:PORT).

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import IO, Any, Final, NamedTuple
 
 UNREADABLE: Final = (OSError, EOFError, zlib.error)
-"""What reading a file raises where it cannot be read further."""
+"""Exceptions where a file cannot be read further."""
 _ZIP: Final = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 _PACKED: Final = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
 _LONGEST_MAGIC: Final = 6
@@ -22,13 +22,13 @@ _BUFFER_BYTES: Final = 1 << 17
 _FREE_BYTES: Final = 1 << 26
 _TIMES: Final = 200
 ENDINGS: Final = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
-"""What packing adds to the name of a file."""
+"""Suffixes that packing adds to the name of a file."""
 ENDING: Final = r"(?:\.(?:gz|bz2|xz))?"
-"""The same as a regular expression."""
+"""These suffixes as a regular expression."""
 
 
 def packing_of(head: bytes) -> str | None:
-    """How a single file is packed that begins like this: ``gzip``, ``bzip2`` or ``xz``; None for a file that is not."""
+    """The packing of a single file with this beginning: ``gzip``, ``bzip2`` or ``xz``; None for a file that is not."""
     return next((name for magic, name in _PACKED.items() if head.startswith(magic)), None)
 
 
@@ -97,7 +97,7 @@ def bounded(file: IO[bytes], most: int, errors: tuple[type[Exception], ...] = ()
 
 
 class _Reader(NamedTuple):
-    """How a packed file is read, and what that raises beside :data:`UNREADABLE`."""
+    """The reader of a packed file, and its exceptions beside :data:`UNREADABLE`."""
 
     opened: Callable[[IO[bytes]], Any]
     errors: tuple[type[Exception], ...] = ()
