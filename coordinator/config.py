@@ -83,6 +83,7 @@ VARIABLE_PREFIX: Final = "REJOIN_"
 _OTHER_VARIABLES: Final = frozenset(
     {
         "REJOIN_STORE",
+        "REJOIN_URL",
         "REJOIN_CONTROL_TOKEN",
         "REJOIN_RUN_ID",
         "REJOIN_SASL_PASSWORD",

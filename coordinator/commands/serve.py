@@ -6,7 +6,7 @@ import asyncio
 import gc
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,6 +34,7 @@ from rejoin.protocol.brokers.listener_address import HIGHEST_PORT, check_adverti
 from rejoin.protocol.units import size_bytes
 
 if TYPE_CHECKING:
+    from rejoin.coordinator.commands.beside_node import BesideNode
     from rejoin.coordinator.in_process_brokers.cluster import BrokerCluster
 
 _SETTLED_SECONDS: Final = 1.0
@@ -142,16 +143,24 @@ def _token_from(given: ServeOptions) -> str | None:
         ) from None
 
 
-def run(given: ServeOptions) -> int:
-    """Run a node until SIGTERM or SIGINT, and return the exit code."""
+def run(given: ServeOptions, command: Sequence[str] = ()) -> int:
+    """Run a node until SIGTERM or SIGINT, or until the command ends, and return the exit code."""
+    beside = None
+    if command:
+        from rejoin.coordinator.commands.beside_node import BesideNode  # noqa: PLC0415 (most nodes are alone)
+
+        beside = BesideNode(command, given.evidence)
+        given = beside.options(given)
     logs.configure(given.log_level)
     try:
         options = options_from(given)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_serve(options, given))
+            return runner.run(_serve(options, given, beside))
     except (WrongSetting, StartFailed, StoreProblem, JournalError, FileNotWritten, OSError) as problem:
         return refuse(problem)
-    return 0
+    finally:
+        if beside is not None:
+            beside.end()
 
 
 def options_from(given: ServeOptions) -> Options:
@@ -162,7 +171,11 @@ def options_from(given: ServeOptions) -> Options:
         # As a path it would be this directory, and a variable that is not set is not meant so.
         if folder == "":
             raise WrongSetting(f"{name} '': expected the name of a directory, as . for this one")
-    for name, file in (("--port-file", given.port_file), ("--kafka-port-file", given.kafka_port_file)):
+    for name, file in (
+        ("--port-file", given.port_file),
+        ("--kafka-port-file", given.kafka_port_file),
+        ("--ready-file", given.ready_file),
+    ):
         if file is not None:
             check_writable(name, file)
     token = _token_from(given)
@@ -195,15 +208,15 @@ def _store_from(given: ServeOptions) -> str | None:
     return store
 
 
-async def _serve(options: Options, given: ServeOptions) -> None:
+async def _serve(options: Options, given: ServeOptions, beside: BesideNode | None) -> int:
     _allow_many_connections()
     done = asyncio.Event()
     loop = asyncio.get_running_loop()
     with stop_signals(loop, done.set):
-        await _serve_until(done, options, given)
+        return await _serve_until(done, options, given, beside)
 
 
-async def _serve_until(done: asyncio.Event, options: Options, given: ServeOptions) -> None:
+async def _serve_until(done: asyncio.Event, options: Options, given: ServeOptions, beside: BesideNode | None) -> int:
     loop = asyncio.get_running_loop()
     node: App | BrokerCluster = App(options) if given.brokers == 1 else _cluster(options, given.brokers)
     starting, stopping = asyncio.ensure_future(node.start()), asyncio.ensure_future(done.wait())
@@ -214,7 +227,7 @@ async def _serve_until(done: asyncio.Event, options: Options, given: ServeOption
         await asyncio.wait((starting,))
     if starting.cancelled():
         structlog.get_logger("coordinator").info("stopped", started=False)
-        return
+        return 0
     starting.result()
     nodes = [node] if isinstance(node, App) else node.apps
     try:
@@ -226,7 +239,14 @@ async def _serve_until(done: asyncio.Event, options: Options, given: ServeOption
         if given.port_file is not None:
             with atomic_file("--port-file", given.port_file) as handle:
                 handle.write("".join(f"{each.port}\n" for each in nodes))
+        if given.ready_file is not None:
+            from rejoin.coordinator.commands.ready_file import publish  # noqa: PLC0415 (and few have readers of it)
+
+            publish(nodes, given.ready_file)
+        if beside is not None:
+            return await beside.run(node)
         await stopping
+        return 0
     finally:
         stopping.cancel()
         await node.stop()

@@ -46,15 +46,20 @@ class ServeOptions:
     """A topic to create at startup, as NAME:PARTITIONS or NAME:PARTITIONS:RECORDS_PER_SECOND; may be given several
     times."""
     log_level: Literal["debug", "info", "warning", "error", "critical"] = "info"
-    """Least severe level to log. At debug every request is logged."""
+    """Least severe level to log. At debug every request is logged. With COMMAND, info counts as warning."""
     port_file: Path | None = None
     """File to write the port to once the service listens; with --brokers, one port on each line."""
     kafka_port_file: Path | None = None
     """File to write the port for Kafka's protocol to; with --brokers, one port on each line."""
+    ready_file: Path | None = None
+    """File to write the addresses to, as JSON, once clients can connect. They are printed, too."""
+    evidence: Path = Path("rejoin-evidence")
+    """With COMMAND: directory in which a failed command leaves the journal, a transcript and why.txt."""
     max_body_bytes: str = str(MAX_BODY_BYTES)
     """Size of the largest request to accept, in bytes or with a unit, such as 64MiB."""
     control: bool = False
-    """Serve the control API for tests under /control: faults, waiting for states, the clock, recordings."""
+    """Serve the control API for tests under /control: faults, waiting for states, the clock, recordings. With COMMAND
+    it is always there."""
     control_token_file: Path | None = None
     """File with a token on its first line. The control API and the resigning of partitions then require the header
     Authorization: Bearer TOKEN. A token is needed unless --host is loopback; REJOIN_CONTROL_TOKEN can hold it, too."""

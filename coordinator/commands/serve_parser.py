@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -21,6 +22,8 @@ _PLACEHOLDERS: Final[dict[str, tuple[Any, str]]] = {
     "brokers": (int, "N"),
     "port_file": (Path | None, "FILE"),
     "kafka_port_file": (Path | None, "FILE"),
+    "ready_file": (Path | None, "FILE"),
+    "evidence": (Path, "DIR"),
     "max_body_bytes": (str, "SIZE"),
     "control_token_file": (Path | None, "FILE"),
     "tls_ca_file": (Path | None, "FILE"),
@@ -40,8 +43,16 @@ ServeOptions.__annotations__ |= {
 }
 
 
+COMMAND: Final[ContextVar[tuple[str, ...]]] = ContextVar("COMMAND", default=())
+"""The words after ``--``: cyclopts would take words before it for a command as well."""
+
+
 def run(options: Annotated[ServeOptions, Parameter(name="*")] = ServeOptions()) -> int:  # noqa: B008 (it is frozen)
-    """Run a coordinator node until SIGTERM or SIGINT."""
+    """Run a coordinator node until SIGTERM or SIGINT; with ``-- COMMAND`` for as long as that command runs.
+
+    COMMAND is a program with its arguments. It finds the node by the variables BOOTSTRAP_SERVERS and REJOIN_URL. Its
+    exit code is the one of rejoin serve. If the command fails, rejoin why explains each group.
+    """
     from rejoin.coordinator.commands import serve  # noqa: PLC0415 (the service, which --help can do without)
 
-    return serve.run(options)
+    return serve.run(options, COMMAND.get())

@@ -11,7 +11,7 @@ from typing import Final
 from pydantic import Field
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.control.errors import InvalidArgument, NotPossible, StepsNotKept, unknown
+from rejoin.coordinator.control.errors import ControlError, InvalidArgument, NotPossible, StepsNotKept, unknown
 from rejoin.coordinator.control.fault_injection.bodies import Body
 from rejoin.coordinator.control.node_interface import ControlledRuntime
 from rejoin.coordinator.control.sent_requests import RecordedRequest, RequestsQuery, groups_in, sent_requests
@@ -63,6 +63,13 @@ class Evidence:
             raise NotPossible("several-brokers", detail)
         steps = self._all(since, group_id)
         return write_transcript(steps, self._settings, self._recorder.began_at, since, group_id, claim)
+
+    def transcript_or_requests(self, claim: str, most: int) -> str:
+        """The transcript from the beginning; where there can be none, the reason and the last requests."""
+        try:
+            return self.transcript(claim=claim)
+        except ControlError as problem:
+            return f"# {claim} No transcript: {problem}.\n\n{self.last_requests(most)}"
 
     def broker_log(self, kafka: str, since: int = 0, group_id: str | None = None) -> str:
         """The lines of ``server.log`` in a Kafka version's words."""

@@ -31,7 +31,6 @@ class BrokerApp(App):
         leadership = ControlledLeadership(driver)
         store = Store(logs, leadership, data_logs=logs)
         super().__init__(options, CommonParts(store, BrokerRuntime, security, control))
-        self.node_id = options.settings.broker_id
         self._driver = driver
         runtime = self.runtime
         runtime.topics = topics.client(self.node_id, lambda: runtime.node.topics_version, runtime.hand_in)

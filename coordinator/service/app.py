@@ -64,6 +64,7 @@ class App:
     def __init__(self, options: Options, parts: CommonParts | None = None) -> None:
         self._options = options
         self._parts = parts
+        self.node_id = options.settings.broker_id
         self._log: Any = structlog.get_logger("coordinator").bind()
         settings = options.settings
         check_control(options)
@@ -251,8 +252,7 @@ class App:
         if self._listener is not None:
             kafka_at = ",".join(each.address for each in self.endpoints) or None
             ca = {"tls_ca": self.security.ca_location} if self.security.ca_location else {}
-            node_id = self._options.settings.broker_id
-            self._log.info("listening", url=self.url, kafka=kafka_at, node_id=node_id, **ca)
+            self._log.info("listening", url=self.url, kafka=kafka_at, node_id=self.node_id, **ca)
 
     async def stop(self) -> None:
         """Answer parked requests, close the connections, the log and the journal."""

@@ -31,9 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _end(given: Sequence[str]) -> NoReturn:
     try:
-        code = _serve(given[1:]) if given[:1] == ["serve"] else None
-        if code is None:
-            code = _run(given)
+        code = _serve(given) if given[:1] == ["serve"] else _run(given)
         sys.stdout.flush()
     except ImportError as problem:
         extra = _needed_extra(problem, given)
@@ -72,23 +70,29 @@ def _run(given: Sequence[str]) -> Any:
             _refuse(usage_problem(problem))
 
 
-def _serve(given: Sequence[str]) -> int | None:
-    """Run a coordinator at once if its options are plain; otherwise return None, and leave them to the parser.
+def _serve(given: Sequence[str]) -> Any:
+    """Run a coordinator at once if its options are plain, and else by the parser. The words after ``--`` are a command.
 
     A test waits for its coordinator to start. The parser's imports, and those of rich, which structlog would use for
     tracebacks on a terminal, would be a quarter of that.
     """
+    end = given.index("--") if "--" in given else len(given)
+    given, command = given[:end], tuple(given[end + 1 :])
     # Pydantic would read the entry points of every installed distribution, to find plugins that watch validation.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     with _loading("rich"):
         from rejoin.coordinator.commands.plain_options import plain_options  # noqa: PLC0415
         from rejoin.coordinator.commands.serve_options import SHORT, ServeOptions  # noqa: PLC0415
 
-        options = plain_options(ServeOptions, given, SHORT)
-        if options is None:
-            return None
-        from rejoin.coordinator.commands.serve import run  # noqa: PLC0415
-    return run(ServeOptions(**options))
+        options = plain_options(ServeOptions, given[1:], SHORT)
+        if options is not None:
+            from rejoin.coordinator.commands.serve import run  # noqa: PLC0415
+    if options is not None:
+        return run(ServeOptions(**options), command)
+    from rejoin.coordinator.commands.serve_parser import COMMAND  # noqa: PLC0415
+
+    COMMAND.set(command)
+    return _run(given)
 
 
 @contextmanager

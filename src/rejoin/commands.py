@@ -51,14 +51,19 @@ COMMANDS: Final = {
     ),
     "serve": Command(
         "coordinator.commands.serve_parser:run",
-        "Run a coordinator.",
+        "Run a coordinator; with -- COMMAND for as long as a program runs.",
         "Run",
         (
             "rejoin serve --topic orders:12:5",
             "rejoin serve --data out/data --journal out/journal -c num.partitions=6",
-            "rejoin serve --control --clock virtual --port 0 --port-file out/port",
+            "rejoin serve --control --clock virtual --port 0 --ready-file out/ready.json",
+            "rejoin serve --port 0 --topic orders:3 -- pytest tests",
         ),
-        {0: "stopped by SIGTERM or SIGINT", 2: "an option, a setting, the address or the store cannot be used"},
+        {
+            0: "stopped by SIGTERM or SIGINT",
+            2: "an option, a setting, the address or the store cannot be used",
+            126: "the command cannot be started (127: not found); every other code is the command's own",
+        },
     ),
     "credentials": Command(
         "coordinator.commands.credentials:run",

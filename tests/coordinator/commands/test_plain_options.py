@@ -26,6 +26,7 @@ PLAIN = [
     "--topic t:3 --topic u:1:5",
     "--log-level debug",
     "--port-file /tmp/port --max-body-bytes 12",
+    "--ready-file ready.json --evidence why",
     "--control --clock fast:60",
     "--control --control-token-file secret",
 ]
