@@ -62,7 +62,8 @@ COMMANDS: Final = {
         {
             0: "stopped by SIGTERM or SIGINT",
             2: "an option, a setting, the address or the store cannot be used",
-            126: "the command cannot be started (127: not found); every other code is the command's own",
+            126: "COMMAND cannot be started; other codes are its own",
+            127: "COMMAND was not found",
         },
     ),
     "credentials": Command(
