@@ -16,12 +16,15 @@ import pytest
 
 import rejoin.pipeline.findings
 from rejoin.coordinator.config import Settings
+from rejoin.journal.kafka_logs.bug_signs import BROKER
 from rejoin.pipeline import findings, schemas
 from rejoin.pipeline.findings import rows_of
 from rejoin.pipeline.findings.clients import table
 from rejoin.pipeline.findings.clients.table import CLIENTS, TABLE
 from rejoin.pipeline.findings.finding import Finding
 from rejoin.pipeline.findings.history import GroupHistory
+from rejoin.pipeline.findings.known_bugs.bug import KnownBug
+from rejoin.pipeline.findings.known_bugs.table import BUGS
 from rejoin.pipeline.findings.sums import KINDS
 from rejoin.pipeline.findings.table import findings as findings_of
 from rejoin.pipeline.why.sources import open_source
@@ -180,6 +183,12 @@ def test_a_default_is_that_of_the_version_that_the_log_states(tmp_path: Path) ->
     (group,) = source.groups()
     (expired,) = source.story(group.group_id).findings
     assert expired["advice"].endswith("Only then raise session.timeout.ms (10 s by default in 1.6.2).")
+
+
+@pytest.mark.parametrize("bug", [each for each in BUGS if each.software != BROKER], ids=lambda bug: bug.name)
+def test_the_cure_of_a_known_bug_is_one_of_its_own_client(bug: KnownBug) -> None:
+    client = {"java": "Java", "kafkajs": "KafkaJS"}.get(bug.software, bug.software)
+    assert foreign(f"{bug.cure} {bug.setting or ''}", client) == set()
 
 
 def test_each_setting_that_a_rule_names_is_in_the_table_or_a_broker_s() -> None:
