@@ -65,9 +65,12 @@ def show(
 
 def _read(report: Report) -> Text:
     groups = len(report.groups) + len(report.others)
+    number = sum(group.inferred for group in report.groups)
+    inferred = f" ({number:,} inferred)" if number else ""
     text = Text(
         f"{count(report.rows_read, 'row')} from {count(report.files, 'file')}, {count(groups, 'group')}, "
-        f"{count(report.rebalances, 'rebalance')}" + ("; times are in UTC" if report.has_times_of_the_world else "")
+        f"{count(report.rebalances, 'rebalance')}{inferred}"
+        + ("; times are in UTC" if report.has_times_of_the_world else "")
     )
     for note in report.coverage:
         text.append(f"\n{printable(note)}")

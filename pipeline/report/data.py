@@ -17,6 +17,7 @@ import numpy.typing as npt
 from rejoin.pipeline.findings.formatting import count, is_simulated, seconds
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.reading.inputs import InputFile
+from rejoin.pipeline.vocabulary import INFERRED
 
 Row = Mapping[str, Any]
 Ints = npt.NDArray[np.int64]
@@ -150,6 +151,11 @@ class GroupReport:
     requests: Sequence[Row] = ()
     counts: Row = field(default_factory=dict)
     """``members`` (the most at a time), ``duplicates``, ``lost`` records where that is known, ``sources``."""
+
+    @property
+    def inferred(self) -> int:
+        """How many of its rebalances no line states."""
+        return sum(row.get("confidence") == INFERRED for row in self.rebalances)
 
     @property
     def seen_ms(self) -> int:

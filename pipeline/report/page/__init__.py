@@ -204,7 +204,9 @@ def _group(index: int, group: GroupReport, several: Naming) -> Iterable[str]:
         yield f'<p class="soft">The input does not say who owned which partition: {lanes}.</p>'
     yield from findings_html(group.findings, index if is_drawn else None, group)
     if group.rebalances:
-        total = count(len(group.rebalances), "rebalance")
+        total = count(len(group.rebalances), "rebalance") + (
+            f" ({group.inferred:,} inferred)" if group.inferred else ""
+        )
         yield f"<details data-rebalances><summary>{total}, one by one</summary></details>"
     else:
         yield '<p class="soft">No rebalance.</p>'

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 
 import pytest
 
+from rejoin.pipeline.reading.peeling import prefixes, structured
 from rejoin.pipeline.reading.peeling.peel import CSV, PEELERS, Peels
 from rejoin.pipeline.reading.peeling.peeled import Peeled
 from tests.pipeline.reading.peeling.wrappers import WRAPPERS
@@ -52,10 +54,25 @@ NEVER = {
 }
 
 
-def test_each_peeler_is_needed() -> None:
-    for name in [CSV, *(name for name, _ in PEELERS)]:
-        examples = [wrap(line, 1) for wrap in WRAPPERS.values() for line in (*LINES, *MORE)]
-        assert any(inside(each).text != inside(each, (name,)).text for each in examples), name
+@pytest.mark.parametrize("name", [CSV, *(name for name, _ in PEELERS)])
+def test_without_a_peeler_something_stays_around_a_line(name: str) -> None:
+    """So the tests above fail where any peeler is taken away."""
+    examples = [wrap(line, 1) for wrap in WRAPPERS.values() for line in (*LINES, *MORE)]
+    assert any(inside(each).text != inside(each, (name,)).text for each in examples)
+
+
+def test_all_peelers_are_in_the_registry() -> None:
+    written = {
+        function
+        for module in (prefixes, structured)
+        for function in vars(module).values()
+        if inspect.isfunction(function)
+        and function.__module__ == module.__name__
+        and not function.__name__.startswith("_")
+        and list(inspect.signature(function).parameters) == ["line"]
+        and "Peeled" in str(inspect.signature(function).return_annotation)
+    }
+    assert written == {peeler for _, peeler in PEELERS}
 
 
 MORE = (
