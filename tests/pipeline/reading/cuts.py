@@ -91,7 +91,7 @@ def cut(seed: int) -> Cut:
 
 def findings_of_files(folder: Path, files: Iterable[tuple[str, list[str]]]) -> list[Row]:
     """The findings from these files, which are written below a folder."""
-    return findings_of(events_of_files(folder, files), READS)
+    return findings_of(events_of_files(folder, files), tuple(READS))
 
 
 def events_of_files(folder: Path, files: Iterable[tuple[str, list[str]]]) -> pa.Table:
