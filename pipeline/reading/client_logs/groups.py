@@ -283,7 +283,7 @@ def _says_why(statement: Statement) -> bool:
 
 _NO_REASONS: Final = (
     *("group is already rebalancing", "rebalance failed", "consumer pro-actively", "encountered "),
-    *("Group is rebalancing", "group rejoin"),
+    *("Group is rebalancing", "group rejoin", "Unassignment done"),
 )
 """Prefixes of reasons without a cause: the group already rebalances, or the member is out of it."""
 
