@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as fn
 
 from rejoin.pipeline.audits.gaps import UNEXPLAINED_GAPS
 from rejoin.pipeline.audits.owners import TWO_OWNERS
 from rejoin.pipeline.audits.violations import violations
 from rejoin.pipeline.reading.inputs import find
-from rejoin.pipeline.reading.on_spark import Bronze, parse, read_lines, sort_out
+from rejoin.pipeline.reading.journals import EventRows
+from rejoin.pipeline.report.events import read_events
 from rejoin.pipeline.tables.group_tables import member_sessions, ownership, pauses, rebalances
 from rejoin.pipeline.tables.records import progress, ranges_by_partition, records
 from rejoin.pipeline.vocabulary import AFTER_REMOVAL
@@ -24,7 +25,9 @@ from tests.pipeline.simulated import play_many, short_scenario
 MANY = int(os.environ.get("REJOIN_TABLE_SEEDS", "0"))
 SEEDS = tuple(range(MANY)) or (*range(60), 126, 127, 181)
 """In the last ones a member is removed a second time. ``make table-seeds`` takes many more."""
-Counts = dict[tuple[str, str], Any]
+Key = tuple[str, str]
+Row = dict[str, Any]
+Counts = dict[Key, Any]
 
 
 @pytest.fixture(scope="module")
@@ -34,28 +37,21 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[dict[str
 
 
 @pytest.fixture(scope="module")
-def bronze(spark: SparkSession, played: tuple[str, list[dict[str, Any]]]) -> Iterator[Bronze]:
+def bronze(played: tuple[str, list[dict[str, Any]]]) -> EventRows:
     folder, _ = played
-    parsed = parse(read_lines(spark, find([folder]))).persist()
-    found = sort_out(parsed)
-    found = Bronze(found.events.persist(), found.quarantine)
-    yield found
-    found.events.unpersist()
-    parsed.unpersist()
+    return read_events(find([folder]), "UTC")
 
 
 @pytest.fixture(scope="module")
-def rebalanced(bronze: Bronze) -> Iterator[DataFrame]:
-    table = rebalances(bronze.events).persist()
-    yield table
-    table.unpersist()
+def rebalanced(bronze: EventRows) -> pa.Table:
+    table: pa.Table = rebalances(bronze.events)
+    return table
 
 
 @pytest.fixture(scope="module")
-def owned(bronze: Bronze) -> Iterator[DataFrame]:
-    table = ownership(bronze.events).persist()
-    yield table
-    table.unpersist()
+def owned(bronze: EventRows) -> pa.Table:
+    table: pa.Table = ownership(bronze.events)
+    return table
 
 
 def expected(played: tuple[str, list[dict[str, Any]]], *names: str) -> Counts:
@@ -67,133 +63,159 @@ def expected(played: tuple[str, list[dict[str, Any]]], *names: str) -> Counts:
     }
 
 
-def counted(table: DataFrame, wanted: Counts, *sums: Any) -> Counts:
-    """The sums by run and group; a group that the table does not mention has zeros."""
-    rows = table.groupBy("run_id", "group_id").agg(*sums).collect()
-    found = {(row["run_id"], row["group_id"]): tuple(value or 0 for value in row[2:]) for row in rows}
-    return {key: found.get(key, (0,) * len(sums)) for key in wanted}
+def counted(rows: Iterable[Row], wanted: Counts, *sums: Callable[[list[Row]], Any]) -> Counts:
+    """The sums by run and group; a group that has no row has zeros."""
+    found: dict[Key, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row["run_id"], row["group_id"]].append(row)
+    return {key: tuple(each(found[key]) if key in found else 0 for each in sums) for key in wanted}
 
 
-def test_every_line_is_taken_in(bronze: Bronze, played: tuple[str, list[dict[str, Any]]]) -> None:
+def total(name: str, **only: str) -> Callable[[list[Row]], int]:
+    """The sum of a column, of rows that have these values."""
+    return lambda rows: sum(
+        row[name] or 0 for row in rows if all(row[column] == value for column, value in only.items())
+    )
+
+
+def most(name: str) -> Callable[[list[Row]], int]:
+    return lambda rows: max(row[name] or 0 for row in rows)
+
+
+def completed_episodes(rebalanced: pa.Table) -> list[Row]:
+    """Rebalances of one episode that completed, with their unavailable time."""
+    found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rebalanced.to_pylist():
+        found[tuple(row[name] for name in ("run_id", "group_id", "source", "node", "episode"))].append(row)
+    return [
+        {"run_id": key[0], "group_id": key[1], "ms": total("unavailable_ms")(rows)}
+        for key, rows in found.items()
+        if any(row["outcome"] == "completed" for row in rows)
+    ]
+
+
+def test_every_line_is_taken_in(bronze: EventRows, played: tuple[str, list[dict[str, Any]]]) -> None:
     _, runs = played
-    assert bronze.quarantine.count() == 0
-    assert bronze.events.select("run_id").distinct().count() == len(runs) == len(SEEDS)
+    assert bronze.quarantine.num_rows == 0
+    assert len(bronze.events["run_id"].unique()) == len(runs) == len(SEEDS)
 
 
-def test_rebalances(rebalanced: DataFrame, played: tuple[str, list[dict[str, Any]]]) -> None:
+def test_rebalances(rebalanced: pa.Table, played: tuple[str, list[dict[str, Any]]]) -> None:
     wanted = expected(played, "rebalances", "completed", "moved", "longest_rebalance_ms")
-    completed = fn.col("outcome") == "completed"
-    episodes = rebalanced.groupBy("run_id", "group_id", "source", "node", "episode").agg(
-        fn.max(completed).alias("completed"), fn.sum("unavailable_ms").alias("ms")
-    )
-    longest = counted(episodes.where("completed"), wanted, fn.max("ms"))
+    longest = counted(completed_episodes(rebalanced), wanted, most("ms"))
     rows = counted(
-        rebalanced,
+        rebalanced.to_pylist(),
         wanted,
-        fn.collect_list("cause"),
-        fn.count_if(completed),
-        fn.sum(fn.when(completed, fn.col("moved"))),
+        lambda rows: Counter(row["cause"] for row in rows),
+        lambda rows: sum(row["outcome"] == "completed" for row in rows),
+        total("moved", outcome="completed"),
     )
-    found = {key: (dict(Counter(row[0] or [])), *row[1:], *longest[key]) for key, row in rows.items()}
+    found = {key: (dict(row[0] or {}), *row[1:], *longest[key]) for key, row in rows.items()}
     assert found == wanted
     assert sum(len(row[0]) for row in wanted.values()) > 100
 
 
-def test_how_long_groups_rebalanced(rebalanced: DataFrame, played: tuple[str, list[dict[str, Any]]]) -> None:
+def test_how_long_groups_rebalanced(rebalanced: pa.Table, played: tuple[str, list[dict[str, Any]]]) -> None:
     wanted = expected(played, "rebalancing_ms")
-    episodes = rebalanced.groupBy("run_id", "group_id", "source", "node", "episode").agg(
-        fn.max(fn.col("outcome") == "completed").alias("completed"), fn.sum("unavailable_ms").alias("ms")
-    )
-    assert counted(episodes.where("completed"), wanted, fn.sum("ms")) == wanted
+    assert counted(completed_episodes(rebalanced), wanted, total("ms")) == wanted
 
 
-def test_removals(bronze: Bronze, rebalanced: DataFrame, played: tuple[str, list[dict[str, Any]]]) -> None:
+def test_removals(bronze: EventRows, rebalanced: pa.Table, played: tuple[str, list[dict[str, Any]]]) -> None:
     wanted = expected(played, "removed")
-    removals = of_members(bronze.events.where("event = 'member_removed'"))
+    removals = of_members(bronze.events.filter(pc.equal(bronze.events["event"], "member_removed")))
     assert {key: (dict(Counter(cause for _, cause in removals.get(key, []))),) for key in wanted} == wanted
     # The simulator counts events, the table sessions. A member may be removed a second time after a failover, by a
     # coordinator that did not know of the first. Its session ended with the first.
     firsts = {key: Counter(dict(reversed(removals.get(key, []))).values()) for key in wanted}
-    ends = member_sessions(bronze.events, rebalanced).where("end NOT IN ('open', 'replaced')")
-    rows = counted(ends, wanted, fn.collect_list("end"))
-    assert {key: Counter(row[0] or []) for key, row in rows.items()} == firsts
+    sessions = member_sessions(bronze.events, rebalanced).to_pylist()
+    ends = [row for row in sessions if row["end"] not in ("open", "replaced")]
+    rows = counted(ends, wanted, lambda rows: Counter(row["end"] for row in rows))
+    assert {key: row[0] or Counter() for key, row in rows.items()} == firsts
     again = [key for key in wanted if sum(firsts[key].values()) < len(removals.get(key, []))]
     assert 0 < len(again) < 0.05 * len(wanted)
 
 
-def of_members(events: DataFrame) -> dict[tuple[str, str], list[tuple[str, str]]]:
+def of_members(events: pa.Table) -> dict[Key, list[tuple[str, str]]]:
     """Members with the cause, by run and group, in the order of time."""
-    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for row in events.orderBy("run_id", "at_ms", "node", "seq").collect():
-        found.setdefault((row.run_id, row.group_id), []).append((row.member_id, row.cause))
+    found: dict[Key, list[tuple[str, str]]] = defaultdict(list)
+    for row in events.sort_by([(name, "ascending") for name in ("run_id", "at_ms", "node", "seq")]).to_pylist():
+        found[row["run_id"], row["group_id"]].append((row["member_id"], row["cause"]))
     return found
 
 
-def test_time_without_an_owner(owned: DataFrame, played: tuple[str, list[dict[str, Any]]]) -> None:
+def test_time_without_an_owner(owned: pa.Table, played: tuple[str, list[dict[str, Any]]]) -> None:
     wanted = expected(played, "unowned_ms", "worst_unowned_ms")
-    place = ["run_id", "group_id", "topic", "partition"]
-    owners = owned.where("kind = 'owned'").groupBy(*place).agg(fn.min("from_ms").alias("first_ms"))
+    rows = owned.to_pylist()
+    first_ms: dict[tuple[Any, ...], int] = {}
+    for row in rows:
+        if row["kind"] == "owned":
+            first_ms[partition_of(row)] = min(row["from_ms"], first_ms.get(partition_of(row), row["from_ms"]))
+    topics = topics_at_first(played)
+    gaps = [row for row in rows if row["kind"] == "gap"]
     # The one difference: of a topic that a group subscribes to in the middle of a run, the table counts the time until
     # a partition has its first owner, and the simulator begins to look with that owner.
-    from_the_start = fn.array_contains(fn.col("topics"), fn.col("topic"))
-    before = fn.coalesce(fn.col("from_ms") < fn.col("first_ms"), fn.lit(True))
-    gaps = (
-        owned.where("kind = 'gap'")
-        .join(owners, place, "left")
-        .join(fn.broadcast(topics_at_first(owned, played)), ["run_id", "group_id"])
-        .withColumn("only_here", ~from_the_start & before)
-        .persist()
-    )
-    rest = gaps.where("NOT only_here")
-    assert counted(rest, wanted, fn.sum("length_ms"), fn.max("length_ms")) == wanted
+    only_here = [
+        row
+        for row in gaps
+        if row["topic"] not in topics[row["run_id"], row["group_id"]]
+        and (partition_of(row) not in first_ms or row["from_ms"] < first_ms[partition_of(row)])
+    ]
+    rest = [row for row in gaps if row not in only_here]
+    assert counted(rest, wanted, total("length_ms"), most("length_ms")) == wanted
     assert sum(row[0] for row in wanted.values()) > 0
-    with_more = {row.run_id for row in gaps.where("only_here").select("run_id").distinct().collect()}
+    with_more = {row["run_id"] for row in only_here}
     assert with_more
     assert with_more <= {run["run_id"] for run in played[1] if "subscribe" in run["kinds"]}
-    gaps.unpersist()
 
 
-def topics_at_first(owned: DataFrame, played: tuple[str, list[dict[str, Any]]]) -> DataFrame:
-    """What each group is subscribed to when its run begins."""
-    rows = []
+def partition_of(row: Row) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("run_id", "group_id", "topic", "partition"))
+
+
+def topics_at_first(played: tuple[str, list[dict[str, Any]]]) -> dict[Key, list[str]]:
+    """Topics to which each group is subscribed when its run begins."""
+    found = {}
     for seed, run in zip(SEEDS, played[1], strict=True):
         for group_id, group in short_scenario(seed)["groups"].items():
             topics = group["topics"]
-            rows.append((run["run_id"], group_id, [topics] if isinstance(topics, str) else topics))
-    return owned.sparkSession.createDataFrame(rows, "run_id string, group_id string, topics array<string>")
+            found[run["run_id"], group_id] = [topics] if isinstance(topics, str) else topics
+    return found
 
 
 def test_time_consumers_stood_still(
-    bronze: Bronze, rebalanced: DataFrame, played: tuple[str, list[dict[str, Any]]]
+    bronze: EventRows, rebalanced: pa.Table, played: tuple[str, list[dict[str, Any]]]
 ) -> None:
     wanted = expected(played, "stopped_ms")
-    assert counted(pauses(bronze.events, rebalanced), wanted, fn.sum("stopped_ms")) == wanted
+    assert counted(pauses(bronze.events, rebalanced).to_pylist(), wanted, total("stopped_ms")) == wanted
     assert sum(row[0] for row in wanted.values()) > 0
 
 
-def test_records(bronze: Bronze, played: tuple[str, list[dict[str, Any]]]) -> None:
+def test_records(bronze: EventRows, played: tuple[str, list[dict[str, Any]]]) -> None:
     wanted = expected(played, "processed", "twice", "lost")
-    ranges = ranges_by_partition(bronze.events).persist()
-    assert counted(progress(ranges), wanted, *[fn.sum(name) for name in ("processed", "twice", "lost")]) == wanted
-    found = records(ranges)
-    kinds = [fn.sum(fn.when(fn.col("kind") == kind, fn.col("records"))) for kind in ("duplicate", "lost")]
-    assert counted(found, wanted, *kinds) == {key: row[1:] for key, row in wanted.items()}
+    ranges = ranges_by_partition(bronze.events)
+    sums = [total(name) for name in ("processed", "twice", "lost")]
+    assert counted(progress(ranges).to_pylist(), wanted, *sums) == wanted
+    kinds = [total("records", kind=kind) for kind in ("duplicate", "lost")]
+    found = counted(records(ranges).to_pylist(), wanted, *kinds)
+    assert found == {key: row[1:] for key, row in wanted.items()}
     assert sum(row[1] for row in wanted.values()) > 0
     assert sum(row[2] for row in wanted.values()) > 0
 
 
-def test_intervals_of_one_owner_never_meet_themselves(owned: DataFrame) -> None:
-    assert owned.where("kind = 'owned' AND overlaps_owner = owner").count() == 0
-    assert owned.where("length_ms < 0 OR from_ms IS NULL OR to_ms IS NULL").count() == 0
+def test_intervals_of_one_owner_never_meet_themselves(owned: pa.Table) -> None:
+    for row in owned.to_pylist():
+        assert row["kind"] != "owned" or row["overlaps_owner"] is None or row["overlaps_owner"] != row["owner"]
+        assert row["from_ms"] is not None
+        assert row["to_ms"] is not None
+        assert row["length_ms"] >= 0
 
 
-def test_audits_find_no_fault_of_the_coordinator(bronze: Bronze, rebalanced: DataFrame, owned: DataFrame) -> None:
+def test_audits_find_no_fault_of_the_coordinator(bronze: EventRows, rebalanced: pa.Table, owned: pa.Table) -> None:
     # Random faults make consumers overlap and leave gaps. What the coordinator answers for never goes wrong.
     sessions = member_sessions(bronze.events, rebalanced)
-    found = violations(bronze.events, rebalanced, owned, sessions).persist()
-    kinds = {row.kind for row in found.select("kind").distinct().collect()}
-    assert kinds <= {TWO_OWNERS, AFTER_REMOVAL, UNEXPLAINED_GAPS}
-    overlaps = found.where(fn.col("kind").isin(TWO_OWNERS, AFTER_REMOVAL))
-    overlapping = owned.where("overlap_ms > 0").count()
-    assert 0 < overlapping <= overlaps.count()
-    assert overlaps.where("size(evidence) != 2 OR found <= 0").count() == 0
+    found = violations(bronze.events, rebalanced, owned, sessions).to_pylist()
+    assert {row["kind"] for row in found} <= {TWO_OWNERS, AFTER_REMOVAL, UNEXPLAINED_GAPS}
+    overlaps = [row for row in found if row["kind"] in (TWO_OWNERS, AFTER_REMOVAL)]
+    overlapping = sum((row["overlap_ms"] or 0) > 0 for row in owned.to_pylist())
+    assert 0 < overlapping <= len(overlaps)
+    assert all(len(row["evidence"]) == 2 and row["found"] > 0 for row in overlaps)

@@ -17,6 +17,8 @@ from rejoin.pipeline.reading.broker_logs.on_spark import read_logs
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement, node_of
 from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.reading.log_files import read_file
+from rejoin.pipeline.reading.on_spark import Bronze
+from rejoin.pipeline.report.events import read_events
 from rejoin.pipeline.schemas import EVENTS, QUARANTINE
 from tests import paths
 from tests.pipeline.reading.broker_logs.reconstructed import reconstruct
@@ -87,8 +89,12 @@ def rows(table: Any, *names: str) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in table.select(*names).collect()]
 
 
-def test_a_cluster_of_logs_becomes_events(spark: SparkSession, cluster: Path) -> None:
-    logs = read_logs(spark, find([cluster]), run_id="prod")
+@pytest.fixture(scope="module")
+def logs(spark: SparkSession, cluster: Path) -> Bronze:
+    return read_logs(spark, find([cluster]), run_id="prod")
+
+
+def test_a_cluster_of_logs_becomes_events(logs: Bronze) -> None:
     found = to_arrow_schema(logs.events.schema)
     assert [(field.name, field.type) for field in found] == [(field.name, field.type) for field in EVENTS]
     assert logs.quarantine.columns == QUARANTINE.names
@@ -120,8 +126,7 @@ def test_a_cluster_of_logs_becomes_events(spark: SparkSession, cluster: Path) ->
     assert all(event["confidence"] and event["file"] and event["line"] for event in events)
 
 
-def test_every_line_of_every_file_is_somewhere(spark: SparkSession, cluster: Path) -> None:
-    logs = read_logs(spark, find([cluster]))
+def test_every_line_of_every_file_is_somewhere(logs: Bronze, cluster: Path) -> None:
     read = (row for each in find([cluster]) for row in read_file(each.path, each.problem))
     of_files = [orjson.loads(row["body"]) for row in read if row["what"] == "file"]
     files = {Path(row["file"]).relative_to(cluster).as_posix(): row for row in of_files}
@@ -156,8 +161,8 @@ def test_spark_finds_what_plain_reading_finds(spark: SparkSession) -> None:
 
 def test_times_are_of_the_brokers_zone(spark: SparkSession, cluster: Path) -> None:
     files = [file for file in find([cluster]) if file.path.endswith("broker-2/server.log")]
-    utc, there = (
-        rows(read_logs(spark, files, timezone=zone).events.where("event = 'group_loaded'"), "at_ms")[0][0]
+    (utc,), (there,) = (
+        [row["at_ms"] for row in read_events(files, zone).events.to_pylist() if row["event"] == "group_loaded"]
         for zone in ("UTC", "America/New_York")
     )
     assert there - utc == 5 * 3_600_000
