@@ -20,6 +20,7 @@ from rejoin.pipeline.findings.deploys import FLAPS, LEAST_CUT_MS, WAVE_MS, WIDER
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import SUBSCRIPTION_CHANGED, MemberSession, ObservedRebalance
 from rejoin.pipeline.findings.outages import Outage
+from rejoin.pipeline.vocabulary import CLIENT_LOG
 
 BY_FAR: Final = 2
 """A flapping client came back so many times as often as most others."""
@@ -379,7 +380,8 @@ def _sort_out_sessions(history: GroupHistory, causes: Causes) -> None:
         name, known = history.name_of(session), history.name_of(session) in names
         names.add(name)
         ended = session.ended_at_ms
-        if id(session) not in back and ended is not None and session.end == "session-expiry":
+        fell_silent = id(session) not in back and ended is not None and session.end == "session-expiry"
+        if fell_silent and not _joined_again(history, session):
             causes.dead.append(session)
         late_poll = history.left_late(session) or any(
             event.member_id == session.member_id for event in history.late_poll_events
@@ -390,6 +392,18 @@ def _sort_out_sessions(history: GroupHistory, causes: Causes) -> None:
         comes = session.joined_at_ms is not None and id(session) not in again and not known
         if comes and (session.joined_at_ms or 0) > started:
             causes.added.append(session)
+
+
+def _joined_again(history: GroupHistory, session: MemberSession) -> bool:
+    """Whether a consumer's own log has it back in a generation, of which no session is known."""
+    ended = session.ended_at_ms or 0
+    return session.client_id is not None and any(
+        event.event == "generation_joined"
+        and event.source == CLIENT_LOG
+        and event.client_id == session.client_id
+        and ended < event.at_ms <= ended + PAIRED_WITHIN_MS
+        for event in history.events
+    )
 
 
 def _started_by(history: GroupHistory) -> int:

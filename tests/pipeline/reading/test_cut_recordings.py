@@ -26,7 +26,7 @@ MUST_HAVE_BEEN: Final[Mapping[str, tuple[str, ...]]] = {
     "session-expired": ("pause", "broker-restart", "slow-handler"),
     "fell-silent": ("kill", "pause", "slow-handler", "static-restart"),
     "max-poll-exceeded": ("slow-handler", "pause"),
-    "join-held-up": ("slow-handler", "pause", "kill"),
+    "join-held-up": ("slow-handler", "pause", "kill", "broker-restart"),
     "rolling-restart": ("restart",),
     "flapping-member": ("restart", "kill", "start", "stop"),
     "membership-changed": ("start", "stop", "kill"),
