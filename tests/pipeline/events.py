@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from rejoin.pipeline.schemas import EVENTS, VERSION
@@ -53,7 +53,7 @@ def coordinator(at_ms: int, event: str, **fields: Any) -> dict[str, Any]:
 
 def consumer(client_id: str, at_ms: int, event: str, *partitions: int, **fields: Any) -> dict[str, Any]:
     """An event of a consumer with a process of its own, about partitions of topic t."""
-    owned = [Row(topic="t", partition=index) for index in partitions]
+    owned = [{"topic": "t", "partition": index} for index in partitions]
     about = {"client_id": client_id, "member_id": f"{client_id}-id", "generation": 1, "partitions": owned}
     return {"at_ms": at_ms, "event": event, "source": "client", "node": f"process-{client_id}", **about, **fields}
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql import Row
-
 from tests.pipeline.events import coordinator
 
 A, B, C = "a-id", "b-id", "c-id"
 
 
-def own(member_id: str, *partitions: int) -> list[Row]:
-    return [Row(member_id=member_id, topic="t", partition=index) for index in partitions]
+def own(member_id: str, *partitions: int) -> list[dict[str, Any]]:
+    return [{"member_id": member_id, "topic": "t", "partition": index} for index in partitions]
 
 
 def started(

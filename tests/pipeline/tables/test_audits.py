@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 
 from rejoin.pipeline.audits.violations import violations
 from rejoin.pipeline.schemas import VIOLATIONS
@@ -22,8 +22,8 @@ def completed(at_ms: int, generation: int, **fields: Any) -> dict[str, Any]:
     return coordinator(at_ms, "rebalance_completed", generation=generation, **about, **fields)
 
 
-def at(offset: int) -> list[Row]:
-    return [Row(topic="t", partition=0, offset=offset)]
+def at(offset: int) -> list[dict[str, Any]]:
+    return [{"topic": "t", "partition": 0, "offset": offset}]
 
 
 def joined(at_ms: int, member_id: str, **fields: Any) -> dict[str, Any]:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as fn
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
 
 from rejoin.pipeline import schemas
 from rejoin.pipeline.tables.commits import commits
@@ -16,28 +13,27 @@ from rejoin.pipeline.tables.group_tables import balance, member_sessions, owners
 from rejoin.pipeline.tables.records import progress, ranges_by_partition, records
 from rejoin.pipeline.tables.requests import requests
 from rejoin.pipeline.tables.streams import streams
-from tests.pipeline.events import consumer, coordinator, events_table
+from tests.pipeline.events import consumer, coordinator, events_here
 from tests.pipeline.tables.scenes import A, B, C, completed, ended, own, started
 
 Events = list[dict[str, Any]]
 SCENES: dict[str, Events] = {}
-"""Events by hand, each list a run of its own. All tables are made of all of them at once: planning takes longer than
-the few rows do."""
+"""Events by hand, each list a run of its own. All tables are made of all of them at once."""
 
 
 class Tables:
     """Each table, made when it is first asked for."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self) -> None:
         of_scenes = [{"run_id": scene, **event} for scene, events in SCENES.items() for event in events]
-        self.events = events_table(spark, of_scenes).persist()
-        self._rebalances = rebalances(self.events).persist()
-        self._ranges = ranges_by_partition(self.events).persist()
-        self._frames: dict[str, DataFrame] = {}
+        self.events = events_here(of_scenes)
+        self._rebalances = rebalances(self.events)
+        self._ranges = ranges_by_partition(self.events)
+        self._tables: dict[str, pa.Table] = {}
         self._rows: dict[str, list[dict[str, Any]]] = {}
 
-    def frame(self, name: str) -> DataFrame:
-        if name not in self._frames:
+    def table(self, name: str) -> pa.Table:
+        if name not in self._tables:
             make = {
                 "rebalances": lambda: self._rebalances,
                 "member_sessions": lambda: member_sessions(self.events, self._rebalances),
@@ -50,13 +46,13 @@ class Tables:
                 "requests": lambda: requests(self.events),
                 "streams": lambda: streams(self.events),
             }
-            self._frames[name] = make[name]()
-        return self._frames[name]
+            self._tables[name] = make[name]()
+        return self._tables[name]
 
     def rows(self, name: str, scene: str, *columns: str) -> list[tuple[Any, ...]]:
         """What a table says of a scene, ordered by these columns."""
         if name not in self._rows:
-            self._rows[name] = [row.asDict(recursive=True) for row in self.frame(name).collect()]
+            self._rows[name] = self.table(name).to_pylist(maps_as_pydicts="strict")
         mine = [tuple(row[column] for column in columns) for row in self._rows[name] if row["run_id"] == scene]
         return sorted(
             mine, key=lambda row: [(value is not None, value if not isinstance(value, dict) else 0) for value in row]
@@ -64,8 +60,8 @@ class Tables:
 
 
 @pytest.fixture(scope="module")
-def tables(spark: SparkSession) -> Tables:
-    return Tables(spark)
+def tables() -> Tables:
+    return Tables()
 
 
 SCENES["joins and leaves"] = [
@@ -266,7 +262,7 @@ SCENES["consumer group"] = [
     coordinator(4_000, "target_assignment_computed", generation=5, protocol="uniform"),
     coordinator(
         5_000, "revocation_completed", member_id=A, member_epoch=5, revocation_ms=700,
-        partitions=[Row(topic="t", partition=1)],
+        partitions=[{"topic": "t", "partition": 1}],
     ),
     reached(5_000, A, 5),
     reached(6_000, B, 5),
@@ -378,8 +374,8 @@ def test_balance(tables: Tables) -> None:
     ]
 
 
-def at(partition: int, offset: int) -> Row:
-    return Row(topic="t", partition=partition, offset=offset)
+def at(partition: int, offset: int) -> dict[str, Any]:
+    return {"topic": "t", "partition": partition, "offset": offset}
 
 
 SCENES["commits"] = [
@@ -413,7 +409,7 @@ def test_commits_with_lag(tables: Tables) -> None:
 
 
 def done(client_id: str, at_ms: int, *ranges: tuple[int, int], **fields: Any) -> dict[str, Any]:
-    pieces = [Row(topic="t", partition=0, start=start, end=end) for start, end in ranges]
+    pieces = [{"topic": "t", "partition": 0, "start": start, "end": end} for start, end in ranges]
     return consumer(client_id, at_ms, "records_processed", ranges=pieces, **fields)
 
 
@@ -464,19 +460,11 @@ SCENES["streams"] = [
 ]
 
 
-def test_streams(spark: SparkSession, tables: Tables) -> None:
+def test_streams(tables: Tables) -> None:
     expected = [("streams", "coordinator", "n1", 5, 1, 7, 2, 1, 0, 20, 1)]
-    found = tables.frame("streams").where(fn.col("run_id") == "streams")
-    assertDataFrameEqual(found, spark.createDataFrame(expected, from_arrow_schema(schemas.STREAMS)))
+    assert tables.rows("streams", "streams", *schemas.STREAMS.names) == expected
 
 
 def test_tables_are_as_their_schemas_say(tables: Tables) -> None:
     for name in ("rebalances", "member_sessions", "pauses", "ownership", "balance", "commits", "records", "progress"):
-        assertSchemaEqual(
-            tables.frame(name).schema,
-            from_arrow_schema(schemas.TABLES[name]),
-            ignoreColumnOrder=False,
-            ignoreNullable=True,
-        )
-        comments = {field.name: field.metadata.get("comment") for field in tables.frame(name).schema.fields}
-        assert comments == schemas.comments(schemas.TABLES[name])
+        assert tables.table(name).schema.equals(schemas.TABLES[name], check_metadata=True), name

@@ -14,7 +14,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -118,7 +118,9 @@ def planted(random: Random, run_id: str, group_id: str, clock: int) -> list[dict
                 held += given
             events.append(consumer(owner, now, event, *given, **about))
             start = random.randint(0, 400)
-            done = [Row(topic="t", partition=random.randint(0, 1), start=start, end=start + random.randint(1, 30))]
+            done = [
+                {"topic": "t", "partition": random.randint(0, 1), "start": start, "end": start + random.randint(1, 30)}
+            ]
             events.append(consumer(owner, now, "records_processed", ranges=done, **about))
         if random.random() < 0.5:
             events.append(consumer(owner, now, "consumer_closed", **about))
