@@ -27,6 +27,7 @@ from rejoin.pipeline.schemas import EVENTS, QUARANTINE, TABLES
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
 from tests import paths
+from tests.pipeline.tables.test_tables import events_of_scenes
 from tests.pipeline.transactions import lives
 from tests.pipeline.transactions.lives import lines_of
 
@@ -72,7 +73,8 @@ def test_small_and_large_reports_have_the_same_rows(spark: SparkSession, tmp_pat
     (tmp_path / "producers.jsonl").write_text(lines_of(lives.too_slow))
     compared = RowEncoder("compared", "simulation", "outside").encode(1, 70_000, COMPARED)
     (tmp_path / "readers.jsonl").write_bytes(compared + b"\n")
-    inputs = [tmp_path / name for name in ("run.jsonl", "producers.jsonl", "readers.jsonl")]
+    pq.write_table(events_of_scenes(), tmp_path / "scenes.parquet")
+    inputs = [tmp_path / name for name in ("run.jsonl", "producers.jsonl", "readers.jsonl", "scenes.parquet")]
     small = make_report(inputs, tmp_path / "small")
     large = make_report(inputs, tmp_path / "large", spark=spark)
     assert [each.findings for each in small.parts] == [each.findings for each in large.parts]

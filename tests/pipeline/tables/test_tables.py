@@ -21,12 +21,16 @@ SCENES: dict[str, Events] = {}
 """Events by hand, each list a run of its own. All tables are made of all of them at once."""
 
 
+def events_of_scenes() -> pa.Table:
+    """All of them. :mod:`tests.pipeline.report.test_small_reports` makes tables of them on Spark, too."""
+    return events_here({"run_id": scene, **event} for scene, events in SCENES.items() for event in events)
+
+
 class Tables:
     """Each table, made when it is first asked for."""
 
     def __init__(self) -> None:
-        of_scenes = [{"run_id": scene, **event} for scene, events in SCENES.items() for event in events]
-        self.events = events_here(of_scenes)
+        self.events = events_of_scenes()
         self._rebalances = rebalances(self.events)
         self._ranges = ranges_by_partition(self.events)
         self._tables: dict[str, pa.Table] = {}
