@@ -12,8 +12,8 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
 from rejoin.error_lines import refuse
+from rejoin.pipeline.instants import instant
 from rejoin.pipeline.why.answer import answer
-from rejoin.pipeline.why.instants import instant
 from rejoin.pipeline.why.sources import open_source
 from rejoin.pipeline.why.story import GroupStory, Row, SourceProblem, StorySource
 from rejoin.release import release

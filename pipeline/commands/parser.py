@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -14,6 +14,7 @@ _File = Annotated[Path | None, Parameter(metavar="FILE")]
 _Files = Annotated[tuple[Path, ...], Parameter(negative="", show_default=False, metavar="FILE")]
 _Groups = Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=True, show_default=False, metavar="GROUP")]
 _Master = Annotated[str | None, Parameter(metavar="MASTER")]
+_Instant = Annotated[str | None, Parameter(metavar="TIME")]
 _Server = Annotated[str | None, Parameter(name=("--bootstrap-server", "--bootstrap"), metavar="HOST:PORT")]
 
 
@@ -29,6 +30,8 @@ def report(
     master: _Master = None,
     title: str = TITLE,
     annotations: _Files = (),
+    since: _Instant = None,
+    until: _Instant = None,
 ) -> int:
     """Explain every rebalance: findings in the terminal, one HTML page, and tables in Parquet.
 
@@ -57,23 +60,18 @@ def report(
         File with events around the groups, such as deployments: the output of kubectl get events -o json, or lines with
         an instant and a text. They are drawn on the timeline and compared with the rebalances. May be given several
         times.
+    since
+        Of logs, read only lines from then on: 2026-03-01T14:02:00Z, 14:02 (UTC, the last day), or 30m before the end
+    until
+        Of logs, read only lines up to this time.
     """
     from rejoin.pipeline.arrow_without_pandas import import_arrow  # noqa: PLC0415
 
     import_arrow()
     from rejoin.pipeline.commands.report import run  # noqa: PLC0415
 
-    return run(
-        inputs=inputs,
-        out=out,
-        kind=kind,
-        group=group,
-        groups=groups,
-        timezone=timezone,
-        master=master,
-        title=title,
-        annotations=annotations,
-    )
+    shown: dict[str, Any] = {"group": group, "groups": groups, "title": title, "annotations": annotations}
+    return run(inputs=inputs, out=out, kind=kind, timezone=timezone, master=master, window=(since, until), **shown)
 
 
 def watch(
@@ -139,6 +137,8 @@ def why(
     command_config: _File = None,
     seconds: Annotated[float, Parameter(name="--for", metavar="SECONDS")] = 2.0,
     annotations: _Files = (),
+    since: _Instant = None,
+    until: _Instant = None,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Say in ten lines why a group rebalances, and what to change.
@@ -155,18 +155,24 @@ def why(
         HOST:PORT is any Kafka cluster, which has only its current state. Separate several with commas. The default is
         http://127.0.0.1:9095.
     at
-        Explain the rebalance at this time: 2026-03-01T14:02:00Z, or 14:02 for the last day. Without a zone, the time is
-        UTC. In a simulation, 0:10:00 is ten minutes after its start.
+        Explain the rebalance at this time: 2026-03-01T14:02:00Z, 14:02 for the last day, or 30m before the
+        end. Without a zone, the time is UTC. In a simulation, 0:10:00 is ten minutes after its start.
     command_config
         With HOST:PORT: properties file with security.protocol, sasl.mechanism and so on.
     seconds
         With HOST:PORT: how long to poll the cluster.
     annotations
         File with events around the group, such as deployments, as for rejoin report.
+    since
+        Of logs, read only lines from this time on, as if the log began there: 2026-03-01T14:02:00Z, 14:02 for the last
+        day, or 30m for the last half hour. Without a zone, the time is UTC. Files without times are left out.
+    until
+        Of logs, read only lines up to this time.
     json
         Print the data behind the answer: status, rebalances, findings.
     """
     from rejoin.pipeline.commands.why import run  # noqa: PLC0415
+    from rejoin.pipeline.instants import LogWindow  # noqa: PLC0415
 
     return run(
         group=group,
@@ -176,6 +182,7 @@ def why(
         command_config=command_config,
         seconds=seconds,
         annotations=annotations,
+        window=LogWindow(since, until),
         as_json=json,
     )
 

@@ -20,6 +20,7 @@ from rejoin.pipeline.commands.interrupts import STOPPED, Interrupts, interrupts,
 from rejoin.pipeline.commands.options import BadOption, check_least, check_master, check_out
 from rejoin.pipeline.commands.standard_input import with_standard_input, without_copy
 from rejoin.pipeline.findings.annotations import BadAnnotations, read_annotations
+from rejoin.pipeline.instants import WHOLE, BadWindow, LogWindow
 from rejoin.pipeline.kafka_cluster.names import ABOUT
 from rejoin.pipeline.reading.inputs import InputFile, NoInput, must_name_groups
 from rejoin.pipeline.report.console import show
@@ -46,20 +47,31 @@ def run(
     master: str | None,
     title: str,
     annotations: tuple[Path, ...] = (),
+    window: tuple[str | None, str | None] = WHOLE,
 ) -> int:
     """Make the report and show its findings. Options as in ``parser``; returns the exit code."""
     with logging_disabled(), interrupts() as interrupted, ExitStack() as stack:
         try:
             inputs = stack.enter_context(with_standard_input(inputs))
             read = _checked(inputs, out, kind, groups, timezone, master)
+            _check_can_be_cut(LogWindow(*window), read)
             around = read_annotations(annotations)
             options: dict[str, Any] = {"kind": kind, "groups": group, "most_groups": groups, "timezone": timezone}
-            options |= {"title": title, "annotations": around}
+            options |= {"title": title, "annotations": around, "window": LogWindow(*window)}
             with _progress(interrupted) as on_step:
                 make = _made if master is None and is_small(read) else partial(_made_on_spark, interrupted, master)
                 made = make(inputs, out, on_step=on_step, **options)
             interrupted.check()
-        except (BadOption, BadAnnotations, NoInput, NoJava, SparkTrouble, OSError, KeyboardInterrupt) as problem:
+        except (
+            BadOption,
+            BadAnnotations,
+            BadWindow,
+            NoInput,
+            NoJava,
+            SparkTrouble,
+            OSError,
+            KeyboardInterrupt,
+        ) as problem:
             if interrupted.came or isinstance(problem, KeyboardInterrupt):
                 interrupted.ignore()
                 print_error(f"stopped; what is in {out} is not complete")
@@ -95,6 +107,12 @@ def _checked(
     _check_is_for_a_report(inputs, out)
     must_name_groups(read)
     return read
+
+
+def _check_can_be_cut(window: LogWindow, read: Sequence[InputFile]) -> None:
+    other = next((each for each in read if each.kind != "log"), None)
+    if str(window) and other is not None:
+        raise BadOption(f"{window}: only logs can be cut, and {other.path} is none; give logs alone")
 
 
 def _check_is_for_a_report(inputs: Sequence[Path], out: Path) -> None:

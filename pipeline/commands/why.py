@@ -13,8 +13,8 @@ from rejoin.output import print_json, print_text
 from rejoin.pipeline.commands.standard_input import STANDARD_INPUT, with_standard_input, without_copy
 from rejoin.pipeline.findings.annotations import BadAnnotations, read_annotations, rows_of_rollouts
 from rejoin.pipeline.findings.rules import order
+from rejoin.pipeline.instants import LogWindow, instant
 from rejoin.pipeline.why.answer import answer
-from rejoin.pipeline.why.instants import instant
 from rejoin.pipeline.why.sources import open_source
 from rejoin.pipeline.why.story import GroupStory, SourceProblem, StorySource
 
@@ -27,6 +27,7 @@ def run(
     folders: Sequence[Path],
     bootstrap_server: str | None,
     at: str | None,
+    window: LogWindow,
     command_config: Path | None,
     seconds: float,
     annotations: tuple[Path, ...],
@@ -40,7 +41,7 @@ def run(
         around = read_annotations(annotations)
         named = _sources(group, folders, has_address=bootstrap_server is not None)
         with with_standard_input(named) as paths:
-            source = open_source(next(iter(paths), None), bootstrap_server, config, seconds, paths[1:])
+            source = open_source(next(iter(paths), None), bootstrap_server, config, seconds, paths[1:], window)
         story = source.story(_only_group(source, group) if Path(group) in named else group)
         if around:
             found = [*story.findings, *rows_of_rollouts("", story.status.group_id, story.rebalances, around)]

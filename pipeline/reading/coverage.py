@@ -45,6 +45,9 @@ class Coverage:
     members: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Groups to how many members have a log, and how many there are at least."""
 
+    notes: list[str] = field(default_factory=list)
+    """Further notes about all logs."""
+
     def add_files(self, counts: Iterable[Mapping[str, Any]]) -> None:
         """Add the counts of files, as readers make them."""
         for row in counts:
@@ -89,7 +92,7 @@ class Coverage:
         chosen = {name: each for name, each in self.members.items() if group_id in (None, name)}
         about = "".join(f"; {_of_members(name if len(chosen) > 1 else '', *each)}" for name, each in _few(chosen))
         notes = [f"{self.lines:,} line{'s' if self.lines > 1 else ''}: {', '.join(parts)}{about}"]
-        return [*notes, *(f"{_names(files)}: {_ABOUT_FILES[mark]}" for mark, files in self.marked.items())]
+        return [*notes, *self.notes, *(f"{_names(files)}: {_ABOUT_FILES[mark]}" for mark, files in self.marked.items())]
 
 
 _SPEAKS: Final = re.compile(rb"(?i)consumer|rebalanc|coordinator|joining|heartbeat|(?:group|client)[._ ]?id|kafka")

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.parquet import ParquetFile
 
+from rejoin.pipeline.instants import WHOLE, LogWindow
 from rejoin.pipeline.reading.coverage import Coverage
 from rejoin.pipeline.reading.inputs import InputFile
 from rejoin.pipeline.reading.journals import EventRows, events_of_lines, events_of_table, sorted_out, without_copies
@@ -19,7 +20,9 @@ from rejoin.pipeline.reading.text_lines import lines_of
 from rejoin.pipeline.schemas import EVENTS, QUARANTINE, VERSION
 
 
-def read_events(found: Sequence[InputFile], timezone: str, coverage: Coverage | None = None) -> EventRows:
+def read_events(
+    found: Sequence[InputFile], timezone: str, coverage: Coverage | None = None, window: LogWindow = WHOLE
+) -> EventRows:
     """Events of all files in one run, by their names, and what could not be used.
 
     ``coverage`` gets the counts of logs.
@@ -28,7 +31,7 @@ def read_events(found: Sequence[InputFile], timezone: str, coverage: Coverage | 
     read += [sorted_out(table) for table in _of_tables(found)]
     once = without_copies(_together(read))
     broken = pa.Table.from_pylist(unread(found), QUARANTINE)
-    logged = _of_logs(logs_of(found), timezone, coverage)
+    logged = _of_logs(logs_of(found), timezone, coverage, window)
     all_read = _together([once, EventRows(EVENTS.empty_table(), broken), logged])
     return all_read._replace(events=_in_one_run(all_read.events.sort_by("event")))
 
@@ -46,9 +49,11 @@ def _of_tables(found: Iterable[InputFile]) -> Iterator[pa.Table]:
                     yield events_of_table(pa.Table.from_batches([batch]), each.path)
 
 
-def _of_logs(logs: Sequence[InputFile], timezone: str, coverage: Coverage | None) -> EventRows:
+def _of_logs(logs: Sequence[InputFile], timezone: str, coverage: Coverage | None, window: LogWindow) -> EventRows:
     rows = [row for each in logs for row in read_file(each.path, each.problem, timezone)]
+    rows, notes = window.cut(rows)
     if coverage is not None:
+        coverage.notes += notes
         coverage.add_files(counts_of_files(rows))
     events = events_of_files(rows)
     names = {name for row in events for name in row}

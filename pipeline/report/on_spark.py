@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from rejoin.pipeline.instants import WHOLE, LogWindow
 from rejoin.pipeline.reading.broker_logs.on_spark import read_logs
 from rejoin.pipeline.reading.coverage import Coverage
 from rejoin.pipeline.reading.inputs import InputFile
@@ -20,7 +21,11 @@ from rejoin.pipeline.schemas import EVENTS, QUARANTINE
 
 
 def read_events(
-    spark: SparkSession, found: Sequence[InputFile], timezone: str, coverage: Coverage | None = None
+    spark: SparkSession,
+    found: Sequence[InputFile],
+    timezone: str,
+    coverage: Coverage | None = None,
+    window: LogWindow = WHOLE,
 ) -> Bronze:
     """Events of all files in one run, and what could not be used. ``coverage`` gets the counts of logs."""
     bronze = _of_journals(spark, found)
@@ -28,9 +33,24 @@ def read_events(
         rows = spark.createDataFrame(pa.Table.from_pylist(bad, QUARANTINE), from_arrow_schema(QUARANTINE))
         bronze = bronze._replace(quarantine=bronze.quarantine.unionByName(rows))
     if logs := logs_of(found):
-        logged = read_logs(spark, logs, timezone=timezone, coverage=coverage)
+        logged = read_logs(
+            spark, logs, timezone=timezone, coverage=coverage, cut=lambda parsed: _cut(parsed, window, coverage)
+        )
         bronze = Bronze(bronze.events.unionByName(logged.events), bronze.quarantine.unionByName(logged.quarantine))
     return bronze._replace(events=_in_one_run(bronze.events))
+
+
+def _cut(parsed: DataFrame, window: LogWindow, coverage: Coverage | None) -> DataFrame:
+    """Rows whose lines lie within a window, as :meth:`LogWindow.cut` chooses them."""
+    if not str(window):
+        return parsed
+    asked = ["file", "order_ms"]
+    ends = parsed.where("order_ms IS NOT NULL").groupBy("file").agg(fn.min("order_ms"), fn.max("order_ms")).collect()
+    spans = [dict(zip(asked, (row[0], at_ms), strict=True)) for row in ends for at_ms in row[1:]]
+    notes, since, until = window.bounds_of(spans)
+    if coverage is not None:
+        coverage.notes += notes
+    return parsed.where(fn.col("order_ms").isNull() | fn.col("order_ms").between(since, until))
 
 
 def _of_journals(spark: SparkSession, found: Sequence[InputFile]) -> Bronze:

@@ -25,6 +25,7 @@ from rejoin.pipeline import schemas
 from rejoin.pipeline.drawn.beside_report import draw, events_to_draw
 from rejoin.pipeline.findings.annotations import Annotation
 from rejoin.pipeline.findings.formatting import count
+from rejoin.pipeline.instants import WHOLE, LogWindow
 from rejoin.pipeline.reading.coverage import OF_MEMBERS, Coverage, first_candidate
 from rejoin.pipeline.reading.inputs import EXPECTED, InputFile, NoInput, find, must_name_groups, named
 from rejoin.pipeline.reading.parquet_files import as_parquet, with_whole_pages
@@ -65,11 +66,13 @@ def make_report(
     title: str = TITLE,
     on_step: OnStep = lambda _: None,
     annotations: Sequence[Annotation] = (),
+    window: LogWindow = WHOLE,
 ) -> Report:
     """Everything: tables and page below ``out``. ``on_step`` is called with each step.
 
     ``spark``: makes the tables of data of any size; without it all rows are in this process, see :func:`is_small`.
-    ``annotations``: what happened around the groups, for the charts and the rule about it.
+    ``annotations``: what happened around the groups, for the charts and the rule about it. ``window``: from when to
+    when logs are read.
 
     Raises :class:`rejoin.pipeline.reading.inputs.NoInput` where there is nothing to read or nothing about groups in it.
     """
@@ -78,7 +81,7 @@ def make_report(
     on_step(f"reading {count(len(found), 'file')}")
     folder = out / TABLES
     coverage = Coverage()
-    events, readable, quarantine = _kept_events(spark, found, timezone, folder, coverage)
+    events, readable, quarantine = _kept_events(spark, found, timezone, folder, coverage, window)
     about_something = [pc.field(each).is_valid() for each in _SUBJECTS]
     if not readable.head(1, filter=reduce(or_, about_something)).num_rows:
         raise NoInput(_nothing(found, quarantine))
@@ -108,18 +111,23 @@ def make_report(
 
 
 def _kept_events(
-    spark: SparkSession | None, found: Sequence[InputFile], timezone: str, folder: Path, coverage: Coverage
+    spark: SparkSession | None,
+    found: Sequence[InputFile],
+    timezone: str,
+    folder: Path,
+    coverage: Coverage,
+    window: LogWindow,
 ) -> tuple[Rows, ds.Dataset, ds.Dataset]:
     """The events, kept below a folder, those for readers without Spark, and the quarantine."""
     kept = {"events": (schemas.EVENTS, ("day",)), "quarantine": (schemas.QUARANTINE, ())}
     if spark is None:
-        read = read_events(found, timezone, coverage)
+        read = read_events(found, timezone, coverage, window)
         for name, rows in read._asdict().items():
             write_rows(rows, kept[name][0], folder / name, kept[name][1])
         return read.events, ds.dataset(read.events), ds.dataset(read.quarantine)
     from rejoin.pipeline.report import on_spark  # noqa: PLC0415 (only where rows are Spark's)
 
-    bronze = on_spark.read_events(spark, found, timezone, coverage)
+    bronze = on_spark.read_events(spark, found, timezone, coverage, window)
     events, _ = (
         on_spark.on_disk(table, kept[name][0], folder / name, kept[name][1]) for name, table in bronze._asdict().items()
     )

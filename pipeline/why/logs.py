@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from rejoin.pipeline.event_fields import EVENT_COLUMNS
+from rejoin.pipeline.instants import WHOLE, LogWindow
 from rejoin.pipeline.reading.coverage import Coverage, first_candidate
 from rejoin.pipeline.reading.inputs import EXPECTED, InputFile
 from rejoin.pipeline.reading.log_events import counts_of_files, events_of_files
@@ -22,7 +23,12 @@ class LogSource(EventSource):
     """The events that logs show. What cannot be read is left out and noted."""
 
     def __init__(
-        self, path: str, files: Sequence[InputFile], unread: Sequence[InputFile] = (), timezone: str = "UTC"
+        self,
+        path: str,
+        files: Sequence[InputFile],
+        unread: Sequence[InputFile] = (),
+        window: LogWindow = WHOLE,
+        timezone: str = "UTC",
     ) -> None:
         """Raises :class:`SourceProblem` where no line is about a group, and where there is too much to read here."""
         size = sum(each.text_bytes for each in files)
@@ -32,9 +38,10 @@ class LogSource(EventSource):
                 f"First run rejoin report {path} --out DIR, then rejoin why GROUP DIR"
             )
         rows = [row for each in files for row in read_file(each.path, each.problem, timezone)]
+        rows, notes = window.cut(rows)
         none = dict.fromkeys(EVENT_COLUMNS)
         events: list[Row] = [none | row for row in events_of_files(rows)]
-        self._coverage = Coverage()
+        self._coverage = Coverage(notes=notes)
         self._coverage.add_files(counts_of_files(rows))
         self._coverage.add_events(events)
         if not any(row["group_id"] for row in events):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from rejoin.pipeline.instants import WHOLE, LogWindow
 from rejoin.pipeline.why.story import SourceProblem, StorySource
 
 DEFAULT_SERVER: Final = "http://127.0.0.1:9095"
@@ -20,20 +21,22 @@ def open_source(
     config: str | None = None,
     seconds: float = 2.0,
     more: Sequence[Path] = (),
+    window: LogWindow = WHOLE,
 ) -> StorySource:
     """A folder that report or watch wrote, a journal or logs, or else the coordinators or the cluster at an address.
 
-    ``more``: further files and folders of journals or logs.
+    ``more``: further files and folders of journals or logs. ``window``: from when to when logs are read.
     """
     if folder is not None and servers is not None:
         raise SourceProblem(f"give the folder {folder} or --bootstrap-server {servers}, and not both")
     if folder is not None:
         try:
-            return _of_files([folder, *more]) if more else _of_path(folder)
+            return _of_files([folder, *more], window) if more else _of_path(folder, window)
         except OSError as problem:
             raise SourceProblem(
                 f"{problem.filename or folder} cannot be read: {problem.strerror}; give this user the right to read it"
             ) from None
+    _must_be_whole(window)
     named = [part.strip() for part in (servers or DEFAULT_SERVER).split(",") if part.strip()]
     if named and all("//" in each for each in named):
         from rejoin.pipeline.why.service import ServiceSource  # noqa: PLC0415
@@ -47,7 +50,7 @@ def open_source(
     return ClusterSource(servers or "", config, seconds)
 
 
-def _of_path(path: Path) -> StorySource:
+def _of_path(path: Path, window: LogWindow) -> StorySource:
     """The source in a folder or a file. Raises SourceProblem and OSError."""
     try:
         is_folder = stat.S_ISDIR(path.stat().st_mode)
@@ -60,22 +63,30 @@ def _of_path(path: Path) -> StorySource:
         from rejoin.pipeline.kafka_cluster.store import is_watched  # noqa: PLC0415
 
         if is_watched(path):
+            _must_be_whole(window)
             from rejoin.pipeline.why.watched import WatchedSource  # noqa: PLC0415
 
             return WatchedSource(path)
         offsets = [] if _TABLES in names else _offset_files(path)
         if offsets:
+            _must_be_whole(window)
             from rejoin.pipeline.why.watched import WatchedSource  # noqa: PLC0415
 
             return WatchedSource(path, offsets)
         if _TABLES in names or not names:
+            _must_be_whole(window)
             from rejoin.pipeline.why.tables import TablesSource  # noqa: PLC0415
 
             return TablesSource(path)
-    return _of_files([path])
+    return _of_files([path], window)
 
 
-def _of_files(paths: Sequence[Path]) -> StorySource:
+def _must_be_whole(window: LogWindow) -> None:
+    if str(window):
+        raise SourceProblem(f"{window}: only logs can be cut; of a journal, a report or a service ask for --at TIME")
+
+
+def _of_files(paths: Sequence[Path], window: LogWindow) -> StorySource:
     """Journals where there are any, and else logs."""
     from rejoin.pipeline.reading.inputs import NoInput, find  # noqa: PLC0415
 
@@ -88,7 +99,8 @@ def _of_files(paths: Sequence[Path]) -> StorySource:
     if logs and not any(each.kind == "journal" for each in readable):
         from rejoin.pipeline.why.logs import LogSource  # noqa: PLC0415
 
-        return LogSource(" ".join(map(str, paths)), logs, [each for each in found if each.problem is not None])
+        return LogSource(" ".join(map(str, paths)), logs, [each for each in found if each.problem is not None], window)
+    _must_be_whole(window)
     from rejoin.pipeline.why.journal import JournalSource  # noqa: PLC0415
 
     return JournalSource(paths, found)

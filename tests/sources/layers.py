@@ -391,6 +391,7 @@ MAY_IMPORT = {
         "pipeline.columns",
         "pipeline.drawn",
         "pipeline.audits",
+        "pipeline.instants",
         "pipeline.findings",
         "pipeline.reading",
         "pipeline.report",
@@ -431,7 +432,7 @@ MAY_IMPORT = {
     ),
     "pipeline.why": (
         *("protocol.printable", "pipeline.kafka_cluster", "pipeline.findings", "pipeline.watch.service"),
-        *(*TABLE_WORDS, "pipeline.reading", "pipeline.tables.groups", "pipeline.why"),
+        *(*TABLE_WORDS, "pipeline.instants", "pipeline.reading", "pipeline.tables.groups", "pipeline.why"),
         *("journal.reader", "journal.segments"),
     ),
     # The one room of the pipeline that plays: what it reads is what simulations return.

@@ -8,7 +8,7 @@ are about it. The same line twice, as in overlapping copies of a file, counts on
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -43,13 +43,14 @@ def read_logs(
     run_id: str = RUN,
     timezone: str = "UTC",
     coverage: Coverage | None = None,
+    cut: Callable[[DataFrame], DataFrame] = lambda parsed: parsed,
 ) -> Bronze:
     """The events of brokers' logs and request logs. Files are read once and what they hold is kept until the end.
 
     ``timezone``: that of the brokers, whose logs have local times; raises ``zoneinfo.ZoneInfoNotFoundError`` for one
-    that there is not.
+    that there is not. ``cut``: chooses among the rows of files.
     """
-    parsed = parse(spark, files, timezone).persist()
+    parsed = cut(parse(spark, files, timezone).persist())
     if coverage is not None:
         counts = parsed.where("what = 'file'").toArrow().to_pylist()
         coverage.add_files(counts_of_files(counts))

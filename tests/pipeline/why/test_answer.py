@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from rejoin.pipeline.instants import instant
 from rejoin.pipeline.why.answer import answer
-from rejoin.pipeline.why.instants import instant
 from rejoin.pipeline.why.story import GroupStatus, GroupStory
 
 DAY = 1_772_323_200_000
