@@ -22,7 +22,7 @@ def import_arrow() -> None:
     if _PANDAS in sys.modules:
         return
     finder = _NoPandas()
-    sys.meta_path.insert(0, finder)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, finder)
     try:
         import pyarrow as pa  # noqa: PLC0415
 

@@ -234,7 +234,8 @@ def test_a_report_reads_standard_input_beside_files(
 def test_a_problem_names_standard_input_and_not_its_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for ask in (lambda: why("-"), lambda: report([Path("-")], out=tmp_path / "out")):
+    asks: tuple[Callable[[], int], ...] = (lambda: why("-"), lambda: report([Path("-")], out=tmp_path / "out"))
+    for ask in asks:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"nothing of ours\n")))
         assert ask() == 2
         said = capsys.readouterr().err
@@ -244,6 +245,6 @@ def test_a_problem_names_standard_input_and_not_its_copy(
 
 def test_why_reads_several_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     logs = [written(tmp_path / name, content) for name, content in (("a.log", LOG), ("b.log", OTHER))]
-    for arguments in (("bills", *logs), (str(logs[0]), logs[1])):
-        assert why(*arguments) == 0
+    for name, paths in (("bills", logs), (str(logs[0]), logs[1:])):
+        assert why(name, *paths) == 0
         assert "the logs of 2 members" in capsys.readouterr().out

@@ -25,6 +25,7 @@ from rejoin.pipeline.findings.finding import Finding
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.known_bugs.bug import KnownBug
 from rejoin.pipeline.findings.known_bugs.table import BUGS
+from rejoin.pipeline.findings.rules import judge
 from rejoin.pipeline.findings.sums import KINDS
 from rejoin.pipeline.findings.table import findings as findings_of
 from rejoin.pipeline.why.sources import open_source
@@ -89,7 +90,6 @@ def _wrong_values(advice: str, client: str) -> Iterator[str]:
 def histories() -> Iterator[list[GroupHistory]]:
     """The groups that are judged meanwhile, in this process."""
     found: list[GroupHistory] = []
-    judge = findings.judge
 
     def judged(history: GroupHistory) -> list[Finding]:
         found.append(history)

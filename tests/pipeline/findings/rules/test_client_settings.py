@@ -148,4 +148,4 @@ def test_a_setting_that_is_none_of_consumers_keeps_its_name() -> None:
 def test_ids_and_the_request_log_show_the_client(about: dict[str, object], client: str | None) -> None:
     row = session(f"{about['client']}-0b1c", 0, None, "open", **about)  # type: ignore[arg-type]
     names = MemberSession.__dataclass_fields__
-    assert client_of(MemberSession(**{name: row.get(name) for name in names})) == client
+    assert client_of(MemberSession(**{name: row.get(name) for name in names})) == client  # type: ignore[arg-type]
