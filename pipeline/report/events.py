@@ -50,8 +50,8 @@ def _of_tables(found: Iterable[InputFile]) -> Iterator[pa.Table]:
 
 
 def _of_logs(logs: Sequence[InputFile], timezone: str, coverage: Coverage | None, window: LogWindow) -> EventRows:
-    rows = [row for each in logs for row in read_file(each.path, each.problem, timezone)]
-    rows, notes = window.cut(rows)
+    read = [row for each in logs for row in read_file(each.path, each.problem, timezone)]
+    rows, notes = window.cut(read)
     if coverage is not None:
         coverage.notes += notes
         coverage.add_files(counts_of_files(rows))

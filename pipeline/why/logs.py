@@ -37,8 +37,8 @@ class LogSource(EventSource):
                 f"{path}: {size >> 20} MB of logs; expected at most {LARGEST >> 20} MB. "
                 f"First run rejoin report {path} --out DIR, then rejoin why GROUP DIR"
             )
-        rows = [row for each in files for row in read_file(each.path, each.problem, timezone)]
-        rows, notes = window.cut(rows)
+        read = [row for each in files for row in read_file(each.path, each.problem, timezone)]
+        rows, notes = window.cut(read)
         none = dict.fromkeys(EVENT_COLUMNS)
         events: list[Row] = [none | row for row in events_of_files(rows)]
         self._coverage = Coverage(notes=notes)
