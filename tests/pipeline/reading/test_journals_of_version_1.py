@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rejoin.pipeline.reading.inputs import find
@@ -28,7 +29,8 @@ def test_journals() -> None:
     assert read.quarantine.num_rows == 0
     events = read.events.to_pylist()
     assert len(events) == 372 + 138
-    found = rebalances(read.events).select(["run_id", "group_id", "number", "outcome", "cause"]).to_pylist()
+    table: pa.Table = rebalances(read.events)
+    found = table.select(["run_id", "group_id", "number", "outcome", "cause"]).to_pylist()
     rows = sorted((run_id == "simulation-1", *rest) for run_id, *rest in (each.values() for each in found))
     assert [row[1:] for row in rows if row[0]] == REBALANCES
     assert [row[1:] for row in rows if not row[0]] == OF_THE_SERVICE

@@ -71,6 +71,11 @@ def counted(rows: Iterable[Row], wanted: Counts, *sums: Callable[[list[Row]], An
     return {key: tuple(each(found[key]) if key in found else 0 for each in sums) for key in wanted}
 
 
+def rows_of(table: Any) -> list[Row]:
+    found: list[Row] = table.to_pylist()
+    return found
+
+
 def total(name: str, **only: str) -> Callable[[list[Row]], int]:
     """The sum of a column, of rows that have these values."""
     return lambda rows: sum(
@@ -127,7 +132,7 @@ def test_removals(bronze: EventRows, rebalanced: pa.Table, played: tuple[str, li
     # The simulator counts events, the table sessions. A member may be removed a second time after a failover, by a
     # coordinator that did not know of the first. Its session ended with the first.
     firsts = {key: Counter(dict(reversed(removals.get(key, []))).values()) for key in wanted}
-    sessions = member_sessions(bronze.events, rebalanced).to_pylist()
+    sessions = rows_of(member_sessions(bronze.events, rebalanced))
     ends = [row for row in sessions if row["end"] not in ("open", "replaced")]
     rows = counted(ends, wanted, lambda rows: Counter(row["end"] for row in rows))
     assert {key: row[0] or Counter() for key, row in rows.items()} == firsts
@@ -186,7 +191,7 @@ def test_time_consumers_stood_still(
     bronze: EventRows, rebalanced: pa.Table, played: tuple[str, list[dict[str, Any]]]
 ) -> None:
     wanted = expected(played, "stopped_ms")
-    assert counted(pauses(bronze.events, rebalanced).to_pylist(), wanted, total("stopped_ms")) == wanted
+    assert counted(rows_of(pauses(bronze.events, rebalanced)), wanted, total("stopped_ms")) == wanted
     assert sum(row[0] for row in wanted.values()) > 0
 
 
@@ -194,9 +199,9 @@ def test_records(bronze: EventRows, played: tuple[str, list[dict[str, Any]]]) ->
     wanted = expected(played, "processed", "twice", "lost")
     ranges = ranges_by_partition(bronze.events)
     sums = [total(name) for name in ("processed", "twice", "lost")]
-    assert counted(progress(ranges).to_pylist(), wanted, *sums) == wanted
+    assert counted(rows_of(progress(ranges)), wanted, *sums) == wanted
     kinds = [total("records", kind=kind) for kind in ("duplicate", "lost")]
-    found = counted(records(ranges).to_pylist(), wanted, *kinds)
+    found = counted(rows_of(records(ranges)), wanted, *kinds)
     assert found == {key: row[1:] for key, row in wanted.items()}
     assert sum(row[1] for row in wanted.values()) > 0
     assert sum(row[2] for row in wanted.values()) > 0
@@ -213,7 +218,7 @@ def test_intervals_of_one_owner_never_meet_themselves(owned: pa.Table) -> None:
 def test_audits_find_no_fault_of_the_coordinator(bronze: EventRows, rebalanced: pa.Table, owned: pa.Table) -> None:
     # Random faults make consumers overlap and leave gaps. What the coordinator answers for never goes wrong.
     sessions = member_sessions(bronze.events, rebalanced)
-    found = violations(bronze.events, rebalanced, owned, sessions).to_pylist()
+    found = rows_of(violations(bronze.events, rebalanced, owned, sessions))
     assert {row["kind"] for row in found} <= {TWO_OWNERS, AFTER_REMOVAL, UNEXPLAINED_GAPS}
     overlaps = [row for row in found if row["kind"] in (TWO_OWNERS, AFTER_REMOVAL)]
     overlapping = sum((row["overlap_ms"] or 0) > 0 for row in owned.to_pylist())
