@@ -64,7 +64,7 @@ FILES = {
     ),
     ("watch", "--log"): (f"watch --once --bootstrap-server {NOWHERE} --log PATH", "missing folder"),
     ("watch", "--out"): (f"watch --once --bootstrap-server {NOWHERE} --out PATH", "file below"),
-    ("why", "FOLDER"): ("why g PATH", "missing folder file"),
+    ("why", "FOLDERS"): ("why g PATH", "missing folder file"),
     ("why", "--command-config"): (f"why g --bootstrap-server {NOWHERE} --command-config PATH", "missing folder"),
     ("why", "--annotations"): (f"why g --bootstrap-server {NOWHERE} --annotations PATH", "missing folder"),
     ("mcp", "FOLDER"): ("mcp PATH", "missing folder file"),
@@ -232,7 +232,7 @@ def test_a_value_of_the_wrong_type(command: str, capfd: pytest.CaptureFixture[st
 @pytest.mark.parametrize("command", commands())
 def test_an_argument_too_many(command: str, capfd: pytest.CaptureFixture[str]) -> None:
     arguments = [option for option in commands()[command] if option.is_argument]
-    if not any(get_origin(option.kind) is list for option in arguments):
+    if not any(get_origin(option.kind) in (list, tuple) for option in arguments):
         options = required(command)[sum(option.required for option in arguments) :]
         said = refused(command, [*options, *("x" for _ in arguments), "surplus"], capfd)
         assert said == f"unexpected surplus; rejoin {command} --help shows what can be given"
