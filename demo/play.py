@@ -12,11 +12,16 @@ from rejoin.demo.scenes import CLIENT_SCHEMA, PARTITIONS, SETTINGS, TOPIC, Demo,
 from rejoin.demo.show import DemoScreen
 from rejoin.demo.stage import Stage, StageFailed
 from rejoin.demo.why import explain
+from rejoin.error_lines import refuse
 from rejoin.journal.reader import read_journal
 
 
 def play(out: Path) -> int:
     """Play the demo, with its files in ``out``; 0 when every scene came to its end."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        return refuse(f"--out {out}: {problem.strerror}: {problem.filename}; expected a directory to write to")
     console = VisibleConsole(highlight=False)
     journal = out / "journal"
     for left in (journal, out / "tables"):

@@ -163,7 +163,8 @@ def test_the_examples_of_the_help_are_valid_command_lines(example: str) -> None:
     if name == "groups":
         assert checked(parser().parse_args(arguments)) is not None
     else:
-        build().parse_args([name, *arguments], exit_on_error=False)
+        options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+        build().parse_args([name, *options], exit_on_error=False)
 
 
 def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,7 +47,7 @@ COMMANDS: Final = {
         "Show a group forming, growing, crashing and restarting.",
         "Run",
         ("rejoin demo", "rejoin demo --out out/demo"),
-        {0: "every scene came to its end", 1: "a scene did not come to its end", **_STOPPED},
+        {0: "every scene came to its end", 1: "a scene did not", 2: "the directory cannot be used", **_STOPPED},
     ),
     "serve": Command(
         "coordinator.commands.serve_parser:run",
