@@ -26,6 +26,11 @@ STREAMS_LINES: Final[tuple[Template, ...]] = (
     _line("rejoin_requested", "Triggering the {reason?}~(?: scheduled for .*| immediately.*)~", "followup"),
     _line("rejoin_requested", "~(?=Version probing detected)~{reason?}~\\. (?:Triggering|Rejoining).*~", "probing"),
     _line("rejoin_requested", "~(?=Active task\\(s\\) got corrupted)~{reason?}. Triggering a rebalance.", "corrupted"),
+    _line(
+        "rejoin_requested",
+        "Requested to schedule ~(?=(?:next probing|immediate) rebalance)~{reason?}~(?: at .*)?\\.~",
+        "scheduled",
+    ),
     _line("join_failed", "Received error code {problem}"),
     _line("join_failed", "~(?=.*(?:INCOMPLETE_SOURCE_TOPIC_METADATA|MissingSourceTopic))~{problem}", "topics"),
     _line("remark", "Detected the states of tasks {tasks?} are corrupted. {rest}", "corrupted"),

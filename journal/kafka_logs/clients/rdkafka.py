@@ -97,6 +97,7 @@ RDKAFKA_LINES: Final[tuple[Template, ...]] = (
     ),
     _line("partition_added", f"PARTADD: {_GROUP}: add {{topic}} [{{number}}]"),
     _line("partition_removed", f"PARTDEL: {_GROUP}: delete {{topic}} [{{number}}]"),
+    _line("closing", f"CGRPTERM: {_GROUP}: waiting for {{rest?}} before terminating"),
     _line("group_left", f"LEAVE: {_GROUP}: leave (in state {{join_state}})"),
     _line("group_left", f"LEAVE: {_GROUP}: leave", "older"),
     _line("coordinator_found", f"CGRPCOORD: {_GROUP} changing coordinator {{was?}} -> {{coordinator}}"),

@@ -101,6 +101,27 @@ _WHAT_TO_DO: Final = {
 }
 
 
+_REBALANCES: Final = re.compile(r"REBALANCE_IN_PROGRESS|[Rr]ebalance in progress|is rebalancing|RebalanceInProgress")
+_LATE: Final = re.compile(r"max\.?[_ ]?poll|poll timeout|poll interval", re.IGNORECASE)
+_OF_TROUBLE: Final = ("heartbeat_failed", "coordinator_lost", "poll_timeout_exceeded", "commit_refused", "fenced")
+_STEPS: Final = {
+    "subscribing": (
+        "had not joined its group",
+        "It subscribed, and no line shows that the group took it in: it looks for the coordinator, or waits for the "
+        "answer to its first join, which comes when all other members have joined.",
+    ),
+    "join_sent": (
+        "had asked to join its group",
+        "The coordinator answers when all other members have joined, or when the rebalance timeout is over.",
+    ),
+    "group_left": ("left its group", "Why it left is not in this log."),
+    "generation_joined": (),
+    "group_synced": (),
+}
+"""Steps of a consumer into its group and out of it: what it had done where its log ends, and what that means; nothing
+is to be said of a consumer that had joined."""
+
+
 @reads(
     "heartbeat_failed",
     "coordinator_lost",
@@ -217,12 +238,13 @@ def coordinator_lost_again(causes: Causes) -> Iterator[Finding]:
     )
 
 
-@reads("rejoin_requested", columns=_SAID, source=(CLIENT_LOG,))
+@reads("rejoin_requested", "heartbeat_failed", columns=_SAID, source=(CLIENT_LOG,))
 @reads("generation_joined", columns=("waited_ms",), source=(CLIENT_LOG,))
+@reads("subscribing", "join_sent", "group_synced", "group_left", source=(CLIENT_LOG,))
 def rejoined_by_its_own_log(causes: Causes) -> Iterator[Finding]:
     """A consumer joined again: as others joined or left, or for a reason of its own, or since a join was refused."""
     history = causes.history
-    asked = [each for each in history.events if each.event == "rejoin_requested"]
+    asked = [each for each in history.events if each.event == "rejoin_requested" or _says_rebalancing(each)]
     refused = [(each, what) for each in asked if (what := _refusal(each)) is not None]
     if not history.has_only_own_words:
         # Findings about rebalances cover members that were fenced or removed.
@@ -230,10 +252,12 @@ def rejoined_by_its_own_log(causes: Causes) -> Iterator[Finding]:
         asked = []
     if refused:
         yield _join_refused(history, refused)
-    if history.has_only_own_words:
-        yield from _join_that_took_long(history)
-    others = _distinct([each for each in asked if _refusal(each) is None and LATE not in (each.reason or "")])
+    long = list(_join_that_took_long(history)) if history.has_only_own_words else []
+    yield from long
+    others = _distinct([each for each in asked if _refusal(each) is None and not _is_late(history, each)])
     if not others:
+        if history.has_only_own_words and not refused and not long:
+            yield from _where_the_log_ends(history)
         return
     if _is_stuck(history, others):
         yield _does_not_join(history, others)
@@ -256,6 +280,49 @@ def rejoined_by_its_own_log(causes: Causes) -> Iterator[Finding]:
         members=who,
         evidence=[each.as_evidence() for each in others],
         exact=all_exact(others),
+        severity=LOW,
+    )
+
+
+def _says_rebalancing(event: ObservedEvent) -> bool:
+    """Whether the answer to a heartbeat says that the group rebalances."""
+    return event.event == "heartbeat_failed" and _REBALANCES.search(_said(event)) is not None
+
+
+def _is_late(history: GroupHistory, event: ObservedEvent) -> bool:
+    """Whether a consumer joins again since it had not polled in time, of which another rule speaks."""
+    return _LATE.search(event.reason or "") is not None and any(
+        (late.node, late.client_id) == (event.node, event.client_id) for late in history.late_poll_events
+    )
+
+
+def _where_the_log_ends(history: GroupHistory) -> Iterator[Finding]:
+    """A consumer's last step into its group, or out of it, where a log says nothing else."""
+    if any(each.event in _OF_TROUBLE for each in history.events):
+        return
+    last: dict[tuple[str | None, str | None], ObservedEvent] = {}
+    for event in history.events:
+        if event.event in _STEPS:
+            last[event.node, event.client_id] = event
+    joined = any(each.event == "generation_joined" for each in history.events)
+    found = [each for each in last.values() if _STEPS[each.event] and not (joined and each.event == "group_left")]
+    if not found:
+        return
+    event = found[-1]
+    did, means = _STEPS[event.event]
+    who = _names(history, found)
+    yield Finding(
+        "rejoined-by-its-own-log",
+        f"{names(who)} {did}, and the log ends",
+        f"The last line about {_group(history)} is {period(event.at_ms, event.at_ms)}: {names(who)} {did}. {means}",
+        0.0,
+        found[0].at_ms,
+        event.at_ms,
+        advice="Give more of this log, the logs of the other members, or the server.log of the group's coordinator.",
+        numbers={"times": len(found), "members": len(who)},
+        members=who,
+        evidence=[each.as_evidence() for each in found],
+        exact=all_exact(found),
         severity=LOW,
     )
 

@@ -94,7 +94,7 @@ _OF_JAVA: Final = re.compile(
     r"(?P<text>.*)",
     re.DOTALL,
 )
-_LOGGER_BEHIND: Final = re.compile(r"\s+\((?P<logger>[A-Za-z_][\w$]*(?:\.[\w$]+)+)(?::\d+)?\)(?:\s+\[[^\]]*\])?\s*$")
+LOGGER_BEHIND: Final = re.compile(r"\s+\((?P<logger>[A-Za-z_][\w$]*(?:\.[\w$]+)+)(?::\d+)?\)(?:\s+\[[^\]]*\])?\s*$")
 _LOGGER_BEFORE: Final = re.compile(
     r"(?P<logger>[A-Za-z_][\w$]*(?:\.[\w$]+)+)(?::\d+)?\s*(?:-|:|\])?\s*(?:\[[^\]]*\]\s*)*$"
 )
@@ -166,7 +166,7 @@ def _of_java(record: ClientRecord) -> ClientMessage | None:
     if match is None:
         return None
     text, logger = match["text"], record.logger
-    behind = _LOGGER_BEHIND.search(text)
+    behind = LOGGER_BEHIND.search(text)
     if behind is not None:
         text, logger = text[: behind.start()], behind["logger"]
         # An empty list of partitions, with the space before the logger taken for its own.

@@ -63,6 +63,7 @@ class LoggedConsumer:
     adding: list[tuple[str, int]] | None = None
     gave_up: bool = False
     """Whether a container of Spring gave up partitions and has no others yet."""
+    closing: bool = False
     to_sync: bool = False
     """Whether it has joined a generation, and has no line yet about the answer to SyncGroup."""
     settings: dict[str, Any] = field(default_factory=dict)
@@ -223,9 +224,16 @@ def _of_franz_go(text: str) -> list[tuple[str, int]]:
 
 
 def _heartbeat_response(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
-    """KafkaJS logs each answer with an error; those about a rebalance are followed by a line of their own."""
-    if "rebalancing" not in str(values.get("problem")):
-        yield replace(about(consumer, statement, {"problem": str(values.get("problem"))}), kind="heartbeat_failed")
+    """KafkaJS logs each answer at DEBUG, and those with an error at ERROR."""
+    if values.get("problem"):
+        yield replace(about(consumer, statement, {"problem": str(values["problem"])}), kind="heartbeat_failed")
+
+
+def _closing(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
+    """A consumer that stops: all that is known of one whose log begins so late."""
+    if not consumer.member and consumer.generation == -1 and not consumer.closing:
+        consumer.closing = True
+        yield replace(about(consumer, statement, {}), kind="consumer_closed")
 
 
 def _before_kafkajs(consumer: LoggedConsumer, kind: str, statement: Statement) -> Iterator[Statement]:
@@ -407,6 +415,7 @@ _SPECIAL: Final[dict[str, Callable[[LoggedConsumer, dict[str, Any], Statement], 
     "session_begun": _session_begun,
     "consumer_restarting": _nothing,
     "heartbeat_response": _heartbeat_response,
+    "closing": _closing,
     "session_ended": _session_ended,
     "streams_state": _streams_state,
     STREAMS_CLIENT: _streams_state,

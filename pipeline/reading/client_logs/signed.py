@@ -13,6 +13,7 @@ from rejoin.pipeline.reading.client_logs.families import (
     BROD,
     JAVA,
     LIBRARIES,
+    LOGGER_BEHIND,
     RDKAFKA,
     RUBY,
     SMALLRYE,
@@ -81,7 +82,7 @@ def _of_streams(record: ClientRecord) -> ClientMessage | None:
     application = _APPLICATION.fullmatch(name)
     found = matched(
         STREAMS,
-        match["text"],
+        LOGGER_BEHIND.sub("", match["text"]),
         client_id=f"{name}-consumer" if is_thread else name,
         group_id=None if application is None else application["application"],
     )
