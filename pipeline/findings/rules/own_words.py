@@ -43,8 +43,6 @@ AGAIN: Final = 3
 REGULAR: Final = 0.2
 """Intervals that differ by no more than this share of the longest are regular."""
 
-LATE: Final = "max.poll.interval.ms exceeded"
-"""Reason of a consumer that joins again after a late poll of its own, which another rule speaks of."""
 UNNAMED: Final = "#"
 """Stands in the names of members whose ids are not logged, before their number."""
 _SAID: Final = ("problem", "software")
