@@ -284,7 +284,7 @@ def rejoined_by_its_own_log(causes: Causes) -> Iterator[Finding]:
 
 def _says_rebalancing(event: ObservedEvent) -> bool:
     """Whether the answer to a heartbeat says that the group rebalances."""
-    return event.event == "heartbeat_failed" and _REBALANCES.search(_said(event)) is not None
+    return event.event == "heartbeat_failed" and not _is_end(event) and _REBALANCES.search(_said(event)) is not None
 
 
 def _is_late(history: GroupHistory, event: ObservedEvent) -> bool:
