@@ -57,7 +57,7 @@ class Chart {
     this.canvas = make("canvas"); this.over = make("canvas"); this.tip = make("div", "tip");
     this.canvas.tabIndex = 0; this.canvas.setAttribute("role", "img");
     this.canvas.setAttribute("aria-label", `${group.name}: ${group.label}`);
-    this.held = decode(group.owned, group.from);
+    this.held = decode(group.held, group.from);
     this.simulated = group.simulated;
     box.append(this.canvas, this.over, this.tip);
     this.stopped = group.stops; this.most = this.stopped.reduce((most, [, all]) => Math.max(most, all), 0);

@@ -85,7 +85,12 @@ class Nesting(HTMLParser):
 def test_tags_nest_and_close() -> None:
     started = {"prepared_at_ms": 5, "ended_at_ms": 9, "cause": "leave", "outcome": "completed"}
     finding = {"finding": "f", "severity": "low", "title": "t <b>", "text": "x", "score": 0.0, "from_ms": 1, "to_ms": 2}
-    finding |= {"advice": "a", "setting": "s", "evidence": [{"event": "e", "source": "s", "node": "n", "seq": 1}]}
+    finding |= {
+        "confidence": "exact",
+        "advice": "a",
+        "setting": "s",
+        "evidence": [{"event": "e", "source": "s", "node": "n", "seq": 1}],
+    }
     pause = {"owner": "o", "pauses": 1, "stopped_ms": 4, "longest_ms": 4, "incremental": 0}
     request = {"api": "JoinGroup", "requests": 2, "failed": 1}
     violation = {"at_ms": 5, "kind": "two-owners", "topic": "t", "partition": 1, "text": "x"}
@@ -134,7 +139,9 @@ def test_an_overlap_after_a_removal_is_no_violation_and_names_the_finding_behind
 
 def test_what_is_counted_and_in_which_zone_is_said() -> None:
     finding = {"finding": "f", "severity": "low", "title": "t", "text": "x", "score": 6.0}
-    of_a_day = render(Report("t", [GroupReport("r", "g", 1_772_496_000_000, 1_772_496_060_000, findings=[finding])]))
+    began = 1_772_496_000_000
+    rebalance = {"prepared_at_ms": began, "ended_at_ms": began + 9, "cause": "leave", "outcome": "completed"}
+    of_a_day = render(Report("t", [GroupReport("r", "g", began, began + 60_000, [rebalance], [finding])]))
     assert "consumer-seconds stopped in rebalances" in of_a_day
     assert "cost 6 consumer-seconds" in of_a_day
     assert "the time until the coordinator noticed" in of_a_day
