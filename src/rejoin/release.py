@@ -27,6 +27,8 @@ def release() -> str:
 
 def foreign_release(packages: str) -> str | None:
     """The release of the foreign distribution in a folder of installed packages, or None."""
+    if not os.path.isdir(packages):  # an archive, as Spark's executors import from
+        return None
     for entry in os.listdir(packages):
         name, _, rest = entry.partition("-")
         if name == _FOREIGN and rest.endswith(".dist-info"):
