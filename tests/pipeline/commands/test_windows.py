@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from pyspark.sql import SparkSession
@@ -73,7 +73,7 @@ def test_bounds_are_instants_times_of_day_or_lengths_before_the_end(
 )
 def test_a_window_that_cannot_be_is_refused(
     arguments: tuple[Path, ...],
-    window: dict[str, str],
+    window: dict[str, Any],
     says: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
