@@ -83,7 +83,7 @@ class LogWindow(NamedTuple):
     def bounds_of(self, said: Sequence[Mapping[str, Any]]) -> tuple[list[str], int, int]:
         """Notes for the reader, the first instant inside and the last, for lines with ``file`` and ``order_ms``.
 
-        A file without times is left out: nobody knows whether its lines lie within. Raises :class:`BadWindow`.
+        A file without times is left out: its lines may lie within or not. Raises :class:`BadWindow`.
         """
         timed = [row["order_ms"] for row in said if not is_simulated(row["order_ms"])]
         untimed = sorted({Path(row["file"]).name for row in said if is_simulated(row["order_ms"])})

@@ -42,6 +42,7 @@ class BesideNode:
         self._command = list(command)
         self._folder = evidence / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
         self._journal = self._folder / "journal"
+        self._made_parent = not evidence.exists()
         self._groups: list[str] = []
         self._code = 0
 
@@ -79,8 +80,9 @@ class BesideNode:
         """Explain each group after a failure, and remove the folder after a success. The node has stopped by now."""
         if not self._code:
             shutil.rmtree(self._folder, ignore_errors=True)
-            with suppress(OSError):
-                self._folder.parent.rmdir()  # unless it has evidence of others
+            if self._made_parent:
+                with suppress(OSError):
+                    self._folder.parent.rmdir()  # unless it has evidence of others
             return
         said = [_why(group, self._journal) for group in self._groups[:MOST_GROUPS]]
         if len(self._groups) > MOST_GROUPS:

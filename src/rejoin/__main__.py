@@ -77,7 +77,9 @@ def _serve(given: Sequence[str]) -> Any:
     tracebacks on a terminal, would be a quarter of that.
     """
     end = given.index("--") if "--" in given else len(given)
-    given, command = given[:end], tuple(given[end + 1 :])
+    dashes, given, command = given[end : end + 1], given[:end], tuple(given[end + 1 :])
+    if dashes and not command:
+        _refuse("expected a command after --, with its arguments")
     # Pydantic would read the entry points of every installed distribution, to find plugins that watch validation.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     with _loading("rich"):

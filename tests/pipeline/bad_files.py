@@ -1,4 +1,4 @@
-"""Files that somebody might have in a folder of journals: broken, foreign, hostile."""
+"""Files that may lie in a folder of journals: broken, foreign, hostile."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from rejoin.pipeline.findings.reads import reads
 from rejoin.pipeline.vocabulary import BROKER_LOG, CLIENT_LOG
 
 AT_ONCE_MS: Final = 50
-"""Members that are told of a rebalance by their next heartbeat cannot all have joined within this."""
+"""Members learn of a rebalance by their next heartbeat, so they cannot all have joined within this."""
 IN_A_ROW: Final = 3
 NEAR_MS: Final = 5_000
 """Lines of a client that are about one thing are no further apart."""

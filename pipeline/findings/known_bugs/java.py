@@ -132,7 +132,7 @@ JAVA_BUGS: Final[tuple[KnownBug, ...]] = (
         since="2.8.2",
         fixed=("3.4.1", "3.5.0"),
         sign=moved_within_a_generation,
-        shows="one consumer got a partition in the generation in which another one was told to give it up",
+        shows="one consumer got a partition in the generation in which another one had to give it up",
         does="CooperativeStickyAssignor believes a member with an old generation, and records of that partition are "
         "processed twice",
         link=f"{JIRA}14639",

@@ -85,6 +85,18 @@ def test_a_command_needs_two_dashes_before_it(tmp_path: Path) -> None:
     assert "true" in ended.stderr
 
 
+def test_two_dashes_need_a_command_behind_them(tmp_path: Path) -> None:
+    ended = rejoin(tmp_path, "--")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == "rejoin serve: expected a command after --, with its arguments\n"
+
+
+def test_a_folder_of_the_user_stays_after_a_success(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    assert rejoin(tmp_path, "--evidence", "mine", "--", "true").returncode == 0
+    assert [each.name for each in tmp_path.iterdir()] == ["mine"]
+
+
 def test_options_that_need_the_parser_end_before_the_command(tmp_path: Path) -> None:
     ended = rejoin(tmp_path, "--brokers=-1", "--", "true", "--brokers")
     assert (ended.returncode, ended.stdout) == (2, "")

@@ -1,4 +1,4 @@
-"""What is drawn of a group costs no more than its members: work is counted in calls, not measured by a clock."""
+"""Drawing a group costs no more than its members: work is counted in calls, not measured by a clock."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Read(NamedTuple):
-    """What was made of all files: rows of the events and of the quarantine.
+    """Rows of the events and of the quarantine, of all files.
 
     :mod:`tests.pipeline.reading.test_journal_lines` reads the same files on Spark.
     """

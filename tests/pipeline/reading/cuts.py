@@ -1,4 +1,4 @@
-"""Cuts of recorded groups: what somebody has of their logs, drawn by seed."""
+"""Cuts of recorded groups: parts of their logs, drawn by seed."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def events_of_files(folder: Path, files: Iterable[tuple[str, list[str]]]) -> pa.
 
 @cache
 def done_to(group: str) -> tuple[Action, ...]:
-    """What was done to a recorded group, by its ledger."""
+    """The actions on a recorded group, by its ledger."""
     recording, name = group.split("/")
     ledger: Mapping[str, Any] = json.loads((CLIENT_LOGS / recording / "ledger.json").read_text())
     return tuple(actions_of(ledger["done"], name, bool(ledger["groups"][name].get("static"))))

@@ -19,7 +19,7 @@ from tests.pipeline.reading.cuts import Row, cut, done_to, findings_of_files
 SEEDS: Final = range(*map(int, os.environ.get("CUT_SEEDS", "0:12").split(":")))
 EARLY_MS: Final = 1_000
 LATE_MS: Final = 60_000
-"""What was done shows at the latest so long after its end."""
+"""An action shows at the latest so long after its end."""
 MUST_HAVE_BEEN: Final[Mapping[str, tuple[str, ...]]] = {
     "died-without-leaving": ("kill",),
     "session-too-short": ("pause", "static-restart"),
@@ -45,11 +45,11 @@ MUST_HAVE_BEEN: Final[Mapping[str, tuple[str, ...]]] = {
     "changing-instance-ids": (),
     "thrashing-autoscaler": (),
 }
-"""What must have been done near a finding, to each of its members."""
+"""The actions that a finding needs near it, for each of its members."""
 
 
 def untrue(row: Row, done: Iterable[Action]) -> Iterator[str]:
-    """What a finding says that the ledger does not have."""
+    """The statements of a finding that the ledger does not have."""
     near = [each for each in done if each.from_ms - EARLY_MS <= row["to_ms"] and row["from_ms"] <= each.to_ms + LATE_MS]
     if (kinds := MUST_HAVE_BEEN.get(row["finding"])) is not None:
         of_kind = [each for each in near if each.what in kinds]

@@ -58,7 +58,7 @@ def in_words_of(history: GroupHistory, client: str) -> list[Row]:
 
 
 def check(history: GroupHistory, client: str) -> Iterator[str]:
-    """What is wrong with the findings of a group whose members use one client."""
+    """Mistakes in the findings of a group whose members use one client."""
     if history.uses_consumer_protocol and table.PROTOCOL not in TABLE[client]:
         return
     for row in in_words_of(history, client):
