@@ -1,6 +1,6 @@
 """Kafka's own message definitions as a table for tests: names, types, versions, tags, defaults.
 
-    python -m conformance.message_definitions kafka-clients-4.4.0.jar tests/golden/message-definitions-4.4.jsonl.gz
+    python -m conformance.message_definitions kafka-clients-4.4.0.jar conform/player/message-definitions-4.4.jsonl.gz
 
 The table has a line for each request and response of a broker.
 """

@@ -16,14 +16,14 @@ from typing import Final
 from conformance.command import run
 from conformance.kafka.broker import Cluster, kafka_version
 from conformance.kafka.cluster_actions import KafkaActions
-from conformance.player.connection import Address, Connections
-from conformance.player.messages import Json
-from conformance.player.play import Play, Target
 from conformance.player.recorder import GOLDEN, Recorder, record_sets, text_of
-from conformance.player.recording import events
-from conformance.player.script import Script
 from conformance.steps.language import load_all, script_header
-from conformance.steps.player import Steps, find_coordinator, loaded
+from rejoin.conform.player.connection import Address, ClientConnections
+from rejoin.conform.player.messages import Json
+from rejoin.conform.player.play import Play, Target
+from rejoin.conform.player.recording import events
+from rejoin.conform.player.script import Script
+from rejoin.conform.steps.player import Steps, find_coordinator, loaded
 
 WARM_UP: Final = Script(
     name="everything-once",
@@ -48,7 +48,7 @@ async def ready(
     addresses: dict[int, Address], topics: dict[str, int], replicas: int, groups: int
 ) -> dict[int, tuple[int, int]]:
     """Make the topics, wait until groups can be coordinated, and return the versions by API key."""
-    connections = Connections(addresses, time.monotonic)
+    connections = ClientConnections(addresses, time.monotonic)
     first = next(iter(addresses))
 
     async def ask(broker: int, api: str, version: int, body: Json) -> Json:

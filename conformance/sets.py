@@ -13,7 +13,6 @@ from conformance.groups.mixed import POLICY, mixed
 from conformance.groups.random_moves import random_moves
 from conformance.groups.sequences import sequences as member_sequences
 from conformance.groups.tables import table as group_table
-from conformance.player.script import Script, ScriptSet
 from conformance.records.compaction import compaction
 from conformance.records.mixtures import record_mixtures
 from conformance.records.transaction_log import EXPIRATION_MS, LOG_PARTITIONS, transaction_log
@@ -26,6 +25,7 @@ from conformance.transactions.states import EXPIRED, STATES, TIMED_OUT, State
 from conformance.transactions.tables import table
 from conformance.transactions.three_brokers import three_brokers
 from conformance.transactions.unusual import forgotten, timed_out, unusual
+from rejoin.conform.player.script import Script, ScriptSet
 
 COMMON: Final = {
     "offsets.topic.num.partitions": "4",

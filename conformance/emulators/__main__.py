@@ -24,15 +24,15 @@ from typing import Final, TypeAlias
 import confluent_kafka
 
 from conformance.emulators.tally import SET, Tally, play_here, recorded
-from conformance.player.connection import Address, Connections
-from conformance.player.messages import Json, NoSuchField, api_key
-from conformance.player.play import Play, Target
-from conformance.player.recording import events
-from conformance.player.script import Script, ScriptFailed
-from conformance.replay.compare import ABSENT, Difference, differences, exchanges
 from conformance.replay.replay import Recording
 from conformance.steps.language import SCRIPTS, load_set
-from conformance.steps.player import NOT_SPOKEN
+from rejoin.conform.comparison.compare import ABSENT, Difference, differences, exchanges
+from rejoin.conform.player.connection import Address, ClientConnections
+from rejoin.conform.player.messages import Json, NoSuchField, api_key
+from rejoin.conform.player.play import Play, Target
+from rejoin.conform.player.recording import events
+from rejoin.conform.player.script import Script, ScriptFailed
+from rejoin.conform.steps.player import NOT_SPOKEN
 from rejoin.protocol.registry import BY_KEY, BY_NAME
 
 Start: TypeAlias = Callable[[], AbstractAsyncContextManager[dict[int, Address]]]
@@ -86,7 +86,7 @@ def _beside(recording: Recording, lines: list[Json]) -> Iterable[Difference]:
 async def look(addresses: dict[int, Address]) -> Target:
     """Who is there, and which versions are spoken."""
     first = next(iter(addresses))
-    connections = Connections(addresses, time.monotonic)
+    connections = ClientConnections(addresses, time.monotonic)
 
     known = await connections.ask("cluster", first, "ApiVersions", 0, {})
     versions = {one["apiKey"]: (one["minVersion"], one["maxVersion"]) for one in known["apiKeys"]}

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from conformance.replay.compare import Difference, differences
 from conformance.replay.replay import Emulator, Recording, is_served, read
+from rejoin.conform.comparison.compare import Difference, differences
 
 SET: Final = "plain"
 _GOLDEN: Final = Path(__file__).parents[2] / "tests" / "golden" / "kafka-4.x"

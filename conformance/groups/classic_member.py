@@ -6,8 +6,8 @@ import base64
 import struct
 from typing import Any
 
-from conformance.player.messages import Json
-from conformance.player.play import Play
+from rejoin.conform.player.messages import Json
+from rejoin.conform.player.play import Play
 
 
 def subscription(*topics: str) -> str:

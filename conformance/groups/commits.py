@@ -8,9 +8,9 @@ from typing import Final
 from conformance.groups.classic_member import ClassicMember
 from conformance.participants.looks import Looks
 from conformance.participants.producer import Producer
-from conformance.player.messages import Json
-from conformance.player.play import Play
-from conformance.player.script import Script
+from rejoin.conform.player.messages import Json
+from rejoin.conform.player.play import Play
+from rejoin.conform.player.script import Script
 
 CLAIMS: Final[dict[str, Callable[[ClassicMember], Json]]] = {
     "right": lambda member: member.identity,

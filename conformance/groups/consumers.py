@@ -11,8 +11,8 @@ from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from conformance.groups.members import LEAVE, LEAVE_FOR_A_WHILE, Member
-from conformance.player.messages import Json
-from conformance.player.play import Play
+from rejoin.conform.player.messages import Json
+from rejoin.conform.player.play import Play
 from rejoin.protocol.embedded.consumer_protocol import (
     Subscription,
     decode_assignment,

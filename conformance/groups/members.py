@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeAlias
 
 from conformance.groups.classic_member import ClassicMember
-from conformance.player.messages import Json
-from conformance.player.play import Play
+from rejoin.conform.player.messages import Json
+from rejoin.conform.player.play import Play
 
 REBALANCE_TIMEOUT_MS: Final = 30_000
 LEAVE: Final = -1

@@ -7,8 +7,8 @@ from typing import Any, Final, TypeAlias
 
 from conformance.groups.classic_member import ClassicMember
 from conformance.groups.members import LEAVE, Group, Member
-from conformance.player.play import Play
-from conformance.player.script import Script
+from rejoin.conform.player.play import Play
+from rejoin.conform.player.script import Script
 
 POLICY: Final = "group.consumer.migration.policy"
 

@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from conformance.groups.consumers import COOPERATIVE, ClassicConsumer, Consumer, ModernConsumer
-from conformance.player.messages import Json
-from conformance.player.play import Play
 from conformance.player.random_play import RandomPlay, random_script
-from conformance.player.script import Script, ScriptFailed
+from rejoin.conform.player.messages import Json
+from rejoin.conform.player.play import Play
+from rejoin.conform.player.script import Script, ScriptFailed
 
 PHASE_LENGTH: Final = 15
 PARTITIONS: Final = 5

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from conformance.groups.members import LEAVE, LEAVE_FOR_A_WHILE, Member
-from conformance.player.play import Play
 from conformance.player.random_play import RandomPlay, random_script
-from conformance.player.script import Script
+from rejoin.conform.player.play import Play
+from rejoin.conform.player.script import Script
 
 PARTITIONS: Final = 4
 

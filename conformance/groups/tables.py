@@ -7,9 +7,9 @@ from typing import Any, Final, TypeAlias
 
 from conformance.groups.classic_member import ClassicMember
 from conformance.groups.members import LEAVE, LEAVE_FOR_A_WHILE, STATES, Group, Member, State
-from conformance.player.messages import Json
-from conformance.player.play import Play
-from conformance.player.script import Script
+from rejoin.conform.player.messages import Json
+from rejoin.conform.player.play import Play
+from rejoin.conform.player.script import Script
 
 Probe: TypeAlias = Callable[[Group], Awaitable[Any]]
 

@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from conformance.kafka.broker import Cluster
-from conformance.player.connection import Connections
-from conformance.player.messages import Json
+from rejoin.conform.player.connection import ClientConnections
+from rejoin.conform.player.messages import Json
+from rejoin.conform.player.play import StartableCluster
 from rejoin.protocol.partitioner import partition_for
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
@@ -28,7 +28,7 @@ _DENY: Final = 2
 class KafkaActions:
     """Acts on a cluster of this machine."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: StartableCluster) -> None:
         self._cluster = cluster
 
     async def move(self, partition: int, broker: int, begins: Callable[[], None], topic: str = OFFSETS_TOPIC) -> None:
@@ -97,7 +97,7 @@ class KafkaActions:
             "memberId": "",
             "topics": [{"name": "orders", "partitions": [metadata]}],
         }
-        connections = Connections(self._cluster.addresses, time.monotonic)
+        connections = ClientConnections(self._cluster.addresses, time.monotonic)
 
         async def some(client: str) -> None:
             for _ in range(commits // FILLERS):
@@ -113,7 +113,7 @@ class KafkaActions:
         return leader
 
     async def _ask(self, broker: int, api: str, version: int, body: Json) -> Json:
-        connections = Connections(self._cluster.addresses, time.monotonic)
+        connections = ClientConnections(self._cluster.addresses, time.monotonic)
         try:
             return await connections.ask("cluster", broker, api, version, body)
         finally:

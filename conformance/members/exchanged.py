@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from conformance.kafka.broker import kafka_version
 from conformance.members.proxy import HOST, ProxiedExchange
-from conformance.player.connection import Connections
+from rejoin.conform.player.connection import ClientConnections
 from rejoin.protocol.messages.cluster.metadata import MetadataResponse
 
 GROUP_APIS: Final = {
@@ -103,7 +103,7 @@ async def look(port: int, group: str, topic: str, partitions: Iterable[int]) -> 
         {"groups": [group]},
         {"groups": [offsets], "requireStable": True},
     )
-    connections = Connections({0: (HOST, port)}, time.monotonic)
+    connections = ClientConnections({0: (HOST, port)}, time.monotonic)
     for (api, version), body in zip(LOOKS, bodies, strict=True):
         await connections.ask(f"{group}.{ADMIN}", 0, api, version, body)
     connections.close()

@@ -10,7 +10,7 @@ import signal
 from typing import Any, Final
 
 from conformance.kafka.cluster_actions import KafkaActions
-from conformance.player.play import Play
+from rejoin.conform.player.play import Play
 from rejoin.protocol.partitioner import partition_for
 
 OFFSETS: Final = "__consumer_offsets"

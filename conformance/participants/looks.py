@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from conformance.player.messages import Json
-from conformance.player.play import Play
+from rejoin.conform.player.messages import Json
+from rejoin.conform.player.play import Play
 
 ADMIN: Final = "admin"
 CONSUMER: Final = "c"

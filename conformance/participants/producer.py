@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from conformance.player.messages import Json
-from conformance.player.play import Play
-from conformance.records.described_records import batch_of
+from rejoin.conform.player.messages import Json
+from rejoin.conform.player.play import Play
+from rejoin.conform.records.described_records import batch_of
 from rejoin.coordinator.core.transactions.log import transaction_batch
 from rejoin.protocol.records.transaction_state import TransactionLogValue
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from conformance.participants.brokers import Brokers
 from conformance.participants.looks import Looks
 from conformance.participants.producer import Producer
-from conformance.player.play import Play
+from rejoin.conform.player.play import Play
 
 PARTITIONS: Final = range(3)
 """The partitions of a script's topic, each led by another broker when the script begins."""

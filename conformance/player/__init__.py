@@ -1,1 +1,1 @@
-"""The player of scripts: speaks the binary protocol to any broker, and records requests, answers and actions."""
+"""Writes recordings of scripts, and draws random ones."""

@@ -10,8 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, ClassVar, TypeAlias
 
-from conformance.player.play import Play
-from conformance.player.script import Script
+from rejoin.conform.player.play import Play
+from rejoin.conform.player.script import Script
 
 Probe: TypeAlias = Callable[..., Awaitable[Any]]
 Table: TypeAlias = Sequence[tuple[Probe, int]]

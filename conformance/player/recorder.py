@@ -12,8 +12,8 @@ from typing import Final
 
 from conformance.kafka.broker import Cluster, class_path
 from conformance.kafka.cluster_actions import KafkaActions
-from conformance.player.messages import Json
-from conformance.player.script import Script, ScriptFailed, ScriptSet
+from rejoin.conform.player.messages import Json
+from rejoin.conform.player.script import Script, ScriptFailed, ScriptSet
 
 GOLDEN: Final = Path(__file__).parents[2] / "tests" / "golden"
 

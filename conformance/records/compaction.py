@@ -13,9 +13,9 @@ from typing import Final
 
 from conformance.participants.looks import Looks
 from conformance.participants.producer import Producer, batch
-from conformance.player.messages import Json
-from conformance.player.play import Play
-from conformance.player.script import Script
+from rejoin.conform.player.messages import Json
+from rejoin.conform.player.play import Play
+from rejoin.conform.player.script import Script
 
 DELETE_RETENTION_MS: Final = 2_000
 CONFIGS: Final = {

@@ -13,10 +13,10 @@ from typing import Any, ClassVar, Final
 
 from conformance.participants.looks import BIG, MAX_TIMESTAMP, Looks
 from conformance.participants.producer import batch
-from conformance.player.messages import Json
-from conformance.player.play import Play
 from conformance.player.random_play import RandomPlay, Table, random_script
-from conformance.player.script import Script
+from rejoin.conform.player.messages import Json
+from rejoin.conform.player.play import Play
+from rejoin.conform.player.script import Script
 from rejoin.protocol.wire.records import DefaultRecord, write_records
 
 PARTITIONS: Final = 2

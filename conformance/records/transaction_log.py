@@ -12,12 +12,12 @@ from typing import Final
 
 from conformance.participants.looks import BIG, CONSUMER, Looks
 from conformance.participants.producer import Producer
-from conformance.player.messages import Json
-from conformance.player.play import Play
-from conformance.player.script import Script
 from conformance.records.compaction import APART_MS, CONFIGS, LATER_MS
-from conformance.records.described_transaction_log import batches_of
 from conformance.transactions.lives import LAST
+from rejoin.conform.player.messages import Json
+from rejoin.conform.player.play import Play
+from rejoin.conform.player.script import Script
+from rejoin.conform.records.described_transaction_log import batches_of
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from conformance.replay.compare import CLOSED, NO_ANSWER, REFUSED, Difference
+from rejoin.conform.comparison.compare import CLOSED, NO_ANSWER, REFUSED, Difference
 from rejoin.protocol.errors import ErrorCode
 
 

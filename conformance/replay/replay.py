@@ -16,9 +16,9 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import ValidationError
 
-from conformance.player.names import FIRST_PORT, topic_id_bytes
-from conformance.replay.compare import CLOSED, REFUSED, Answer, Exchange, exchanges
-from conformance.steps.requests import Step
+from rejoin.conform.comparison.compare import CLOSED, REFUSED, RecordedAnswer, RecordedExchange, exchanges
+from rejoin.conform.player.names import FIRST_PORT, topic_id_bytes
+from rejoin.conform.steps.requests import Step
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.effects import Append
 from rejoin.coordinator.core.inputs import Broker, ClusterSeen, Context, Token, TopicsChanged
@@ -54,7 +54,7 @@ class Recording:
     lines: list[dict[str, Any]]
 
     @property
-    def exchanges(self) -> list[Exchange]:
+    def exchanges(self) -> list[RecordedExchange]:
         return exchanges(self.lines)
 
 
@@ -89,7 +89,7 @@ class Ids:
     def plan_topics(self, names: list[str]) -> None:
         self._planned = deque(topic_id_bytes(name).hex() for name in names)
 
-    def plan(self, asked: Exchange) -> None:
+    def plan(self, asked: RecordedExchange) -> None:
         """Plan the ids that this request will draw, according to Kafka's answer."""
         self._planned.clear()
         answer = asked.answer.body if asked.answer is not None and asked.answer.body != CLOSED else {}
@@ -122,13 +122,13 @@ class ReplayLogs(NodeLogs):
             super().append(append, done)
 
 
-Show: TypeAlias = Callable[[Exchange, Response], dict[str, Any]]
+Show: TypeAlias = Callable[[RecordedExchange, Response], dict[str, Any]]
 
 
 class BrokerDriver(NodeDriver):
     """One broker. It answers requests, and knows which ones are open."""
 
-    def __init__(self, node: Node, logs: NodeLogs, now: int, answers: dict[int, Answer], show: Show) -> None:
+    def __init__(self, node: Node, logs: NodeLogs, now: int, answers: dict[int, RecordedAnswer], show: Show) -> None:
         """``show`` makes JSON of a response."""
         super().__init__(node, logs, self, now)
         self._show = show
@@ -136,21 +136,21 @@ class BrokerDriver(NodeDriver):
         self._answers = answers
 
     def on_reply(self, token: Token, response: Response) -> None:
-        if isinstance(token, Exchange):
+        if isinstance(token, RecordedExchange):
             assert token.number not in self._answers, "a request is answered once"
             self.open.discard(token.number)
-            self._answers[token.number] = Answer(self.now - START, self._show(token, response))
+            self._answers[token.number] = RecordedAnswer(self.now - START, self._show(token, response))
 
     def on_event(self, event: Event) -> None:
         pass
 
 
-def is_served(asked: Exchange) -> bool:
+def is_served(asked: RecordedExchange) -> bool:
     """Whether a node has an answer of its own to a recorded request."""
     return asked.api in BY_NAME
 
 
-def planned_producer_ids(asked: Exchange) -> TopicsChanged | None:
+def planned_producer_ids(asked: RecordedExchange) -> TopicsChanged | None:
     """A record by which a node gives this request the producer id that Kafka gave, if it gave one."""
     answer = asked.answer.body if asked.answer is not None and asked.answer.body != CLOSED else {}
     if asked.api != "InitProducerId" or answer["producerId"] < 0:
@@ -166,7 +166,7 @@ class Emulator:
         self._recording = recording
         self._make = node
         self.ids = Ids()
-        self.answers: dict[int, Answer] = {}
+        self.answers: dict[int, RecordedAnswer] = {}
         self._now = START
         self._settings = settings_of(recording)
         self._logs = ReplayLogs(recording.settings)
@@ -176,7 +176,7 @@ class Emulator:
         for number in range(1, recording.brokers + 1):
             self._begin(number)
 
-    def play(self) -> dict[int, Answer]:
+    def play(self) -> dict[int, RecordedAnswer]:
         """Every line of the recording; the answers by number of request."""
         asked = {one.number: one for one in self._recording.exchanges}
         for line in self._recording.lines:
@@ -231,7 +231,7 @@ class Emulator:
 
     def _stop(self, number: int) -> None:
         for asked in self.brokers.pop(number).open:
-            self.answers[asked] = Answer(self._now - START, CLOSED)
+            self.answers[asked] = RecordedAnswer(self._now - START, CLOSED)
         self._logs.in_sync = len(self.brokers)
 
     # --- time and requests
@@ -253,18 +253,18 @@ class Emulator:
         for broker in self.brokers.values():
             broker.now = now
 
-    def _ask(self, asked: Exchange) -> None:
+    def _ask(self, asked: RecordedExchange) -> None:
         if not is_served(asked):
             return
         api = BY_NAME[asked.api]
         oldest, newest = offered()[api.key]
         if not oldest <= asked.version <= newest:
-            self.answers[asked.number] = Answer(self._now - START, REFUSED)
+            self.answers[asked.number] = RecordedAnswer(self._now - START, REFUSED)
             return
         try:
             request = api.request.parse(json.dumps(asked.request), asked.version)
         except (ValidationError, WrongVersion):
-            self.answers[asked.number] = Answer(self._now - START, REFUSED)
+            self.answers[asked.number] = RecordedAnswer(self._now - START, REFUSED)
             return
         self.ids.plan(asked)
         broker = self.brokers[asked.broker]
@@ -274,11 +274,11 @@ class Emulator:
         broker.open.add(asked.number)
         self.hand_in(broker, asked, request)
 
-    def hand_in(self, broker: BrokerDriver, asked: Exchange, request: Request) -> None:
+    def hand_in(self, broker: BrokerDriver, asked: RecordedExchange, request: Request) -> None:
         """Give a request to a broker."""
         broker.request(asked, request, Context(asked.version, asked.client, f"/{HOST}"))
 
-    def show(self, asked: Exchange, response: Response) -> dict[str, Any]:
+    def show(self, asked: RecordedExchange, response: Response) -> dict[str, Any]:
         """A response as its client reads it."""
         found: dict[str, Any] = json.loads(response.to_json(asked.version))
         return found

@@ -35,9 +35,9 @@ from typing import Any, Final
 
 import yaml
 
-from conformance.player.script import Script, ScriptSet
-from conformance.steps.player import Steps
-from conformance.steps.requests import BadScript, Step
+from rejoin.conform.player.script import Script, ScriptSet
+from rejoin.conform.steps.player import Steps
+from rejoin.conform.steps.requests import BadScript, Step
 
 SCRIPTS: Final = Path(__file__).parents[1] / "groups" / "scripts"
 SETTINGS: Final = "settings.yaml"

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from conformance.participants.looks import Looks
 from conformance.participants.producer import Producer
-from conformance.player.play import Play
-from conformance.player.script import Script
+from rejoin.conform.player.play import Play
+from rejoin.conform.player.script import Script
 
 TRANSACTIONS: Final = "transaction.version"
 GROUPS: Final = "group.version"

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Iterator
 
 from conformance.participants.looks import MAX_TIMESTAMP, Looks
 from conformance.participants.producer import Producer
-from conformance.player.play import Play
-from conformance.player.script import Script
+from rejoin.conform.player.play import Play
+from rejoin.conform.player.script import Script
 
 NAMES = ("a", "b", "c")
 

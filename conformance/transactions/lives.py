@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from conformance.participants.looks import Looks
 from conformance.participants.producer import Producer
-from conformance.player.play import Play
-from conformance.player.script import Script
 from conformance.transactions.probes import REQUESTS, Probe
 from conformance.transactions.states import STATES, State, markers
+from rejoin.conform.player.play import Play
+from rejoin.conform.player.script import Script
 
 SECRET: Final = "secret"
 """Prefix of the resources that are denied to all clients, in the set with that setting."""

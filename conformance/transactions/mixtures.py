@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any, ClassVar, Final
 
 from conformance.participants.producer import Producer
-from conformance.player.messages import Json
-from conformance.player.play import Play
 from conformance.player.random_play import Table, random_script
-from conformance.player.script import Script
 from conformance.transactions.sequences import PARTITIONS, Sequence
 from conformance.transactions.states import markers
+from rejoin.conform.player.messages import Json
+from rejoin.conform.player.play import Play
+from rejoin.conform.player.script import Script
 
 ODD_BATCHES: Final[tuple[Json, ...]] = (
     {"attributes": 0},

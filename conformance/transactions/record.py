@@ -18,12 +18,12 @@ from conformance.command import run
 from conformance.kafka.broker import Cluster, kafka_version
 from conformance.kafka.cluster_actions import KafkaActions
 from conformance.participants.producer import transaction_of
-from conformance.player.messages import Json
-from conformance.player.play import Play, Target
 from conformance.player.recorder import GOLDEN, Recorder, record_sets, text_of
-from conformance.player.recording import exchanges
-from conformance.player.script import Script, ScriptFailed
 from conformance.sets import SETS
+from rejoin.conform.player.messages import Json
+from rejoin.conform.player.play import Play, Target
+from rejoin.conform.player.recording import exchanges
+from rejoin.conform.player.script import Script, ScriptFailed
 from rejoin.protocol.partitioner import partition_for
 
 TRANSACTION_STATE: Final = "__transaction_state"

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Final
 
 from conformance.participants.looks import MAX_TIMESTAMP, Looks
 from conformance.participants.producer import Producer
-from conformance.player.play import Play
 from conformance.player.random_play import RandomPlay, Table, random_script
-from conformance.player.script import Script
 from conformance.transactions.states import markers
+from rejoin.conform.player.play import Play
+from rejoin.conform.player.script import Script
 
 PARTITIONS: Final = 2
 

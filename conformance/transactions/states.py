@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
 from conformance.participants.producer import Producer
-from conformance.player.play import Play
+from rejoin.conform.player.play import Play
 
 State: TypeAlias = Callable[[Producer, int], Awaitable[None]]
 """Brings a producer into a state, with its records in one partition."""

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
 from conformance.participants.looks import Looks
 from conformance.participants.producer import Producer
-from conformance.player.play import Play
-from conformance.player.script import Script
 from conformance.transactions.probes import REQUESTS, Probe
 from conformance.transactions.states import STATES, State
+from rejoin.conform.player.play import Play
+from rejoin.conform.player.script import Script
 
 
 def table(

@@ -10,9 +10,9 @@ from conformance.participants.brokers import INTERNAL_PARTITIONS, TRANSACTIONS
 from conformance.participants.looks import Looks
 from conformance.participants.producer import Producer
 from conformance.participants.session import PARTITIONS, Session
-from conformance.player.play import Play
-from conformance.player.script import Script
 from conformance.transactions.states import markers
+from rejoin.conform.player.play import Play
+from rejoin.conform.player.script import Script
 from rejoin.protocol.partitioner import partition_for
 
 ASSIGNMENT: Final = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]

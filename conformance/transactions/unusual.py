@@ -8,9 +8,9 @@ from typing import Final
 from conformance.groups.classic_member import ClassicMember
 from conformance.participants.looks import Looks
 from conformance.participants.producer import Producer
-from conformance.player.play import Play
-from conformance.player.script import Script
 from conformance.transactions.states import SHORT_MS, markers
+from rejoin.conform.player.play import Play
+from rejoin.conform.player.script import Script
 
 INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state")
 Run = Callable[[Play, int], Awaitable[None]]

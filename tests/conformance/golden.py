@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from conformance.replay.compare import Answer, Difference, differences
 from conformance.replay.known_differences import known_difference
 from conformance.replay.replay import Emulator, Recording, is_served, read
+from rejoin.conform.comparison.compare import Difference, RecordedAnswer, differences
 from rejoin.coordinator.core.node import Node
 from rejoin.protocol.registry import BY_KEY
 from tests import paths
@@ -54,7 +54,7 @@ def replayed(played: Recording, node: Callable[..., Node] = Node) -> list[Differ
     return differing(played, Emulator(played, node).play())
 
 
-def differing(played: Recording, answers: dict[int, Answer]) -> list[Difference]:
+def differing(played: Recording, answers: dict[int, RecordedAnswer]) -> list[Difference]:
     """Every difference to these answers."""
     return [
         one

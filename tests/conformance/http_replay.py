@@ -10,8 +10,8 @@ from typing import Any, Final
 import aiohttp
 import pytest
 
-from conformance.replay.compare import REFUSED, Answer, Exchange
 from conformance.replay.replay import Emulator, Ids, Recording, is_served, planned_producer_ids, settings_of
+from rejoin.conform.comparison.compare import REFUSED, RecordedAnswer, RecordedExchange
 from rejoin.coordinator.core.effects import Effect
 from rejoin.coordinator.core.inputs import Input, Received
 from rejoin.coordinator.service import app as app_module
@@ -43,11 +43,11 @@ class OverHttp:
         self._due = {number: answer.at for number, answer in Emulator(recording).play().items()}
         self._tasks: dict[int, asyncio.Task[Any]] = {}
         self._taken = asyncio.Event()
-        self.answers: dict[int, Answer] = {}
+        self.answers: dict[int, RecordedAnswer] = {}
         drawing = SimpleNamespace(uuid4=lambda: DrawnId(self._ids()))
         monkeypatch.setattr(app_module, "uuid", drawing)
 
-    async def play(self) -> dict[int, Answer]:
+    async def play(self) -> dict[int, RecordedAnswer]:
         """Every request of the recording; the answers by number."""
         topics = tuple(InitialTopic(name, count) for name, count in self._recording.topics.items())
         options = Options(settings=settings_of(self._recording), port=0, topics=topics, clock=self._clock)
@@ -81,7 +81,7 @@ class OverHttp:
 
         node.step = watched  # type: ignore[method-assign]
 
-    async def _send(self, session: aiohttp.ClientSession, asked: Exchange) -> None:
+    async def _send(self, session: aiohttp.ClientSession, asked: RecordedExchange) -> None:
         self._ids.plan(asked)
         planned = planned_producer_ids(asked)
         if planned is not None:
@@ -99,9 +99,9 @@ class OverHttp:
         for number in [number for number in self._tasks if self._due.get(number, moment + 1) <= moment]:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 body = await self._tasks.pop(number)
-            self.answers[number] = Answer(self._clock.now() - START, body)
+            self.answers[number] = RecordedAnswer(self._clock.now() - START, body)
 
-    async def _ask(self, session: aiohttp.ClientSession, asked: Exchange) -> Any:
+    async def _ask(self, session: aiohttp.ClientSession, asked: RecordedExchange) -> Any:
         headers = {
             "Content-Type": "application/json",
             "Kafka-Client-Id": asked.client,

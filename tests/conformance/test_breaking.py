@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from conformance.replay.compare import CLOSED, EARLY_MS, LATE_MS, Answer, Difference
 from conformance.replay.known_differences import KNOWN_DIFFERENCES, known_difference
 from conformance.replay.replay import Emulator, Recording
+from rejoin.conform.comparison.compare import CLOSED, EARLY_MS, LATE_MS, Difference, RecordedAnswer
 from rejoin.coordinator.core.effects import Effect, Reply
 from rejoin.coordinator.core.inputs import Input
 from rejoin.coordinator.core.node import Node
@@ -125,7 +125,7 @@ def beating(played: Recording, millis: int) -> list[str]:
     beats = {asked.number for asked in played.exchanges if asked.api == "Heartbeat"}
     answers = Emulator(played).play()
     moved = {
-        number: Answer(answer.at + millis, answer.body) if number in beats else answer
+        number: RecordedAnswer(answer.at + millis, answer.body) if number in beats else answer
         for number, answer in answers.items()
     }
     return unexplained(differing(played, moved))

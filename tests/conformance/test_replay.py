@@ -10,7 +10,7 @@ import pytest
 
 from conformance.replay.known_differences import KNOWN_DIFFERENCES, known_difference
 from conformance.steps.language import load_all, script_header
-from conformance.steps.player import COMMANDS
+from rejoin.conform.steps.player import COMMANDS
 from rejoin.protocol.registry import BY_NAME
 from tests.conformance.golden import PATHS, broker_versions, name_of, recording, recordings, replayed, unexplained
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from conformance.replay.compare import Exchange
 from conformance.replay.replay import BrokerDriver, Emulator
+from rejoin.conform.comparison.compare import RecordedExchange
 from rejoin.protocol.message import Request, Response
 from tests.conformance.golden import PATHS, differing, name_of, recording, unexplained
 from tests.conformance.wire import WireExchange
@@ -17,11 +17,11 @@ from tests.conformance.wire import WireExchange
 class OverWire(Emulator):
     """Each request comes in by a connection of its own, and its response leaves by that."""
 
-    def hand_in(self, broker: BrokerDriver, asked: Exchange, request: Request) -> None:
+    def hand_in(self, broker: BrokerDriver, asked: RecordedExchange, request: Request) -> None:
         exchange = self._exchanges[asked.number] = WireExchange(request, asked.version, asked.client)
         broker.request(asked, exchange.request, exchange.context)
 
-    def show(self, asked: Exchange, response: Response) -> dict[str, Any]:
+    def show(self, asked: RecordedExchange, response: Response) -> dict[str, Any]:
         return self._exchanges[asked.number].receive(response)
 
     def play(self) -> dict[int, Any]:

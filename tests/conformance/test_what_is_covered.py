@@ -8,12 +8,13 @@ import re
 from collections import Counter
 from typing import Final
 
+from rejoin.conform.player.messages import TABLE
 from rejoin.protocol.brokers.offered_versions import ADVERTISED_FROM, offered
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.registry import APIS, BY_KEY, BY_NAME
 from tests.conformance.golden import broker_versions, named, recordings
 from tests.conformance.transactions.recorded_scripts import read_script, scripts
-from tests.paths import GOLDEN, ROOT
+from tests.paths import ROOT
 
 NOT_RECORDED: Final = {
     **{("DescribeLogDirs", version): "directories have their own names and sizes" for version in range(1, 6)},
@@ -127,7 +128,7 @@ _NAMED: Final = re.compile(r"([A-Z]\w+) (\d+)")
 
 
 def test_coverage_names_every_api_that_is_offered_and_every_other_one_of_kafka() -> None:
-    with gzip.open(GOLDEN / "message-definitions-4.4.jsonl.gz", "rt", encoding="utf-8") as lines:
+    with gzip.open(TABLE, "rt", encoding="utf-8") as lines:
         defined = [json.loads(line) for line in lines]
     kafka = {
         each["apiKey"]: each["name"].removesuffix("Request") for each in defined if each["name"].endswith("Request")

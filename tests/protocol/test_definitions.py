@@ -54,7 +54,7 @@ def kafka_python_definition(message: str) -> dict[str, Any]:
 
 @cache
 def kafka_4_definitions() -> dict[str, dict[str, Any]]:
-    lines = gzip.decompress((ROOT / "tests/golden/message-definitions-4.4.jsonl.gz").read_bytes()).splitlines()
+    lines = gzip.decompress((ROOT / "conform/player/message-definitions-4.4.jsonl.gz").read_bytes()).splitlines()
     return {found["name"]: found for found in map(json.loads, lines)}
 
 

@@ -438,5 +438,11 @@ MAY_IMPORT = {
     # The one room of the pipeline that plays: what it reads is what simulations return.
     "pipeline.sweep": ("journal", "pages", "simulation", "pipeline.columns", "pipeline.spark", "pipeline.sweep"),
     "pipeline.commands": ("simulation.scenario.reading", "pipeline"),
+    # What plays scripts on brokers knows none of ours: they are asked over sockets, as any other.
+    "conform": ("protocol", "conform"),
+    "conform.records": ("protocol", "conform.records"),
+    "conform.player": ("protocol", "conform.player", "conform.records"),
+    "conform.steps": ("protocol", "conform.player", "conform.steps"),
+    "conform.comparison": ("protocol", "conform.player", "conform.records", "conform.comparison"),
 }
 """Package to packages of ours that it may import, all below ``rejoin``. The longest name that fits a module counts."""

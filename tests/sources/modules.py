@@ -8,7 +8,18 @@ from pathlib import Path
 
 from tests.paths import ROOT
 
-PACKAGES = ("protocol", "journal", "pages", "transcript", "coordinator", "client", "simulation", "pipeline", "demo")
+PACKAGES = (
+    "protocol",
+    "journal",
+    "pages",
+    "transcript",
+    "coordinator",
+    "client",
+    "simulation",
+    "pipeline",
+    "demo",
+    "conform",
+)
 
 NEVER_IN_A_CORE = (
     "aiohttp",

@@ -15,8 +15,8 @@ from dataclasses import fields
 from typing import Any, Final
 
 from conformance.participants.producer import transaction_of
-from conformance.records.described_records import HEADER, batch_of, described_batches
-from conformance.records.described_transaction_log import PRODUCER_IDS, with_transactions
+from rejoin.conform.records.described_records import HEADER, batch_of, described_batches
+from rejoin.conform.records.described_transaction_log import PRODUCER_IDS, with_transactions
 from rejoin.coordinator.core.cluster.features import NEWEST_LEVELS
 from rejoin.coordinator.core.fetch.sessions import NO_SESSION
 from rejoin.coordinator.core.inputs import (

@@ -10,9 +10,9 @@ import hashlib
 import re
 from typing import Any, Final
 
-from conformance.player.messages import ZERO_ID, Json
-from conformance.records.described_records import described_batches
-from conformance.records.described_transaction_log import PRODUCER_IDS
+from rejoin.conform.player.messages import ZERO_ID, Json
+from rejoin.conform.records.described_records import described_batches
+from rejoin.conform.records.described_transaction_log import PRODUCER_IDS
 
 FIRST_PORT: Final = 9091
 _MEMBER_ID = re.compile(r"(.*)-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})", re.DOTALL)

@@ -62,7 +62,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Answer:
+class RecordedAnswer:
     """An answer and when it came: JSON, or ``CLOSED``."""
 
     at: int
@@ -70,7 +70,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Exchange:
+class RecordedExchange:
     """A request, and its answer if one came."""
 
     number: int
@@ -80,18 +80,18 @@ class Exchange:
     api: str
     version: int
     request: Json
-    answer: Answer | None
+    answer: RecordedAnswer | None
 
 
-def exchanges(lines: list[Json]) -> list[Exchange]:
+def exchanges(lines: list[Json]) -> list[RecordedExchange]:
     """The requests of a recording, in order, each with its answer."""
     answers = {
-        line["n"]: Answer(line["at"], line.get("response", CLOSED))
+        line["n"]: RecordedAnswer(line["at"], line.get("response", CLOSED))
         for line in lines
         if "n" in line and "request" not in line
     }
     return [
-        Exchange(
+        RecordedExchange(
             line["n"],
             line["at"],
             line["client"],
@@ -106,7 +106,9 @@ def exchanges(lines: list[Json]) -> list[Exchange]:
     ]
 
 
-def differences(asked: Exchange, other: Answer | None, *, times: bool = True, script: str = "") -> list[Difference]:
+def differences(
+    asked: RecordedExchange, other: RecordedAnswer | None, *, times: bool = True, script: str = ""
+) -> list[Difference]:
     """In what another answer to the same request differs from Kafka's. ``script``: of which recording it is."""
     kafka = asked.answer
 

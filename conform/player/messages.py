@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 Json: TypeAlias = dict[str, Any]
 Definition: TypeAlias = dict[str, Any]
 
-TABLE: Final = Path(__file__).parents[2] / "tests" / "golden" / "message-definitions-4.4.jsonl.gz"
+TABLE: Final = Path(__file__).with_name("message-definitions-4.4.jsonl.gz")
 API_VERSIONS: Final = "ApiVersions"
 ZERO_ID: Final = "A" * 22
 FORMER_NAMES: Final = {"TxnOffsetCommit": {"generationId": "generationIdOrMemberEpoch"}}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from conformance.player.play import Play
+    from rejoin.conform.player.play import Play
 
 Run: TypeAlias = Callable[["Play"], Awaitable[None]]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from conformance.player.connection import ConnectionClosed, SentRequest
-from conformance.player.messages import Json, with_defaults
-from conformance.player.names import ExchangeNames, StepNames
-from conformance.player.play import CLOSED, Note, Play
-from conformance.records.described_transaction_log import with_transactions
+from rejoin.conform.player.connection import ConnectionClosed, SentRequest
+from rejoin.conform.player.messages import Json, with_defaults
+from rejoin.conform.player.names import ExchangeNames, StepNames
+from rejoin.conform.player.play import CLOSED, Note, Play
+from rejoin.conform.records.described_transaction_log import with_transactions
 
 LEARNED_FROM: Final = {"InitProducerId", "EndTxn", "Fetch", "JoinGroup"}
 """Requests whose answers bring values that a broker made up."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any, Final
 
-from conformance.records.described_records import bytes_of, described_batches
+from rejoin.conform.records.described_records import bytes_of, described_batches
 from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC, TransactionLogValue
 from rejoin.protocol.wire.transaction_state import key_bytes, read_key, read_value, value_bytes
 

@@ -1,6 +1,6 @@
 """One script while it is played: requests by several clients, waits, and the actions on the cluster.
 
-The play keeps every request with its answer and every other action; :mod:`conformance.player.recording` writes them.
+The play keeps every request with its answer and every other action; :mod:`rejoin.conform.player.recording` writes them.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from conformance.kafka.broker import Cluster
-from conformance.player.connection import Address, ConnectionClosed, Connections, SentRequest
-from conformance.player.messages import ZERO_ID, Json, newest
-from conformance.player.script import Script, ScriptFailed
+from rejoin.conform.player.connection import Address, ClientConnections, ConnectionClosed, SentRequest
+from rejoin.conform.player.messages import ZERO_ID, Json, newest
+from rejoin.conform.player.script import Script, ScriptFailed
 from rejoin.protocol.errors import ErrorCode
 
 ANSWER_SECONDS: Final = 20.0
@@ -39,6 +38,27 @@ class ClusterActions(Protocol):
     async def fill(self, partition: int, partitions: int, broker: int, commits: int) -> None: ...
 
 
+class StartableCluster(Protocol):
+    """Brokers that a script may stop, start and look into."""
+
+    @property
+    def ports(self) -> Mapping[int, int]: ...
+
+    @property
+    def addresses(self) -> dict[int, Address]: ...
+
+    @property
+    def stopped(self) -> list[int]: ...
+
+    async def stop(self, number: int, how: signal.Signals = signal.SIGTERM) -> None: ...
+
+    async def start(self, number: int) -> None: ...
+
+    def change_settings(self, settings: Mapping[str, str]) -> None: ...
+
+    def cleaned_up_to(self, number: int, topic: str, partition: int) -> int: ...
+
+
 @dataclass
 class Target:
     """The brokers that a script is played on: addresses by number, the versions they take, topics with their ids.
@@ -51,7 +71,7 @@ class Target:
     topics: dict[str, int] = field(default_factory=dict)
     offsets_partitions: int = 50
     topic_ids: dict[str, str] = field(default_factory=dict)
-    cluster: Cluster | None = None
+    cluster: StartableCluster | None = None
     actions: ClusterActions | None = None
     lenient: bool = False
     """Go on where an answer is not the one that the script expects: for emulators, which are not recorded."""
@@ -78,7 +98,7 @@ class Play:
         self.transactional_id = script.transactional_id
         self.group = script.group
         self.entries: list[SentRequest | Note] = []
-        self.connections: Final = Connections(target.addresses, self.elapsed)
+        self.connections: Final = ClientConnections(target.addresses, self.elapsed)
         self.begin()
 
     @property
@@ -86,7 +106,7 @@ class Play:
         return self.topic_ids[self.topic]
 
     @property
-    def cluster(self) -> Cluster:
+    def cluster(self) -> StartableCluster:
         """The cluster of brokers that can be stopped and started."""
         assert self.target.cluster is not None, f"{self.script.name} needs a cluster of its own"
         return self.target.cluster

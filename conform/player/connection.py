@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from conformance.player.messages import API_VERSIONS, Json, request_frame, response
+from rejoin.conform.player.messages import API_VERSIONS, Json, request_frame, response
 
 Address: TypeAlias = tuple[str, int]
 
@@ -48,8 +48,8 @@ class SentRequest:
     answered_at: float = 0.0
 
 
-class Connections:
-    """Connections of all clients to all brokers."""
+class ClientConnections:
+    """ClientConnections of all clients to all brokers."""
 
     def __init__(self, addresses: dict[int, Address], clock: Callable[[], float]) -> None:
         self.addresses: Final = addresses

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from conformance.player.messages import ZERO_ID, Json, has_field
+from rejoin.conform.player.messages import ZERO_ID, Json, has_field
 from rejoin.protocol.embedded.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
 from rejoin.protocol.types import TopicPartition
 

@@ -8,11 +8,11 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any, Final
 
-from conformance.player.connection import ConnectionClosed, Connections, SentRequest
-from conformance.player.messages import Json, api_key, newest
-from conformance.player.play import Play
-from conformance.player.script import ScriptFailed
-from conformance.steps.requests import NEWEST, Step, StepClient, StepRequest, request_body
+from rejoin.conform.player.connection import ClientConnections, ConnectionClosed, SentRequest
+from rejoin.conform.player.messages import Json, api_key, newest
+from rejoin.conform.player.play import Play
+from rejoin.conform.player.script import ScriptFailed
+from rejoin.conform.steps.requests import NEWEST, Step, StepClient, StepRequest, request_body
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.registry import BY_NAME
@@ -209,7 +209,7 @@ def errors_in(answer: Any) -> list[int]:
     return []
 
 
-async def find_coordinator(connections: Connections, group: str, broker: int) -> int:
+async def find_coordinator(connections: ClientConnections, group: str, broker: int) -> int:
     """The number of the broker that coordinates a group, once there is one."""
     async with asyncio.timeout(30):
         while True:
@@ -221,13 +221,13 @@ async def find_coordinator(connections: Connections, group: str, broker: int) ->
             await asyncio.sleep(0.05)
 
 
-async def loaded(connections: Connections, group: str, broker: int) -> None:
+async def loaded(connections: ClientConnections, group: str, broker: int) -> None:
     """Wait until a broker answers for a group."""
     while await _error(connections, group, broker) in RETRY:
         await asyncio.sleep(0.01)
 
 
-async def loading(connections: Connections, group: str, broker: int) -> None:
+async def loading(connections: ClientConnections, group: str, broker: int) -> None:
     """Wait until a broker has begun to load a group's partition. Raises ScriptFailed when that was over too soon."""
     error: int = ErrorCode.NOT_COORDINATOR
     while error in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
@@ -236,7 +236,7 @@ async def loading(connections: Connections, group: str, broker: int) -> None:
         raise ScriptFailed(f"{group}: was loaded before any client could ask")
 
 
-async def _error(connections: Connections, group: str, broker: int) -> int:
+async def _error(connections: ClientConnections, group: str, broker: int) -> int:
     answer = await connections.ask("cluster", broker, "DescribeGroups", 0, {"groups": [group]})
     error: int = answer["groups"][0]["errorCode"]
     return error

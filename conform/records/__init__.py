@@ -1,0 +1,1 @@
+"""Batches, records and transaction logs as recordings describe them."""

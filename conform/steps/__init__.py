@@ -1,0 +1,1 @@
+"""Scripts that are written in steps."""
