@@ -16,6 +16,7 @@ COPY client ./client
 COPY simulation ./simulation
 COPY pipeline ./pipeline
 COPY demo ./demo
+COPY conform ./conform
 RUN pip install --no-cache-dir --constraint constraints.txt setuptools \
  && pip install --no-cache-dir --no-build-isolation --constraint constraints.txt ".[fast,postgres,security]" \
  && useradd --create-home rejoin \
