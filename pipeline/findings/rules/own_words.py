@@ -102,6 +102,8 @@ _WHAT_TO_DO: Final = {
 _REBALANCES: Final = re.compile(r"REBALANCE_IN_PROGRESS|[Rr]ebalance in progress|is rebalancing|RebalanceInProgress")
 _LATE: Final = re.compile(r"max\.?[_ ]?poll|poll timeout|poll interval", re.IGNORECASE)
 _OF_TROUBLE: Final = ("heartbeat_failed", "coordinator_lost", "poll_timeout_exceeded", "commit_refused", "fenced")
+_USUAL: Final = ("group_left", "partitions_revoked")
+"""Steps that say nothing of a consumer that has joined in this log."""
 _STEPS: Final = {
     "subscribing": (
         "had not joined its group",
@@ -113,6 +115,11 @@ _STEPS: Final = {
         "The coordinator answers when all other members have joined, or when the rebalance timeout is over.",
     ),
     "group_left": ("left its group", "Why it left is not in this log."),
+    "partitions_revoked": (
+        "gave up partitions",
+        "Whether a rebalance took them or its session ended is not in this log.",
+    ),
+    "partitions_assigned": (),
     "generation_joined": (),
     "group_synced": (),
 }
@@ -239,6 +246,7 @@ def coordinator_lost_again(causes: Causes) -> Iterator[Finding]:
 @reads("rejoin_requested", "heartbeat_failed", columns=_SAID, source=(CLIENT_LOG,))
 @reads("generation_joined", columns=("waited_ms",), source=(CLIENT_LOG,))
 @reads("subscribing", "join_sent", "group_synced", "group_left", source=(CLIENT_LOG,))
+@reads("partitions_revoked", "partitions_assigned", source=(CLIENT_LOG,))
 def rejoined_by_its_own_log(causes: Causes) -> Iterator[Finding]:
     """A consumer joined again: as others joined or left, or for a reason of its own, or since a join was refused."""
     history = causes.history
@@ -252,7 +260,7 @@ def rejoined_by_its_own_log(causes: Causes) -> Iterator[Finding]:
         yield _join_refused(history, refused)
     long = list(_join_that_took_long(history)) if history.has_only_own_words else []
     yield from long
-    others = _distinct([each for each in asked if _refusal(each) is None and not _is_late(history, each)])
+    others = _distinct([each for each in asked if _refusal(each) is None and not _has_own_cause(history, each)])
     if not others:
         if history.has_only_own_words and not refused and not long:
             yield from _where_the_log_ends(history)
@@ -265,10 +273,11 @@ def rejoined_by_its_own_log(causes: Causes) -> Iterator[Finding]:
     because = f" The reasons given: {names(reasons)}." if reasons else ""
     yield Finding(
         "rejoined-by-its-own-log",
-        f"{names(who)} had to join again, {times(len(others))}",
+        f"The group rebalanced, and {names(who)} had to join again, {times(len(others))}",
         f"{capital(times(len(others)))} {names(who)} had to join {_group(history)} again, "
-        f"{period(others[0].at_ms, others[-1].at_ms)}{_rhythm(others)}: the group rebalanced.{because} Which member "
-        "began the rebalance is not in this log.",
+        f"{period(others[0].at_ms, others[-1].at_ms)}{_rhythm(others)}: the group rebalanced, since another "
+        f"member joined, left or fell silent, or since the subscription changed.{because} Which member began the "
+        "rebalance is not in this log.",
         0.0,
         others[0].at_ms,
         others[-1].at_ms,
@@ -287,10 +296,12 @@ def _says_rebalancing(event: ObservedEvent) -> bool:
     return event.event == "heartbeat_failed" and not _is_end(event) and _REBALANCES.search(_said(event)) is not None
 
 
-def _is_late(history: GroupHistory, event: ObservedEvent) -> bool:
-    """Whether a consumer joins again since it had not polled in time, of which another rule speaks."""
-    return _LATE.search(event.reason or "") is not None and any(
-        (late.node, late.client_id) == (event.node, event.client_id) for late in history.late_poll_events
+def _has_own_cause(history: GroupHistory, event: ObservedEvent) -> bool:
+    """Whether a consumer joins again since its session ended or it had not polled in time: other rules speak of it."""
+    reason = event.reason or ""
+    return reason.startswith(SESSION_ENDED) or (
+        _LATE.search(reason) is not None
+        and any((late.node, late.client_id) == (event.node, event.client_id) for late in history.late_poll_events)
     )
 
 
@@ -303,7 +314,7 @@ def _where_the_log_ends(history: GroupHistory) -> Iterator[Finding]:
         if event.event in _STEPS:
             last[event.node, event.client_id] = event
     joined = any(each.event == "generation_joined" for each in history.events)
-    found = [each for each in last.values() if _STEPS[each.event] and not (joined and each.event == "group_left")]
+    found = [each for each in last.values() if _STEPS[each.event] and not (joined and each.event in _USUAL)]
     if not found:
         return
     event = found[-1]
