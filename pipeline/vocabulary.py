@@ -30,6 +30,11 @@ BROKER_BUG_SIGN: Final = "broker_bug_sign"
 SOFTWARE_VERSION: Final = "software_version"
 """The event of a line that states a version; its reason is the software and the version."""
 
+TOPIC_UNAVAILABLE: Final = "topic_unavailable"
+"""The event of a line in which a client was refused a topic; its problem is Kafka's name of the error."""
+ASSIGNED_NOTHING: Final = "assigned_nothing"
+"""The event of a consumer whose last assignment, in its log, has no partition."""
+
 AFTER_REMOVAL: Final = "owner-after-removal"
 """The kind of two owners as Kafka allows them: the first was removed, and has not noticed yet. No violation."""
 

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from rejoin.journal.kafka_logs.clients.errors import JAVA_EXCEPTIONS
+
 BROKER: Final = "kafka"
 """A broker of Kafka. Clients have the names that readers of their logs have for them."""
 JAVA: Final = "java"
@@ -242,7 +244,7 @@ _OF_VERSIONS: Final = (
     *("kafka_python", "aiokafka=", "aiokafka-", "aiokafka ", "kafkajs@", "/sarama@v", "/franz-go@v", "/brod-"),
 )
 _SIGNS: Final = tuple((sign, re.compile(sign.pattern, re.DOTALL)) for sign in BUG_SIGNS)
-WORDS: Final = tuple(sorted({*_OF_VERSIONS, *(sign.words for sign in BUG_SIGNS)}))
+WORDS: Final = tuple(sorted({*_OF_VERSIONS, *JAVA_EXCEPTIONS, *(sign.words for sign in BUG_SIGNS)}))
 _LONGEST_WORD: Final = max(map(len, WORDS))
 STATES_VERSION: Final = b"Kafka version"
 """Bytes that each of Kafka's processes logs as it starts, brokers as well as clients."""
@@ -258,7 +260,7 @@ SIGNS_OF_CLIENTS: Final = re.compile(
 
 
 def words_in(chunks: Iterable[bytes]) -> tuple[str, ...]:
-    """The words of signs and versions that a file has anywhere: a record is searched for these alone."""
+    """The words of signs, exceptions and versions that a file has anywhere: a record is searched for these alone."""
     found: dict[str, None] = {}
     before = b""
     for chunk in chunks:

@@ -45,6 +45,7 @@ SPRING_LINES: Final[tuple[Template, ...]] = (
     _line("container_lost", "{group_id?}: partitions lost: {partitions}"),
     _line("consumer_closed", "{group_id?}: Consumer stopped", "group"),
     _line("consumer_closed", "Consumer stopped"),
+    _line("topic_unavailable", "Topic(s) [{topics}] {problem}"),
     _line("fenced", "~.*~'group.instance.id' ~(?:has been )?fenced~{rest}"),
     _line("fenced", "Stopping container due to fencing{rest}", "stopping"),
     _line(

@@ -98,7 +98,7 @@ JAVA_LINES: Final[tuple[Template, ...]] = (
     _line("join_failed", "Rebalance failed.~.*~", variant="rebalance"),
     # --- partitions
     _line("remark", "Updating assignment with{update}", (2, 4), variant="update"),
-    _line("remark", "Notifying assignor about the new {notified}", (2, 5), variant="notify"),
+    _line("given", "Notifying assignor about the new {given}", (2, 5)),
     _line("partitions_assigned", "Adding newly assigned partitions: {partitions}", (2, 4)),
     _line("partitions_assigned", "Setting newly assigned partitions {partitions}", OLDEST, (2, 4), "set"),
     _line("partitions_revoked", "Revoke previously assigned partitions {partitions}", (2, 4)),
@@ -108,6 +108,24 @@ JAVA_LINES: Final[tuple[Template, ...]] = (
     _line("remark", "Need to revoke partitions {partitions} and re-join the group", (2, 4), (3, 0), "need"),
     _line("remark", "The pause flag in partitions {partitions} will be removed due to {why}", (3, 0), variant="pause"),
     _line("remark", "The following {topics}", variant="following"),
+    # --- topics
+    _line("topic_unavailable", "Error while fetching metadata with correlation id {rest?} : {{topic_errors}}"),
+    _line(
+        "topic_unavailable",
+        "The metadata response from the cluster reported a recoverable issue with correlation id {rest?} : "
+        "{{topic_errors}}",
+        (4, 0),
+        variant="recoverable",
+    ),
+    _line("topic_unavailable", "Topic authorization failed for topics [{topics}]", variant="authorization"),
+    _line("topic_unavailable", "Metadata response reported invalid topics [{topics}]", variant="invalid"),
+    _line(
+        "topic_unavailable",
+        "Not authorized to read from ~(?:topic (?=\\S+\\.)|partition (?=\\S+-\\d+\\.))~{topic?}~(?:-\\d+)?\\.~",
+        variant="read",
+    ),
+    _line("topic_unavailable", "Not authorized to commit to topics [{topics}]", variant="commit"),
+    _line("join_failed", "A ~(?=group authorization error)~{problem}", variant="authorization"),
     # --- out of the group
     _line("membership_reset", "Resetting generation <3.0-:{and?}>due to: {reason}", (2, 8)),
     _line("poll_timeout_exceeded", f"~(?:This member will leave the group because )?~<4.0-:C|c>{_POLL_TIMEOUT}"),

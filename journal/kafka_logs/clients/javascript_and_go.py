@@ -40,6 +40,7 @@ KAFKAJS_LINES: Final[tuple[Template, ...]] = (
     _line("crashed", "[Consumer] Crash: {problem}"),
     _line("commit_failed", "[Connection] Response OffsetCommit(key: 8, version: {version})"),
     _line("heartbeat_response", "[Connection] Response Heartbeat(key: 12, version: {version})"),
+    _line("response", "[Connection] Response {api}(key: {number}, version: {version})"),
     _line("coordinator_lost", "[Connection] Connection error: {problem}"),
 )
 """In the order in which a reader tries them."""
@@ -85,6 +86,13 @@ FRANZ_GO_LINES: Final[tuple[Template, ...]] = (
         "one",
     ),
     _line("assignment", "balanced; plan: {assignments}"),
+    _line("join_failed", f"fetch offsets failed with non-retryable error; {_GROUP}, err: {{problem}}", "offsets"),
+    # The error that applications get from a poll.
+    _line("join_failed", "unable to join group session: {problem}", "session"),
+    _line(
+        "topic_unavailable",
+        "immediate metadata update had inner errors, re-updating; errors: {problem?}, update_after: {rest}",
+    ),
 )
 """In the order in which a reader tries them."""
 
@@ -111,5 +119,10 @@ SARAMA_LINES: Final[tuple[Template, ...]] = (
         "from {before} to {after}",
     ),
     _line("group_left", "Closing Client"),
+    _line("join_failed", "client was not authorized to access group {group_id?} while attempting to find coordinator"),
+    _line("topic_unavailable", "client is not authorized to access this topic. The topics were:~ +~[{topics}]"),
+    # Errors that applications get from the group, and log by themselves.
+    _line("session_error", "kafka: error while consuming {topic?}/~-?~{number}: {problem}"),
+    _line("session_error", "kafka server: {problem}", "server"),
 )
 """In the order in which a reader tries them."""

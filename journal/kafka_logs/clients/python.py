@@ -26,7 +26,19 @@ def _line(kind: str, text: str, variant: str = "", since: Version = ANY, before:
     return Template(kind, text, since, before, variant=variant)
 
 
+_TOPICS: Final = (
+    _line("topic_unavailable", "Topic {topic} not found in cluster metadata"),
+    _line("topic_unavailable", "Topic {topic} is not authorized for this client", "authorization"),
+    _line("topic_unavailable", "Topic {topic} is not available during auto-create initialization", "creation"),
+    _line("topic_unavailable", "'{topic}' is not a valid topic name", "name"),
+    _line("topic_unavailable", "No partition metadata for topic ~'?~{topic?}~'?~", "leader"),
+    _line("topic_unavailable", "Not authorized to read from topic {topic?}.", "read"),
+    _line("topic_unavailable", "OffsetFetchRequest -- unknown topic {topic}~(?= ?)~", "offsets"),
+)
+"""Lines about topics that both libraries have."""
+
 KAFKA_PYTHON_LINES: Final[tuple[Template, ...]] = (
+    *_TOPICS,
     _line("subscribing", "Updating subscribed topics to: {topics}"),
     _line("consumer_started", "IO loop starting (client_id={client_id})", "", (3, 0)),
     _line("remark", "Group ~[cC]~oordinator {rest}", "lookup"),
@@ -65,7 +77,7 @@ KAFKA_PYTHON_LINES: Final[tuple[Template, ...]] = (
     _line("partitions_revoked", "Revoking previously assigned partitions {partitions?} for group {group_id}"),
     _line("partitions_assigned", "Setting newly assigned partitions {partitions?} for group {group_id}"),
     _line("partitions_lost", "Group {group_id?} lost membership; forcibly revoking {partitions}"),
-    _line("remark", "Updated partition assignment: {partitions}", "updated"),
+    _line("given", "Updated partition assignment: {given}"),
     _line("rejoin_requested", "Group {group_id?} is rebalancing; rejoining.", "heartbeat"),
     _line("rejoin_requested", "Heartbeat failed for group {group_id?} because it is rebalancing", "heartbeat-older"),
     _line("poll_timeout_exceeded", f"C{_POLL_TIMEOUT}", "", (2, 1)),
@@ -85,6 +97,7 @@ KAFKA_PYTHON_LINES: Final[tuple[Template, ...]] = (
     _line(
         "heartbeat_failed", "Heartbeat: local member_id was not recognized; this consumer needs to re-join", "member"
     ),
+    _line("join_failed", "Heartbeat failed: authorization error: {problem}", "authorization"),
     _line("heartbeat_failed", "Heartbeat failed: {problem}", "other"),
     _line(
         "commit_failed", "Failing OffsetCommit request since the consumer is not part of an active group", "inactive"
@@ -104,6 +117,7 @@ KAFKA_PYTHON_LINES: Final[tuple[Template, ...]] = (
 """In the order in which a reader tries them."""
 
 AIOKAFKA_LINES: Final[tuple[Template, ...]] = (
+    *_TOPICS,
     _line("consumer_started", "Updating subscribed topics to: {topics}"),
     _line("subscribing", "Subscribed to topic(s): {topics}"),
     _line("subscribing", "Subscribed to topic pattern: {pattern}", "pattern"),

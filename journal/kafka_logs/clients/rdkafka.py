@@ -51,6 +51,14 @@ RDKAFKA_LINES: Final[tuple[Template, ...]] = (
         "FATAL: Fatal error: Broker: Static consumer fenced by other consumer with same group.instance.id{rest}",
     ),
     _line("fatal", "FATAL: Fatal error: {problem}"),
+    # Errors that applications get, and log by themselves; without a facility, but for the first.
+    _line("topic_unavailable", "TOPICERR: Subscribed topic not available: {topic?}: {problem}"),
+    _line("join_failed", "ERROR: FindCoordinator response error: {problem}", "coordinator-error"),
+    _line(
+        "join_failed",
+        "ERROR: ~(?:JoinGroup|ConsumerGroupHeartbeat) failed: (?=Broker:|Local:)~{problem}",
+        "join-error",
+    ),
     # --- with debug=cgrp
     _line("consumer_started", "INIT: librdkafka {rest}"),
     # How many topics there are stands there, and not which.
@@ -97,6 +105,8 @@ RDKAFKA_LINES: Final[tuple[Template, ...]] = (
     ),
     _line("partition_added", f"PARTADD: {_GROUP}: add {{topic}} [{{number}}]"),
     _line("partition_removed", f"PARTDEL: {_GROUP}: delete {{topic}} [{{number}}]"),
+    _line("given", f"ASSIGN: {_GROUP}: new assignment of {{count}} partition(s) in join-state {{rest}}"),
+    _line("topic_unavailable", f"SUBSCRIPTION: {_GROUP}: {{problem}}~(?<=metadata matched subscription)~", "no-match"),
     _line("closing", f"CGRPTERM: {_GROUP}: waiting for {{rest?}} before terminating"),
     _line("group_left", f"LEAVE: {_GROUP}: leave (in state {{join_state}})"),
     _line("group_left", f"LEAVE: {_GROUP}: leave", "older"),

@@ -20,6 +20,7 @@ RUBY_LINES: Final[tuple[Template, ...]] = (
     _line("generation_joined", "Joined group `{group_id?}` with member id `{member}`"),
     _line("remark", "Chosen as leader of group `{group_id}`", "leader"),
     _line("topic_assigned", "Partitions assigned for `{topic}`: {numbers}"),
+    _line("given", "~(?:There are no|No) ~partitions to fetch from, sleeping for {rest}"),
     _line("group_left", "Leaving group `{group_id}`"),
     _line("rejoin_requested", "Group rebalance in progress, re-joining..."),
     _line("rejoin_requested", "Error sending heartbeat: ~Kafka::RebalanceInProgress.*~", "heartbeat"),

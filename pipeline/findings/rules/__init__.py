@@ -37,11 +37,12 @@ from rejoin.pipeline.findings.rules.consumer_groups import (
 )
 from rejoin.pipeline.findings.rules.groups import lost_records, membership_changed, subscription_changed, topic_growth
 from rejoin.pipeline.findings.rules.offsets_log import load_failed, offsets_partition_cannot_be_written, slow_load
-from rejoin.pipeline.findings.rules.own_words import (
+from rejoin.pipeline.findings.rules.own_words.memberships import (
     coordinator_lost_again,
     rejoined_by_its_own_log,
     session_expired,
 )
+from rejoin.pipeline.findings.rules.own_words.subscriptions import assigned_nothing, topic_unavailable
 from rejoin.pipeline.findings.rules.phases import rebalance_still_open, rejoin_loop, sync_held_up
 from rejoin.pipeline.findings.rules.polls import join_held_up, max_poll_exceeded, owned_not_moving
 from rejoin.pipeline.findings.rules.readiness import ready_for_the_consumer_protocol
@@ -64,9 +65,11 @@ RULES: Final[tuple[Rule, ...]] = (
     changing_instance_ids,
     thrashing_autoscaler,
     session_too_short,
+    topic_unavailable,
     max_poll_exceeded,
     session_expired,
     coordinator_lost_again,
+    assigned_nothing,
     rejoined_by_its_own_log,
     flapping_member,
     join_held_up,

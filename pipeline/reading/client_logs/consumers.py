@@ -7,12 +7,20 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from rejoin.journal.events.client import EVENT_TYPES
+from rejoin.journal.kafka_logs.clients.errors import error_in
 from rejoin.pipeline.reading.broker_logs.groups.membership import EXACT, INFERRED, EventRow
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 from rejoin.pipeline.reading.client_logs.families import STARTED
-from rejoin.pipeline.reading.client_logs.logged_consumer import NOT_A_MEMBER
+from rejoin.pipeline.reading.client_logs.logged_consumer.state import NOT_A_MEMBER
 from rejoin.pipeline.reading.client_logs.statements import NO_GROUP
-from rejoin.pipeline.vocabulary import BUG_SIGN, CLIENT_LOG, SESSION_ENDED, SOFTWARE_VERSION
+from rejoin.pipeline.vocabulary import (
+    ASSIGNED_NOTHING,
+    BUG_SIGN,
+    CLIENT_LOG,
+    SESSION_ENDED,
+    SOFTWARE_VERSION,
+    TOPIC_UNAVAILABLE,
+)
 
 ORDER: Final = 1_000
 """Rows are in the order of ``order_ms``: there is room for so many within a millisecond."""
@@ -21,16 +29,13 @@ JOIN_FAILED: Final = "the join failed"
 """The reason of a client that joins once more since its JoinGroup or SyncGroup was refused."""
 ONE_COMMIT_MS: Final = 50
 """Lines of a consumer that are closer together than this are about one commit."""
-_REFUSALS: Final = {
-    "UNKNOWN_MEMBER_ID": re.compile(r"UNKNOWN_MEMBER_ID|UnknownMemberId|not aware of this member|: Unknown member"),
-    "ILLEGAL_GENERATION": re.compile(
-        r"ILLEGAL_GENERATION|IllegalGeneration|generation id is not valid|group has already rebalanced"
-    ),
-    "REBALANCE_IN_PROGRESS": re.compile(r"REBALANCE_IN_PROGRESS|RebalanceInProgress|group is rebalancing"),
-    "FENCED_INSTANCE_ID": re.compile(r"FENCED_INSTANCE_ID|FencedInstanceId|group instance id .* fenced"),
-    "STALE_MEMBER_EPOCH": re.compile(r"STALE_MEMBER_EPOCH|stale member epoch"),
-}
-"""Errors of the coordinator, by the words that clients have for them."""
+_REFUSALS: Final = (
+    *("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS", "FENCED_INSTANCE_ID", "STALE_MEMBER_EPOCH"),
+    *("GROUP_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "UNKNOWN_TOPIC_OR_PARTITION"),
+)
+"""Errors with which the coordinator refuses commits."""
+_WITH_ERRORS: Final = ("heartbeat_failed", "coordinator_lost", "rejoin_requested")
+"""Events whose reason or problem may be an error of Kafka."""
 _SOFTWARE: Final = {
     **{name: name for name in ("librdkafka", "kafka-python", "aiokafka", "franz-go", "sarama", "brod", "ruby-kafka")},
     "kafkajs": "KafkaJS",
@@ -40,7 +45,9 @@ _SOFTWARE: Final = {
 """Libraries whose settings have names of their own, by the families of their lines."""
 _OF_SESSIONS: Final = ("heartbeat_failed", "coordinator_lost")
 _SESSION_ENDED: Final = re.compile(r"session (?:timed out|expired)(?:.*? after (?P<waited>\d+) ms)?")
-_EVENTS: Final = frozenset((*(event.name for event in EVENT_TYPES), BUG_SIGN, SOFTWARE_VERSION))
+_EVENTS: Final = frozenset(
+    (*(event.name for event in EVENT_TYPES), BUG_SIGN, SOFTWARE_VERSION, TOPIC_UNAVAILABLE, ASSIGNED_NOTHING)
+)
 _INFERRED: Final = ("coordinator_lost",)
 
 
@@ -84,6 +91,8 @@ def consumer_events(statements: Iterable[Statement], *, with_requests: bool = Fa
                 continue
         if statement.kind == STARTED:
             continue
+        if row["event"] in _WITH_ERRORS:
+            row["error"] = error_in(f"{row['reason']}: {row['problem']}")
         if statement.kind == SOFTWARE_VERSION:
             # The library alone is what other events have there.
             row["software"] = None
@@ -99,8 +108,8 @@ def _with_refusal(row: EventRow, error: str, was: str | None) -> EventRow:
 
 def _refusal(statement: Statement) -> str | None:
     """The error with which the coordinator refused a commit, by the words of a client; none for other failures."""
-    text = f"{statement.text} {statement.values.get('problem', '')}"
-    return next((error for error, words in _REFUSALS.items() if words.search(text) is not None), None)
+    error = error_in(f"{statement.text} {statement.values.get('problem', '')}")
+    return error if error in _REFUSALS else None
 
 
 def _row(statement: Statement) -> EventRow:
@@ -128,6 +137,8 @@ def _row(statement: Statement) -> EventRow:
         row["partitions"] = [{"topic": topic, "partition": number} for topic, number in values["partitions"]]
     if values.get("offsets"):
         row["offsets"] = [dict(zip(("topic", "partition", "offset"), each, strict=True)) for each in values["offsets"]]
+    if statement.kind == TOPIC_UNAVAILABLE:
+        row["topic"] = values.get("topic")
     if statement.kind == "group_left":
         row["notified"] = True
     return row

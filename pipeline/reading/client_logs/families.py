@@ -106,13 +106,13 @@ _OF_RDKAFKA: Final = re.compile(
 )
 _SIGNED_BY_RDKAFKA: Final = re.compile(r"#consumer-\d+[|\]]")
 _OF_PYTHON: Final = re.compile(
-    r"(?<![\w./])(?P<logger>aiokafka(?:\.\w+)*|kafka\.(?:coordinator(?:\.(?:base|consumer|heartbeat))?|consumer\.\w+|net\.selector))"
+    r"(?<![\w./])(?P<logger>aiokafka(?:\.\w+)*|kafka\.(?:coordinator(?:\.(?:base|consumer|heartbeat|assignors\.[\w.]+\w))?|consumer\.\w+|cluster|net\.selector))"
     r"[\]:\s\-|]+(?:(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[\]:\s\-|]+)?"
     r"(?P<text>.*)",
     re.DOTALL,
 )
 _PYTHON_LOGGER: Final = re.compile(
-    r"kafka\.(?:coordinator(?:\.(?:base|consumer|heartbeat))?|consumer\.\w+|net\.selector)"
+    r"kafka\.(?:coordinator(?:\.(?:base|consumer|heartbeat|assignors\.[\w.]+))?|consumer\.\w+|cluster|net\.selector)"
 )
 _SETTING: Final = re.compile(r"\s*([a-z][a-z0-9.]+) = (.*)")
 
@@ -305,9 +305,20 @@ def _as_basic(value: object) -> str:
 
 def _of_sarama(record: ClientRecord) -> ClientMessage | None:
     text = _GO_FILE.sub("", record.text.strip())
-    if not text.startswith(("consumer", "client/coordinator", "Initializing new client", "Closing Client")):
+    begun = _ERROR_OF_SARAMA.search(text)
+    if begun is not None:
+        text = text[begun.start() :].rstrip("'\"})]")
+    elif not text.startswith(_OF_SARAMA):
         return None
     return known_or_of_a_group(matched(SARAMA, text), is_signed="/" in text.split(" ", 1)[0])
+
+
+_OF_SARAMA: Final = (
+    *("consumer", "client/coordinator", "Initializing new client", "Closing Client"),
+    *("client was not authorized", "client is not authorized"),
+)
+_ERROR_OF_SARAMA: Final = re.compile(r"kafka: error while consuming \S*/-?\d+: |kafka server: ")
+"""Where an error begins that applications get from sarama, and log in their own words."""
 
 
 _GO_FILE: Final = re.compile(r"^[\w./-]+\.go:\d+: ")

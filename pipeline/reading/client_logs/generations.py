@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 from rejoin.pipeline.reading.client_logs.cluster import ConsumerKey, ObservedCluster
-from rejoin.pipeline.reading.client_logs.logged_consumer import UNNAMED
+from rejoin.pipeline.reading.client_logs.logged_consumer.state import UNNAMED
 
 LATE_MS: Final = 60_000
 """A generation that joins so long after a higher one is of a group that began anew."""

@@ -29,7 +29,8 @@ from rejoin.pipeline.reading.client_logs.layouts import ClientRecord
 MARKS: Final = re.compile(
     rb"\[(?:Consumer|Worker) (?:clientId|instanceId)=|ConsumerConfig values|#consumer-\d|aiokafka|\"kafkajs\""
     rb"|beginning to manage the (?:next-gen )?group lifecycle|new group session begun"
-    rb"|consumergroup/|client/coordinator |; group: |SRMSG\d+: |Group member \("
+    rb"|consumergroup/|client/coordinator |kafka: error while consuming |kafka server: "
+    rb"|client (?:was|is) not authorized to access |; group: |SRMSG\d+: |Group member \("
     rb"|(?<![\w.])kafka\.co(?:ordinator(?:\.(?:base|consumer|heartbeat))?|nsumer\.\w+)[^\w.]"
     rb"|(?<![\w-])stream-(?:thread|client) \[|KafkaMessageListenerContainer|: partitions (?:assigned|revoked|lost): \["
     rb"|(?:Joining|Joined|Leaving) group `|Error for topic subscription "
@@ -56,7 +57,8 @@ _OF_RUBY: Final = re.compile(
     r"|Group rebalance in progress, re-joining\.\.\.|Error (?:sending heartbeat|committing offsets): .*"
     r"|Failed to join group; resetting member id.*|Failed to find coordinator for group `.*"
     r"|Connection error while trying to join group `.*|Group coordinator not available for group `.*"
-    r"|Coordinator broker still loading, retrying.*|\(try \d+/\d+\): Error for topic subscription .*"
+    r"|Coordinator broker still loading, retrying.*|(?:There are no|No) partitions to fetch from, sleeping for .*"
+    r"|\(try \d+/\d+\): Error for topic subscription .*"
     r"|Resetting consumer with id: .*)",
     re.DOTALL,
 )

@@ -14,7 +14,7 @@ from rejoin.journal.kafka_logs.bug_signs import BROKER, JAVA, WORDS, signs_in, v
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 from rejoin.pipeline.reading.client_logs.families import SMALLRYE, SPRING, STREAMS
 from rejoin.pipeline.reading.client_logs.layouts import ClientRecord
-from rejoin.pipeline.reading.client_logs.logged_consumer import LoggedConsumer, about
+from rejoin.pipeline.reading.client_logs.logged_consumer.state import LoggedConsumer, about
 from rejoin.pipeline.vocabulary import BUG_SIGN, SOFTWARE_VERSION
 
 _RELEASED_AS: Final = {STREAMS: JAVA, SPRING: JAVA, SMALLRYE: JAVA}

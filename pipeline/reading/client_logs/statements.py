@@ -22,7 +22,7 @@ from rejoin.pipeline.reading.client_logs.families import (
     ClientMessage,
 )
 from rejoin.pipeline.reading.client_logs.layouts import ClientLines, ClientRecord
-from rejoin.pipeline.reading.client_logs.logged_consumer import LoggedConsumer, ended, said_by
+from rejoin.pipeline.reading.client_logs.logged_consumer.state import LoggedConsumer, ended, said_by
 from rejoin.pipeline.reading.client_logs.signed import STREAMS_CLIENT, read_client_message
 from rejoin.pipeline.reading.client_logs.signs import SignsOfClients
 from rejoin.pipeline.reading.client_logs.unsigned import UnsignedLines
@@ -144,7 +144,9 @@ class ClientLogFile:
         )
 
     def _consumer(self, message: ClientMessage, origin: str) -> LoggedConsumer:
-        if message.family == SPRING and (known := self._consumer_of_container(message, origin)) is not None:
+        # The exceptions of Java's consumer name no client either.
+        is_around = message.family == SPRING or (message.family == JAVA and message.client_id is None)
+        if is_around and (known := self._consumer_of_container(message, origin)) is not None:
             return known
         of_file = message.family in NAMELESS
         key = (message.family, "" if of_file else message.client_id or "", origin)

@@ -10,9 +10,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
+from rejoin.journal.kafka_logs.clients.errors import JAVA_EXCEPTIONS
 from rejoin.journal.kafka_logs.template import Template
 from rejoin.pipeline.reading.client_logs.families import (
     AIOKAFKA,
+    FRANZ_GO,
+    JAVA,
     KAFKA_PYTHON,
     ClientMessage,
     known_by_text,
@@ -22,6 +25,7 @@ from rejoin.pipeline.reading.client_logs.families import (
     of_rdkafka,
 )
 from rejoin.pipeline.reading.client_logs.layouts import ClientRecord
+from rejoin.pipeline.vocabulary import TOPIC_UNAVAILABLE
 
 _SHORTEST: Final = 12
 """Characters of a text's fixed beginning without which it may belong to any program."""
@@ -39,6 +43,8 @@ _THREAD: Final = re.compile(
 _CLIENT: Final = re.compile(r"(?P<client>[^\s|\[\]()]+)#consumer-\d+[|\]:]+\s*(?P<text>.*)", re.DOTALL)
 _OF_RDKAFKA: Final = re.compile(
     r"Application maximum poll interval \(\d+ms\) exceeded|Consumer group session timed out \(in join-state"
+    r"|Subscribed topic not available: |FindCoordinator response error: "
+    r"|(?:JoinGroup|ConsumerGroupHeartbeat) failed: Broker:"
     r'|Group "[^"]*"(?:: | (?:is|heartbeat|changed|changing|coordinator|broker|received) )|JoinGroup response: Gen'
 )
 _NAMESPACES: Final = ("Connection", "Consumer", "ConsumerGroup", "Runner")
@@ -46,6 +52,14 @@ _OF_KAFKAJS: Final = re.compile(rf"(?P<text>\[(?:{'|'.join(_NAMESPACES)})\] .*)"
 _FIELD: Final = re.compile(r"\s+(?P<name>\w+): (?P<value>.*)")
 _LEVEL: Final = re.compile(r"^\W*(?:TRACE|DEBUG|INFO|WARN|ERROR)\W+", re.IGNORECASE)
 _PYTHON: Final = (KAFKA_PYTHON, AIOKAFKA)
+_OF_JAVA: Final = re.compile(
+    r"Topic\(s\) \[(?P<missing>[^\]]*)\] is/are not present and missingTopicsFatal is true"
+    r"|TopicAuthorizationException: Not authorized to access topics: \[(?P<topics>[^\]]*)\]"
+    r"|GroupAuthorizationException: Not authorized to access group: (?P<group>[^\s,;]+)"
+    r"|(?:InconsistentGroupProtocol|GroupMaxSizeReached|InvalidSessionTimeout|FencedInstanceId)Exception: .*"
+    r"|CommitFailedException: (?:Commit|Offset commit) cannot be completed .*"
+)
+"""Exceptions of Java's consumer, which applications log in their own words, mostly with the trace below."""
 
 
 def _beginning(template: Template) -> str:
@@ -60,7 +74,11 @@ def _beginnings(families: Iterable[str]) -> re.Pattern[str]:
         for template, _ in known_by_text(family)
         if template.kind not in _VAGUE and len(text := _beginning(template)) >= _SHORTEST
     }
-    return re.compile("|".join(re.escape(text) for text in sorted(texts, key=len, reverse=True)))
+    return re.compile("|".join((*_TOPICS_OF_PYTHON, *map(re.escape, sorted(texts, key=len, reverse=True)))))
+
+
+_TOPICS_OF_PYTHON: Final = (r"Topic \S+ (?:not found in cluster metadata|is not authorized for this client)",)
+"""Beginnings of texts whose fixed part comes late."""
 
 
 _OF_PYTHON: Final = _beginnings(_PYTHON)
@@ -70,6 +88,8 @@ MARKS: Final = re.compile(
     "|".join(
         (
             _OF_PYTHON.pattern,
+            *map(re.escape, JAVA_EXCEPTIONS),
+            r"Subscribed topic not available: |FindCoordinator response error: |unable to join group session: ",
             r"Application maximum poll interval|Consumer group session timed out|#consumer-\d+[|\]:]|\[thrd:",
             r'Group \\*"[^"]{1,260}"(?:: | (?:is|heartbeat|changed|changing|coordinator|broker) )',
             r"\[(?:ConsumerGroup|Runner|Connection)\] |closed dead subscription|group manage loop|joining group",
@@ -96,7 +116,8 @@ class UnsignedLines:
         text = record.text
         if _OTHER_CLIENT.search(text) is not None:
             return None
-        found = _of_rdkafka(text) or self._of_python(text) or _of_kafkajs(record)
+        found = _of_rdkafka(text) or self._of_python(text) or _of_kafkajs(record) or _of_franz_go(text)
+        found = found or _of_java(record)
         return replace(found, is_inferred=True) if found is not None else None
 
     def _of_python(self, text: str) -> ClientMessage | None:
@@ -130,6 +151,23 @@ def _of_rdkafka(text: str) -> ClientMessage | None:
     found = of_rdkafka(body, client)
     found = found if found.kind else of_rdkafka(body[: _end(body)], client)
     return known_or_of_a_group(found) if signed is not None or found.kind else None
+
+
+def _of_java(record: ClientRecord) -> ClientMessage | None:
+    for text in (record.text, *record.more):
+        found = _OF_JAVA.search(text) if any(map(text.__contains__, JAVA_EXCEPTIONS)) else None
+        if found is None:
+            continue
+        topics = found["missing"] or found["topics"]
+        values = {"problem": found[0], **({"topics": topics} if topics else {})}
+        kind = TOPIC_UNAVAILABLE if topics else "commit_failed" if found[0].startswith("Commit") else "join_failed"
+        return ClientMessage(JAVA, kind, found[0], group_id=found["group"], values=values)
+    return None
+
+
+def _of_franz_go(text: str) -> ClientMessage | None:
+    begun = text.find("unable to join group session: ")
+    return matched(FRANZ_GO, text[begun : _end(text)]) if begun >= 0 else None
 
 
 def _of_kafkajs(record: ClientRecord) -> ClientMessage | None:

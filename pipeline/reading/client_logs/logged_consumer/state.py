@@ -10,8 +10,11 @@ from typing import Any, Final
 from rejoin.pipeline.reading.broker_logs.groups.membership import UUID
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 from rejoin.pipeline.reading.client_logs.families import JAVA, KAFKAJS, RDKAFKA, SARAMA, STARTED, ClientMessage
-from rejoin.pipeline.reading.client_logs.leaving import Leaving
+from rejoin.pipeline.reading.client_logs.logged_consumer.given import has_partitions
+from rejoin.pipeline.reading.client_logs.logged_consumer.leaving import Leaving
+from rejoin.pipeline.reading.client_logs.logged_consumer.refusals import restated
 from rejoin.pipeline.reading.client_logs.signed import STREAMS_CLIENT
+from rejoin.pipeline.vocabulary import ASSIGNED_NOTHING
 
 _PARTITION: Final = re.compile(r"topic='(?P<topic>[^']*)', partition=(?P<partition>\d+)")
 _MEMBERS_GIVEN: Final = re.compile(
@@ -69,12 +72,20 @@ class LoggedConsumer:
     settings: dict[str, Any] = field(default_factory=dict)
     pending: list[Statement] = field(default_factory=list)
     leaving: Leaving = field(default_factory=Leaving)
+    nothing: Statement | None = None
+    """Its last assignment, and those just before, if they have no partition."""
 
 
 def said_by(consumer: LoggedConsumer, message: ClientMessage, statement: Statement) -> Iterator[Statement]:
     """The statements of a line, with what they show of earlier ones, and what the consumer is after it."""
-    for each in _of_line(consumer, message, statement):
-        yield from consumer.leaving.completed(consumer.family, each)
+    for said in restated(message, has_joined=bool(consumer.member or consumer.was)):
+        for each in _of_line(consumer, said, replace(statement, kind=said.kind)):
+            yield from consumer.leaving.completed(consumer.family, each)
+    has = has_partitions(message)
+    if has is not None:
+        consumer.nothing = (
+            None if has else consumer.nothing or replace(about(consumer, statement, {}), kind=ASSIGNED_NOTHING)
+        )
 
 
 def _of_line(consumer: LoggedConsumer, message: ClientMessage, statement: Statement) -> Iterator[Statement]:
@@ -114,6 +125,7 @@ def _learn(consumer: LoggedConsumer, kind: str, values: dict[str, Any]) -> None:
         consumer.fresh = not consumer.restarts
         consumer.was = consumer.was or consumer.member if consumer.restarts else ""
         consumer.member, consumer.generation, consumer.restarts = "", -1, False
+        consumer.nothing = None
     elif kind == "consumer_restarting":
         consumer.restarts = True
     elif kind == "member_id_received":
@@ -284,6 +296,8 @@ def _session_ended(consumer: LoggedConsumer, values: dict[str, Any], statement: 
 def ended(consumer: LoggedConsumer) -> Iterator[Statement]:
     """Conclusions where a log ends: a leave was a stop, and a session of sarama has no known generation."""
     yield from consumer.leaving.ended()
+    if consumer.nothing is not None:
+        yield consumer.nothing
     began, consumer.session = consumer.session, None
     if began is not None:
         consumer.member = consumer.member or _unnamed(consumer)
@@ -414,6 +428,7 @@ _SPECIAL: Final[dict[str, Callable[[LoggedConsumer, dict[str, Any], Statement], 
     "partition_removed": _one_partition,
     "session_begun": _session_begun,
     "consumer_restarting": _nothing,
+    "given": _nothing,
     "heartbeat_response": _heartbeat_response,
     "closing": _closing,
     "session_ended": _session_ended,
@@ -424,4 +439,4 @@ _SPECIAL: Final[dict[str, Callable[[LoggedConsumer, dict[str, Any], Statement], 
     "container_lost": _container,
     "topic_assigned": _topic_assigned,
 }
-_AS_THEY_ARE: Final = ("reason", "problem", "assignor", "topics", "rest")
+_AS_THEY_ARE: Final = ("reason", "problem", "assignor", "topics", "topic", "rest")

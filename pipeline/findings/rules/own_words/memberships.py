@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -23,9 +22,11 @@ from rejoin.pipeline.findings.clients.advice import (
 from rejoin.pipeline.findings.finding import LOW, MEDIUM, Finding
 from rejoin.pipeline.findings.formatting import names, period, span, spans, times
 from rejoin.pipeline.findings.history import OF_JOINS, GroupHistory
-from rejoin.pipeline.findings.observed_rows import ObservedEvent, all_exact, name_of_client
+from rejoin.pipeline.findings.observed_rows import ObservedEvent, all_exact
 from rejoin.pipeline.findings.phrases import capital
 from rejoin.pipeline.findings.reads import reads
+from rejoin.pipeline.findings.rules.own_words.events import AGAIN, ONE_MS, consumers_of, distinct, its_group, rhythm
+from rejoin.pipeline.findings.rules.own_words.refused import THROWN_OUT, join_refused, refusal_of
 from rejoin.pipeline.vocabulary import CLIENT_LOG, SESSION_ENDED
 
 NEAR_MS: Final = 5_000
@@ -34,74 +35,15 @@ OUTAGE_MS: Final = 60_000
 """Sessions that end so soon after the coordinator was away ended for it."""
 SAME_SESSION_MS: Final = 10_000
 """Signs that are closer together, with no join between them, are of one session."""
-ONE_MS: Final = 2_000
-"""Lines of a client that are closer together are about one thing: most say it twice."""
 HELD_UP_MS: Final = 6_000
 """Members learn of a rebalance with their next heartbeat, after 3 s by default: joins that take longer wait for one."""
-AGAIN: Final = 3
-"""An event that repeats this often is no accident."""
-REGULAR: Final = 0.2
-"""Intervals that differ by no more than this share of the longest are regular."""
-
-UNNAMED: Final = "#"
-"""Stands in the names of members whose ids are not logged, before their number."""
 _SAID: Final = ("problem", "software")
-_THROWN_OUT: Final = re.compile(
-    r"UNKNOWN_MEMBER_ID|UnknownMemberId|unknown_member|not aware of this member|was not recognized"
-    r"|member id .* is not valid|because (?:member \S+ is unknown|epoch \S+ is fenced)"
-)
-_REFUSED: Final = (
-    (re.compile(r"INCONSISTENT_GROUP_PROTOCOL|InconsistentGroupProtocol|[Ii]nconsistent group protocol"), "protocols"),
-    (re.compile(r"GROUP_MAX_SIZE_REACHED|GroupMaxSizeReached|maximum size"), "size"),
-    (re.compile(r"INVALID_SESSION_TIMEOUT|InvalidSessionTimeout|session timeout is not within"), "timeout"),
-    (re.compile(r"FENCED_INSTANCE_ID|FencedInstanceId|[Ff]enced"), "fenced"),
-    (
-        re.compile(r"AUTHORIZATION_FAILED|AuthorizationException|[Nn]ot authorized|authorization failed"),
-        "authorization",
-    ),
-    (_THROWN_OUT, "member"),
-    (re.compile(r"NOT_COORDINATOR|NotCoordinator|COORDINATOR_(?:NOT_AVAILABLE|LOAD)|CoordinatorLoadIn"), "moved"),
-    (re.compile(r"INCOMPLETE_SOURCE_TOPIC_METADATA|MissingSourceTopic|source topics"), "topics"),
-    (re.compile(r"config(?:ured)? (?:state )?offset .* does not match"), "connect"),
-)
-_WHAT_TO_DO: Final = {
-    "protocols": (
-        "partition.assignment.strategy",
-        "Give all members of the group an assignor in common, and the same protocol type: another application may use "
-        "this group id.",
-    ),
-    "size": ("group.max.size", "The group is full. Start fewer members, or raise group.max.size of the brokers."),
-    "timeout": (
-        "session.timeout.ms",
-        "The timeout must lie between group.min.session.timeout.ms and group.max.session.timeout.ms of the brokers.",
-    ),
-    "fenced": ("group.instance.id", "Another process uses this group.instance.id: give each process one of its own."),
-    "authorization": (None, "Allow this client to read the group and its topics."),
-    "member": (
-        None,
-        "Look for what keeps the client from sending heartbeats; a client that repeats this for ever is stuck.",
-    ),
-    "topics": (
-        None,
-        "A source topic of the application is missing, or may not be read: create it before the application starts. "
-        "Streams ends the thread.",
-    ),
-    "moved": (
-        None,
-        "The coordinator had moved, or was still loading: usual when brokers start. Clients find it by themselves; if "
-        "it goes on, look at the brokers.",
-    ),
-    "connect": (
-        "config.storage.topic",
-        "This worker reads another config topic than the leader, or an empty one: compare config.storage.topic and "
-        "bootstrap.servers of all workers of this group.id.",
-    ),
-}
 
-
-_REBALANCES: Final = re.compile(r"REBALANCE_IN_PROGRESS|[Rr]ebalance in progress|is rebalancing|RebalanceInProgress")
 _LATE: Final = re.compile(r"max\.?[_ ]?poll|poll timeout|poll interval", re.IGNORECASE)
-_OF_TROUBLE: Final = ("heartbeat_failed", "coordinator_lost", "poll_timeout_exceeded", "commit_refused", "fenced")
+_OF_TROUBLE: Final = (
+    *("heartbeat_failed", "coordinator_lost", "poll_timeout_exceeded", "commit_refused", "fenced"),
+    *("topic_unavailable", "assigned_nothing"),
+)
 _USUAL: Final = ("group_left", "partitions_revoked")
 """Steps that say nothing of a consumer that has joined in this log."""
 _STEPS: Final = {
@@ -149,7 +91,7 @@ def session_expired(causes: Causes) -> Iterator[Finding]:
     if not ended:
         return
     once = _once_each(history, ended)
-    who = _names(history, once)
+    who = consumers_of(history, once)
     without_answer = [each for each in once if (each.reason or "").startswith(SESSION_ENDED)]
     how = (
         "no heartbeat was answered for a whole session"
@@ -161,7 +103,7 @@ def session_expired(causes: Causes) -> Iterator[Finding]:
         "session-expired",
         f"{names(who)} lost its session, {times(len(once))}" if len(who) == 1 else f"{names(who)} lost their sessions",
         f"{capital(times(len(once)))} the session of {names(who)} ended while the process ran on, "
-        f"{period(once[0].at_ms, once[-1].at_ms)}{_rhythm(once)}: {how}.{back} What had not been committed by then is "
+        f"{period(once[0].at_ms, once[-1].at_ms)}{rhythm(once)}: {how}.{back} What had not been committed by then is "
         "processed a second time.",
         0.0,
         once[0].at_ms,
@@ -213,20 +155,20 @@ def coordinator_lost_again(causes: Causes) -> Iterator[Finding]:
     history = causes.history
     if not history.has_only_own_words:
         return
-    lost = _distinct(
+    lost = distinct(
         [each for each in history.events if each.event == "coordinator_lost" and not _is_end(each)], within_ms=50
     )
     if not lost:
         return
-    who = _names(history, lost)
+    who = consumers_of(history, lost)
     found = [each for each in history.events if each.event == "coordinator_found"]
     at_once = sum(any(0 <= each.at_ms - one.at_ms <= ONE_MS for one in found) for each in lost)
     often = len(lost) >= AGAIN or at_once > 1
     yield Finding(
         "coordinator-lost-again",
         f"{names(who)} lost the coordinator, {times(len(lost))}",
-        f"{capital(times(len(lost)))} {names(who)} lost the coordinator of {_group(history)}, "
-        f"{period(lost[0].at_ms, lost[-1].at_ms)}{_rhythm(lost)}."
+        f"{capital(times(len(lost)))} {names(who)} lost the coordinator of {its_group(history)}, "
+        f"{period(lost[0].at_ms, lost[-1].at_ms)}{rhythm(lost)}."
         + (" A coordinator that is found and lost at once answers, and does not serve the group." if often else ""),
         0.0,
         lost[0].at_ms,
@@ -251,16 +193,16 @@ def rejoined_by_its_own_log(causes: Causes) -> Iterator[Finding]:
     """A consumer joined again: as others joined or left, or for a reason of its own, or since a join was refused."""
     history = causes.history
     asked = [each for each in history.events if each.event == "rejoin_requested" or _says_rebalancing(each)]
-    refused = [(each, what) for each in asked if (what := _refusal(each)) is not None]
+    refused = [(each, what) for each in asked if (what := refusal_of(each)) is not None]
     if not history.has_only_own_words:
         # Findings about rebalances cover members that were fenced or removed.
         refused = [(each, what) for each, what in refused if what not in ("fenced", "member", "moved")]
         asked = []
     if refused:
-        yield _join_refused(history, refused)
+        yield join_refused(history, refused)
     long = list(_join_that_took_long(history)) if history.has_only_own_words else []
     yield from long
-    others = _distinct([each for each in asked if _refusal(each) is None and not _has_own_cause(history, each)])
+    others = distinct([each for each in asked if refusal_of(each) is None and not _has_own_cause(history, each)])
     if not others:
         if history.has_only_own_words and not refused and not long:
             yield from _where_the_log_ends(history)
@@ -268,14 +210,14 @@ def rejoined_by_its_own_log(causes: Causes) -> Iterator[Finding]:
     if _is_stuck(history, others):
         yield _does_not_join(history, others)
         return
-    who = _names(history, others)
+    who = consumers_of(history, others)
     reasons = list(dict.fromkeys(each.reason for each in others if each.reason))
     because = f" The reasons given: {names(reasons)}." if reasons else ""
     yield Finding(
         "rejoined-by-its-own-log",
         f"The group rebalanced, and {names(who)} had to join again, {times(len(others))}",
-        f"{capital(times(len(others)))} {names(who)} had to join {_group(history)} again, "
-        f"{period(others[0].at_ms, others[-1].at_ms)}{_rhythm(others)}: the group rebalanced, since another "
+        f"{capital(times(len(others)))} {names(who)} had to join {its_group(history)} again, "
+        f"{period(others[0].at_ms, others[-1].at_ms)}{rhythm(others)}: the group rebalanced, since another "
         f"member joined, left or fell silent, or since the subscription changed.{because} Which member began the "
         "rebalance is not in this log.",
         0.0,
@@ -293,7 +235,7 @@ def rejoined_by_its_own_log(causes: Causes) -> Iterator[Finding]:
 
 def _says_rebalancing(event: ObservedEvent) -> bool:
     """Whether the answer to a heartbeat says that the group rebalances."""
-    return event.event == "heartbeat_failed" and not _is_end(event) and _REBALANCES.search(_said(event)) is not None
+    return event.event == "heartbeat_failed" and not _is_end(event) and event.error == "REBALANCE_IN_PROGRESS"
 
 
 def _has_own_cause(history: GroupHistory, event: ObservedEvent) -> bool:
@@ -319,11 +261,11 @@ def _where_the_log_ends(history: GroupHistory) -> Iterator[Finding]:
         return
     event = found[-1]
     did, means = _STEPS[event.event]
-    who = _names(history, found)
+    who = consumers_of(history, found)
     yield Finding(
         "rejoined-by-its-own-log",
         f"{names(who)} {did}, and the log ends",
-        f"The last line about {_group(history)} is {period(event.at_ms, event.at_ms)}: {names(who)} {did}. {means}",
+        f"The last line about {its_group(history)} is {period(event.at_ms, event.at_ms)}: {names(who)} {did}. {means}",
         0.0,
         found[0].at_ms,
         event.at_ms,
@@ -349,12 +291,12 @@ def _is_stuck(history: GroupHistory, asked: Sequence[ObservedEvent]) -> bool:
 
 
 def _does_not_join(history: GroupHistory, asked: Sequence[ObservedEvent]) -> Finding:
-    who, lasted = _names(history, asked), span(asked[-1].at_ms - asked[0].at_ms)
+    who, lasted = consumers_of(history, asked), span(asked[-1].at_ms - asked[0].at_ms)
     return Finding(
         "rejoined-by-its-own-log",
         f"{names(who)} had to join again and did not for {lasted}",
         f"{capital(times(len(asked)))} {period(asked[0].at_ms, asked[-1].at_ms)} a heartbeat of {names(who)} was "
-        f"answered that {_group(history)} rebalances, and this log has no join after it. A consumer "
+        f"answered that {its_group(history)} rebalances, and this log has no join after it. A consumer "
         "joins within poll(): it did not poll for so long, and all other members waited for it.",
         0.0,
         asked[0].at_ms,
@@ -376,11 +318,11 @@ def _join_that_took_long(history: GroupHistory) -> Iterator[Finding]:
     if not joined:
         return
     waits = [_waited_ms(each) for each in joined]
-    who = _names(history, joined)
+    who = consumers_of(history, joined)
     yield Finding(
         "rejoined-by-its-own-log",
         f"{names(who)} waited {spans(waits)} for other members to join",
-        f"{capital(times(len(joined)))} {names(who)} had asked to join {_group(history)} and waited for "
+        f"{capital(times(len(joined)))} {names(who)} had asked to join {its_group(history)} and waited for "
         f"{spans(waits)}, {period(joined[0].at_ms, joined[-1].at_ms)}: the coordinator answers when the "
         "last member has joined. Which member was late is not in this log.",
         0.0,
@@ -402,86 +344,9 @@ def _waited_ms(event: ObservedEvent) -> int:
     return int((event.more or {}).get("waited_ms") or 0)
 
 
-def _join_refused(history: GroupHistory, refused: Sequence[tuple[ObservedEvent, str]]) -> Finding:
-    events = [each for each, _ in refused]
-    kinds = Counter(what for _, what in refused)
-    kind, _ = kinds.most_common(1)[0]
-    setting, advice = _WHAT_TO_DO[kind]
-    who = _names(history, events)
-    said = next(_said(each) for each, what in refused if what == kind)
-    return Finding(
-        "rejoined-by-its-own-log",
-        f"{names(who)} could not join, {times(len(events))}",
-        f"{capital(times(len(events)))} {names(who)} could not join {_group(history)} and tried again, "
-        f"{period(events[0].at_ms, events[-1].at_ms)}{_rhythm(events)}: {said.rstrip('.')}.",
-        0.0,
-        events[0].at_ms,
-        events[-1].at_ms,
-        setting=setting,
-        advice=advice,
-        numbers={"times": len(events), "members": len(who)},
-        members=who,
-        evidence=[each.as_evidence() for each in events],
-        exact=all_exact(events),
-        severity=LOW if kind == "moved" and len(events) < AGAIN else MEDIUM,
-    )
-
-
-def _said(event: ObservedEvent) -> str:
-    return ": ".join(filter(None, (event.reason, (event.more or {}).get("problem"))))
-
-
 def _is_end(event: ObservedEvent) -> bool:
     """Whether an event says that the session had ended."""
-    return (event.reason or "").startswith(SESSION_ENDED) or _THROWN_OUT.search(_said(event)) is not None
-
-
-def _refusal(event: ObservedEvent) -> str | None:
-    return next((what for words, what in _REFUSED if words.search(_said(event)) is not None), None)
-
-
-def _distinct(events: Sequence[ObservedEvent], within_ms: int = ONE_MS) -> list[ObservedEvent]:
-    """Events without those that say the same thing of the same client once more."""
-    last: dict[tuple[str | None, str | None], int] = {}
-    found = []
-    for event in events:
-        who = (event.node, event.client_id)
-        if event.at_ms - last.get(who, event.at_ms - within_ms - 1) > within_ms:
-            found.append(event)
-        last[who] = event.at_ms
-    return found
-
-
-def _names(history: GroupHistory, events: Sequence[ObservedEvent]) -> list[str]:
-    found = (
-        event.group_instance_id
-        or name_of_client(event.client_id)
-        or (_process(history.who(event.member_id)) if event.member_id else None)
-        for event in events
-    )
-    named = list(dict.fromkeys(each for each in found if each and each != "none"))
-    return named or ["a consumer"]
-
-
-def _process(name: str) -> str:
-    """The process of a member whose id is not logged, which is a number behind the process; else the name."""
-    process, number, _ = name.rpartition(UNNAMED)
-    return process.rsplit("/", 1)[-1] if number and process else name
-
-
-def _group(history: GroupHistory) -> str:
-    return "its group" if history.group_id == "?" else history.group_id
-
-
-def _rhythm(events: Sequence[ObservedEvent]) -> str:
-    """A clause where events come at regular intervals."""
-    by_client: dict[str | None, list[int]] = defaultdict(list)
-    for event in events:
-        by_client[event.client_id or event.node].append(event.at_ms)
-    gaps = [after - before for each in by_client.values() for before, after in itertools.pairwise(each)]
-    if len(gaps) < AGAIN - 1 or max(gaps) - min(gaps) > REGULAR * max(gaps) or min(gaps) < 1_000:
-        return ""
-    return f", every {span(sorted(gaps)[len(gaps) // 2])}"
+    return (event.reason or "").startswith(SESSION_ENDED) or event.error in THROWN_OUT
 
 
 def _came_back(history: GroupHistory, event: ObservedEvent) -> str:

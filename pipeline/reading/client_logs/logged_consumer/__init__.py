@@ -1,0 +1,1 @@
+"""One consumer as its log shows it: its state after each line, and what the line says."""
