@@ -56,7 +56,7 @@ _PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {
             r"[Ii]nconsistent group protocol",
             r"incompatible with (?:those of existing|the other) members",
         ),
-        "GROUP_MAX_SIZE_REACHED": (r"maximum size", r"its max size"),
+        "GROUP_MAX_SIZE_REACHED": (r"reached (?:its |the )?max(?:imum)? size", r"configured maximum number of members"),
         "INVALID_SESSION_TIMEOUT": (
             r"[Ii]nvalid session timeout",
             r"session timeout is (?:not within the|outside the allowed) range",
@@ -70,6 +70,7 @@ _PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {
             r"because member \S+ is unknown",
             r": Unknown member",
             r"member is not known in the current generation",
+            r"not part of an active group",
         ),
         "ILLEGAL_GENERATION": (
             r"generation id is not (?:valid|the current)",
@@ -143,7 +144,7 @@ OF_TOPICS: Final = (
 JAVA_EXCEPTIONS: Final = (
     *("missingTopicsFatal is true", "AuthorizationException: Not authorized to access "),
     *("InconsistentGroupProtocolException: ", "GroupMaxSizeReachedException: ", "InvalidSessionTimeoutException: "),
-    *("FencedInstanceIdException: ", "CommitFailedException: "),
+    *("FencedInstanceIdException: ", "CommitFailedException", "ommit cannot be completed since the "),
 )
 """Words of exceptions that Java's consumer throws, which applications log in words of their own and with a trace."""
 

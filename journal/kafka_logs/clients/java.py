@@ -50,6 +50,7 @@ JAVA_LINES: Final[tuple[Template, ...]] = (
         "Group coordinator {coordinator?} is unavailable or invalid<2.8-: due to cause: {problem?}.|, will attempt "
         r"rediscovery>~(?: ?isDisconnected: \w+\.)?~<2.8-: Rediscovery will be attempted.>",
     ),
+    _line("coordinator_lost", "Marking the coordinator {coordinator?} dead", OLDEST, (1, 2), "dead"),
     _line("remark", "Requesting disconnect from last known coordinator {coordinator}", (3, 0), variant="disconnect"),
     _line(
         "remark",

@@ -97,14 +97,12 @@ FRANZ_GO_LINES: Final[tuple[Template, ...]] = (
 """In the order in which a reader tries them."""
 
 _SESSION: Final = "consumergroup/session/{member}/{generation}"
-_SUBJECT: Final = "~(?:consumergroup )?~"
+_SUBJECT: Final = "~(?:consumer ?gr?oup )?~"
 """Versions that also look up coordinators of transactions say which kind they want."""
 
 SARAMA_LINES: Final[tuple[Template, ...]] = (
     _line("consumer_started", "Initializing new client"),
-    _line(
-        "join_sent", "client/coordinator requesting coordinator for ~(?:consumergroup )?~{group_id} from {coordinator}"
-    ),
+    _line("join_sent", f"client/coordinator requesting coordinator for {_SUBJECT}{{group_id}} from {{coordinator}}"),
     _line("coordinator_found", f"client/coordinator coordinator for {_SUBJECT}{{group_id?}} is #{{coordinator}}"),
     _line("coordinator_lost", "client/coordinator no available broker to send consumer metadata request to"),
     _line("coordinator_lost", "client/coordinator request to broker {coordinator?} failed: {problem}", "request"),
@@ -118,6 +116,7 @@ SARAMA_LINES: Final[tuple[Template, ...]] = (
         "consumergroup/{group_id?} loop check partition number goroutine find partitions in topics [{topic}] changed "
         "from {before} to {after}",
     ),
+    _line("rejoin_requested", "cluster/consumer ~\\S* ?~ rebalance", "cluster"),
     _line("group_left", "Closing Client"),
     _line("join_failed", "client was not authorized to access group {group_id?} while attempting to find coordinator"),
     _line("topic_unavailable", "client is not authorized to access this topic. The topics were:~ +~[{topics}]"),

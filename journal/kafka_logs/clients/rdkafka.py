@@ -51,6 +51,11 @@ RDKAFKA_LINES: Final[tuple[Template, ...]] = (
         "FATAL: Fatal error: Broker: Static consumer fenced by other consumer with same group.instance.id{rest}",
     ),
     _line("fatal", "FATAL: Fatal error: {problem}"),
+    _line(
+        "poll_timeout_exceeded",
+        "MAXPOLL: Maximum application poll interval (max.poll.interval.ms) exceeded~.*~",
+        "name",
+    ),
     # Errors that applications get, and log by themselves; without a facility, but for the first.
     _line("topic_unavailable", "TOPICERR: Subscribed topic not available: {topic?}: {problem}"),
     _line("join_failed", "ERROR: FindCoordinator response error: {problem}", "coordinator-error"),

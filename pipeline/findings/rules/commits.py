@@ -15,7 +15,7 @@ from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import COMMIT_APIS, MINUTE_MS, ObservedEvent, all_exact
 from rejoin.pipeline.findings.phrases import capital, probably
 from rejoin.pipeline.findings.reads import AnyBut, reads
-from rejoin.pipeline.vocabulary import REQUEST
+from rejoin.pipeline.vocabulary import CLIENT_LOG, REQUEST
 
 REFUSED: Final = 3
 """A commit that a rebalance overtook is usual; from so many on it is a finding."""
@@ -216,7 +216,13 @@ def _refusals(history: GroupHistory) -> list[ObservedEvent]:
 
 
 def _is_from_outside(commit: ObservedEvent) -> bool:
-    return commit.error == "UNKNOWN_MEMBER_ID" and not commit.member_id and (commit.generation or -1) < 0
+    """Whether a commit named no member. Clients' logs do not name the member in every line."""
+    return (
+        commit.source != CLIENT_LOG
+        and commit.error == "UNKNOWN_MEMBER_ID"
+        and not commit.member_id
+        and (commit.generation or -1) < 0
+    )
 
 
 def _who(history: GroupHistory, commit: ObservedEvent) -> str:

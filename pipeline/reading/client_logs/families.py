@@ -260,7 +260,8 @@ def of_kafkajs(text: str, fields: Mapping[str, Any]) -> ClientMessage:
 
 def _of_franz_go(record: ClientRecord) -> ClientMessage | None:
     text = record.text
-    if (basic := _BASIC_LOGGER.match(text)) is not None:
+    basic = _BASIC_LOGGER.match(text) or (_BASIC_LOGGER.search(text) if _NAMES_ITS_GROUP in text else None)
+    if basic is not None:
         text = basic["text"]
         is_signed = _NAMES_ITS_GROUP in text
     elif record.fields and (record.logger is None or "caller" in record.fields or "kgo" in record.logger):
@@ -304,7 +305,7 @@ def _as_basic(value: object) -> str:
 
 
 def _of_sarama(record: ClientRecord) -> ClientMessage | None:
-    text = _GO_FILE.sub("", record.text.strip())
+    text = _GO_FILE.sub("", _LOGGER_OF_SARAMA.sub("", record.text.strip()))
     begun = _ERROR_OF_SARAMA.search(text)
     if begun is not None:
         text = text[begun.start() :].rstrip("'\"})]")
@@ -313,8 +314,9 @@ def _of_sarama(record: ClientRecord) -> ClientMessage | None:
     return known_or_of_a_group(matched(SARAMA, text), is_signed="/" in text.split(" ", 1)[0])
 
 
+_LOGGER_OF_SARAMA: Final = re.compile(r"^(?:[DIWE]! )?\[[Ss]arama\] ?")
 _OF_SARAMA: Final = (
-    *("consumer", "client/coordinator", "Initializing new client", "Closing Client"),
+    *("consumer", "client/coordinator", "cluster/consumer", "Initializing new client", "Closing Client"),
     *("client was not authorized", "client is not authorized"),
 )
 _ERROR_OF_SARAMA: Final = re.compile(r"kafka: error while consuming \S*/-?\d+: |kafka server: ")

@@ -71,6 +71,11 @@ class _Open:
     """Whether the time stands in the line itself, and not only in what was around it."""
     more: list[str] = field(default_factory=list)
 
+    @property
+    def is_only_a_header(self) -> bool:
+        """Whether the message is in the next line: so does the client of Erlang."""
+        return not self.more and self.record.text.rstrip().endswith("):")
+
     def goes_on_with(self, line: Peeled) -> bool:
         """Whether a line without a time of its own belongs here: collectors stamp each line of a stack trace, too.
 
@@ -198,7 +203,8 @@ class ClientLines:
             stamp: Stamp | None = begun.stamp
             text = line.text[begun.end :].removeprefix("|")
         elif self._is_untimed:
-            stamp, text = None if line.text[:1].isspace() else Stamp(at_ms=number), line.text
+            goes_on = line.text[:1].isspace() or (before is not None and before.is_only_a_header)
+            stamp, text = None if goes_on else Stamp(at_ms=number), line.text
         elif line.stamp is None or (before is not None and before.goes_on_with(line)):
             return None
         else:

@@ -31,9 +31,11 @@ MARKS: Final = re.compile(
     rb"|beginning to manage the (?:next-gen )?group lifecycle|new group session begun"
     rb"|consumergroup/|client/coordinator |kafka: error while consuming |kafka server: "
     rb"|client (?:was|is) not authorized to access |; group: |SRMSG\d+: |Group member \("
+    rb"|group coordinator \(groupId="
     rb"|(?<![\w.])kafka\.co(?:ordinator(?:\.(?:base|consumer|heartbeat))?|nsumer\.\w+)[^\w.]"
     rb"|(?<![\w-])stream-(?:thread|client) \[|KafkaMessageListenerContainer|: partitions (?:assigned|revoked|lost): \["
-    rb"|(?:Joining|Joined|Leaving) group `|Error for topic subscription "
+    rb"|(?:Joining|Joined|Leaving|join|for) group `"
+    rb"|Error sending heartbeat: Kafka::|cluster/consumer .{0,100} rebalance|Error for topic subscription "
 )
 """Marks of a client's log that no broker's log has."""
 
@@ -52,7 +54,7 @@ _OF_SPRING: Final = re.compile(
 _PARTITIONS_OF_SPRING: Final = re.compile(r"(?P<text>[^\s:]+: partitions (?:assigned|revoked|lost): \[.*)")
 _CONTAINER: Final = re.compile(r"\[\s*(?P<name>[^\[\]]*-C-\d+)\s*\]")
 _OF_RUBY: Final = re.compile(
-    r"(?:\[(?P<group>[^\[\]]+)\] \{.*?\}: )?"
+    r"(?:\[(?P<group>[^\[\]]+)\] \{.*?\}:\]? )?"
     r"(?P<text>(?:Joining|Joined|Leaving) group `.*|Chosen as leader of group `.*|Partitions assigned for `.*"
     r"|Group rebalance in progress, re-joining\.\.\.|Error (?:sending heartbeat|committing offsets): .*"
     r"|Failed to join group; resetting member id.*|Failed to find coordinator for group `.*"
@@ -63,6 +65,12 @@ _OF_RUBY: Final = re.compile(
     re.DOTALL,
 )
 
+_OF_BROD: Final = re.compile(
+    r"(?:Group member \((?P<group>.*?),coor=(?P<client>[^,]*),cb=[^,]*,generation=(?P<generation>-?\d+)\)"
+    r"|group coordinator \(groupId=(?P<older>.*?),memberId=.*?,generation=(?P<number>-?\d+),pid=(?P<pid>[^,)]*)\)):"
+    r"(?P<text>.*)",
+    re.DOTALL,
+)
 _OF_RACECAR: Final = ("(try ", "Resetting consumer")
 
 
@@ -122,11 +130,16 @@ def _of_ruby(record: ClientRecord) -> ClientMessage | None:
 
 
 def _of_brod(record: ClientRecord) -> ClientMessage | None:
-    """The lines below the one with the group are part of the message."""
-    start = record.text.find("Group member (")
-    if start < 0 or not record.more:
+    """The lines below the one with the group are part of the message; some loggers put all on one."""
+    begun = _OF_BROD.search(record.text)
+    if begun is None:
         return None
-    found = matched(BROD, "\n".join((record.text[start:], *(each.strip() for each in record.more))))
+    said = "\n".join((begun["text"], *(each.strip() for each in record.more))).strip()
+    if not said:
+        return None
+    group, client = begun["group"] or begun["older"], begun["client"] or begun["pid"]
+    member = f"Group member ({group},coor={client},cb=,generation={begun['generation'] or begun['number']}):"
+    found = matched(BROD, f"{member}\n{said}")
     return known_or_of_a_group(found)
 
 

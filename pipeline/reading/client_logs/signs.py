@@ -20,7 +20,7 @@ from rejoin.pipeline.vocabulary import BUG_SIGN, SOFTWARE_VERSION
 _RELEASED_AS: Final = {STREAMS: JAVA, SPRING: JAVA, SMALLRYE: JAVA}
 """Families of lines whose consumer is another library's."""
 
-_TRACES: Final = ("stack", "stack_trace", "stacktrace", "exception", "error", "err", "caller", "callers")
+TRACES: Final = ("stack", "stack_trace", "stacktrace", "exception", "error", "err", "caller", "callers")
 """Fields of JSON in which loggers put exceptions, and where a line comes from."""
 
 Consumers = Mapping[tuple[str, str, str], LoggedConsumer]
@@ -49,7 +49,7 @@ class SignsOfClients:
         """The signs of a record, each with its software. ``statement`` has the record's place."""
         if not self._words:
             return []
-        below = (*record.more, *(text for name in _TRACES if isinstance(text := record.fields.get(name), str)))
+        below = (*record.more, *(text for name in TRACES if isinstance(text := record.fields.get(name), str)))
         for software, version in versions_in(record.text, below, self._words):
             key = (software, record.origin, version)
             self._versions.setdefault(key, _said(statement, SOFTWARE_VERSION, software, f"{software} {version}"))

@@ -25,6 +25,7 @@ from rejoin.pipeline.reading.client_logs.families import (
     of_rdkafka,
 )
 from rejoin.pipeline.reading.client_logs.layouts import ClientRecord
+from rejoin.pipeline.reading.client_logs.signs import TRACES
 from rejoin.pipeline.vocabulary import TOPIC_UNAVAILABLE
 
 _SHORTEST: Final = 12
@@ -42,13 +43,14 @@ _THREAD: Final = re.compile(
 )
 _CLIENT: Final = re.compile(r"(?P<client>[^\s|\[\]()]+)#consumer-\d+[|\]:]+\s*(?P<text>.*)", re.DOTALL)
 _OF_RDKAFKA: Final = re.compile(
-    r"Application maximum poll interval \(\d+ms\) exceeded|Consumer group session timed out \(in join-state"
+    r"Application maximum poll interval \(\d+ms\) exceeded"
+    r"|Maximum application poll interval \(max\.poll\.interval\.ms\)|Consumer group session timed out \(in join-state"
     r"|Subscribed topic not available: |FindCoordinator response error: "
     r"|(?:JoinGroup|ConsumerGroupHeartbeat) failed: Broker:"
     r'|Group "[^"]*"(?:: | (?:is|heartbeat|changed|changing|coordinator|broker|received) )|JoinGroup response: Gen'
 )
 _NAMESPACES: Final = ("Connection", "Consumer", "ConsumerGroup", "Runner")
-_OF_KAFKAJS: Final = re.compile(rf"(?P<text>\[(?:{'|'.join(_NAMESPACES)})\] .*)", re.DOTALL)
+_OF_KAFKAJS: Final = re.compile(rf"\[(?:Kafka: ?)?(?P<namespace>{'|'.join(_NAMESPACES)})\](?P<text> .*)", re.DOTALL)
 _FIELD: Final = re.compile(r"\s+(?P<name>\w+): (?P<value>.*)")
 _LEVEL: Final = re.compile(r"^\W*(?:TRACE|DEBUG|INFO|WARN|ERROR)\W+", re.IGNORECASE)
 _PYTHON: Final = (KAFKA_PYTHON, AIOKAFKA)
@@ -57,7 +59,7 @@ _OF_JAVA: Final = re.compile(
     r"|TopicAuthorizationException: Not authorized to access topics: \[(?P<topics>[^\]]*)\]"
     r"|GroupAuthorizationException: Not authorized to access group: (?P<group>[^\s,;]+)"
     r"|(?:InconsistentGroupProtocol|GroupMaxSizeReached|InvalidSessionTimeout|FencedInstanceId)Exception: .*"
-    r"|CommitFailedException: (?:Commit|Offset commit) cannot be completed .*"
+    r"|(?:Commit|Offset commit) cannot be completed since the (?:group has already|consumer is not part of) .*"
 )
 """Exceptions of Java's consumer, which applications log in their own words, mostly with the trace below."""
 
@@ -92,7 +94,10 @@ MARKS: Final = re.compile(
             r"Subscribed topic not available: |FindCoordinator response error: |unable to join group session: ",
             r"Application maximum poll interval|Consumer group session timed out|#consumer-\d+[|\]:]|\[thrd:",
             r'Group \\*"[^"]{1,260}"(?:: | (?:is|heartbeat|changed|changing|coordinator|broker) )',
-            r"\[(?:ConsumerGroup|Runner|Connection)\] |closed dead subscription|group manage loop|joining group",
+            r"\[(?:Kafka: ?)?(?:ConsumerGroup|Runner|Connection)\] |Maximum application poll interval "
+            r"|Member \S{1,260} sending LeaveGroup request|failed for group \S{1,260}: Commit cannot"
+            r"|Marking the coordinator .{1,260} dead for group "
+            r"|closed dead subscription|group manage loop|joining group",
             r"heartbeat errored|leaving group|namespace\W+(?:Connection|Consumer|ConsumerGroup|Runner)\b",
         )
     ).encode()
@@ -116,8 +121,15 @@ class UnsignedLines:
         text = record.text
         if _OTHER_CLIENT.search(text) is not None:
             return None
-        found = _of_rdkafka(text) or self._of_python(text) or _of_kafkajs(record) or _of_franz_go(text)
-        found = found or _of_java(record)
+        found = (
+            _of_rdkafka(text)
+            or _of_event_of_rdkafka(record.more)
+            or self._of_python(text)
+            or _of_kafkajs(record)
+            or _of_franz_go(text)
+        )
+        if found is None and self._python is None:
+            found = _of_plain_java(text) or _of_java(record)
         return replace(found, is_inferred=True) if found is not None else None
 
     def _of_python(self, text: str) -> ClientMessage | None:
@@ -141,6 +153,9 @@ def _end(text: str) -> int:
 
 
 def _of_rdkafka(text: str) -> ClientMessage | None:
+    if '\\"' in text:
+        # A piece of JSON, without its beginning or its end.
+        text = text.replace('\\"', '"').rstrip('"} ')
     signed = _THREAD.search(text) or (_CLIENT.search(text) if "#consumer-" in text else None)
     if signed is not None:
         body, client = signed["text"], signed["client"]
@@ -153,14 +168,42 @@ def _of_rdkafka(text: str) -> ClientMessage | None:
     return known_or_of_a_group(found) if signed is not None or found.kind else None
 
 
+def _of_event_of_rdkafka(more: Iterable[str]) -> ClientMessage | None:
+    """An event of librdkafka that an application prints field by field, in lines of their own."""
+    texts = (line.partition("= ")[2] for line in more if ".str" in line.partition("= ")[0])
+    return next((found for text in texts if (found := _of_rdkafka(text)) is not None), None)
+
+
+def _of_plain_java(text: str) -> ClientMessage | None:
+    """A line of Java's consumer before 1.0, which names the group, or one whose prefix was left out."""
+    found = _PLAIN_JAVA.search(text)
+    if found is None:
+        return None
+    said = matched(JAVA, _OF_OLD_JAVA.sub("", found[0].rstrip("`")), group_id=found["auto"] or found["lost"])
+    return said if said.kind else None
+
+
+_PYTHONS: Final = re.compile(r"CommitFailedError|max_poll_")
+"""Words of Python's libraries in errors whose sentences are those of Java."""
+_PLAIN_JAVA: Final = re.compile(
+    r"Member \S+ sending LeaveGroup request to coordinator .*"
+    r"|Auto-commit of offsets .* failed for group (?P<auto>[^\s:]+): .*"
+    r"|Marking the coordinator .* dead for group (?P<lost>\S+)",
+    re.DOTALL,
+)
+_OF_OLD_JAVA: Final = re.compile(r" for group [^\s:]+")
+
+
 def _of_java(record: ClientRecord) -> ClientMessage | None:
-    for text in (record.text, *record.more):
-        found = _OF_JAVA.search(text) if any(map(text.__contains__, JAVA_EXCEPTIONS)) else None
+    traces = (text for name in TRACES if isinstance(text := record.fields.get(name), str))
+    for text in (record.text, *record.more, *traces):
+        is_javas = any(map(text.__contains__, JAVA_EXCEPTIONS)) and _PYTHONS.search(text) is None
+        found = _OF_JAVA.search(text) if is_javas else None
         if found is None:
             continue
         topics = found["missing"] or found["topics"]
         values = {"problem": found[0], **({"topics": topics} if topics else {})}
-        kind = TOPIC_UNAVAILABLE if topics else "commit_failed" if found[0].startswith("Commit") else "join_failed"
+        kind = TOPIC_UNAVAILABLE if topics else "commit_failed" if "ommit cannot" in found[0] else "join_failed"
         return ClientMessage(JAVA, kind, found[0], group_id=found["group"], values=values)
     return None
 
@@ -178,7 +221,7 @@ def _of_kafkajs(record: ClientRecord) -> ClientMessage | None:
             fields[named["name"]] = named["value"].strip('"')
     found = _OF_KAFKAJS.search(record.text)
     if found is not None:
-        text = found["text"]
+        text = f"[{found['namespace']}]{found['text']}"
     elif isinstance(fields.get("namespace"), str) and fields["namespace"] in _NAMESPACES:
         text = f"[{fields['namespace']}] {_LEVEL.sub('', record.text)}"
     else:

@@ -65,7 +65,7 @@ class Peels:
         text = cleaned(text)
         line = Peeled(text)
         shape = text[:_SHAPE].translate(_SHAPES)
-        if shape in self._bare and _FIELDS not in text and not text.endswith("}"):
+        if shape in self._bare and _FIELDS not in text and not text.endswith(("}", "ms")):
             return line
         for _ in range(MOST_LAYERS):
             for name, peeler in self._peelers:

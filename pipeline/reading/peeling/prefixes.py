@@ -20,7 +20,9 @@ _KUBECTL: Final = re.compile(r"\[(?P<origin>(?:pod/)?[a-z0-9][\w.-]*/[\w.-]+)\]\
 _KAIL: Final = re.compile(r"(?P<origin>[a-z0-9][a-z0-9-]*/[a-z0-9][a-z0-9.-]*\[[\w.-]+\]):\s")
 _STERN: Final = re.compile(r"(?:[a-z0-9-]+ )?(?P<origin>[a-z0-9][a-z0-9.-]*-[a-z0-9]{4,10}(?:-[a-z0-9]{5})? [\w.-]+) ")
 _STREAM: Final = re.compile(r"\s*std(?:out|err) (?P<part>[FP]) ?")
-_SYSLOG: Final = re.compile(r" (?P<host>[\w.:-]+) (?P<tag>[\w./@-]{1,100})(?:\[(?P<process>\d+)\])?: ?")
+_SYSLOG: Final = re.compile(
+    r" (?:(?P<host>[\w.:-]+) |(?=[\w./@-]{1,100}: \{\"))(?P<tag>[\w./@-]{1,100})(?:\[(?P<process>\d+)\])?: ?"
+)
 _HEROKU: Final = re.compile(r" (?P<origin>(?:app|heroku)\[[\w.-]+\]): ?")
 _RFC_5424: Final = re.compile(
     r" (?P<host>\S{1,255}) (?P<app>\S{1,48}) (?P<process>\S{1,128}) \S{1,32} (?:-|(?:\[(?:\\.|[^\]\\])*\])+) ?\ufeff?"
@@ -35,7 +37,11 @@ _LONGEST_NAME: Final = 110
 
 
 def quote(line: Peeled) -> Peeled | None:
-    """``> line``: Markdown's quotation mark, or a console's prompt; also the indent of a quoted line."""
+    """``> line``, ``**line**``, ``| line |``: Markdown's, or a console's prompt; also the indent of a quoted line."""
+    if line.text[:2] == "| " and line.text.rstrip()[-2:] == " |" and _begins_record(row := line.text.strip("| ")):
+        return line.inside(row)
+    if line.text[:2] == "**" and (bold := line.text.strip())[-2:] == "**" and _begins_record(inside := bold[2:-2]):
+        return line.inside(inside)
     if line.text[:1] in "> \t" and (found := _QUOTE.match(line.text)) is not None:
         return line.inside(line.text[found.end() :])
     if line.text[:1] in " \t" and _begins_record(rest := line.text.lstrip()):
@@ -123,7 +129,7 @@ def _from_syslog(line: Peeled, begun: Begun) -> Peeled | None:
     if (found := _HEROKU.match(line.text, begun.end)) is not None:
         return line.inside(line.text[found.end() :], begun.stamp, found["origin"])
     found = _SYSLOG.match(line.text, begun.end)
-    if found is None or _LEVEL.fullmatch(found["host"]) is not None:
+    if found is None or _LEVEL.fullmatch(found["host"] or "") is not None:
         return None
     is_syslog = begun.stamp.date is not None and len(begun.stamp.date) == 5
     if not is_syslog and (found["process"] is None or begun.stamp.zone is None):
@@ -133,7 +139,8 @@ def _from_syslog(line: Peeled, begun: Begun) -> Peeled | None:
 
 def _host(found: re.Match[str], name: str) -> str:
     process = found["process"]
-    return f"{found['host']}/{found[name]}" + (f"[{process}]" if process not in (None, "-") else "")
+    host = f"{found['host']}/" if found["host"] else ""
+    return f"{host}{found[name]}" + (f"[{process}]" if process not in (None, "-") else "")
 
 
 def _from_log_group(line: Peeled, begun: Begun) -> Peeled | None:

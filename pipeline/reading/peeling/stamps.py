@@ -78,7 +78,7 @@ _INSTANT: Final = re.compile(
 )
 LEVELS: Final = "TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|ERR|CRITICAL|CRIT|FATAL|SEVERE"
 _BEFORE: Final = re.compile(
-    r"(?:<\d{1,3}>(?:1 )?|%[0-7]\||\[[ ]?(?:[A-Za-z][\w .:/-]{0,40})\](?: \d+)?[\s:-]+"
+    r"(?:<\d{1,3}>(?:1 )?|%[0-7]\||\[[ ]?(?:[A-Za-z][\w .:/-]{0,40})\](?: \d+)?(?:[\s:-]+|(?=\d{4}[/-]\d))"
     rf"|[DIWEFA], (?=\[)|(?:{LEVELS})(?:\s*[:|-])?\s+|(?:time|ts|timestamp|date|t|at)=(?=[\"\d])|[\[(\"'])*",
     re.IGNORECASE,
 )

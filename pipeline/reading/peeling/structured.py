@@ -25,8 +25,8 @@ TIMES: Final = (
     *("@timestamp", "timestamp", "time", "ts", "asctime", "timeMillis", "instant", "@t", "datetime", "date"),
     *("__REALTIME_TIMESTAMP", "eventTime", "_time", "receiveTimestamp", "ingestionTime"),
 )
-LOGGERS: Final = ("logger_name", "loggerName", "logger", "log.logger", "name", "class", "SourceContext")
-LEVELS: Final = ("level", "log.level", "severity", "loglevel", "levelname", "PRIORITY")
+LOGGERS: Final = ("logger_name", "loggerName", "logger", "log.logger", "log_name", "name", "class", "SourceContext")
+LEVELS: Final = ("level", "log.level", "severity", "loglevel", "levelname", "level_name", "PRIORITY")
 _ORIGINS: Final = (
     *("kubernetes.pod_name", "kubernetes.pod.name", "pod", "pod_name", "labels.pod", "resource.labels.pod_name"),
     *("kubernetes.container_name", "kubernetes.container.name", "container", "container_name", "labels.container"),
@@ -51,7 +51,7 @@ def json_object(line: Peeled) -> Peeled | None:
     if line.text[:1] != "{":
         return None
     try:
-        fields = json.loads(line.text.rstrip().rstrip(","))
+        fields = json.loads(line.text.rstrip().rstrip(",.;"))
     except (ValueError, RecursionError):
         return None
     return of_fields(line, fields) if isinstance(fields, dict) else None
@@ -87,11 +87,11 @@ def of_fields(line: Peeled, fields: dict[str, Any], depth: int = 0) -> Peeled | 
 
 def fields_behind(line: Peeled) -> Peeled | None:
     """``text {"timestamp": …, "logger": …}``: a logger that writes its values behind the message."""
-    start = line.text.find(' {"')
-    if start < 0 or not line.text.rstrip().endswith("}"):
+    start, text = line.text.find(' {"'), _SINCE.sub("", line.text.rstrip())
+    if start < 0 or not text.endswith("}"):
         return None
     try:
-        fields = json.loads(line.text[start:])
+        fields = json.loads(text[start:])
     except (ValueError, RecursionError):
         return None
     if not isinstance(fields, dict) or _LOGGED.isdisjoint(fields):
@@ -106,6 +106,8 @@ def fields_behind(line: Peeled) -> Peeled | None:
     )
 
 
+_SINCE: Final = re.compile(r" \+\d+ms$")
+"""How long ago the logger's last line was, which Nest writes behind each."""
 _LOGGED: Final = frozenset(("timestamp", "@timestamp", "time", "ts", "logger", "level"))
 """Fields that a logger adds. JSON without one of these belongs to the message."""
 
@@ -137,6 +139,8 @@ def _message(fields: Mapping[str, Any]) -> str | None:
         value = fields.get(name)
         if isinstance(value, str) and value:
             return value
+        if isinstance(value, dict) and isinstance(value.get("short_msg"), str):
+            return str(value["short_msg"])
         if isinstance(value, dict) and isinstance(value.get("stringValue"), str):
             return str(value["stringValue"])
         if name == "MESSAGE" and isinstance(value, list):

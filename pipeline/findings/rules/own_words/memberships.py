@@ -253,7 +253,7 @@ def _where_the_log_ends(history: GroupHistory) -> Iterator[Finding]:
         return
     last: dict[tuple[str | None, str | None], ObservedEvent] = {}
     for event in history.events:
-        if event.event in _STEPS:
+        if event.event in _STEPS and not (event.event == "partitions_revoked" and event.partitions == []):
             last[event.node, event.client_id] = event
     joined = any(each.event == "generation_joined" for each in history.events)
     found = [each for each in last.values() if _STEPS[each.event] and not (joined and each.event in _USUAL)]
