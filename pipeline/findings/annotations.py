@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from rejoin.pipeline.findings.clients.advice import through_rollouts
+from rejoin.pipeline.findings.clients.libraries import clients_of_ids
 from rejoin.pipeline.findings.finding import LOW, MEDIUM, Finding
 from rejoin.pipeline.findings.formatting import count, names, period
 
@@ -164,6 +166,9 @@ def during_rollouts(
     first, last = mine[0]["prepared_at_ms"], max(row["ended_at_ms"] or row["prepared_at_ms"] for row in mine)
     which = "a rollout" if len(used) == 1 else f"one of {len(used)} rollouts"
     stopped_ms = sum(row.get("stopped_ms") or 0 for row in mine)
+    lists = (row.get(each) or () for row in rebalances for each in ("members_before", "members_after"))
+    members = dict.fromkeys(each for one in lists for each in one)
+    setting, advice = through_rollouts(clients_of_ids(members, {row.get("protocol") or "" for row in rebalances}))
     yield Finding(
         "during-rollouts",
         f"{share} rebalances {'lies' if 'each' in share or len(inside) == 1 else 'lie'} in {which} of {whose}",
@@ -173,10 +178,8 @@ def during_rollouts(
         stopped_ms / 1_000,
         first,
         last,
-        setting="group.instance.id",
-        advice="Give each member a group.instance.id (docs/client-settings.md has its name for each client), and a "
-        "session timeout longer than its restart: a rollout that restarts one member after the other then passes "
-        "without a rebalance. Restart as few at a time as you can.",
+        setting=setting,
+        advice=advice,
         numbers={"rebalances": len(inside), "of": len(later), "rollouts": len(used)},
         rebalances=[row["rebalance_id"] for row in mine],
         exact=False,

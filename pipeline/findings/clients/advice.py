@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from rejoin.pipeline.findings.clients.libraries import client_of
 from rejoin.pipeline.findings.clients.settings import (
     by_default,
     default_in,
@@ -18,6 +19,7 @@ from rejoin.pipeline.findings.clients.settings import (
 from rejoin.pipeline.findings.clients.table import (
     AIOKAFKA,
     BROD,
+    CLIENTS,
     CONNECT,
     COOPERATIVE_ASSIGNOR,
     FRANZ_GO,
@@ -37,6 +39,7 @@ from rejoin.pipeline.findings.clients.table import (
 from rejoin.pipeline.findings.finding import Finding
 from rejoin.pipeline.findings.formatting import names, span
 from rejoin.pipeline.findings.history import GroupHistory
+from rejoin.pipeline.findings.observed_rows import MemberSession
 
 _SHORTEST: Final = {
     False: ("group.min.session.timeout.ms", 6_000),
@@ -216,20 +219,31 @@ SURVIVING_ID: Final = (
 
 def can_be_static(history: GroupHistory) -> bool:
     """Whether all clients of the group have static membership, in some version."""
-    return all(has_setting(each, INSTANCE_ID) for each in history.clients)
+    return not _never_static(history.clients)
 
 
 def no_static_members(history: GroupHistory) -> str:
     """A clause: which clients have no static membership."""
-    without = [each for each in history.clients if not has_setting(each, INSTANCE_ID)]
-    return f"{names(without)} {'has' if len(without) == 1 else 'have'} no static membership"
+    return _have_no(_never_static(history.clients), "static membership")
+
+
+def _never_static(clients: Sequence[str]) -> list[str]:
+    return [each for each in clients if not has_setting(each, INSTANCE_ID)]
+
+
+def _have_no(clients: Sequence[str], what: str) -> str:
+    return f"{names(clients)} {'has' if len(clients) == 1 else 'have'} no {what}"
 
 
 def static_since(history: GroupHistory) -> str:
     """A sentence where a client needs a newer version than it has, or may have, for group.instance.id; else empty."""
+    return _static_since({each: history.version_of(each) for each in history.known_clients})
+
+
+def _static_since(versions: Mapping[str, str | None]) -> str:
     wanted = []
-    for client in history.known_clients:
-        found, version = setting_of(client, INSTANCE_ID), history.version_of(client)
+    for client, version in versions.items():
+        found = setting_of(client, INSTANCE_ID)
         if found is None or not found.since or (version is None and client in _LONG_SINCE):
             continue
         if version is None:
@@ -237,6 +251,25 @@ def static_since(history: GroupHistory) -> str:
         elif default_in(found, version) is None:
             wanted.append(f"{client} {found.since} instead of {version}")
     return f" That needs {names(wanted)} or newer." if wanted else ""
+
+
+def through_rollouts(clients: Sequence[str]) -> tuple[str | None, str]:
+    """How a group of these clients passes a rollout without rebalances: the setting, where there is one, and advice.
+    ``clients`` is empty where the sources show none."""
+    without = _never_static(clients)
+    if without:
+        return None, (
+            f"{_have_no(without, 'static membership')}, so each restart of a member rebalances the group. Restart many "
+            "at a time, or all, and not one after the other: members that leave and join together share one rebalance."
+        )
+    name = name_for(INSTANCE_ID, clients) if clients else INSTANCE_ID
+    where = "" if clients else " (docs/client-settings.md has its name for each client)"
+    return name, in_words_of(
+        f"Give each member a {INSTANCE_ID}{where}, and a session timeout longer than its restart: a rollout that "
+        "restarts one member after the other then passes without a rebalance. Restart as few at a time as you can."
+        f"{_static_since(dict.fromkeys(clients))}",
+        clients or (JAVA,),
+    )
 
 
 def of_workers(history: GroupHistory) -> str:
@@ -345,6 +378,44 @@ def can_speak_consumer_protocol(clients: Sequence[str]) -> bool:
 def consumer_protocol(history: GroupHistory) -> str:
     """A sentence about the consumer protocol, where the group's clients have it; else empty."""
     return f" {CONSUMER_PROTOCOL}" if can_speak_consumer_protocol(history.clients) else ""
+
+
+def finish_the_migration(history: GroupHistory, old: Sequence[MemberSession]) -> str:
+    """The way on for a group of which some members list a cooperative assignor, and these do not."""
+    clients = {found for each in old if (found := client_of(each)) is not None} or set(history.known_clients)
+    never = [each for each in CLIENTS if each in clients and each not in COOPERATIVE_ASSIGNOR]
+    who = names(map(history.name_of, old))
+    if never:
+        return (
+            f"{_have_no(never, 'cooperative assignor')}, so the group cannot become cooperative: give {who} a group.id "
+            "of their own, or take cooperative-sticky out of the other members."
+        )
+    if clients and clients <= set(_ALONE):
+        return _RDKAFKA
+    return (
+        f"Finish the first of the two rolling restarts: {who} must list both assignors as well. Then a second one "
+        "takes the eager one out (KIP-429)."
+    )
+
+
+def agree_on_an_assignor(history: GroupHistory) -> str:
+    """The way for members that may not join, as they have no assignor that all members of the group have."""
+    another = "If it is another application, give it a group.id of its own."
+    one = [each for each in history.known_clients if each in _ONE_ASSIGNOR]
+    if one:
+        return (
+            f"{names(one)} {'lists' if len(one) == 1 else 'list'} one assignor, so there is no rolling way to another: "
+            f"stop all members, and start them with the same one. Members of another client do not fit into a group of "
+            f"{names(one)}. {another}"
+        )
+    return (
+        "Let the new members list the old assignor beside the new one (first the new, then the old), restart all of "
+        f"them, and take the old one out with a second rolling restart. {another}"
+    )
+
+
+_ONE_ASSIGNOR: Final = (STREAMS, BROD, RUBY_KAFKA)
+"""Clients whose members list a single assignor."""
 
 
 def go_on_meanwhile(history: GroupHistory) -> str:

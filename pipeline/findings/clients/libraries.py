@@ -121,6 +121,17 @@ def known_clients(sessions: Iterable[MemberSession], events: Iterable[ObservedEv
     return tuple(each for each in CLIENTS if each in found)
 
 
+def clients_of_ids(members: Iterable[str], protocols: Iterable[str]) -> tuple[str, ...]:
+    """The clients that ids of members and protocols of a group show."""
+    signs = (
+        *(_framework(each) for each in members),
+        *(client for each in members for begin, client in _LIBRARIES if begin.match(each)),
+        *(_PROTOCOLS.get(each) for each in protocols),
+    )
+    found = set(filter(None, signs))
+    return tuple(each for each in CLIENTS if each in found)
+
+
 def versions_of(sessions: Iterable[MemberSession], client: str) -> set[str]:
     """The versions of a client that the sources state."""
     return {version for each in sessions if client_of(each) == client for version in _stated(each, client)}

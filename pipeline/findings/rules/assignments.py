@@ -7,7 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rejoin.pipeline.findings.causes import Causes
-from rejoin.pipeline.findings.clients.advice import cooperative_assignor, how_to_become_cooperative
+from rejoin.pipeline.findings.clients.advice import (
+    agree_on_an_assignor,
+    cooperative_assignor,
+    finish_the_migration,
+    how_to_become_cooperative,
+)
 from rejoin.pipeline.findings.finding import HIGH, LOW, MEDIUM, Finding
 from rejoin.pipeline.findings.formatting import count, names, period, seconds, span
 from rejoin.pipeline.findings.history import GroupHistory
@@ -321,8 +326,7 @@ def half_migrated_assignor(causes: Causes) -> Iterator[Finding]:
         since,
         history.end_ms,
         setting="partition.assignment.strategy",
-        advice=f"Finish the first of the two rolling restarts: {names(map(history.name_of, old))} must list both "
-        "assignors as well. Then a second one takes the eager one out (KIP-429).",
+        advice=finish_the_migration(history, old),
         numbers={"new": len(new), "old": len(old), "rebalances": len(later), "consumer_seconds": cost},
         members=list(dict.fromkeys(map(history.name_of, old))),
         rebalances=[each.rebalance_id for each in later],
@@ -355,9 +359,7 @@ def inconsistent_protocols(causes: Causes) -> Iterator[Finding]:
         refused[0].at_ms,
         refused[-1].at_ms,
         setting="partition.assignment.strategy",
-        advice="Let the new members list the old assignor beside the new one (first the new, then the old), restart "
-        "all of them, and take the old one out with a second rolling restart. If it is another application, give it a "
-        "group.id of its own.",
+        advice=agree_on_an_assignor(history),
         numbers={"refused": len(refused), "clients": len(clients)},
         members=clients,
         evidence=[each.as_evidence() for each in refused],

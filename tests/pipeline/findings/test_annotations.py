@@ -134,6 +134,29 @@ def test_each_rebalance_lies_in_a_rollout() -> None:
     assert found.setting == "group.instance.id"
 
 
+@pytest.mark.parametrize(
+    ("member", "protocol", "setting", "says"),
+    [
+        ("kafkajs-7f0c", "RoundRobinAssigner", None, "KafkaJS has no static membership"),
+        ("ruby-kafka-7f0c", "roundrobin", None, "ruby-kafka has no static membership"),
+        ("sarama-7f0c", "range", "Consumer.Group.InstanceId", "That needs sarama 1.34 or newer"),
+        ("kafka-python-2.0.2-7f0c", "range", "group_instance_id", "That needs kafka-python 2.3 or newer"),
+        ("till@h1/<0.7.0>-7f0c", "roundrobin_v2", "group_instance_id", "That needs brod 4.4.2 or newer"),
+        ("kgo-7f0c", "cooperative-sticky", "kgo.InstanceID", "Give each member a kgo.InstanceID, and"),
+        ("rdkafka-7f0c", "range", "group.instance.id", "Give each member a group.instance.id, and"),
+        ("till-7f0c", "range", "group.instance.id", "docs/client-settings.md has its name"),
+    ],
+)
+def test_the_advice_is_one_that_the_groups_clients_can_follow(
+    member: str, protocol: str, setting: str | None, says: str
+) -> None:
+    rows = [{**row, "members_before": [member], "protocol": protocol} for row in at(605, 625, 645)]
+    (found,) = during_rollouts("orders-app", rows, deploys(10), HOUR)
+    assert found.setting == setting
+    assert says in found.advice
+    assert setting is not None or "session timeout" not in found.advice
+
+
 def test_some_that_lie_elsewhere_are_counted() -> None:
     (found,) = during_rollouts("orders-app", at(605, 625, 645, 2_000), deploys(10), HOUR)
     assert found.title == "3 of 4 rebalances lie in a rollout of orders-app"

@@ -20,11 +20,13 @@ from rejoin.journal.kafka_logs.bug_signs import BROKER
 from rejoin.pipeline import findings, schemas
 from rejoin.pipeline.findings import rows_of
 from rejoin.pipeline.findings.clients import table
+from rejoin.pipeline.findings.clients.advice import agree_on_an_assignor
 from rejoin.pipeline.findings.clients.table import CLIENTS, TABLE
 from rejoin.pipeline.findings.finding import Finding
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.known_bugs.bug import KnownBug
 from rejoin.pipeline.findings.known_bugs.table import BUGS
+from rejoin.pipeline.findings.observed_rows import RunContext
 from rejoin.pipeline.findings.rules import judge
 from rejoin.pipeline.findings.sums import KINDS
 from rejoin.pipeline.findings.table import findings as findings_of
@@ -222,3 +224,21 @@ def _texts(file: Path) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
             yield node.value
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_members_that_list_another_assignor_get_a_way_that_their_client_has(
+    client: str, of_the_gallery: list[GroupHistory]
+) -> None:
+    rows = {row["finding"]: row for history in of_the_gallery for row in in_words_of(history, client)}
+    advice = rows["half-migrated-assignor"]["advice"]
+    assert ("no cooperative assignor" in advice) == (client not in table.COOPERATIVE_ASSIGNOR)
+    assert "both assignors" not in advice or client in table.COOPERATIVE_ASSIGNOR
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_client_that_lists_one_assignor_is_not_to_list_two(client: str) -> None:
+    history = GroupHistory(RunContext("r", 0, 1), "bills")
+    history.__dict__["known_clients"] = (client,)
+    lists_one = client in (table.STREAMS, table.BROD, table.RUBY_KAFKA)
+    assert ("lists one assignor" in agree_on_an_assignor(history)) == lists_one
