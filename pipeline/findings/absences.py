@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
@@ -127,13 +127,17 @@ def sharing_clients(sessions: Iterable[MemberSession], end_ms: int) -> set[Clien
 
 
 def absences_of(
-    sessions: Sequence[MemberSession], shared: set[ClientKey], name_of: Callable[[MemberSession], str]
+    sessions: Sequence[MemberSession],
+    shared: set[ClientKey],
+    name_of: Callable[[MemberSession], str],
+    log_of: Mapping[str, str] | None = None,
 ) -> list[Absence]:
     """Clients that left and came back, by the time of coming back.
 
     Static members are known by their instance id, members of the consumer protocol by their member id, others by client
     id and host. Where several have the same ones, or where every start has a new host, a client that joins is paired
-    with the one that went longest ago.
+    with the one that went longest ago. ``log_of``: the consumer's own log that has a member, where nothing but such logs
+    is known; a member comes back only in the log that it went in.
     """
     pairs: list[tuple[MemberSession, MemberSession, bool]] = []
     went: set[int] = set()
@@ -151,7 +155,7 @@ def absences_of(
     dynamic = [each for each in sessions if not each.group_instance_id]
     gone = [each for each in dynamic if id(each) not in went]
     joined = [each for each in dynamic if id(each) not in came]
-    pairs += [(before, after, False) for before, after in _by_order(gone, joined)]
+    pairs += [(before, after, False) for before, after in _by_order(gone, joined, log_of)]
     first: dict[int, str] = {}
     found = []
     for before, after, exact in sorted(pairs, key=lambda pair: (pair[1].joined_at_ms or 0, pair[1].member_id)):
@@ -195,7 +199,9 @@ def _chains(sessions: Iterable[MemberSession], shared: set[ClientKey]) -> list[l
     return list(chains.values())
 
 
-def _by_order(went: list[MemberSession], came: list[MemberSession]) -> list[tuple[MemberSession, MemberSession]]:
+def _by_order(
+    went: list[MemberSession], came: list[MemberSession], log_of: Mapping[str, str] | None
+) -> list[tuple[MemberSession, MemberSession]]:
     """Pairs of sessions that can be of one client: the same process if that is known, else the one that went first."""
     gone = sorted(
         (session for session in went if session.ended_at_ms is not None and session.end != "replaced"),
@@ -206,7 +212,7 @@ def _by_order(went: list[MemberSession], came: list[MemberSession]) -> list[tupl
         joined = after.joined_at_ms
         if joined is None:
             continue
-        there = [each for each in gone if _fits(each, after, joined)]
+        there = [each for each in gone if _fits(each, after, joined) and _may_be_one(each, after, log_of)]
         before = next((each for each in there if each.member_id == after.same_process_as), None) or next(
             (each for each in there if after.same_process_as in (None, ANOTHER_PROCESS)), None
         )
@@ -214,6 +220,11 @@ def _by_order(went: list[MemberSession], came: list[MemberSession]) -> list[tupl
             gone.remove(before)
             found.append((before, after))
     return found
+
+
+def _may_be_one(before: MemberSession, after: MemberSession, log_of: Mapping[str, str] | None) -> bool:
+    """Whether the source lets both members be one client."""
+    return log_of is None or log_of.get(before.member_id) == log_of.get(after.member_id, "")
 
 
 def _fits(before: MemberSession, after: MemberSession, joined: int) -> bool:

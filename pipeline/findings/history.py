@@ -169,7 +169,14 @@ class GroupHistory:
     def absences(self) -> list[Absence]:
         """Clients that left and came back, by the time of coming back."""
         of_consumers = [event for event in self.events if event.source in JOURNALS]
-        return with_processes(absences_of(self.sessions, self._shared, self.name_of), of_consumers)
+        logs = self._log_of_member if self.is_from_consumers else None
+        return with_processes(absences_of(self.sessions, self._shared, self.name_of, logs), of_consumers)
+
+    @cached_property
+    def _log_of_member(self) -> dict[str, str]:
+        """Members to the consumers' own logs that have them."""
+        own = [each for each in self.events if each.source == CLIENT_LOG and each.event in OF_JOINS]
+        return {each.member_id: each.node for each in reversed(own) if each.member_id and each.node}
 
     @cached_property
     def renamed(self) -> list[tuple[MemberSession, MemberSession]]:
