@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
@@ -28,6 +28,26 @@ REACHES_MS: Final = 2 * PAIRED_WITHIN_MS
 """They are no further from the end of an absence."""
 
 ClientKey = tuple[str | None, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerLogs:
+    """What consumers' own logs say of members, where nothing else is known."""
+
+    log_of: Mapping[str, str]
+    """Member to the log that has it."""
+    refused: Collection[str]
+    """Members that the coordinator did not know any more."""
+
+    def may_be_one(self, before: MemberSession, after: MemberSession) -> bool:
+        """Whether a member that joins can be the one that went: a process logs to one place."""
+        return before.member_id in self.log_of and self.log_of[before.member_id] == self.log_of.get(after.member_id)
+
+    def was_there(self, before: MemberSession, after: MemberSession) -> bool:
+        """Whether a member that seemed to be removed had not been: it goes on with its id, and was never refused.
+        Coordinators refuse dynamic members of classic groups that they have removed."""
+        is_dynamic = before.group_instance_id is None and before.group_protocol is None
+        return is_dynamic and before.member_id == after.member_id and before.member_id not in self.refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +150,14 @@ def absences_of(
     sessions: Sequence[MemberSession],
     shared: set[ClientKey],
     name_of: Callable[[MemberSession], str],
-    log_of: Mapping[str, str] | None = None,
+    logs: ConsumerLogs | None = None,
 ) -> list[Absence]:
     """Clients that left and came back, by the time of coming back.
 
     Static members are known by their instance id, members of the consumer protocol by their member id, others by client
     id and host. Where several have the same ones, or where every start has a new host, a client that joins is paired
-    with the one that went longest ago. ``log_of``: the consumer's own log that has a member, where nothing but such logs
-    is known; a member comes back only in the log that it went in.
+    with the one that went longest ago. ``logs`` where nothing but consumers' own logs is known:
+    a member comes back only in the log that it went in.
     """
     pairs: list[tuple[MemberSession, MemberSession, bool]] = []
     went: set[int] = set()
@@ -150,12 +170,14 @@ def absences_of(
             named = before.member_id != after.member_id
             went |= {id(before), id(after)} if named else {id(before)}
             came |= {id(before), id(after)} if named else {id(after)}
-            if after.joined_at_ms - before.ended_at_ms <= PAIRED_WITHIN_MS:
+            if after.joined_at_ms - before.ended_at_ms <= PAIRED_WITHIN_MS and (
+                logs is None or not logs.was_there(before, after)
+            ):
                 pairs.append((before, after, before.confidence in (None, EXACT)))
     dynamic = [each for each in sessions if not each.group_instance_id]
     gone = [each for each in dynamic if id(each) not in went]
     joined = [each for each in dynamic if id(each) not in came]
-    pairs += [(before, after, False) for before, after in _by_order(gone, joined, log_of)]
+    pairs += [(before, after, False) for before, after in _by_order(gone, joined, logs)]
     first: dict[int, str] = {}
     found = []
     for before, after, exact in sorted(pairs, key=lambda pair: (pair[1].joined_at_ms or 0, pair[1].member_id)):
@@ -200,7 +222,7 @@ def _chains(sessions: Iterable[MemberSession], shared: set[ClientKey]) -> list[l
 
 
 def _by_order(
-    went: list[MemberSession], came: list[MemberSession], log_of: Mapping[str, str] | None
+    went: list[MemberSession], came: list[MemberSession], logs: ConsumerLogs | None
 ) -> list[tuple[MemberSession, MemberSession]]:
     """Pairs of sessions that can be of one client: the same process if that is known, else the one that went first."""
     gone = sorted(
@@ -212,7 +234,7 @@ def _by_order(
         joined = after.joined_at_ms
         if joined is None:
             continue
-        there = [each for each in gone if _fits(each, after, joined) and _may_be_one(each, after, log_of)]
+        there = [each for each in gone if _fits(each, after, joined) and (logs is None or logs.may_be_one(each, after))]
         before = next((each for each in there if each.member_id == after.same_process_as), None) or next(
             (each for each in there if after.same_process_as in (None, ANOTHER_PROCESS)), None
         )
@@ -220,11 +242,6 @@ def _by_order(
             gone.remove(before)
             found.append((before, after))
     return found
-
-
-def _may_be_one(before: MemberSession, after: MemberSession, log_of: Mapping[str, str] | None) -> bool:
-    """Whether the source lets both members be one client."""
-    return log_of is None or log_of.get(before.member_id) == log_of.get(after.member_id, "")
 
 
 def _fits(before: MemberSession, after: MemberSession, joined: int) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from rejoin.pipeline.findings.absences import (
     Absence,
     ClientKey,
+    ConsumerLogs,
     absences_of,
     renamed,
     sharing_clients,
@@ -132,6 +133,17 @@ class GroupHistory:
         session = self.by_member.get(member_id or "")
         return self.name_of(session) if session is not None else short(member_id)
 
+    def says(self, event: ObservedEvent) -> str:
+        """Name for people of the consumer that reports an event: that of its log where its member is not known."""
+        if event.group_instance_id or event.client_id:
+            return event.group_instance_id or event.client_id or ""
+        has_others = event.source == CLIENT_LOG and self.logged_consumers > 1
+        return (
+            event.node.rsplit("/", 1)[-1]
+            if has_others and event.node and not event.member_id
+            else self.who(event.member_id)
+        )
+
     def name_of(self, session: MemberSession) -> str:
         """Name of a member for people. Members that share a client.id get the beginning of their UUID as well."""
         if session.group_instance_id:
@@ -169,14 +181,16 @@ class GroupHistory:
     def absences(self) -> list[Absence]:
         """Clients that left and came back, by the time of coming back."""
         of_consumers = [event for event in self.events if event.source in JOURNALS]
-        logs = self._log_of_member if self.is_from_consumers else None
+        logs = self._consumer_logs if self.is_from_consumers else None
         return with_processes(absences_of(self.sessions, self._shared, self.name_of, logs), of_consumers)
 
     @cached_property
-    def _log_of_member(self) -> dict[str, str]:
-        """Members to the consumers' own logs that have them."""
-        own = [each for each in self.events if each.source == CLIENT_LOG and each.event in OF_JOINS]
-        return {each.member_id: each.node for each in reversed(own) if each.member_id and each.node}
+    def _consumer_logs(self) -> ConsumerLogs:
+        joins = [each for each in self.events if each.source == CLIENT_LOG and each.event in OF_JOINS]
+        refused = {each.member_id for each in self.events if each.error == "UNKNOWN_MEMBER_ID" and each.member_id}
+        return ConsumerLogs(
+            {each.member_id: each.node for each in reversed(joins) if each.member_id and each.node}, refused
+        )
 
     @cached_property
     def renamed(self) -> list[tuple[MemberSession, MemberSession]]:

@@ -127,7 +127,7 @@ class _LatePolls:
     def __init__(self, causes: Causes, ended: Sequence[MemberSession], timed_out: Sequence[ObservedEvent]) -> None:
         history = self.history = causes.history
         self.own_words = [event for event in timed_out if event.source == CLIENT_LOG]
-        who = [event.group_instance_id or event.client_id or history.who(event.member_id) for event in timed_out]
+        who = [history.says(event) for event in timed_out]
         self.clients = list(dict.fromkeys([*who, *(history.name_of(session) for session in ended)]))
         gone = {session.member_id for session in ended} | {event.member_id for event in timed_out}
         back = [each for each in causes.late_polls if each.exact or each.same_process is True]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rejoin.pipeline.findings.absences import Absence
-from rejoin.pipeline.findings.causes import KILLED, MISSED_SESSION, Causes
+from rejoin.pipeline.findings.causes import KILLED, MISSED_SESSION, SOON_MS, Causes
 from rejoin.pipeline.findings.clients.advice import (
     SURVIVING_ID,
     can_be_static,
@@ -141,7 +141,7 @@ def died_without_leaving(causes: Causes) -> Iterator[Finding]:
     history = causes.history
     # With a new instance id at each start they did come back; that has a finding of its own.
     renamed = {id(before) for before, _ in history.renamed}
-    dead = [each for each in causes.dead if history.all_joins_are_reported and id(each) not in renamed]
+    dead = [each for each in causes.dead if _fate_is_known(history, each) and id(each) not in renamed]
     gone = [*dead, *(each.before for each in causes.killed)]
     if not gone:
         return
@@ -245,16 +245,23 @@ def _what_to_do(
     return " ".join(text for holds, text in ways if holds)
 
 
+def _fate_is_known(history: GroupHistory, session: MemberSession) -> bool:
+    """Whether a member that came back would be seen: every join is reported, and consumers' logs go on long enough."""
+    goes_on = history.end_ms - (session.ended_at_ms or 0) >= SOON_MS
+    return history.all_joins_are_reported and (goes_on or not history.is_from_consumers)
+
+
 def fell_silent(causes: Causes) -> Iterator[Finding]:
-    """A member fell silent for a whole session, and the source does not report every join: whether it came back, and
-    so whether the session is too long or too short, cannot be known."""
+    """A member fell silent for a whole session, and the source does not report every join, or ends soon after: whether
+    the member came back, and so whether the session is too long or too short, cannot be known."""
     history = causes.history
-    if not causes.dead or history.all_joins_are_reported:
+    dead = [each for each in causes.dead if not _fate_is_known(history, each)]
+    if not dead:
         return
     caused = causes.begun_by(KILLED)
     cost = history.cost_s(caused)
-    who = list(dict.fromkeys(history.name_of(session) for session in causes.dead))
-    moments = [session.ended_at_ms or 0 for session in causes.dead]
+    who = list(dict.fromkeys(history.name_of(session) for session in dead))
+    moments = [session.ended_at_ms or 0 for session in dead]
     after = _after_a_load(history, moments)
     requests = (
         ""
@@ -263,26 +270,26 @@ def fell_silent(causes: Causes) -> Iterator[Finding]:
     )
     yield Finding(
         "fell-silent",
-        f"{names(who)} fell silent for a whole session, {times(len(causes.dead))}",
-        f"{_silent(who, len(causes.dead))} and "
+        f"{names(who)} fell silent for a whole session, {times(len(dead))}",
+        f"{_silent(who, len(dead))} and "
         f"{'was' if len(who) == 1 else 'were'} removed {period(min(moments), max(moments))}.{after} Whether they came "
         f"back this source does not say: {_unknown_joins(history)}.{stood_still(history, cost)}",
         cost,
         min(moments),
         max([*moments, *(each.until_ms for each in caused)]),
         advice="Look into the logs of these consumers at that time. If they paused or restarted and came back, "
-        f"{session_timeout(history)} is too short for it; if they were stopped for good{_let_leave(history, causes)}."
+        f"{session_timeout(history)} is too short for it; if they were stopped for good{_let_leave(history, dead)}."
         f"{requests}",
-        numbers={"silent": len(causes.dead), "rebalances": len(caused), "consumer_seconds": cost},
+        numbers={"silent": len(dead), "rebalances": len(caused), "consumer_seconds": cost},
         members=who,
         rebalances=[each.rebalance_id for each in caused],
         exact=False,
     )
 
 
-def _let_leave(history: GroupHistory, causes: Causes) -> str:
+def _let_leave(history: GroupHistory, dead: Sequence[MemberSession]) -> str:
     """Advice on members that are stopped for good; static ones and those of Streams do not leave."""
-    if leaves_when_closed(history) and not all(each.group_instance_id for each in causes.dead):
+    if leaves_when_closed(history) and not all(each.group_instance_id for each in dead):
         return ", let them close, so that they leave at once"
     return ", their partitions waited for a whole session, as such members do not leave"
 
