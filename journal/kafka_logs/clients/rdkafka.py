@@ -64,6 +64,11 @@ RDKAFKA_LINES: Final[tuple[Template, ...]] = (
         "ERROR: ~(?:JoinGroup|ConsumerGroupHeartbeat) failed: (?=Broker:|Local:)~{problem}",
         "join-error",
     ),
+    _line(
+        "join_failed",
+        "ERROR: ~(?=Broker: (?:Group authoriz|Inconsistent group|Invalid session|Static consumer fenced))~{problem}",
+        "name",
+    ),
     # --- with debug=cgrp
     _line("consumer_started", "INIT: librdkafka {rest}"),
     # How many topics there are stands there, and not which.

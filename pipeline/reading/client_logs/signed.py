@@ -31,7 +31,7 @@ MARKS: Final = re.compile(
     rb"|beginning to manage the (?:next-gen )?group lifecycle|new group session begun"
     rb"|consumergroup/|client/coordinator |kafka: error while consuming |kafka server: "
     rb"|client (?:was|is) not authorized to access |; group: |SRMSG\d+: |Group member \("
-    rb"|group coordinator \(groupId="
+    rb"|group coordinator \(groupId=|\] Group \S{1,260} rebalance: "
     rb"|(?<![\w.])kafka\.co(?:ordinator(?:\.(?:base|consumer|heartbeat))?|nsumer\.\w+)[^\w.]"
     rb"|(?<![\w-])stream-(?:thread|client) \[|KafkaMessageListenerContainer|: partitions (?:assigned|revoked|lost): \["
     rb"|(?:Joining|Joined|Leaving|join|for) group `"
@@ -65,6 +65,10 @@ _OF_RUBY: Final = re.compile(
     re.DOTALL,
 )
 
+_OF_KARAFKA: Final = re.compile(
+    r"\[(?P<client>[^\[\]]+)\] Group (?P<group>\S+) rebalance: "
+    r"(?:(?P<topic>\S+)-\[(?P<numbers>[\d,]*)\]|No partitions) (?P<what>assigned|revoked)"
+)
 _OF_BROD: Final = re.compile(
     r"(?:Group member \((?P<group>.*?),coor=(?P<client>[^,]*),cb=[^,]*,generation=(?P<generation>-?\d+)\)"
     r"|group coordinator \(groupId=(?P<older>.*?),memberId=.*?,generation=(?P<number>-?\d+),pid=(?P<pid>[^,)]*)\)):"
@@ -129,6 +133,17 @@ def _of_ruby(record: ClientRecord) -> ClientMessage | None:
     return known_or_of_a_group(found)
 
 
+def _of_karafka(record: ClientRecord) -> ClientMessage | None:
+    """Partitions of a consumer of Karafka, which runs on librdkafka."""
+    found = _OF_KARAFKA.search(record.text) if " rebalance: " in record.text else None
+    if found is None:
+        return None
+    numbers = (found["numbers"] or "").split(",") if found["topic"] else []
+    partitions = ", ".join(f"{found['topic']}-{number}" for number in numbers)
+    kind = f"container_{found['what']}"
+    return ClientMessage(RDKAFKA, kind, found[0], found["client"], found["group"], None, {"partitions": partitions})
+
+
 def _of_brod(record: ClientRecord) -> ClientMessage | None:
     """The lines below the one with the group are part of the message; some loggers put all on one."""
     begun = _OF_BROD.search(record.text)
@@ -151,4 +166,12 @@ def _of_smallrye(record: ClientRecord) -> ClientMessage | None:
     return known_or_of_a_group(found)
 
 
-_READERS: Final[tuple[Reader, ...]] = (*LIBRARIES, _of_brod, _of_smallrye, _of_streams, _of_spring, _of_ruby)
+_READERS: Final[tuple[Reader, ...]] = (
+    *LIBRARIES,
+    _of_brod,
+    _of_karafka,
+    _of_smallrye,
+    _of_streams,
+    _of_spring,
+    _of_ruby,
+)

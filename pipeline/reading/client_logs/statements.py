@@ -18,6 +18,7 @@ from rejoin.pipeline.reading.client_logs.families import (
     JAVA,
     KAFKA_PYTHON,
     NAMELESS,
+    RDKAFKA,
     SPRING,
     ClientMessage,
 )
@@ -144,9 +145,10 @@ class ClientLogFile:
         )
 
     def _consumer(self, message: ClientMessage, origin: str) -> LoggedConsumer:
-        # The exceptions of Java's consumer name no client either.
-        is_around = message.family == SPRING or (message.family == JAVA and message.client_id is None)
-        if is_around and (known := self._consumer_of_container(message, origin)) is not None:
+        # Errors that applications log in their own words name no client.
+        is_nameless = message.family in (JAVA, RDKAFKA) and message.client_id is None
+        is_around = message.family == SPRING or is_nameless
+        if is_around and (known := self._only_consumer(message, origin)) is not None:
             return known
         of_file = message.family in NAMELESS
         key = (message.family, "" if of_file else message.client_id or "", origin)
@@ -174,12 +176,13 @@ class ClientLogFile:
         ]
         return before
 
-    def _consumer_of_container(self, message: ClientMessage, origin: str) -> LoggedConsumer | None:
-        """The consumer of Java that a container of Spring is about, where the file has only one that it can be."""
+    def _only_consumer(self, message: ClientMessage, origin: str) -> LoggedConsumer | None:
+        """The consumer that a line is about which names none, where the file has only one that it can be."""
+        of_family = JAVA if message.family == SPRING else message.family
         found = [
             consumer
             for (family, _, where), consumer in self._consumers.items()
-            if family == JAVA and where == origin and message.group_id in (None, consumer.group)
+            if family == of_family and where == origin and message.group_id in (None, consumer.group)
         ]
         return found[0] if len(found) == 1 else None
 

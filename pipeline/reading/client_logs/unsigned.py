@@ -47,6 +47,7 @@ _OF_RDKAFKA: Final = re.compile(
     r"|Maximum application poll interval \(max\.poll\.interval\.ms\)|Consumer group session timed out \(in join-state"
     r"|Subscribed topic not available: |FindCoordinator response error: "
     r"|(?:JoinGroup|ConsumerGroupHeartbeat) failed: Broker:"
+    r"|Broker: (?:Group authorization failed|Inconsistent group|Invalid session timeout|Static consumer fenced)"
     r'|Group "[^"]*"(?:: | (?:is|heartbeat|changed|changing|coordinator|broker|received) )|JoinGroup response: Gen'
 )
 _NAMESPACES: Final = ("Connection", "Consumer", "ConsumerGroup", "Runner")
@@ -91,6 +92,7 @@ MARKS: Final = re.compile(
         (
             _OF_PYTHON.pattern,
             *map(re.escape, JAVA_EXCEPTIONS),
+            r"Broker: (?:Group authorization|Inconsistent group|Invalid session|Static consumer fenced)",
             r"Subscribed topic not available: |FindCoordinator response error: |unable to join group session: ",
             r"Application maximum poll interval|Consumer group session timed out|#consumer-\d+[|\]:]|\[thrd:",
             r'Group \\*"[^"]{1,260}"(?:: | (?:is|heartbeat|changed|changing|coordinator|broker) )',

@@ -80,6 +80,45 @@ NOTHING: Final = {
 }  # fmt: skip
 
 
+MAY_NOT_JOIN: Final = {
+    "java": [f"{T}100 ERROR {JAVA} JoinGroup failed due to fatal error: Group authorization failed."],
+    "java-heartbeat": [SYNCED, f"{T}100 ERROR {JAVA} A group authorization error occurred in the heartbeat thread"],
+    "java-exception": ["07:08:09.100 ERROR [main] app - stopped", "org.apache.kafka.common.errors."
+                       "GroupAuthorizationException: Not authorized to access group: bills"],
+    "librdkafka": [f"{T}100 error: FindCoordinator response error: Broker: Group authorization failed"],
+    "librdkafka-name": [f"{T}100 librdkafka internal error occurred: Broker: Group authorization failed "
+                        "(group_authorization_failed)"],
+    "kafka-python": [f"{T}100 ERROR kafka.coordinator - Attempt to join group bills failed due to: [Error 30] "
+                     "GroupAuthorizationFailedError: bills"],
+    "aiokafka": [f"{T}100 ERROR aiokafka.consumer.group_coordinator - Attempt to join group failed due to "
+                 "GroupAuthorizationFailedError: [Error 30] GroupAuthorizationFailedError: bills"],
+    "kafkajs": [KAFKAJS, response("GroupCoordinator(key: 10, version: 2)",
+                                  "Not authorized to access group: Group authorization failed")],
+    "franz-go": [f"{T}090 [INFO] joining group; group: bills",
+                 f"{T}100 [ERROR] group manage loop errored; group: bills, err: GROUP_AUTHORIZATION_FAILED: Not "
+                 "authorized to access group: Group authorization failed., consecutive_errors: 1, backoff: 250ms"],
+    "franz-go-poll": [f"{T}100 poll: unable to join group session: GROUP_AUTHORIZATION_FAILED: Not authorized"],
+    "sarama": ["[sarama] 2025/05/06 07:08:09 client was not authorized to access group bills while attempting to find "
+               "coordinator"],
+    "sarama-error": ["2025/05/06 07:08:09 group: kafka server: The client is not authorized to access this group"],
+    "brod": ["07:08:09.100 [info] Group member (bills,coor=#PID<0.5.0>,cb=#PID<0.4.0>,generation=0):",
+             "failed to join group", "reason: :group_authorization_failed"],
+}  # fmt: skip
+PROTOCOLS: Final = {
+    "java": [f"{T}100 ERROR {JAVA} JoinGroup failed due to fatal error: The group member's supported protocols are "
+             "incompatible with those of existing members or first group member tried to join with empty protocol."],
+    "librdkafka": [f"{T}100 error: JoinGroup failed: Broker: Inconsistent group protocol"],
+    "kafkajs": [KAFKAJS, response("JoinGroup(key: 11, version: 5)", "The group member's supported protocols are "
+                                  "incompatible with those of existing members")],
+    "sarama": ["2025/05/06 07:08:09 group: kafka server: The provider group protocol type is incompatible with the "
+               "other members"],
+    "franz-go": [f"{T}090 [INFO] joining group; group: bills", f"{T}100 [WARN] join group failed; group: bills, err: "
+                 "INCONSISTENT_GROUP_PROTOCOL: The group member's supported protocols are incompatible"],
+    "brod": ["07:08:09.100 [info] Group member (bills,coor=#PID<0.5.0>,cb=#PID<0.4.0>,generation=0):",
+             "failed to join group", "reason: :inconsistent_group_protocol"],
+}  # fmt: skip
+
+
 def findings(lines: list[str], tmp_path: Path, group: str = "bills") -> Sequence[dict[str, Any]]:
     log = tmp_path / "consumer.log"
     log.write_text("\n".join(lines) + "\n")
@@ -113,6 +152,27 @@ def test_a_topic_that_may_not_be_read(client: str, tmp_path: Path) -> None:
 def test_an_assignment_without_partitions(client: str, tmp_path: Path) -> None:
     found = findings(NOTHING[client], tmp_path)
     assert [each["finding"] for each in found] == ["assigned-nothing"]
+
+
+@pytest.mark.parametrize("client", MAY_NOT_JOIN)
+def test_a_group_that_may_not_be_read(client: str, tmp_path: Path) -> None:
+    (found,) = findings(MAY_NOT_JOIN[client], tmp_path)
+    assert "could not join" in found["title"]
+    assert "READ on the group" in found["advice"]
+
+
+@pytest.mark.parametrize("client", PROTOCOLS)
+def test_a_join_with_another_protocol(client: str, tmp_path: Path) -> None:
+    (found,) = findings(PROTOCOLS[client], tmp_path)
+    assert "could not join" in found["title"]
+    assert "assignor in common" in found["advice"]
+
+
+def test_karafka_logs_its_partitions(tmp_path: Path) -> None:
+    log = "INFO -- : [till_1] Group bills rebalance:"
+    lines = [f"{T}100 {log} in-[0,1] revoked", f"{T}900 {log} in-[1] assigned", f"{T}901 {log} out-[4] assigned"]
+    (found,) = findings(lines, tmp_path)
+    assert found["title"] == "The group rebalanced, and till_1 had to join again, once"
 
 
 def test_a_consumer_that_gets_partitions_later_has_some(tmp_path: Path) -> None:
