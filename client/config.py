@@ -120,14 +120,14 @@ class ConsumerConfig(ClientSecurityConfig):
         ge=0,
         description="How long a fetch waits for records, and how often the ends of idle partitions are asked for.",
     )
-    fetch_min_bytes: int = Field(default=1, ge=0, description="A fetch waits until there are so many bytes.")
+    fetch_min_bytes: int = Field(default=1, ge=0, description="Fewest bytes that a fetch waits for.")
     fetch_max_bytes: int = Field(default=50 << 20, ge=0, description="Most bytes that one fetch returns.")
     max_partition_fetch_bytes: int = Field(
         default=1 << 20, ge=0, description="Most bytes that one fetch returns of a partition."
     )
-    check_crcs: bool = Field(default=True, description="Whether the checksums of record batches are checked.")
+    check_crcs: bool = Field(default=True, description="Check the checksums of record batches.")
     isolation_level: Literal["read_uncommitted", "read_committed"] = Field(
-        default="read_uncommitted", description="Whether records of open transactions are read."
+        default="read_uncommitted", description="Read records of open and aborted transactions, or only committed ones."
     )
     exclude_internal_topics: bool = Field(default=True, description="Keep internal topics out of a pattern's matches.")
     allow_auto_create_topics: bool = Field(

@@ -33,7 +33,7 @@ def with_settings(model: type[BaseModel], given: Mapping[str, Any], pairs: Seque
             raise WrongOption(f"-c {pair}: there is no setting {name}{nearest(name, names)}")
         field = names[name.strip()]
         if field in secret:
-            where = f"expected in the environment, as {_variable(field)}; other users see command lines"
+            where = f"expected as {_variable(field)} in the environment, since other users can read command lines"
             raise WrongOption(f"-c {name}: {where}")
         found[field] = value.strip()
     return found

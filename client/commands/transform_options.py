@@ -36,14 +36,14 @@ def check_transform(given: ConsumeOptions, topics: Sequence[str]) -> None:
         return
     if "//" in given.bootstrap:
         raise WrongOption(
-            f"--transform-to {to}: over HTTP records cannot be read; give the listener of Kafka's protocol, as in "
+            f"--transform-to {to}: records cannot be read over HTTP; give the listener of Kafka's protocol, as in "
             "--bootstrap-server 127.0.0.1:9092"
         )
     if to in topics or (given.pattern is not None and re.fullmatch(given.pattern, to)):
-        raise WrongOption(f"--transform-to {to}: is read as well, which would never end; write to another topic")
+        raise WrongOption(f"--transform-to {to}: this topic is read, too, so the run would never end; write to another")
     if given.exactly_once and given.commit is not None:
         raise WrongOption(
-            f"--commit {given.commit}: leave it out; with --exactly-once, offsets are committed in the transaction"
+            f"--commit {given.commit}: --exactly-once commits offsets in the transaction; leave --commit out"
         )
 
 
@@ -91,8 +91,8 @@ def _commit_interval(given: str | None, timeout_ms: int) -> float:
     if interval >= timeout_ms:
         # Kafka Streams refuses this as well (StreamsConfig).
         raise WrongOption(
-            f"--commit-interval {given}: each transaction would be aborted before, as transaction.timeout.ms is "
-            f"{timeout_ms}; give more than the interval with -c transaction.timeout.ms=MS"
+            f"--commit-interval {given}: each transaction would be aborted first, as transaction.timeout.ms is "
+            f"{timeout_ms}; give more with -c transaction.timeout.ms=MS"
         )
     return interval
 

@@ -16,10 +16,10 @@ class FileNotWritten(Exception):
 def check_writable(option: str, path: Path) -> None:
     """Raise :class:`FileNotWritten` where no file can be written."""
     if os.path.lexists(path) and not path.is_file():
-        raise FileNotWritten(f"{option} {path}: this is no regular file; expected the name of one to write")
+        raise FileNotWritten(f"{option} {path}: not a regular file; expected a file to write")
     if not path.parent.is_dir():
         raise FileNotWritten(
-            f"{option} {path}: there is no directory {path.parent}; expected one for the file to go into"
+            f"{option} {path}: there is no directory {path.parent}; make the directory, or name another file"
         )
 
 
@@ -40,5 +40,5 @@ def atomic_file(option: str, path: Path) -> Iterator[TextIO]:
                 aside.unlink(missing_ok=True)
             raise
     except OSError as problem:
-        said = f"{option} {path}: it cannot be written: {problem.strerror}"
-        raise FileNotWritten(f"{said}; expected a file in a directory to write to") from problem
+        said = f"{option} {path}: cannot be written: {problem.strerror}"
+        raise FileNotWritten(f"{said}; expected a file in a directory that you may write to") from problem

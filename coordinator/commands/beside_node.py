@@ -87,7 +87,7 @@ class BesideNode:
         said = [_why(group, self._journal) for group in self._groups[:MOST_GROUPS]]
         if len(self._groups) > MOST_GROUPS:
             said.append(f"{len(self._groups) - MOST_GROUPS} more groups: rejoin why GROUP {self._journal}\n")
-        text = "\n".join(said) or "No consumer group was there.\n"
+        text = "\n".join(said) or "There was no consumer group.\n"
         (self._folder / "why.txt").write_text(text, encoding="utf-8")
         print_aside(f"\n{self._command[0]} ended with {self._code}. Evidence: {self._folder}\n\n{text}")
 

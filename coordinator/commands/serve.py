@@ -94,11 +94,11 @@ def _checked_settings(given: ServeOptions) -> Settings:
     settings = settings_from(given.config, os.environ, _settings_of_options(given))
     if given.kafka_port.strip() and settings.listeners:
         raise WrongSetting(
-            f"--kafka-port {given.kafka_port}: expected that or listeners={settings.listeners}, not both"
+            f"--kafka-port {given.kafka_port}: expected --kafka-port or listeners={settings.listeners}, not both"
         )
     # Not refused: Kubernetes sets REJOIN_PORT and others in the pods beside a service named rejoin.
     if unknown := unknown_variables(os.environ):
-        problem = "no setting has such a name; docs/settings.md has all"
+        problem = "there is no such setting; docs/settings.md lists all"
         structlog.get_logger("coordinator").warning("variables_ignored", variables=unknown, problem=problem)
     return settings
 
@@ -125,7 +125,7 @@ def _control_from(given: ServeOptions, token: str | None) -> ControlOptions | No
     if given.control:
         return ControlOptions(token, given.clock)
     if given.clock != "real":
-        raise WrongSetting(f"--clock {given.clock}: expected --control too, as nothing else can drive it")
+        raise WrongSetting(f"--clock {given.clock}: expected --control too, which advances such a clock")
     return None
 
 
@@ -204,7 +204,7 @@ def _store_from(given: ServeOptions) -> str | None:
     store = given.store or os.environ.get(STORE_VARIABLE)
     if store is not None and given.data is not None:
         other = "--store" if given.store else f"{STORE_VARIABLE} in the environment"
-        raise WrongSetting(f"--data {given.data}: expected that or {other}, not both")
+        raise WrongSetting(f"--data {given.data}: expected --data or {other}, not both")
     return store
 
 

@@ -54,14 +54,14 @@ class MemberKey(Body):
     """A member, by its member id, its group instance id, or a client id that no other member has."""
 
     group: str = Field(description="the group's id")
-    member: str | None = Field(default=None, description="a member id, also one that was only handed out")
+    member: str | None = Field(default=None, description="a member id; the id of a pending member is one too")
     instance: str | None = Field(default=None, description="a group instance id")
     client_id: str | None = Field(default=None, description="a client id; exactly one member must have it")
 
     @model_validator(mode="after")
     def _one(self) -> Self:
         if sum(each is not None for each in (self.member, self.instance, self.client_id)) != 1:
-            raise ValueError("expected member, instance or client_id, one of the three")
+            raise ValueError("expected exactly one of member, instance and client_id")
         return self
 
 
@@ -69,12 +69,12 @@ class PartitionKey(Body):
     """An offsets partition, by its number or by a group in it."""
 
     partition: int | None = Field(default=None, ge=0, description="the offsets partition")
-    group: str | None = Field(default=None, description="a group that belongs there")
+    group: str | None = Field(default=None, description="a group, for its offsets partition")
 
     @model_validator(mode="after")
     def _one(self) -> Self:
         if (self.partition is None) == (self.group is None):
-            raise ValueError("expected partition or group, one of the two")
+            raise ValueError("expected exactly one of partition and group")
         return self
 
 
@@ -82,22 +82,24 @@ class TopicTarget(Body):
     """A topic as it shall be: it is created, or grown to so many partitions."""
 
     topic: str = Field(description="the topic's name")
-    partitions: int = Field(ge=1, le=100_000, description="how many it shall have")
-    records_per_second: float | None = Field(default=None, ge=0, le=1e9, description="of each partition of a new topic")
+    partitions: int = Field(ge=1, le=100_000, description="number of partitions to have; never fewer than now")
+    records_per_second: float | None = Field(
+        default=None, ge=0, le=1e9, description="rate of each partition, for a new topic"
+    )
 
 
 class CompactionScope(Body):
     """The topics whose logs are compacted."""
 
-    topic: str | None = Field(default=None, description="one topic's name; without it, all that are compacted")
+    topic: str | None = Field(default=None, description="the topic's name; unless given, all compacted topics")
 
 
 class SnapshotKey(Body):
     """A snapshot, by the name that making it answered with."""
 
-    snapshot: str = Field(description="its name")
-    at_ms: int | None = Field(default=None, description="as in the answer; ignored")
-    mark: int | None = Field(default=None, description="as in the answer; ignored")
+    snapshot: str = Field(description="the snapshot's name")
+    at_ms: int | None = Field(default=None, description="accepted as the snapshot answered with; ignored")
+    mark: int | None = Field(default=None, description="accepted as the snapshot answered with; ignored")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,7 @@ class AdminActions:
         member_id = member if isinstance(member, str) else member.member_id
         if not isinstance(member, str) and not member.is_new and (member.awaiting_join or member.awaiting_sync):
             parked = "JoinGroup" if member.awaiting_join else "SyncGroup"
-            detail = f"{member_id} waits in {parked}, which stands in for heartbeats: its session does not end; kick it"
+            detail = f"{member_id} waits in {parked}, so its session cannot expire; remove the member with kick"
             raise NotPossible("cannot-expire", detail)
         self._runtime.hand_in(SessionLost(view.group_id, member_id))
         return {"group": view.group_id, "member": member_id}
@@ -188,7 +190,7 @@ class AdminActions:
         there = ", ".join(f"{m.member_id} (client id {m.client_id})" for m in view.members) or "no members"
         wanted = which.member or which.instance or which.client_id
         how_many = f"{len(found)} members are" if found else "no member is"
-        detail = f"{how_many} {wanted!r} in group {which.group!r}, expected one; in it: {there}"
+        detail = f"{how_many} {wanted!r} in group {which.group!r}, expected exactly one; its members: {there}"
         raise (NotPossible if found else NotFound)("unknown-member", detail)
 
     # --- offsets partitions
@@ -209,7 +211,7 @@ class AdminActions:
         partition = self._partition(which)
         self._clock.catch_up()
         if not self._runtime.elect(partition):
-            detail = "several nodes share the offsets partitions and take what is free by themselves; resign it instead"
+            detail = "nodes that share a store elect leaders by themselves; resign the partition at its leader instead"
             raise NotPossible("not-alone", detail)
         return {"topic": partition.topic, "partition": partition.partition, "leading": True}
 
@@ -368,10 +370,12 @@ class AdminActions:
 
     def _memory(self) -> MemoryLog:
         if self._reset_brokers is not None:
-            detail = "there are several brokers, and a snapshot is of one node only; reset starts all of them anew"
+            detail = "a snapshot needs a single broker, and there are several; reset restarts all of them"
             raise NotPossible("several-brokers", detail)
         if not isinstance(self._log, MemoryLog):
-            detail = "snapshots and resets need one node with an offsets log in memory; this one's is kept in a store"
+            detail = (
+                "snapshots and resets need one node with an offsets log in memory; this node keeps its log in a store"
+            )
             raise NotPossible("log-not-in-memory", detail)
         return self._log
 

@@ -19,16 +19,18 @@ End = Literal["clients", "controller"] | int
 class LinkEnds(Body):
     """Who a broker is cut off from."""
 
-    clients: bool = Field(default=False, description="its clients: it takes their connections, and does not answer")
-    controller: bool = Field(
-        default=False, description="the controller: after broker.session.timeout.ms others lead what it leads"
+    clients: bool = Field(
+        default=False, description="its clients: the broker accepts their connections and does not answer"
     )
-    brokers: Numbers = Field(default=(), description="other brokers: neither copies what the other leads")
+    controller: bool = Field(
+        default=False, description="the controller: after broker.session.timeout.ms other brokers lead its partitions"
+    )
+    brokers: Numbers = Field(default=(), description="ids of other brokers: neither side replicates from the other")
 
     @model_validator(mode="after")
     def _some(self) -> Self:
         if not (self.clients or self.controller or self.brokers):
-            raise ValueError("expected clients, controller or brokers, one of the three at least")
+            raise ValueError("expected at least one of clients, controller and brokers")
         return self
 
 
@@ -36,7 +38,7 @@ class LedPartition(Body):
     """A partition, by topic and number, or the offsets partition of a group."""
 
     topic: str | None = Field(default=None, description="the topic's name, such as orders or __transaction_state")
-    partition: int | None = Field(default=None, ge=0, description="its number")
+    partition: int | None = Field(default=None, ge=0, description="the partition's number")
     group: str | None = Field(default=None, description="a group, for its offsets partition")
 
     @model_validator(mode="after")
@@ -50,14 +52,16 @@ class LedPartition(Body):
 class NewLeader(LedPartition):
     """A partition, and the broker that shall lead it."""
 
-    to: int | None = Field(default=None, description="a broker that is in sync; unless given, the next one that is")
-    unclean: bool = Field(default=False, description="also a broker that is not in sync: what it does not have is lost")
+    to: int | None = Field(default=None, description="an in-sync broker; unless given, the next in-sync replica")
+    unclean: bool = Field(
+        default=False, description="allow a replica that is not in sync; records that it lacks are lost"
+    )
 
 
 class PartitionsQuery(Body):
     """Which partitions."""
 
-    topics: Texts = Field(default=(), description="topics; all of them unless given, without those of the cluster")
+    topics: Texts = Field(default=(), description="topics; unless given, all except internal topics")
 
 
 class Brokers(Protocol):

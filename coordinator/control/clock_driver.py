@@ -33,21 +33,23 @@ _LOOP_PASSES: Final = 3
 class Advance(Body):
     """How far the clock shall go: ``advance_ms`` or ``until``, one of the two."""
 
-    advance_ms: int | None = Field(default=None, ge=0, le=LONGEST_MS, description="go on by so many ms")
+    advance_ms: int | None = Field(default=None, ge=0, le=LONGEST_MS, description="advance by this many ms")
     until: Literal["next", "idle"] | None = Field(
         default=None,
-        description="next: until a timer fires; idle: until no timer is left but those that always come back, which "
-        "look at old offsets, logs and producers. The session of a live member is a timer; a Fetch that waits is none",
+        description="next: until a timer fires; idle: until only periodic timers are left (checks of old offsets, logs "
+        "and producers). The session of a live member counts as a timer; a waiting Fetch does not",
     )
-    at_most_ms: int = Field(default=_DAY_MS, ge=0, le=LONGEST_MS, description="with until: go no further than this")
+    at_most_ms: int = Field(
+        default=_DAY_MS, ge=0, le=LONGEST_MS, description="with until: advance at most this many ms"
+    )
     settle_ms: int = Field(
-        default=0, ge=0, le=60_000, description="real ms to wait whenever something fired, so that clients can react"
+        default=0, ge=0, le=60_000, description="real ms to wait after each timer that fired, so that clients can react"
     )
 
     @model_validator(mode="after")
     def _one(self) -> Self:
         if (self.advance_ms is None) == (self.until is None):
-            raise ValueError("expected advance_ms or until, one of the two")
+            raise ValueError("expected exactly one of advance_ms and until")
         return self
 
 

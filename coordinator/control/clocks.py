@@ -204,4 +204,6 @@ def clock_named(name: str) -> VirtualClock:
             times = 0.0
         if 0.0 < times <= 1e6:
             return RunningClock(times)
-    raise ValueError(f"--clock {name}: expected real, virtual, or fast:SPEED, as fast:5; at most a million times")
+    raise ValueError(
+        f"--clock {name}: expected real, virtual, or fast:SPEED, such as fast:5, with a speed of at most a million"
+    )

@@ -24,20 +24,20 @@ _LONGEST_SHOWN: Final = 200
 class RecordingQuery(Body):
     """Which part of the recording."""
 
-    since: int = Field(default=0, ge=0, description="a mark: what came behind it; all of it unless given")
-    group: str | None = Field(default=None, description="what is about this group only")
+    since: int = Field(default=0, ge=0, description="a mark; only events after it. Unless given, all events")
+    group: str | None = Field(default=None, description="only events of this group")
 
 
 class TranscriptQuery(RecordingQuery):
     """Which part of the recording, and what it shows."""
 
-    claim: str = Field(default="", description="the transcript's first line: what it shows")
+    claim: str = Field(default="", description="the transcript's first line, which says what it shows")
 
 
 class LogQuery(RecordingQuery):
     """Which part of the recording, and in whose form."""
 
-    kafka: str = Field(default="3.9", description="the Kafka version whose form it shall have")
+    kafka: str = Field(default="3.9", description="the Kafka version whose log format is written")
 
 
 class Evidence:
@@ -57,8 +57,8 @@ class Evidence:
 
         if not self._is_replayable:
             detail = (
-                "a transcript is of one broker, and there are several; requests() and GET /control/requests have what "
-                "was asked"
+                "a transcript needs a single broker, and there are several; requests() and GET /control/requests list "
+                "the requests"
             )
             raise NotPossible("several-brokers", detail)
         steps = self._all(since, group_id)

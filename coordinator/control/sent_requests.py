@@ -31,8 +31,8 @@ class RequestsQuery(Body):
     """Which requests."""
 
     api: ApiName | None = Field(default=None, description="an API by name or number, as JoinGroup or 11")
-    client_id: str | None = Field(default=None, description="what the request says of its client")
-    since: int = Field(default=0, ge=0, description="a mark: what came behind it; all of it unless given")
+    client_id: str | None = Field(default=None, description="the client id in the request")
+    since: int = Field(default=0, ge=0, description="a mark; only requests after it. Unless given, all requests")
 
 
 class RecordedRequest(NamedTuple):

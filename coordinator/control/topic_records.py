@@ -109,21 +109,23 @@ class NewRecords(Body):
 
     topic: str = Field(description="the topic's name")
     partition: int | None = Field(
-        default=None, ge=0, description="one partition; unless given all of them, or for a list those of the keys"
+        default=None,
+        ge=0,
+        description="one partition; unless given, all of them, or for a list the partitions that its keys choose",
     )
     records: CountOrRecords = Field(
-        description="how many in each partition, with values as orders-0@17 (partition and offset), or a list of them: "
-        "values, pairs of key and value, or objects"
+        description="a number of records for each partition, with values such as orders-0@17 (partition and offset); "
+        "or a list of records: values, pairs of key and value, or objects"
     )
     keys: bool = Field(
-        default=False, description="with a number of records: keys as synthetic topics have them, key-17; else none"
+        default=False, description="with a number of records: give them keys such as key-17, as synthetic topics do"
     )
-    encoding: Encoding = Field(default="utf-8", description="of keys, values and headers")
+    encoding: Encoding = Field(default="utf-8", description="encoding of keys, values and headers")
 
     @model_validator(mode="after")
     def _keys_of_a_number(self) -> Self:
         if self.keys and isinstance(self.records, tuple):
-            raise ValueError("keys is for a number of records; records of a list have their own keys")
+            raise ValueError("keys needs a number of records; records in a list bring their own keys")
         return self
 
 
@@ -132,12 +134,16 @@ class RecordsQuery(Body):
 
     topic: str = Field(description="the topic's name")
     partition: int | None = Field(default=None, ge=0, description="one partition; all of them unless given")
-    offset: int = Field(default=0, ge=0, description="from this offset on, in each partition")
-    limit: int | None = Field(default=None, ge=0, description=f"how many; unless given all, at most {MOST_RECORDS}")
+    offset: int = Field(default=0, ge=0, description="first offset to read, in each partition")
+    limit: int | None = Field(
+        default=None,
+        ge=0,
+        description=f"most records to answer with; unless given, all, where these are at most {MOST_RECORDS}",
+    )
     encoding: Encoding = Field(
         default="utf-8",
-        description="of keys, values and headers in the answer; what is not UTF-8 comes as key_base64, value_base64 or "
-        "headers_base64 instead",
+        description="encoding of keys, values and headers in the answer; bytes that are not UTF-8 are answered as "
+        "key_base64, value_base64 or headers_base64",
     )
 
 
@@ -279,7 +285,8 @@ class TopicRecords:
             there = sum(max((topic.end_offsets[each] or 0) - wanted.offset, 0) for each in partitions)
             if there > MOST_RECORDS:
                 detail = (
-                    f"{wanted.topic!r} has {there} records; expected a limit, an offset or a partition with so many"
+                    f"{wanted.topic!r} has {there} records, and one answer has at most {MOST_RECORDS}; give a limit, "
+                    "an offset or a partition"
                 )
                 raise NotPossible("too-many-records", detail)
         left = MOST_RECORDS if wanted.limit is None else wanted.limit

@@ -30,7 +30,7 @@ _MEANT: Final = {
 }
 """States by words that are written for them."""
 
-Timeout = Annotated[int, Field(ge=0, le=LONGEST_TIMEOUT_MS, description="real ms to wait at the most")]
+Timeout = Annotated[int, Field(ge=0, le=LONGEST_TIMEOUT_MS, description="longest wait, in real ms")]
 
 
 def _state(value: object) -> object:
@@ -50,10 +50,12 @@ class GroupCondition(Body):
         default=None,
         description="Empty, PreparingRebalance, CompletingRebalance, Assigning, Reconciling, Stable or Dead",
     )
-    members: int | None = Field(default=None, ge=0, description="exactly so many members")
-    assigned: int | None = Field(default=None, ge=0, description="exactly so many partitions assigned in all")
+    members: int | None = Field(default=None, ge=0, description="exactly this many members")
+    assigned: int | None = Field(
+        default=None, ge=0, description="exactly this many assigned partitions, over all members"
+    )
     generation: int | None = Field(default=None, ge=0, description="this generation or a later one")
-    waiting: int | None = Field(default=None, ge=0, description="so many JoinGroups and SyncGroups parked, or more")
+    waiting: int | None = Field(default=None, ge=0, description="at least this many parked JoinGroups and SyncGroups")
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS
 
     def is_met_by(self, view: GroupView | None) -> bool:
@@ -104,7 +106,7 @@ class OffsetsCondition(Body):
 
     group: str = Field(description="the group's id")
     offsets: Annotated[tuple[WantedOffset, ...], BeforeValidator(as_tuple), AfterValidator(_some)] = Field(
-        description="all are wanted; one at least"
+        description="offsets to wait for, all of them; at least one"
     )
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS
 
@@ -112,7 +114,7 @@ class OffsetsCondition(Body):
 class HitCount(Body):
     """How many hits a fault shall have."""
 
-    hits: int = Field(default=1, ge=1, description="so many requests, or more; at most what the rule's count allows")
+    hits: int = Field(default=1, ge=1, description="at least this many requests; at most the rule's count")
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS
 
 

@@ -74,7 +74,7 @@ def run(
         ) as problem:
             if interrupted.came or isinstance(problem, KeyboardInterrupt):
                 interrupted.ignore()
-                print_error(f"stopped; what is in {out} is not complete")
+                print_error(f"stopped; the report in {out} is incomplete")
                 return STOPPED
             return refuse(without_copy(problem))
     stepped = out / STEPPED
@@ -112,13 +112,13 @@ def _checked(
 def _check_can_be_cut(window: LogWindow, read: Sequence[InputFile]) -> None:
     other = next((each for each in read if each.kind != "log"), None)
     if str(window) and other is not None:
-        raise BadOption(f"{window}: only logs can be cut, and {other.path} is none; give logs alone")
+        raise BadOption(f"{window}: only logs can be cut, and {other.path} is not a log; give logs alone")
 
 
 def _check_is_for_a_report(inputs: Sequence[Path], out: Path) -> None:
     """That the folder is neither the input nor one of something else, whose tables would stay beside the new ones."""
     if any(os.path.realpath(each) == os.path.realpath(out) and each.is_dir() for each in inputs):
-        raise BadOption(f"--out {out}: is a folder that is to be read; give another one, such as {out / 'report'}")
+        raise BadOption(f"--out {out}: is an input of this report; give another folder, such as {out / 'report'}")
     watch = next((out / each for each in (STREAM, ABOUT) if (out / each).exists()), None)
     if watch is not None:
         raise BadOption(f"--out {out}: belongs to a rejoin watch, which keeps {watch.name} there; give another folder")

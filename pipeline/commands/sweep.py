@@ -72,7 +72,7 @@ def run(
         return refuse(problem)
     try:
         if store.of_other_code:
-            console.print(f"{store.of_other_code} finished runs are of other code and are played again")
+            console.print(f"{store.of_other_code} finished runs were played by other code, and are played again")
         return _swept(asked, store, master, top, console)
     except (NoJava, SparkTrouble, OSError) as problem:
         return refuse(problem)

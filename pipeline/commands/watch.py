@@ -261,7 +261,7 @@ class _RestartingQuery:
         seconds = min(_LONGEST_PAUSE_SECONDS, 2.0**self._failures)
         self._failures = 0 if busy else self._failures + 1
         self._again_at = time.monotonic() + seconds
-        self._note = "this machine is busy; Spark is started again" if busy else f"{words}; it is asked again"
+        self._note = "this machine is busy; restarting Spark" if busy else f"{words}; retrying"
 
 
 class _Maker:
@@ -341,7 +341,7 @@ def _asked(urls: Sequence[str]) -> Iterator[str]:
         try:
             _standing(url)
         except ServiceDown as down:
-            yield f"{down}; it is asked again"
+            yield f"{down}; retrying"
         except NotAService as problem:
             yield str(problem)
 

@@ -72,7 +72,7 @@ def _only_group(source: StorySource, where: str) -> str:
     groups = [each.group_id for each in source.groups()]
     if len(groups) != 1:
         named = ", ".join(groups[:8]) or "none"
-        raise SourceProblem(f"{where}: {len(groups)} groups in there ({named}); say rejoin why GROUP {where}")
+        raise SourceProblem(f"{where}: has {len(groups)} groups ({named}); name one: rejoin why GROUP {where}")
     return groups[0]
 
 

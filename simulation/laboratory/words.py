@@ -165,7 +165,7 @@ class _Speaker:
             return "it is closing"
         if known["state"] == "STABLE":
             if self._sends(member["clientId"], "Heartbeat"):
-                return "it does not know of the rebalance yet: its heartbeat is in flight, and the answer tells it"
+                return "it does not know of the rebalance yet: its heartbeat is in flight, and the response will say so"
             if known["heartbeat_at"] is not None:
                 return (
                     f"it does not know of the rebalance yet: its next heartbeat is at {clock(known['heartbeat_at'])}, "

@@ -288,7 +288,8 @@ class Scenario(Part):
         for number, event in enumerate(self.events):
             if event.at > self.horizon:
                 problem = (
-                    f"at {format_duration(event.at)} the horizon is over, which is {format_duration(self.horizon)}"
+                    f"{format_duration(event.at)} is after the end of the run; expected at most the horizon, "
+                    f"{format_duration(self.horizon)}"
                 )
                 raise ScenarioMistake(("events", number, "at"), f"events[{number}]: {problem}")
             for name in names_of(getattr(event.action, "who", ())):
@@ -297,7 +298,7 @@ class Scenario(Part):
                     continue
                 most = self._most(head)
                 if int(count) > most or count != str(int(count)):
-                    problem = f"there is never a consumer {name!r}; {head} has {most} of them at the most"
+                    problem = f"there is never a consumer {name!r}; {head} has at most {most}"
                     raise ScenarioMistake(("events", number, event.kind, "who"), f"events[{number}]: {problem}")
         for mistake in idle_keys(self):
             raise ScenarioMistake(*mistake)
@@ -320,7 +321,7 @@ class Scenario(Part):
                 continue
             has = partitions[grow.topic]
             if grow.to <= has:
-                problem = f"topic {grow.topic} has {has} partitions by then; expected more than that, not {grow.to}"
+                problem = f"topic {grow.topic} has {has} partitions by then; expected more, not {grow.to}"
                 raise ScenarioMistake(("events", number, "grow", "to"), f"events[{number}]: {problem}")
             partitions[grow.topic] = grow.to
 

@@ -179,7 +179,9 @@ def _lines(node: yaml.Node, path: Path_, where: str) -> Iterator[tuple[Path_, in
             if not isinstance(key, yaml.ScalarNode):
                 raise BadScenario(where, line, "expected a name as a key, not a list or keys of its own")
             if key.value in seen:
-                raise BadScenario(where, line, f"{key.value} is there twice; first in line {seen[key.value]}")
+                raise BadScenario(
+                    where, line, f"{key.value} is given twice, first in line {seen[key.value]}; leave one out"
+                )
             seen[key.value] = line
             yield from _lines(value, (*path, key.value), where)
             yield (*path, key.value), line

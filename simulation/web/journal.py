@@ -30,7 +30,9 @@ class JournalRecording:
         self._end = 0
         self._rows = sorted(self._read(path), key=lambda row: row.envelope.at_ms)
         if not self._rows:
-            raise JournalError(path, None, "no event of a group is in it")
+            raise JournalError(
+                path, None, "has no events of groups; expected the journal of a coordinator or a simulation"
+            )
         runs = {row.envelope.run_id for row in self._rows if row.envelope.source == "simulation"}
         if len(runs) > 1:
             raise JournalError(path, None, f"holds {len(runs)} simulated runs; give the journal of one")

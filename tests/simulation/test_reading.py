@@ -64,7 +64,7 @@ def test_a_good_one_is_read() -> None:
             ":9: events.0: says nothing; expected exactly",
         ),
         ("partitions: 6", "partitions: 0", ":3: topics.orders.partitions: expected at least 1, not 0"),
-        ("groups:", "topics:", ":4: topics is there twice; first in line 2"),
+        ("groups:", "topics:", ":4: topics is given twice, first in line 2"),
         ("horizon: 10m", "horizon: [10m", ":2: not YAML"),
         ("consumers: 3", "consumers: 3\n    assignor: rnage", ":8: groups.app.assignor: unknown assignor 'rnage'"),
         (
@@ -150,11 +150,11 @@ EVENT = "crash: {who: app-1, down: 10s}"
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("app-1,", "app-9,", ":9: events[0]: there is never a consumer 'app-9'; app has 3 of them at the most"),
+        ("app-1,", "app-9,", ":9: events[0]: there is never a consumer 'app-9'; app has at most 3"),
         ("app-1,", "app-01,", ":9: events[0]: there is never a consumer 'app-01'"),
         (EVENT, "pause: {who: [app-1, app-4], for: 1s}", ":9: events[0]: there is never a consumer 'app-4'"),
-        ("at: 1m", "at: 11m", ":9: events[0]: at 11m the horizon is over, which is 10m"),
-        (EVENT, "grow: {topic: orders, to: 1}", "orders has 6 partitions by then; expected more than that, not 1"),
+        ("at: 1m", "at: 11m", ":9: events[0]: 11m is after the end of the run; expected at most the horizon, 10m"),
+        (EVENT, "grow: {topic: orders, to: 1}", "orders has 6 partitions by then; expected more, not 1"),
         (EVENT, "grow: {topic: orders, to: 6}", ":9: events[0]: topic orders has 6 partitions by then"),
         ("app:", '"":', ":5: groups: a name is empty"),
         ("app:", '"a b": {static: true, topics: orders, consumers: 3}\n  app:', ":5: group 'a b' begins"),

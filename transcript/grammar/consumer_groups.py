@@ -63,9 +63,9 @@ class HeartbeatCommand(RequestCommand):
         "[rack=R] [id=ID]"
     )
     does = (
-        "a ConsumerGroupHeartbeat with the member's epoch, which joins with 0 and leaves with -1 or -2; "
-        "the id is the member's name at first; names=none is an empty list, regex=none an empty expression, owns=- no "
-        "partition; who joins owns nothing and has 60000 ms to give up partitions, unless it says something else"
+        "a ConsumerGroupHeartbeat with the member's epoch, 0 to join, -1 or -2 to leave; the id is the "
+        "member's name at first; names=none is an empty list, regex=none an empty expression, owns=- no partition; "
+        "unless given, a member that joins owns nothing and has 60000 ms to give up partitions"
     )
     messages = (ConsumerGroupHeartbeatRequest,)
     version = 1

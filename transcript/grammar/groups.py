@@ -52,9 +52,9 @@ class JoinCommand(RequestCommand):
         "[id=ID] [reason=R]"
     )
     does = (
-        "join; its options go for the next joins, too, but for id and reason; protocols=range is metadata that cannot "
-        "be read, range:t/2 other bytes than range:t for the same topics, none an empty list; underscores in a reason "
-        "are spaces, two of them are one"
+        "join; options other than id and reason stay for later joins; protocols=range sends unreadable metadata, "
+        "range:t/2 other bytes than range:t for the same topics, and none an empty list; in a reason, _ is a space and "
+        "__ an underscore"
     )
     messages = (JoinGroupRequest,)
     version = 9

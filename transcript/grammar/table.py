@@ -63,15 +63,17 @@ class Directive(NamedTuple):
 DIRECTIVES: Final = {
     "set": Directive("set KEY=VALUE ...", "settings, before anything else"),
     "topic": Directive("topic NAME COUNT [ID] | NAME to COUNT | NAME gone", "create a topic, let it grow, delete it"),
-    "group": Directive("group ID", "the group that is meant from here on; at first g"),
-    "completing": Directive("completing NAME ...", "they join, silently, until the group is CompletingRebalance"),
-    "stable": Directive("stable NAME=t:0,1 ...", "they join and sync, silently, until the group is Stable"),
-    "beating": Directive("beating NAME ...", "members that send a heartbeat every 3 s from now on"),
-    "silence": Directive("silence NAME ...", "members that send none any more"),
+    "group": Directive("group ID", "choose the group of the commands that follow; at first it is g"),
+    "completing": Directive(
+        "completing NAME ...", "these members join, silently, until the group is CompletingRebalance"
+    ),
+    "stable": Directive("stable NAME=t:0,1 ...", "these members join and sync, silently, until the group is Stable"),
+    "beating": Directive("beating NAME ...", "these members send a heartbeat every 3 s from now on"),
+    "silence": Directive("silence NAME ...", "these members stop their heartbeats"),
     "advance": Directive("advance MS | advance to=session|join|sync|append|expiry", "let time pass"),
     "pause": Directive("pause", "the node stands still: its timers do not fire"),
     "resume": Directive("resume", "end a pause; due timers fire with the next command that takes time"),
-    "log": Directive("log ok | hold | fail=ERROR", "what becomes of appends"),
+    "log": Directive("log ok | hold | fail=ERROR", "choose how appends end: stored, pending, or with an error"),
     "stored": Directive("stored [ERROR]", "end the oldest pending append"),
     "resign": Directive(
         "resign [writing]",
@@ -84,14 +86,14 @@ DIRECTIVES: Final = {
     "compact": Directive("compact [TOPIC]", "clean the logs of a compacted topic now, or of all such topics"),
     "look": Directive("look", "show the group"),
     "timers": Directive("timers", "show the group's timers"),
-    "written": Directive("written", "show what came into the log since the last time"),
-    "quietly": Directive("quietly COMMAND", "do it silently"),
+    "written": Directive("written", "show the records appended since the last such command"),
+    "quietly": Directive("quietly COMMAND", "run a command without its output"),
 }
 
 MEMBER_DIRECTIVES: Final = {
-    "is": Directive("NAME is [OPTION=VALUE ...]", "what NAME joins with; the options of join that stay"),
-    "joins": Directive("NAME joins [OPTION=VALUE ...]", "join, and join again with the id that is handed out"),
-    "restarts": Directive("NAME restarts [OPTION=VALUE ...]", "join as a new process that knows nothing"),
+    "is": Directive("NAME is [OPTION=VALUE ...]", "set the options with which NAME joins from now on"),
+    "joins": Directive("NAME joins [OPTION=VALUE ...]", "join, and join again with the id in the answer"),
+    "restarts": Directive("NAME restarts [OPTION=VALUE ...]", "join as a new process, without a member id"),
 }
 
 RESERVED: Final = frozenset({OUTSIDE, *DIRECTIVES, *ADMIN_REQUESTS})

@@ -21,7 +21,7 @@ class CreateTopicCommand(RequestCommand):
 
     verb = "topic"
     usage = "topic NAME COUNT [ID]"
-    does = "create a topic, silently; the id is the player's business"
+    does = "create a topic, silently; unless given, the player chooses its id"
     messages = (CreateTopicsRequest,)
     version = 7
     by_member = False

@@ -208,7 +208,7 @@ def import_(
             count, cleared = fill_directory(data, source.contents, source.records()), 0
         else:
             count, cleared = fill_database(url, source.contents, source.records())
-        said = f", {source.skipped} of kinds that are not known here left out" if source.skipped else ""
+        said = f", {source.skipped} of unknown kinds left out" if source.skipped else ""
         if replaced := committed.replaced(source.records()):
             said += f", {replaced} of them replaced by later ones"
         if cleared:

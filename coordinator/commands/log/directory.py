@@ -103,8 +103,8 @@ class SqliteSource:
             return lock_directory(self.folder)
         except DirectoryInUse as problem:
             raise LogProblem(
-                f"{problem.by}: expected one that no process writes to; stop that one, or verify an export: rejoin "
-                f"log export --data {self.folder} --out FILE, and then log verify FILE"
+                f"{problem.by}: expected a directory that no process writes to; stop that process, or verify an "
+                f"export: rejoin log export --data {self.folder} --out FILE, and then rejoin log verify FILE"
             ) from None
 
     def _open_whole(self) -> None:
@@ -118,7 +118,7 @@ class SqliteSource:
         if not self._salvage:
             self._connection.close()
             raise StoreProblem(self._incomplete + advice(self.folder))
-        self.notes.append(f"{self._incomplete}; what is not there any more is not in what was saved")
+        self.notes.append(f"{self._incomplete}; records that were lost are missing from the output")
 
     def _open_with_progress(self) -> bool:
         """Read the progress file, then open the database. Returns whether there is a progress file."""
@@ -164,7 +164,7 @@ class SqliteSource:
         except BaseException as other:
             self._clear()
             if problem is not None and isinstance(other, StoreProblem):
-                raise LogProblem(f"{problem}. There is nothing in that log that can be read") from other
+                raise LogProblem(f"{problem}. Nothing can be read from the write-ahead log either") from other
             raise
 
     def _stand_in(self) -> Path:
@@ -182,7 +182,7 @@ class SqliteSource:
             connection.execute("UPDATE store SET name = ''")
             connection.close()
         shutil.copy(ahead, path.with_name(ahead.name))
-        self.notes.append(f"{self.path} is lost; what could be read is from {ahead}, and may not be all")
+        self.notes.append(f"{self.path} is lost: records were read from {ahead}, and some may be missing")
         return path
 
     def _clear(self) -> None:

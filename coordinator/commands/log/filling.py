@@ -30,9 +30,7 @@ def fill_directory(folder: Path, contents: LogSummary, records: Iterable[LogReco
         await log.start()
         try:
             if log.holds_anything():
-                raise LogProblem(
-                    f"{folder} has a log already: expected an empty directory, or one that is not there yet"
-                )
+                raise LogProblem(f"{folder} has a log already: expected an empty directory, or a new one")
             entries = list(_entries(contents, records))
 
             def write(connection: sqlite3.Connection) -> int:
@@ -44,8 +42,8 @@ def fill_directory(folder: Path, contents: LogSummary, records: Iterable[LogReco
             written = await done
             if isinstance(written, sqlite3.Error):
                 raise LogProblem(
-                    f"{folder} cannot be filled: {written}; nothing of the log is in it, expected room and the right "
-                    "to write"
+                    f"{folder} cannot be filled: {written}; nothing was imported; expected free space and the "
+                    "permission to write"
                 ) from written
             if isinstance(written, BaseException):
                 raise written
@@ -74,13 +72,13 @@ def fill_database(url: str, contents: LogSummary, records: Iterable[LogRecord]) 
                 if there not in (0, partitions):
                     raise LogProblem(
                         f"{database.shown} was made for {there} offsets partitions, and this log has {partitions}: "
-                        "expected as many, or another search_path, whose tables are made"
+                        "expected as many, or another search_path in the URL, where new tables are made"
                     )
                 return count, int(held)
         except (*LOST, PostgresError) as problem:
             raise LogProblem(
-                f"{database.shown} cannot be filled: {problem_text(problem)}; nothing of the log is in it, "
-                "expected a server that stays and tables of this program"
+                f"{database.shown} cannot be filled: {problem_text(problem)}; nothing was imported; "
+                "expected a server that stays up and tables that Rejoin made"
             ) from problem
         finally:
             await database.close()
@@ -94,14 +92,14 @@ async def _refuse_used(connection: Any, shown: str) -> None:
     if alive:
         nodes = ", ".join(f"node {node_id} ({host}:{port}, for {left} s)" for node_id, host, port, left in alive)
         raise LogProblem(
-            f"{shown} is in use: {nodes}. Expected no node that is alive: stop them first; one that was killed counts "
-            "until its time has run out"
+            f"{shown} is in use: {nodes}. Stop these nodes first; a killed node counts as alive until its lease has "
+            "run out"
         )
     for table, what in (("log", "a log"), ("topics_log", "topics")):
         if await connection.fetchval(f"SELECT EXISTS (SELECT FROM {table})"):
             raise LogProblem(
-                f"{shown} has {what} already: expected tables without records and topics, or another search_path, "
-                "whose tables are made"
+                f"{shown} has {what} already: expected tables without records and topics, or another search_path "
+                "in the URL, where new tables are made"
             )
 
 

@@ -78,8 +78,8 @@ class PostgresSource:
             ) from problem
         if not self._version:
             raise LogProblem(
-                f"{self.name} has no tables of a coordinator; expected a database, and in its URL a search_path, that "
-                "a coordinator's --store named"
+                f"{self.name} has no tables of a coordinator; expected the URL that was --store of a coordinator, with "
+                "its search_path"
             )
 
     async def _end(self) -> None:
@@ -91,7 +91,7 @@ class PostgresSource:
             found: list[Any] = self._loop.run_until_complete(self._connection.fetch(query, *arguments))
         except (*LOST, PostgresError) as problem:
             raise LogProblem(
-                f"{self.name} cannot be read further: {problem_text(problem)}; expected a server that stays"
+                f"{self.name} cannot be read further: {problem_text(problem)}; expected a server that stays up"
             ) from problem
         return found
 

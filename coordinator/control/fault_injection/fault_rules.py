@@ -102,7 +102,7 @@ class Distribution(Body):
         if len(self.model_fields_set) != 1:
             raise ValueError("expected exactly one of uniform, normal, exponential and values")
         if self.uniform is not None and self.uniform[0] > self.uniform[1]:
-            raise ValueError(f"uniform: expected the least before the most, not {list(self.uniform)}")
+            raise ValueError(f"uniform: expected the least latency before the most, not {list(self.uniform)}")
         return self
 
     def draw(self, random: Random, drawn: int) -> float:
@@ -163,7 +163,7 @@ class FaultRule(Body):
     member: Texts | None = Field(default=None, description="member ids")
     instance: Texts | None = Field(default=None, description="group instance ids")
     client_id: Texts | None = Field(default=None, description="client ids")
-    node: Numbers | None = Field(default=None, description="numbers of nodes that are asked")
+    node: Numbers | None = Field(default=None, description="ids of the brokers that receive the request")
     transactional_id: Texts | None = Field(default=None, description="transactional ids")
     topic: Texts | None = Field(
         default=None, description="topics of the request, by name or id, or of its subscription"
@@ -172,7 +172,9 @@ class FaultRule(Body):
         default=None, description="partitions named in the request, of these topics"
     )
     version: Numbers | None = Field(default=None, description="versions of the request")
-    count: int = Field(default=0, ge=-1, description="how many requests: 0 or 1 one, n so many, -1 until removed")
+    count: int = Field(
+        default=0, ge=-1, description="number of requests; 0 stands for 1, and -1 for all until the rule is removed"
+    )
     when: When | None = Field(
         default=None,
         description="before: not applied; after: applied, then failed; drop_request: not applied, no answer; "
@@ -182,11 +184,13 @@ class FaultRule(Body):
     error: Annotated[ErrorCode | None, BeforeValidator(_error)] = Field(
         default=None, description="answer with this error, by name or number"
     )
-    latency_ms: LatencyOrDistribution | None = Field(default=None, description="how long, on the node's clock")
-    pause: bool = Field(default=False, description="hold every request that matches until the rule is released")
-    seed: int = Field(default=0, description="of the latencies that are drawn")
+    latency_ms: LatencyOrDistribution | None = Field(
+        default=None, description="how long to hold the request or the answer, on the node's clock"
+    )
+    pause: bool = Field(default=False, description="hold every matching request until the rule is released")
+    seed: int = Field(default=0, description="seed of the random latencies")
     cut_after_bytes: int | None = Field(
-        default=None, ge=0, description="close the connection when so many bytes of the answer are written"
+        default=None, ge=0, description="close the connection after this many bytes of the answer"
     )
     reset: bool = Field(default=False, description="with cut_after_bytes: a reset (RST) instead of a close (FIN)")
     bytes_per_second: int | None = Field(
@@ -199,7 +203,7 @@ class FaultRule(Body):
         "older_epoch (Metadata, ListOffsets, OffsetFetch), old_assignment (SyncGroup), flipped_bit (Fetch)",
     )
     throttle_ms: int | None = Field(
-        default=None, ge=0, le=2**31 - 1, description="say so in throttleTimeMs of the answer; it comes at once"
+        default=None, ge=0, le=2**31 - 1, description="throttleTimeMs of the answer, which is not delayed"
     )
 
     @model_validator(mode="after")
@@ -225,7 +229,7 @@ class FaultRule(Body):
                 "throttle_ms, or when with drop_request or drop_response"
             )
         if self.error is ErrorCode.NONE:
-            raise ValueError("error: NONE is none; leave it out")
+            raise ValueError("error: NONE is no error; leave error out")
         if when == "before" and self.error is None:
             raise ValueError("when before needs an error to answer with")
         faulty = self.is_delivered_faultily
@@ -238,7 +242,7 @@ class FaultRule(Body):
         if self.throttle_ms is not None and when in ("drop_request", "drop_response"):
             raise ValueError(f"when {when} answers nothing; leave out throttle_ms")
         if when == "delay" and not held:
-            raise ValueError("when delay needs latency_ms or pause; nothing would come of this rule")
+            raise ValueError("when delay needs latency_ms or pause; without either the rule has no effect")
         if when in ("drop_request", "drop_response") and faulty:
             raise ValueError(f"when {when} answers nothing; leave out cut_after_bytes and bytes_per_second")
         if when in ("drop_request", "drop_response", "delay") and self.error is not None:
@@ -249,7 +253,7 @@ class FaultRule(Body):
     def _can_match(self) -> Self:
         for name, value in self:
             if value == ():
-                raise ValueError(f"{name}: expected one at least; leave it out for any")
+                raise ValueError(f"{name}: expected at least one; leave {name} out to match any")
         keys = self.keys or (WRONG_IN[self.wrong] if self.wrong is not None else ())
         apis = [BY_NAME[name] for name in keys] or list(APIS)
         for version in self.version or ():
@@ -269,7 +273,9 @@ class FaultRule(Body):
             for version in self.version or range(api.min_version, api.max_version + 1)
         ):
             names = " or ".join(api.name for api in apis)
-            raise ValueError(f"throttle_ms: no answer to {names} has throttleTimeMs in this version; leave it out")
+            raise ValueError(
+                f"throttle_ms: no answer to {names} has throttleTimeMs in this version; leave throttle_ms out"
+            )
 
     def _check_named(self, apis: list[Api]) -> None:
         """Refuse a rule for what none of these APIs names. Where some of them name it, the others never match."""

@@ -63,7 +63,7 @@ class Access:
         """Raise a :class:`Problem` unless a request has the token's permission."""
         if self._token is None:
             if not self._is_local:
-                detail = "start the node with --control-token-file: this needs it, as other machines can reach the node"
+                detail = "other machines can reach this node, so it needs a token; start it with --control-token-file"
                 raise Problem(403, "no-token", detail)
             return
         kind, _, given = headers.get(hdrs.AUTHORIZATION, "").partition(" ")

@@ -105,7 +105,7 @@ def resign(runtime: Runtime, partition: int) -> dict[str, Any]:
     led = offsets_partition(partition)
     if not runtime.resign(led):
         leader = runtime.node.leaders.get(led)
-        where = "it has no leader now" if leader is None else f"node {leader} does, ask there"
+        where = "the partition has no leader now" if leader is None else f"node {leader} does; ask that node"
         raise Problem(409, "not-leading", f"this node does not lead offsets partition {partition}: {where}")
     alone = runtime.leadership.lease_ms is None and runtime.elect(led)
     return {"topic": led.topic, "partition": partition, "leading": alone}

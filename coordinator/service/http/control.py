@@ -85,7 +85,7 @@ class ControlRoutes:
             if operation.in_query:
                 return operation.body.model_validate(_parameters(query), strict=False)
             if query:
-                detail = f"{where} takes no parameters; what it wants is in the body"
+                detail = f"{where} takes no parameters; its fields go into the body"
                 raise Problem(400, "invalid-parameter", detail, one_error("query", "expected none", query))
             return operation.body.model_validate_json(body or b"{}")
         except ValidationError as problem:

@@ -242,7 +242,7 @@ class RequestReader:
         versions = self._offered.get(header.api_key)
         api = DEFINED.get(header.api_key)
         if api is None or versions is None:
-            reason = f"a request with the key {header.api_key}, which is not offered; ApiVersions says what is"
+            reason = f"a request with API key {header.api_key}, which is not offered; ApiVersions lists those that are"
             raise NotServed("" if api is None else api.name, reason)
         oldest, newest = versions
         if not oldest <= header.api_version <= newest:

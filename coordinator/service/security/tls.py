@@ -63,7 +63,7 @@ def load_certificate(context: ssl.SSLContext, settings: Settings) -> None:
     setting, location = "ssl.keystore.location", settings.ssl_keystore_location
     if settings.ssl_certificate_location:
         if location:
-            raise ValueError("ssl.certificate.location: expected that or ssl.keystore.location, not both")
+            raise ValueError("expected ssl.certificate.location or ssl.keystore.location, not both")
         setting, location = "ssl.certificate.location", settings.ssl_certificate_location
     if not location:
         raise ValueError(

@@ -68,7 +68,7 @@ def users_from(settings: Settings) -> Users:
     """The users of the settings. Raises ``ValueError`` for a file that cannot be read, or with a mistake."""
     text, file = settings.emulator_users.get_secret_value(), settings.emulator_users_file
     if file and text:
-        raise ValueError("REJOIN_EMULATOR_USERS in the environment: expected that or --users-file, not both")
+        raise ValueError("REJOIN_EMULATOR_USERS in the environment: expected this variable or --users-file, not both")
     origin = f"--users-file {file}" if file else "REJOIN_EMULATOR_USERS in the environment"
     if file:
         try:
@@ -100,9 +100,7 @@ def _user(origin: str, given: Any) -> str | dict[str, ScramCredential]:
     if isinstance(given, str) and given:
         return given
     if not isinstance(given, dict) or not given or not given.keys() <= HASHES.keys():
-        raise ValueError(
-            f"{origin}: {_EXPECTED}; a password of digits needs quotes, and nothing stands above the names"
-        )
+        raise ValueError(f"{origin}: {_EXPECTED}; a password of digits needs quotes, and names are the outermost keys")
     found = {}
     for mechanism, text in given.items():
         try:

@@ -150,7 +150,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 def test_a_password_is_taken_from_the_environment_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(WrongOption, match=r"-c sasl\.password: expected in the environment, as REJOIN_SASL_PASSWORD"):
+    with pytest.raises(WrongOption, match=r"-c sasl\.password: expected as REJOIN_SASL_PASSWORD in the environment"):
         with_settings(ConsumerConfig, {}, ["sasl.password=secret"])
     monkeypatch.setenv("REJOIN_SASL_PASSWORD", "secret")
     pairs = ["security.protocol=SASL_SSL", "sasl.username=alice"]

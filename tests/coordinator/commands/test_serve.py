@@ -106,9 +106,9 @@ def test_a_topic_that_cannot_be_read_is_refused(text: str) -> None:
         (["--store", ""], "--store '': expected the address of a database"),
         (["--data="], "--data '': expected the name of a directory"),
         (["--journal", ""], "--journal '': expected the name of a directory"),
-        (["--port-file", "/proc"], "--port-file /proc: this is no regular file; expected the name of one to write"),
-        (["--port-file", "/nope/port"], "--port-file /nope/port: there is no directory /nope; expected one"),
-        (["--port", "0", "--port-file", "/proc/port"], "--port-file /proc/port: it cannot be written: "),
+        (["--port-file", "/proc"], "--port-file /proc: not a regular file; expected a file to write"),
+        (["--port-file", "/nope/port"], "--port-file /nope/port: there is no directory /nope; make the directory"),
+        (["--port", "0", "--port-file", "/proc/port"], "--port-file /proc/port: cannot be written: "),
         (["--host", "192.0.2.1"], "cannot listen on 192.0.2.1:9095: "),
         (
             ["--advertised-host", "a/b"],
@@ -129,9 +129,12 @@ def test_a_topic_that_cannot_be_read_is_refused(text: str) -> None:
         ),
         (
             ["--kafka-port", "25093", "-c", "listeners=PLAINTEXT://127.0.0.1:25099"],
-            "--kafka-port 25093: expected that or listeners=PLAINTEXT://127.0.0.1:25099, not both",
+            "--kafka-port 25093: expected --kafka-port or listeners=PLAINTEXT://127.0.0.1:25099, not both",
         ),
-        (["--kafka-port", "off", "-c", "listeners=A://127.0.0.1:0"], "--kafka-port off: expected that or listeners=A:"),
+        (
+            ["--kafka-port", "off", "-c", "listeners=A://127.0.0.1:0"],
+            "--kafka-port off: expected --kafka-port or listeners=A:",
+        ),
     ],
 )
 def test_what_cannot_be_started_says_why_and_ends_with_2(
@@ -194,10 +197,10 @@ def test_a_store_is_not_confused_with_one_that_the_environment_names(
 ) -> None:
     url = "postgresql://nobody@127.0.0.1:1/none"
     given = refused(capfd, monkeypatch, "--data", str(tmp_path), "--store", url)
-    assert given == f"rejoin serve: --data {tmp_path}: expected that or --store, not both\n"
+    assert given == f"rejoin serve: --data {tmp_path}: expected --data or --store, not both\n"
     monkeypatch.setenv("REJOIN_STORE", url)
     found = refused(capfd, monkeypatch, "--data", str(tmp_path))
-    assert found == f"rejoin serve: --data {tmp_path}: expected that or REJOIN_STORE in the environment, not both\n"
+    assert found == f"rejoin serve: --data {tmp_path}: expected --data or REJOIN_STORE in the environment, not both\n"
 
 
 @pytest.mark.parametrize("url", ["postgresql://me:geheim@db/x", "postgresql://db/x?user=me&password=geheim"])
@@ -230,12 +233,12 @@ def test_a_file_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
             raise problem
 
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(FileNotWritten, match=r"pipe: this is no regular file"):
+    with pytest.raises(FileNotWritten, match=r"pipe: not a regular file"):
         check_writable("--out", tmp_path / "pipe")
     (tmp_path / "pipe").unlink()
     with pytest.raises(RuntimeError):
         fail(RuntimeError())
-    with pytest.raises(FileNotWritten, match=r"--out .*/file: it cannot be written: No space left on device; expected"):
+    with pytest.raises(FileNotWritten, match=r"--out .*/file: cannot be written: No space left on device; expected"):
         fail(OSError(errno.ENOSPC, "No space left on device"))
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("file", "before")]
     with atomic_file("--out", path) as handle:

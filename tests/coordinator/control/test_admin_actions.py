@@ -65,7 +65,7 @@ async def test_a_parked_request_stands_in_for_heartbeats_here_too(node: Controll
     await node.control("POST", "/groups/wait", group="g", waiting=1)
     status, detail = await node.refused("POST", "/groups/expire", group="g", member=first)
     assert status == 409
-    assert "waits in JoinGroup, which stands in for heartbeats" in detail
+    assert "waits in JoinGroup, so its session cannot expire" in detail
     await node.control("POST", "/groups/expire", group="g", member=second)
     assert (await joining)["generationId"] == 3
 
@@ -74,9 +74,9 @@ async def test_a_parked_request_stands_in_for_heartbeats_here_too(node: Controll
     ("body", "status", "words"),
     [
         ({"group": "gg", "member": "x"}, 404, "there is no group 'gg'; is it 'g'?"),
-        ({"group": "g", "member": "x"}, 404, "no member is 'x' in group 'g', expected one; in it: app-"),
-        ({"group": "g"}, 400, "expected member, instance or client_id, one of the three"),
-        ({"group": "g", "member": "x", "instance": "y"}, 400, "one of the three"),
+        ({"group": "g", "member": "x"}, 404, "no member is 'x' in group 'g', expected exactly one; its members: app-"),
+        ({"group": "g"}, 400, "expected exactly one of member, instance and client_id"),
+        ({"group": "g", "member": "x", "instance": "y"}, 400, "expected exactly one of member, instance"),
         ({"member": "x"}, 400, "group: missing"),
     ],
 )
@@ -123,8 +123,8 @@ async def test_electing_again_loads_anew(node: ControlledNode) -> None:
     ("body", "status", "words"),
     [
         ({"partition": 50}, 404, "expected 0 to 49"),
-        ({}, 400, "expected partition or group, one of the two"),
-        ({"partition": 1, "group": "g"}, 400, "one of the two"),
+        ({}, 400, "expected exactly one of partition and group"),
+        ({"partition": 1, "group": "g"}, 400, "expected exactly one of partition"),
     ],
 )
 async def test_an_unknown_partition_is_reported(

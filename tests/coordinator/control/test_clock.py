@@ -197,8 +197,8 @@ async def test_a_fast_clock_runs_by_itself(start: Start) -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ({}, "expected advance_ms or until"),
-        ({"advance_ms": 1, "until": "next"}, "expected advance_ms or until"),
+        ({}, "expected exactly one of advance_ms and until"),
+        ({"advance_ms": 1, "until": "next"}, "expected exactly one of advance_ms and until"),
         ({"advance_ms": -1}, "advance_ms"),
         ({"advance_ms": "1"}, "advance_ms"),
         ({"until": "tomorrow"}, "until: expected 'next' or 'idle'"),

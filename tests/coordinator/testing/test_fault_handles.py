@@ -35,7 +35,7 @@ async def coordinator() -> AsyncIterator[GroupCoordinator]:
         ({"wrong": "flipped_bit", "group": "g"}, "group: no Fetch request names groups"),
         ({"partitions": -1}, "partitions: expected greater than or equal to 0, not -1"),
         ({"partitions": [0, -1]}, "partitions.1: expected greater than or equal to 0, not -1"),
-        ({"keys": []}, "keys: expected one at least; leave it out for any"),
+        ({"keys": []}, "keys: expected at least one; leave keys out to match any"),
     ],
 )
 async def test_a_rule_that_can_never_match_is_refused(

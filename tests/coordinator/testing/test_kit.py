@@ -330,7 +330,7 @@ async def test_a_broker_is_cut_off_from_one_or_from_several() -> None:
 
 async def test_several_brokers_have_no_snapshots_but_start_anew() -> None:
     async with running(clock="virtual", socket=False, brokers=2, topics={"orders": 1}) as coordinator:
-        said = "there are several brokers, and a snapshot is of one node only; reset starts all of them anew"
+        said = "a snapshot needs a single broker, and there are several; reset restarts all of them"
         for refused in (coordinator.snapshot, lambda: coordinator.restore("1")):
             with pytest.raises(OperationRefused, match=said):
                 await refused()

@@ -86,7 +86,7 @@ async def test_records_written_by_number_are_distinct(coordinator: GroupCoordina
     assert all(record.value == b"%s-%d@%d" % (b"orders", record.partition, record.offset) for record in records)
     assert len({record.value for record in records}) == len(records) == 3 * 12_002
     assert [record.key for record in await coordinator.records("orders", 0, 1, 3)] == [None, b"key-2", b"key-3"]
-    with pytest.raises(ValueError, match="keys is for a number of records"):
+    with pytest.raises(ValueError, match="keys needs a number of records"):
         await coordinator.produce("orders", 0, ["a"], keys=True)
 
 

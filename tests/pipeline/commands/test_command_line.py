@@ -53,7 +53,7 @@ def test_its_own_tables_are_no_input(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_the_input_is_no_place_for_a_report(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = journal.parent
     assert report([folder], out=folder) == 2
-    assert f"--out {folder}: is a folder that is to be read" in one_line(capsys.readouterr().err)
+    assert f"--out {folder}: is an input of this report" in one_line(capsys.readouterr().err)
     assert [each.name for each in folder.iterdir()] == [journal.name]
     with pytest.raises(SystemExit):
         main(["report", "--help"])

@@ -124,7 +124,7 @@ def test_of_several_groups_one_has_to_be_named(tmp_path: Path, capsys: pytest.Ca
     text = (LOGS / LATE).read_text()
     log.write_text(text + text.replace("groupId=bills", "groupId=mails"))
     assert why(str(log)) == 2
-    assert f"2 groups in there (bills, mails); say rejoin why GROUP {log}" in capsys.readouterr().err
+    assert f"{log}: has 2 groups (bills, mails); name one: rejoin why GROUP {log}" in capsys.readouterr().err
 
 
 def test_a_log_may_come_on_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -74,7 +74,7 @@ def test_a_directory_that_is_in_use_can_be_dumped_but_not_verified(data: Path, r
     assert lines == before
     assert verified[0] == 2
     assert "in use by another process" in verified[2]
-    assert f"stop that one, or verify an export: rejoin log export --data {data} --out" in verified[2]
+    assert f"stop that process, or verify an export: rejoin log export --data {data} --out" in verified[2]
 
 
 # --- verify
@@ -188,7 +188,7 @@ def test_a_directory_that_lost_its_newest_records_is_read_to_save_them_only(tmp_
     assert out.endswith(f": 1 problem. Put {advice}\n")
     code, _, err = run(export, data=broken, salvage=True, out=tmp_path / "saved")
     assert code == 1
-    assert f"rejoin: {what}; what is not there any more is not in what was saved\n" in err
+    assert f"rejoin: {what}; records that were lost are missing from the output\n" in err
     if PROGRESS in names and how != "a mark that is damaged":
         assert re.search(r"ends with batch \d+, but batch 30 was stored", err)
     assert {name: (broken / name).read_bytes() for name in names} == before
@@ -264,7 +264,7 @@ def test_an_emptied_database_is_found_and_its_write_ahead_log_can_be_saved(
     assert [run(command, data=broken)[0] for command in (dump, export)] == [2, 2]
     code, _, err = run(export, data=broken, salvage=True, out=tmp_path / "saved")
     assert code == 1
-    assert "what could be read is from" in err
+    assert "is lost: records were read from" in err
     assert ahead.read_bytes() == before
     assert run(import_, str(tmp_path / "saved"), data=tmp_path / "new")[0] == 0
     assert read(Sqlite(tmp_path / "new")) == RECORDS
@@ -291,7 +291,7 @@ def test_a_short_write_ahead_log_beside_an_emptied_database_can_be_saved(data: P
     (tmp_path / "broken" / DATABASE).write_bytes(b"")
     code, out, err = run(export, data=tmp_path / "broken", salvage=True)
     assert code == 1
-    assert f"{DATABASE} is lost; what could be read is from" in err
+    assert f"{DATABASE} is lost: records were read from" in err
     assert out == run(export, data=data)[1]
 
 
@@ -324,8 +324,8 @@ def test_tables_that_are_not_there_are_not_made_by_looking_for_them(postgres: st
         code, out, err = run(command, store=postgres)
         assert (code, out) == (2, "")
         assert err == (
-            f"rejoin: {postgres} has no tables of a coordinator; expected a database, and in its URL a "
-            "search_path, that a coordinator's --store named\n"
+            f"rejoin: {postgres} has no tables of a coordinator; expected the URL that was --store "
+            "of a coordinator, with its search_path\n"
         )
     assert asyncio.run(asked(postgres, SCHEMAS)) == schemas
 

@@ -80,7 +80,7 @@ async def test_resigning_needs_the_token(serve: Serve, given: str, status: int) 
 async def test_beyond_this_machine_no_partition_is_resigned_without_a_token(serve: Serve) -> None:
     node = await serve({"host": "0.0.0.0"}, emulator_insecure=True)
     answered = await node.request("POST", RESIGN, b"", Host="127.0.0.1")
-    assert (answered.status, "start the node with --control-token-file" in answered.json["detail"]) == (403, True)
+    assert (answered.status, "start it with --control-token-file" in answered.json["detail"]) == (403, True)
 
 
 async def test_a_token_of_other_bytes_is_a_wrong_one(serve: Serve) -> None:

@@ -172,7 +172,7 @@ NOT_A_REQUEST = {
         "a request of 2001 bytes; socket.request.max.bytes is 2000",
     ),
     "no header": (framed(b"\0\x12\0"), "expected a request header"),
-    "an unknown API": (framed(request(999, 0, 1)), "a request with the key 999, which is not offered"),
+    "an unknown API": (framed(request(999, 0, 1)), "a request with API key 999, which is not offered"),
     "an unknown version": (framed(request(12, 9, 1, b"\0")), "version 9; expected 0 to 4"),
     "a body that ends early": (framed(heartbeat("g", "m")[:-1]), "memberId"),
     "a string that is longer than the frame": (framed(request(12, 0, 1, b"\x7f\xff")), "groupId"),

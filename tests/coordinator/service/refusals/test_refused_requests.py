@@ -320,8 +320,8 @@ async def test_a_produce_with_acks_of_0_has_the_line_of_its_connection(serve: Se
 CLOSING: Final = {
     "an old version": ("", 0, 2, "Produce", "version 2; expected 3 to 13, though ApiVersions says 0 to 13"),
     "another old version": ("", 1, 3, "Fetch", "version 3; expected 4 to 18, as ApiVersions says"),
-    "an API of a later release": ("2.8", 68, 0, "ConsumerGroupHeartbeat", "a request with the key 68, which is not"),
-    "an API that is not defined": ("", 999, 0, None, "a request with the key 999, which is not offered"),
+    "an API of a later release": ("2.8", 68, 0, "ConsumerGroupHeartbeat", "a request with API key 68, which is not"),
+    "an API that is not defined": ("", 999, 0, None, "a request with API key 999, which is not offered"),
 }
 
 
