@@ -125,7 +125,9 @@ def _control_from(given: ServeOptions, token: str | None) -> ControlOptions | No
     if given.control:
         return ControlOptions(token, given.clock)
     if given.clock != "real":
-        raise WrongSetting(f"--clock {given.clock}: expected --control too, which advances such a clock")
+        raise WrongSetting(
+            f"--clock {given.clock}: expected --control, too; only a controlled node has another clock than the real one"
+        )
     return None
 
 

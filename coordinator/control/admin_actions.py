@@ -54,7 +54,9 @@ class MemberKey(Body):
     """A member, by its member id, its group instance id, or a client id that no other member has."""
 
     group: str = Field(description="the group's id")
-    member: str | None = Field(default=None, description="a member id; the id of a pending member is one too")
+    member: str | None = Field(
+        default=None, description="a member id, also of a member that has an id and has not joined yet"
+    )
     instance: str | None = Field(default=None, description="a group instance id")
     client_id: str | None = Field(default=None, description="a client id; exactly one member must have it")
 

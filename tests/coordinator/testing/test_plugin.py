@@ -220,7 +220,7 @@ def test_of_several_brokers_the_report_has_how_they_are_and_the_last_requests(ru
     report = run.reports["test_several"].partition("group coordinator: what happened")[2]
     matcher(report).fnmatch_lines(
         [
-            "# test_several failed. No transcript: a transcript is of one broker, *.",
+            "# test_several failed. No transcript: a transcript needs a single broker, *.",
             "brokers",
             "  1  running, leads * partitions",
             "  2  stopped, leads * partitions",

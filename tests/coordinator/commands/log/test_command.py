@@ -269,7 +269,7 @@ def test_an_emptied_database_is_found_and_its_write_ahead_log_can_be_saved(
     assert run(import_, str(tmp_path / "saved"), data=tmp_path / "new")[0] == 0
     assert read(Sqlite(tmp_path / "new")) == RECORDS
     ahead.write_bytes(bytes(len(before)))
-    assert "nothing in that log that can be read" in run(export, data=broken, salvage=True)[2]
+    assert "Nothing can be read from the write-ahead log either" in run(export, data=broken, salvage=True)[2]
     ahead.unlink()
     code, out, _ = run(verify, data=broken)
     assert code == 1
