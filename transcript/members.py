@@ -21,7 +21,7 @@ class MemberContext:
     generation: int = -1
     protocol: str | None = None
     is_modern: bool = False
-    """Whether it speaks the consumer protocol: then ``generation`` is its epoch."""
+    """Whether the member speaks the consumer protocol: then ``generation`` is its epoch."""
     options: dict[str, str] = field(default_factory=dict)
     """Arguments of its JoinGroups that go for the next ones, too."""
     metadata: dict[tuple[str, str], list[bytes]] = field(default_factory=dict)

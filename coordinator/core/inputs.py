@@ -40,7 +40,7 @@ class Context:
     listener: str = HTTP
     """The listener that the request came in by; addresses in the response are those of its own kind."""
     by_operator: bool = False
-    """Whether it comes from the one who runs the node, and not from a client: limits of requests do not apply."""
+    """Whether the request is the operator's, not a client's: limits of requests do not apply."""
 
 
 @dataclass(slots=True)

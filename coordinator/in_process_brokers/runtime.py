@@ -18,9 +18,9 @@ class BrokerRuntime(Runtime):
     is_up = True
     """Whether the broker's process runs, or would if it were not paused."""
     is_paused = False
-    """Whether it takes everything in, and does nothing."""
+    """Whether the broker is paused: input waits until it goes on."""
     is_cut_off = False
-    """Whether its clients' requests do not reach it, nor its answers them."""
+    """Whether the broker is cut off from its clients: neither requests nor answers arrive."""
 
     _arrived: deque[Received] | None = None
     _blocked: list[Reply] | None = None

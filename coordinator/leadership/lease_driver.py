@@ -243,7 +243,7 @@ class LeaseDriver:
             self._logger.warning("node_id_conflict", by=f"{by.host}:{by.port}", ms_left=by.ms_left)
 
     def _is_previous_self(self, by: NodeInfo) -> bool:
-        """Whether it is an earlier process of this node: only that can have had its address."""
+        """Whether the other is an earlier process of this node: only that can have had its address."""
         return not self._seen.is_set() and (by.host, by.port) == (self._broker.host, self._broker.port)
 
     def _stop_leading(self, effect: StopLeading, host: PartitionHost) -> None:

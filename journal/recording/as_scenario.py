@@ -53,7 +53,7 @@ class ScenarioWriter:
         self._initial: list[int] = []
         """When the processes came that the group began with."""
         self._is_complete = False
-        """Whether it has completed a rebalance."""
+        """Whether the group has completed a rebalance."""
         self._topics: dict[str, int] = {}
         self._grown_from: list[tuple[str, int]] = []
         """Topics that grew, and how many partitions they had before."""

@@ -229,7 +229,7 @@ class _RestartingQuery:
 
     @property
     def is_up(self) -> bool:
-        """Whether it reads."""
+        """Whether the query has started and reads."""
         query = self._query
         return query is not None and query.isActive and not query.status["message"].startswith("Initializing")
 

@@ -32,7 +32,7 @@ ClientKey = tuple[str | None, str | None]
 
 @dataclass(frozen=True, slots=True)
 class ConsumerLogs:
-    """What consumers' own logs say of members, where nothing else is known."""
+    """Events of members in consumers' own logs, for members of which nothing else is known."""
 
     log_of: Mapping[str, str]
     """Member to the log that has it."""
@@ -76,7 +76,7 @@ class Absence:
 
     @property
     def went_at_ms(self) -> int:
-        """When it was last active: a member that is removed for silence has been silent for a session."""
+        """Time of the last activity: a member that is removed for silence has been silent for a session."""
         return min(self.gone_at_ms - silent_ms(self.before), self.back_at_ms)
 
     @property

@@ -77,7 +77,7 @@ def clock(at_ms: int) -> str:
 
 
 def period(from_ms: int | None, to_ms: int | None) -> str:
-    """When it was, as the end of a sentence: ``on 3 March``, ``from 0:05:00 to 0:10:20``."""
+    """A time span, as the end of a sentence: ``on 3 March``, ``from 0:05:00 to 0:10:20``."""
     if from_ms is None or to_ms is None:
         return "at an unknown time"
     if is_simulated(from_ms):

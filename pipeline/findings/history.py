@@ -251,7 +251,7 @@ class GroupHistory:
 
     @cached_property
     def uses_consumer_protocol(self) -> bool:
-        """Whether its members speak the consumer protocol (KIP-848): members reconcile one by one."""
+        """Whether the group's members speak the consumer protocol (KIP-848): members reconcile one by one."""
         if any(session.group_protocol is not None for session in self.sessions):
             return True
         said = (str((each.more or {}).get("problem") or "") for each in self.events if each.source == CLIENT_LOG)
@@ -280,7 +280,7 @@ class GroupHistory:
         )
 
     def _follows(self, rebalance: ObservedRebalance) -> bool:
-        """Whether it begins so soon after the one before that it can be its second half."""
+        """Whether a rebalance begins soon enough after the one before to be its second half."""
         before = self._before.get(rebalance.rebalance_id)
         return before is not None and rebalance.prepared_at_ms - before.until_ms <= FOLLOWS_MS
 
@@ -291,14 +291,14 @@ class GroupHistory:
         return {after.rebalance_id: before for before, after in following}
 
     def is_incremental(self, rebalance: ObservedRebalance) -> bool:
-        """Whether members kept what they had during it, but for what moved: cooperative, or the consumer protocol."""
+        """Whether members kept all partitions but those that moved: cooperative, or the consumer protocol."""
         if self._is_of_consumer_group(rebalance):
             return True
         return rebalance.protocol == COOPERATIVE or (rebalance.protocol is None and self._revokes)
 
     @cached_property
     def is_cooperative(self) -> bool:
-        """Whether most of its rebalances let members keep what they had."""
+        """Whether members kept their partitions in most of the group's rebalances."""
         later = self.later or self.rebalances
         return bool(later) and 2 * sum(map(self.is_incremental, later)) > len(later)
 

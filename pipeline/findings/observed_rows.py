@@ -119,7 +119,7 @@ class GenerationPauses:
     """Over all consumers that owned nothing."""
     ended_at_ms: int
     guessed: bool | None
-    """Whether it is concluded from the coordinator's events alone."""
+    """Whether the row is concluded from the coordinator's events alone."""
 
 
 @dataclass(frozen=True, slots=True)

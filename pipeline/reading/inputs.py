@@ -67,7 +67,7 @@ class InputFile(NamedTuple):
 
     @property
     def is_packed(self) -> bool:
-        """Whether its text is longer than it, by its content or its name."""
+        """Whether the file is compressed, by its content or its name."""
         return self.has_packed_content or self.path.endswith(tuple(ENDINGS))
 
     @property
@@ -87,7 +87,7 @@ class InputFile(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether it is still being written, so that an incomplete last line is no fault."""
+        """Whether the file is still being written, so that an incomplete last line is no fault."""
         return self.path.endswith(_OPEN)
 
 

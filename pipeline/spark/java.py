@@ -40,7 +40,7 @@ class Java:
     version: int
     found_by: str
     has_module: bool = True
-    """Whether it has :data:`ADDED_MODULE`; runtimes that were linked to be small have not."""
+    """Whether the runtime has :data:`ADDED_MODULE`; runtimes that were linked to be small have not."""
 
     def prepared(self, folder: Path) -> Path:
         """A JAVA_HOME that Spark's scripts can use: this runtime, or a front for it that is made in ``folder``."""

@@ -106,7 +106,7 @@ def _read(journals: Iterable[InputFile]) -> _JournalLines:
 
 
 def _is_wanted(text: str) -> bool:
-    """Whether it is a row that is looked at, or none at all."""
+    """Whether the line has an event that is read, or none that can be found."""
     named = _EVENT.search(text)
     return named is None or named[1] in READ_EVENTS
 

@@ -87,7 +87,7 @@ class ConsumerProcess(NetworkClient):
         self.wanted = False
         """Whether this process should run, whatever it does right now."""
         self.is_duplicate = False
-        """Whether it was started beside another with the same group instance id."""
+        """Whether the process was started beside another with the same group instance id."""
         self.stuck_until: Millis = 0
         self.busy = False
         """True while the user's code has records in hand."""
@@ -142,7 +142,7 @@ class ConsumerProcess(NetworkClient):
         return f"{self.name}-{UUID(int=self.random.getrandbits(128), version=4)}"
 
     def reads(self, topic: str) -> bool:
-        """Whether it is subscribed to a topic."""
+        """Whether the consumer is subscribed to a topic."""
         regex = self.subscribed.regex
         return topic in self.subscribed.topics if regex is None else bool(matching(regex, [topic]))
 

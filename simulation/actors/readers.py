@@ -70,7 +70,7 @@ class ReaderActor(NetworkClient):
 
     @property
     def reads_committed(self) -> bool:
-        """Whether it reads records of transactions only once they are committed."""
+        """Whether the reader takes records of transactions only once they are committed."""
         return self.config.isolation_level == "read_committed"
 
     def positions(self) -> dict[TopicPartition, int]:

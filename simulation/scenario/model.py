@@ -55,9 +55,9 @@ class TopicSpec(Part):
     partitions: int = Field(ge=1, le=100_000)
     records_per_second: float = Field(default=0.0, ge=0.0, le=1e6)
     until: Duration | None = None
-    """When its records end; none: at the horizon."""
+    """Time at which the topic's records end; none: at the horizon."""
     created: Duration = 0
-    """When it comes to be; its records begin then."""
+    """Time at which the topic is created; its records begin then."""
 
 
 class GroupSpec(Part):

@@ -61,7 +61,7 @@ class ProducerSpec(ProducerSettings):
     records_per_second: float = Field(gt=0.0, le=1e4)
     """Records that each producer writes."""
     until: Duration | None = None
-    """When they stop to write; none: at the horizon."""
+    """Time at which the writers stop; none: at the horizon."""
     keys: int = Field(default=0, ge=0, le=1_000_000)
     """How many keys there are; 0: records have none."""
     start: StartSpec = StartSpec()

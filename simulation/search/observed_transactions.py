@@ -128,7 +128,7 @@ class ObservedTransactions:
                 yield partition, batches[0]
 
     def is_fenced(self, batch: TransactionalBatch) -> bool:
-        """Whether its producer was fenced before the batch was written, or before it was decided to be committed."""
+        """Whether the producer was fenced before the batch was written, or before the commit was decided."""
         last = max(batch.appended, batch.ended or 0)
         return any(epoch > batch.producer_epoch and at < last for epoch, at in self._fences.get(batch.producer_id, ()))
 

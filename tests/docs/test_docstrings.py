@@ -12,7 +12,8 @@ from tests.paths import ROOT
 from tests.sources.modules import PACKAGES, modules, tree_of
 
 NO_SUBJECT = re.compile(
-    r"(What|The same|Those|That which|That of)\b|How (?!(much|many|long|often|far|old|fast|large|similar)\b)"
+    r"(What|The same|Those|That which|That of|(Whether|Where|When) (it|its|they))\b|"
+    r"How (?!(much|many|long|often|far|old|fast|large|similar)\b)"
 )
 """``How many`` and its like name a quantity."""
 
@@ -37,6 +38,12 @@ def test_a_docstring_begins_with_its_subject(room: str) -> None:
 
 
 def test_the_pattern_sees_such_a_beginning() -> None:
-    for text in ("What a node is made of.", "The same of one partition.", "How a broker is.", "Those that are left."):
+    for text in (
+        "What a node is made of.",
+        "The same of one partition.",
+        "How a broker is.",
+        "Those that are left.",
+        "Whether it is.",
+    ):
         assert NO_SUBJECT.match(text)
     assert not NO_SUBJECT.match("How many groups there are.")

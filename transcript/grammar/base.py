@@ -111,7 +111,7 @@ class RequestCommand:
     """The version that is meant unless ``v=`` says otherwise."""
     options: ClassVar[tuple[Option, ...]] = ()
     by_member: ClassVar[bool] = True
-    """Whether it begins with a member's name."""
+    """Whether a line of this command begins with a member's name."""
     options_last: ClassVar[bool] = False
 
     def read(self, words: Sequence[str], scope: Scope) -> tuple[Request, int]:

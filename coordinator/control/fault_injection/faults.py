@@ -34,7 +34,7 @@ class Fault:
 
     @property
     def is_spent(self) -> bool:
-        """Whether it applies to nothing any more."""
+        """Whether the fault has ended: no further request matches."""
         return self.removed or (self.rule.limit is not None and self.hits >= self.rule.limit)
 
     def count_hit(self) -> None:

@@ -78,7 +78,7 @@ class Group(Protocol):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no members, and none is about to join."""
+        """Whether the group has no members, and none is about to join."""
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether some member reads the topic, or may read it."""
@@ -92,7 +92,7 @@ class Group(Protocol):
         """Whether the group takes a commit of these partitions from this member in this generation."""
 
     def validate_offset_fetch(self, member_id: str | None = None, epoch: int = -1) -> ErrorCode:
-        """Whether its offsets can be read, by a member where one is named."""
+        """Whether the group's offsets can be read, by a member where one is named."""
 
     def validate_offset_delete(self) -> ErrorCode:
         """Whether single offsets may be deleted."""

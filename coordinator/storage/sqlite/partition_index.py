@@ -72,7 +72,7 @@ class PartitionStats:
 
     @property
     def is_half_due(self) -> bool:
-        """Whether it is half way to the next compaction."""
+        """Whether the partition is half way to its next compaction."""
         return 2 * (self.records - self.alive) >= max(_COMPACT_FROM - self.alive, self.alive)
 
 

@@ -254,7 +254,7 @@ def _static_since(versions: Mapping[str, str | None]) -> str:
 
 
 def through_rollouts(clients: Sequence[str]) -> tuple[str | None, str]:
-    """How a group of these clients passes a rollout without rebalances: the setting, where there is one, and advice.
+    """Advice for a rollout of these clients without rebalances, with the setting where there is one.
     ``clients`` is empty where the sources show none."""
     without = _never_static(clients)
     if without:

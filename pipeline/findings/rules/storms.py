@@ -122,7 +122,7 @@ def _is_cold_start(chain: Sequence[ObservedRebalance]) -> bool:
 
 
 def _is_meant(causes: Causes, chain: Sequence[ObservedRebalance]) -> bool:
-    """Whether it is mostly members that were added or taken away, with time to work in between."""
+    """Whether most rebalances add or remove members, with time to work in between."""
     meant = [each for each in chain if (cause := causes.of_rebalances.get(each.rebalance_id)) and cause.kind == CHANGED]
     gaps = sorted(after.prepared_at_ms - before.until_ms for before, after in pairwise(chain))
     return len(meant) * 3 >= len(chain) * 2 and gaps[len(gaps) // 2] >= PEACE_MS / 3

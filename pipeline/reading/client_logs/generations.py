@@ -47,7 +47,7 @@ class LoggedGeneration:
     protocol: str | None = None
     modern: bool = False
     counted: bool = False
-    """Whether its number is counted, as its client does not log it."""
+    """Whether the generation's number is counted, as the client does not log it."""
 
     @property
     def began_at(self) -> int:

@@ -68,12 +68,12 @@ class _Open:
 
     record: ClientRecord
     has_own_time: bool
-    """Whether the time stands in the line itself, and not only in what was around it."""
+    """Whether the line itself has the time, and not only its envelope."""
     more: list[str] = field(default_factory=list)
 
     @property
     def is_only_a_header(self) -> bool:
-        """Whether the message is in the next line: so does the client of Erlang."""
+        """Whether the message is in the next line, as with the client of Erlang."""
         return not self.more and self.record.text.rstrip().endswith("):")
 
     def goes_on_with(self, line: Peeled) -> bool:

@@ -53,7 +53,7 @@ class _Wait:
 
     changes: list[Change] = field(default_factory=list)
     began: Change | None = None
-    """Where it lost partitions, having owned some."""
+    """The first change that took partitions from a consumer that had some."""
     stopped_at_ms: int | None = None
     ended: Change | None = None
     given_up: int = 0

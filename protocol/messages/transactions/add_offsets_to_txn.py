@@ -18,7 +18,7 @@ class AddOffsetsToTxnRequest(Request):
 
 
 class AddOffsetsToTxnResponse(Response):
-    """Whether they may."""
+    """Whether the producer may add offsets to its transaction."""
 
     throttle_time_ms: Int32 = 0
     error_code: ErrorCode = ErrorCode.NONE

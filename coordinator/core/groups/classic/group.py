@@ -180,7 +180,7 @@ class ClassicGroup:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no members, and none is about to join."""
+        """Whether the group has no members, and none is about to join."""
         return self.state in (EMPTY, DEAD)
 
     def validate_offset_commit(
@@ -202,7 +202,7 @@ class ClassicGroup:
         return ErrorCode.NONE if committer.is_transactional else ON_COMMIT.get(self.state, ErrorCode.NONE)
 
     def validate_offset_fetch(self, member_id: str | None = None, epoch: int = -1) -> ErrorCode:
-        """Whether its offsets can be read; no member is asked for."""
+        """Whether the group's offsets can be read; no member is asked for."""
         return ErrorCode.GROUP_ID_NOT_FOUND if self.state is DEAD else ErrorCode.NONE
 
     def validate_offset_delete(self) -> ErrorCode:

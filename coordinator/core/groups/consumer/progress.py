@@ -46,7 +46,7 @@ class MemberProgress:
     pending: NamedPartitions = field(default_factory=dict)
     target: NamedPartitions = field(default_factory=dict)
     asked_at: Millis = 0
-    """When it was asked to revoke its pending partitions."""
+    """Time at which the member was asked to revoke its pending partitions."""
     holders: Ownership = field(default_factory=dict)
     """Owners of the partitions it waited for, as last reported."""
 

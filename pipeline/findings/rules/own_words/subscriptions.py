@@ -1,4 +1,4 @@
-"""What consumers say of their subscriptions: topics that they are refused, and assignments without partitions."""
+"""Subscriptions in consumers' own logs: topics that they are refused, and assignments without partitions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AGAIN: Final = 3
 
 
 class _Refusal(NamedTuple):
-    """What an error of a topic means, and what to do."""
+    """Meaning of a topic's error, and what to do."""
 
     title: str
     text: str

@@ -9,7 +9,7 @@ from rejoin.pipeline.reading.client_logs.families import ClientMessage
 
 _INNERMOST: Final = re.compile(r"[\[{(](?P<inside>[^\[\]{}()]*)[\]})]")
 _ALL: Final = "Setting newly assigned"
-"""How Java before 2.4 and the libraries of Python begin the line about a whole assignment."""
+"""First words of the line about a whole assignment, of Java before 2.4 and the libraries of Python."""
 _ASSIGNED: Final = re.compile(r"Assigned partitions[^:\n]*:\s+\[(?P<inside>[^\]]*)\]")
 
 

@@ -51,29 +51,29 @@ class LoggedConsumer:
     member: str = ""
     generation: int = -1
     was: str = ""
-    """The member id that it had before, within its process."""
+    """The consumer's member id before this one, within its process."""
     fresh: bool = True
-    """Whether it has not joined since its process began."""
+    """Whether the consumer has not joined since its process began."""
     restarts: bool = False
-    """Whether it begins anew within its process."""
+    """Whether the consumer begins anew within its process."""
     node: str = ""
     """The process, or the file of several."""
     unnamed: int = 0
-    """How many members it was whose ids its library does not log."""
+    """Number of this consumer's memberships whose ids the library does not log."""
     session: Statement | None = None
-    """Of sarama: where its session began, of which the end names member and generation."""
+    """Of sarama: the line that began the session; the line at its end names member and generation."""
     owned: list[tuple[str, int]] = field(default_factory=list)
     adding: list[tuple[str, int]] | None = None
     gave_up: bool = False
     """Whether a container of Spring gave up partitions and has no others yet."""
     closing: bool = False
     to_sync: bool = False
-    """Whether it has joined a generation, and has no line yet about the answer to SyncGroup."""
+    """Whether the consumer has joined a generation, and has no line yet about the answer to SyncGroup."""
     settings: dict[str, Any] = field(default_factory=dict)
     pending: list[Statement] = field(default_factory=list)
     leaving: Leaving = field(default_factory=Leaving)
     nothing: Statement | None = None
-    """Its last assignment, and those just before, if they have no partition."""
+    """The last assignment, and those just before, if they have no partition."""
 
 
 def said_by(consumer: LoggedConsumer, message: ClientMessage, statement: Statement) -> Iterator[Statement]:

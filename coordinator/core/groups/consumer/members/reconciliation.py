@@ -30,7 +30,7 @@ class Goal:
     subscribed: Collection[str]
     """Ids of the topics that it is subscribed to now."""
     names_topics: bool
-    """Whether it names any topic, of those too that do not exist."""
+    """Whether the subscription names any topic, whether or not the topic exists."""
     has_owner: HasOwner
 
 

@@ -45,7 +45,7 @@ class Update:
     principal: str
     known: Known
     lacked_target: bool = False
-    """Whether it is a static member that comes back, and had no target before it left."""
+    """Whether a static member comes back that had no target when it left."""
     is_new_group: bool = False
     """Whether the request makes the group, or makes it of a classic one."""
     rejoins: bool = False

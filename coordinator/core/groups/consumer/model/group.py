@@ -82,7 +82,7 @@ class ConsumerGroup:
     quiet_until: Millis = 0
     """Until then heartbeats that say nothing new change nothing. Every change of the group ends it."""
     needs_epoch: bool = False
-    """Whether its targets may be incomplete, so that the next request has to bump the epoch."""
+    """Whether the group's targets may be incomplete, so that the next request has to bump the epoch."""
     persisted: bool = False
     shown_state: ConsumerGroupState = ConsumerGroupState.EMPTY
     """The state that the last event named."""
@@ -174,7 +174,7 @@ class ConsumerGroup:
         return math.inf
 
     def validate_offset_fetch(self, member_id: str | None = None, epoch: int = -1) -> ErrorCode:
-        """Whether its offsets may be read. Kafka: ConsumerGroup.validateOffsetFetch."""
+        """Whether the group's offsets may be read. Kafka: ConsumerGroup.validateOffsetFetch."""
         if member_id is None:
             # Kafka: an epoch without a member id ends in a null pointer.
             return ErrorCode.NONE if epoch < 0 else ErrorCode.UNKNOWN_SERVER_ERROR

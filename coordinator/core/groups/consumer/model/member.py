@@ -63,7 +63,7 @@ class CurrentAssignment:
     pending: PartitionEpochs = field(default_factory=dict)
 
     def is_reconciled_to(self, target_epoch: int) -> bool:
-        """Whether it has reached the target of an epoch."""
+        """Whether the member has reached the target of an epoch."""
         return self.state is ConsumerMemberState.STABLE and self.epoch == target_epoch
 
 
@@ -88,7 +88,7 @@ class ConsumerMember:
 
     @property
     def is_classic(self) -> bool:
-        """Whether it speaks the classic protocol."""
+        """Whether the member speaks the classic protocol."""
         return self.metadata.classic is not None
 
     @property
@@ -97,7 +97,7 @@ class ConsumerMember:
 
     @property
     def is_away(self) -> bool:
-        """Whether it is a static member that has left for a moment."""
+        """Whether a static member has left for a moment."""
         return self.current.epoch == STATIC_LEAVE_EPOCH
 
 
