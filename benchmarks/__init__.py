@@ -1,1 +1,1 @@
-"""What things cost, as ratios within one run. ``python -m benchmarks``."""
+"""Costs, as ratios of measurements that the same run made. ``python -m benchmarks``."""

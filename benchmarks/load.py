@@ -1,6 +1,6 @@
 """How long a node needs to load an offsets partition: 10,000 groups of 10 members, and 1,000,000 committed offsets.
 
-Compared, in one run and one process, with merely reading the same records from the same store and parsing them. The
+Compared, in the same process, with merely reading the same records from the same store and parsing them. The
 node's time is from when it is elected until it serves; building groups and offsets of the records is the difference.
 Both stores, and then the same log with a history twice as long behind it, compacted by the store itself.
 

@@ -1,4 +1,4 @@
-"""All tables from Parquet on two cores, beside two of them in DuckDB, in one run.
+"""All tables from Parquet on two cores, compared with two of them in DuckDB, measured by the same run.
 
     python -m benchmarks.pipeline_tables                        # 5 million events
     python -m benchmarks.pipeline_tables --grow                 # 1, 2, 5 and 10 million

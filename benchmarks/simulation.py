@@ -5,7 +5,7 @@
     python -m benchmarks.simulation --protocols that day for both protocols, with records: what deploys cost groups
     python -m benchmarks.simulation --same      some minutes of that day with and without skipping: equal events?
 
-Ratios are taken within one run; machines differ, ratios travel.
+Both sides of a ratio are measured by the same run: times differ between machines, ratios hardly do.
 """
 
 from __future__ import annotations

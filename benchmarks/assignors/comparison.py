@@ -5,7 +5,7 @@
     python -m benchmarks.assignors --java 'jars/*'     # with Kafka's own client, if these are its jars
 
 The floor is the time to build the answer's lists of (topic, partition) tuples and nothing else, taken between
-the runs it is compared with. All ratios are within one run of this script, on whatever machine it runs.
+the runs it is compared with. Both sides of a ratio are measured by the same run of this script.
 """
 
 from __future__ import annotations

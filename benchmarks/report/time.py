@@ -1,4 +1,4 @@
-"""What a report on little data costs, beside a Spark session that writes one table and ends, in one run.
+"""Cost of a report on little data, compared with a Spark session that writes one table and ends.
 
     python -m benchmarks.report.time                        # about 1,000 events, and 100,000
     python -m benchmarks.report.time --events 20000

@@ -1,4 +1,4 @@
-"""What a batch of a watch costs after little and after much has been taken in, in one run.
+"""Cost of a watch's batch after little and after much input, measured by the same run.
 
     python -m benchmarks.report.watch      # after ten thousand events, and after a million
     python -m benchmarks.report.watch --before 10000 --before 10000000

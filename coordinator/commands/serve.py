@@ -125,9 +125,7 @@ def _control_from(given: ServeOptions, token: str | None) -> ControlOptions | No
     if given.control:
         return ControlOptions(token, given.clock)
     if given.clock != "real":
-        raise WrongSetting(
-            f"--clock {given.clock}: expected --control, too; only a controlled node has another clock than the real one"
-        )
+        raise WrongSetting(f"--clock {given.clock}: expected --control, too; without it a node has the real clock")
     return None
 
 

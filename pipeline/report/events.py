@@ -23,7 +23,7 @@ from rejoin.pipeline.schemas import EVENTS, QUARANTINE, VERSION
 def read_events(
     found: Sequence[InputFile], timezone: str, coverage: Coverage | None = None, window: LogWindow = WHOLE
 ) -> EventRows:
-    """Events of all files in one run, by their names, and what could not be used.
+    """Events of all files, as one run, by their names, and what could not be used.
 
     ``coverage`` gets the counts of logs.
     """

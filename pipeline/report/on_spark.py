@@ -27,7 +27,7 @@ def read_events(
     coverage: Coverage | None = None,
     window: LogWindow = WHOLE,
 ) -> Bronze:
-    """Events of all files in one run, and what could not be used. ``coverage`` gets the counts of logs."""
+    """Events of all files, as one run, and what could not be used. ``coverage`` gets the counts of logs."""
     bronze = _of_journals(spark, found)
     if bad := unread(found):
         rows = spark.createDataFrame(pa.Table.from_pylist(bad, QUARANTINE), from_arrow_schema(QUARANTINE))
