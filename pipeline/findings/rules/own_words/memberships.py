@@ -44,6 +44,13 @@ _OF_TROUBLE: Final = (
     *("heartbeat_failed", "coordinator_lost", "poll_timeout_exceeded", "commit_refused", "fenced"),
     *("topic_unavailable", "assigned_nothing"),
 )
+_PLANNED: Final = {
+    "probing rebalance": ", as Kafka Streams had planned: a next probing rebalance asks whether warm-up tasks have "
+    "caught up, every 10 minutes by default, until they have.",
+    "followup rebalance": ", as Kafka Streams had planned: tasks move in two steps, given up in the first rebalance "
+    "and taken over in the followup rebalance.",
+}
+"""Reasons for rebalances that a group plans by itself."""
 _USUAL: Final = ("group_left", "partitions_revoked")
 """Steps that say nothing of a consumer that has joined in this log."""
 _STEPS: Final = {
@@ -213,18 +220,24 @@ def rejoined_by_its_own_log(causes: Causes) -> Iterator[Finding]:
     who = consumers_of(history, others)
     reasons = list(dict.fromkeys(each.reason for each in others if each.reason))
     because = f" The reasons given: {names(reasons)}." if reasons else ""
+    known = (means for word, means in _PLANNED.items() if reasons and all(word in each for each in reasons))
+    planned = next(known, "")
+    why = planned or (
+        ", since another member joined, left or fell silent, or since the subscription changed."
+        f"{because} Which member began the rebalance is not in this log."
+    )
     yield Finding(
         "rejoined-by-its-own-log",
         f"The group rebalanced, and {names(who)} had to join again, {times(len(others))}",
         f"{capital(times(len(others)))} {names(who)} had to join {its_group(history)} again, "
-        f"{period(others[0].at_ms, others[-1].at_ms)}{rhythm(others)}: the group rebalanced, since another "
-        f"member joined, left or fell silent, or since the subscription changed.{because} Which member began the "
-        "rebalance is not in this log.",
+        f"{period(others[0].at_ms, others[-1].at_ms)}{rhythm(others)}: the group rebalanced{why}",
         0.0,
         others[0].at_ms,
         others[-1].at_ms,
-        advice="Give the logs of all members, or the server.log of the group's coordinator: they say who joined, left "
-        "or fell silent.",
+        advice="Nothing is wrong: such rebalances end when all tasks are where they should be."
+        if planned
+        else "Give the logs of all members, or the server.log of the group's coordinator: they say who joined, left or "
+        "fell silent.",
         numbers={"times": len(others), "members": len(who)},
         members=who,
         evidence=[each.as_evidence() for each in others],
