@@ -29,6 +29,7 @@ from rejoin.journal.kafka_logs.template import OLDEST, Template
 from rejoin.pipeline.findings import rules
 from rejoin.pipeline.findings.finding import Finding
 from rejoin.pipeline.findings.rules import RULES, restarts
+from rejoin.pipeline.vocabulary import TOPIC_UNAVAILABLE
 from rejoin.protocol import registry
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.registry import BY_KEY, BY_NAME
@@ -79,8 +80,8 @@ PASSED_OVER: Final = {"remark", "join_failed"}
 
 def unread_kinds(lines: tuple[Template, ...]) -> set[str]:
     """Kinds of lines that are no event of a consumer and that no reader asks for."""
-    events = {event.name for event in consumer_events.EVENT_TYPES}
-    readers = "\n".join(path.read_text() for path in (ROOT / "pipeline" / "reading" / "client_logs").glob("*.py"))
+    events = {*(event.name for event in consumer_events.EVENT_TYPES), TOPIC_UNAVAILABLE}
+    readers = "\n".join(path.read_text() for path in (ROOT / "pipeline" / "reading" / "client_logs").rglob("*.py"))
     return {line.kind for line in lines if line.kind not in events and f'"{line.kind}"' not in readers} - PASSED_OVER
 
 
