@@ -69,6 +69,11 @@ lint: setup
 demo: setup
 	@$(RUN) -m rejoin demo
 
+# The release, built and checked, then installed outside the clone by pip, pipx, uv tool and uvx on each Python found.
+.PHONY: installs
+installs: setup
+	$(RUN) -m tests.packaging.every_python
+
 # Ratios taken in one run; machines differ, ratios travel. The whole takes less than fifteen minutes.
 bench: setup
 	$(RUN) -m benchmarks --quick

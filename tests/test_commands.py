@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -53,9 +54,9 @@ def loaded(*arguments: str) -> set[str]:
     return set(done.stderr.splitlines())
 
 
-def without(extra: str, *arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
-    """Run ``rejoin`` where an extra is not installed."""
-    code = WITHOUT.format(missing=EXTRAS[extra], arguments=list(arguments))
+def without(missing: Collection[str], *arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
+    """Run ``rejoin`` where some packages are not installed."""
+    code = WITHOUT.format(missing=tuple(missing), arguments=list(arguments))
     return subprocess.run(
         [sys.executable, "-c", code],
         cwd=home,
@@ -189,12 +190,23 @@ def test_a_missing_extra_is_named(command: str, tmp_path: Path) -> None:
     extra = COMMANDS[command].extra
     assert extra is not None
     line = shlex.split(COMMANDS[command].examples[0])[1:]
-    done = without(extra, *line, home=tmp_path)
+    done = without(EXTRAS[extra], *line, home=tmp_path)
     assert done.returncode == 2
     package = EXTRAS[extra][0]
     assert done.stderr.splitlines() == [
         f"rejoin {command}: this command needs {package}, which is not installed: pip install 'rejoin-kafka[{extra}]'"
     ]
+
+
+def test_a_small_report_needs_no_spark(tmp_path: Path) -> None:
+    journals = str(paths.ROOT / "tests" / "golden" / "journals" / "simulation")
+    missing = ("pyspark", "py4j")
+    done = without(missing, "report", journals, "--out", "why", home=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "why" / "report.html").is_file()
+    done = without(missing, "report", journals, "--out", "spark", "--master", "local[1]", home=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.endswith("needs pyspark, which is not installed: pip install 'rejoin-kafka[pipeline]'\n")
 
 
 @pytest.mark.parametrize("arguments", [["gallery", "list"], ["simulate", "cold_start"], ["journal-schema"]])
@@ -217,7 +229,7 @@ def test_a_reader_that_goes_away_is_no_traceback(arguments: list[str]) -> None:
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_installed_with_what_is_there(shell: str, tmp_path: Path) -> None:
     script = tmp_path / "completion"
-    done = without("pipeline", "--install-completion", "--shell", shell, "--output", str(script), home=tmp_path)
+    done = without(EXTRAS["pipeline"], "--install-completion", "--shell", shell, "--output", str(script), home=tmp_path)
     assert done.returncode == 0, done.stderr
     text = script.read_text()
     assert "consume" in text
@@ -231,12 +243,12 @@ def test_completion_prints_what_it_adds_to_the_startup_file(shell: str, name: st
     startup = tmp_path / name
     startup.write_text("alias ll='ls -l'\n")
     install = ("--install-completion", "--shell", shell, "--output", str(tmp_path / "completion"))
-    first = without("pipeline", *install, home=tmp_path)
+    first = without(EXTRAS["pipeline"], *install, home=tmp_path)
     added = [line for line in startup.read_text().splitlines() if not line.startswith("alias")]
     assert "\n".join([f"added to {startup}:", *added]) in first.stdout
-    assert f"{startup} loads it already" in without("pipeline", *install, home=tmp_path).stdout
+    assert f"{startup} loads it already" in without(EXTRAS["pipeline"], *install, home=tmp_path).stdout
     startup.write_text("")
-    without("pipeline", *install, "--no-startup-file", home=tmp_path)
+    without(EXTRAS["pipeline"], *install, "--no-startup-file", home=tmp_path)
     assert startup.read_text() == ""
 
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 EXTRAS: Final = {
     "mcp": ("mcp",),
-    "tables": ("pyarrow",),
-    "pipeline": ("pyspark", "py4j", "numpy", "pandas", "pyarrow"),
+    "tables": ("pyarrow", "numpy"),
+    "pipeline": ("pyspark", "py4j", "pandas", "pyarrow", "numpy"),
     "postgres": ("asyncpg",),
     "security": ("cryptography", "jwt"),
 }
@@ -182,7 +182,7 @@ COMMANDS: Final = {
             "rejoin report out/journal --out out/why --group orders-app",
         ),
         {0: "written", 2: "an option is wrong, there is nothing to read, or Spark failed", **_STOPPED},
-        "pipeline",
+        "tables",
     ),
     "watch": Command(
         "pipeline.commands.parser:watch",

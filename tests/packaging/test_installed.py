@@ -14,7 +14,7 @@ import pytest
 
 from rejoin.release import release
 from tests import paths
-from tests.packaging.environment import Environment, fresh
+from tests.packaging.environment import Environment, fresh, install_lines
 
 pytestmark = pytest.mark.xdist_group("packaging")
 
@@ -157,6 +157,19 @@ def test_the_first_import_names_a_foreign_rejoin(
         f"ImportError: {there} has rejoin 0.3.1 beside rejoin-kafka: a program of others, whose package is rejoin, "
         "too. Run: pip uninstall rejoin; pip install --force-reinstall --no-deps rejoin-kafka"
     )
+
+
+def test_the_install_section_of_the_readme_is_true(wheel: Path, tmp_path: Path) -> None:
+    """Line by line, where the index is a folder with the wheel; ``make installs`` does so with uvx and pipx, too."""
+    environment = fresh(tmp_path)
+    lines = install_lines()
+    assert [line[0] for line in lines] == ["pip", "pip", "uvx"]
+    for program, *arguments in lines:
+        if program == "pip":
+            environment.pip_install("--find-links", wheel.parent, "--force-reinstall", *arguments[1:])
+        else:
+            done = environment.run(*arguments, folder=tmp_path)
+            assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_project_with_names_like_ours_uses_the_plugin(environment: Environment, project: Path) -> None:

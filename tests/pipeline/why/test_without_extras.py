@@ -124,7 +124,7 @@ async def test_what_needs_an_extra_names_it(tmp_path_factory: pytest.TempPathFac
     assert [(code, said) for code, _, said in await without_extras(lines)] == [
         (2, f"rejoin why: {needs.format('pyarrow', 'tables')}\n"),
         (2, f"rejoin watch: {needs.format('pyspark', 'pipeline')}\n"),
-        (2, f"rejoin report: {needs.format('pyspark', 'pipeline')}\n"),
+        (2, f"rejoin report: {needs.format('pyarrow', 'tables')}\n"),
     ]
 
 
