@@ -245,6 +245,8 @@ def _by_order(
 
 
 def _fits(before: MemberSession, after: MemberSession, joined: int) -> bool:
-    unknown = before.end == "session-expiry" and before.session_timeout_ms is None
+    is_silent = before.end == "session-expiry" and before.session_timeout_ms is None
+    # A client of another name that was there already is no return: several members may have gone at that time.
+    unknown = is_silent and before.client_id == after.client_id
     went = (before.ended_at_ms or 0) - (UNKNOWN_SESSION_MS if unknown else silent_ms(before))
     return before is not after and joined - PAIRED_WITHIN_MS < (before.ended_at_ms or 0) and went <= joined

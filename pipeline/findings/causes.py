@@ -390,8 +390,17 @@ def _sort_out_sessions(history: GroupHistory, causes: Causes) -> None:
         if goes and ended is not None and history.size_at(ended) > 0:
             causes.taken_away.append(session)
         comes = session.joined_at_ms is not None and id(session) not in again and not known
-        if comes and (session.joined_at_ms or 0) > started:
+        if comes and (session.joined_at_ms or 0) > started and not _comes_back_from_outage(history, session):
             causes.added.append(session)
+
+
+def _comes_back_from_outage(history: GroupHistory, session: MemberSession) -> bool:
+    """Whether a consumer's log has its first join when the coordinator was back: the consumer may have been a member
+    before the log begins."""
+    joined = session.joined_at_ms or 0
+    return history.is_from_consumers and any(
+        each.from_ms <= joined <= each.to_ms + AFTER_OUTAGE_MS for each in history.outages
+    )
 
 
 def _joined_again(history: GroupHistory, session: MemberSession) -> bool:

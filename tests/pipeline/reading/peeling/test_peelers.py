@@ -20,6 +20,15 @@ LINES = (
     "[sarama] 2025/03/09 07:05:03 consumer/broker/4 closed dead subscription to bills/0",
 )
 
+MORE = {
+    'time="2025-03-09T07:05:03.250Z" level=info msg="joining group" group=bills': "joining group",
+    'INFO [Runner] The group is rebalancing, re-joining {"timestamp":"2025-03-09T07:05:03.250Z","groupId":"bills"}': (
+        "INFO [Runner] The group is rebalancing, re-joining"
+    ),
+    "billing-6d4c7-zq8lm worker 2025-03-09 07:05:03,250 INFO x": "2025-03-09 07:05:03,250 INFO x",
+}
+"""What is around lines of single tools, with the line."""
+
 
 def inside(text: str, without: tuple[str, ...] = ()) -> Peeled:
     return Peels(without).peel(text)
@@ -61,6 +70,11 @@ def test_without_a_peeler_something_stays_around_a_line(name: str) -> None:
     assert any(inside(each).text != inside(each, (name,)).text for each in examples)
 
 
+@pytest.mark.parametrize(("line", "text"), MORE.items())
+def test_what_is_around_a_few_layouts_comes_off(line: str, text: str) -> None:
+    assert inside(line).text == text
+
+
 def test_all_peelers_are_in_the_registry() -> None:
     written = {
         function
@@ -73,13 +87,6 @@ def test_all_peelers_are_in_the_registry() -> None:
         and "Peeled" in str(inspect.signature(function).return_annotation)
     }
     assert written == {peeler for _, peeler in PEELERS}
-
-
-MORE = (
-    'time="2025-03-09T07:05:03.250Z" level=info msg="joining group" group=bills',
-    'INFO [Runner] The group is rebalancing, re-joining {"timestamp":"2025-03-09T07:05:03.250Z","groupId":"bills"}',
-    "billing-6d4c7-zq8lm worker 2025-03-09 07:05:03,250 INFO x",
-)
 
 
 def test_the_origin_names_pod_and_container_and_the_time_is_kept_for_lines_without_one() -> None:
