@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from rejoin.pipeline.findings.formatting import is_simulated, names, period
+from rejoin.pipeline.vocabulary import is_untimed
 
 _CLOCK: Final = re.compile(r"(?:(\d{1,4})d )?(\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,3}))?)?")
 _BEFORE: Final = re.compile(r"(\d{1,6})(s|m|h|d)")
@@ -25,6 +26,8 @@ def instant(text: str, last_ms: int, option: str = "--at") -> int:
 
     Raises ValueError.
     """
+    if is_untimed(last_ms):
+        raise ValueError(f"{option} {text}: the log has no times; give it without {option}")
     given = text.strip()
     clock = _CLOCK.fullmatch(given)
     if clock is not None:

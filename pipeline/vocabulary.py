@@ -40,3 +40,18 @@ AFTER_REMOVAL: Final = "owner-after-removal"
 
 SESSION_ENDED: Final = "session expired"
 """Prefix of an event's reason where a client reports that its session ended without an answer."""
+
+OF_NO_DAY_BEFORE_MS: Final = 10 * 365 * 86_400_000
+"""An instant before 1980 is counted from the start of a simulation, or is the number of a line."""
+UNTIMED_FROM_MS: Final = 300_000_000_000
+"""Lines of logs without times are numbered from here on; no simulation lasts so long."""
+
+
+def instant_of_line(number: int) -> int:
+    """Stand-in for the instant of a line in a log without times: it gives the order, and no length."""
+    return UNTIMED_FROM_MS + number
+
+
+def is_untimed(at_ms: int | None) -> bool:
+    """Whether an instant is the number of a line, so that the time to another one is not known."""
+    return at_ms is not None and UNTIMED_FROM_MS <= at_ms < OF_NO_DAY_BEFORE_MS

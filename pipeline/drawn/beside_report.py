@@ -29,7 +29,8 @@ def draw(report: Report, rows: pa.Table, out: Path) -> None:
     """Write the page, and give the report's groups their places on it."""
     page = out / STEPPED
     page.unlink(missing_ok=True)
-    by_key = {(group.run_id, group.group_id): group for group in report.groups}
+    # Without times there is nothing to play: the steps would last as long as the log has lines.
+    by_key = {(group.run_id, group.group_id): group for group in report.groups if not group.is_untimed}
     events = events_of(rows, by_key.keys(), MOST_EVENTS)
     if not events:
         return

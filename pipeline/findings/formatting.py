@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-_SIMULATED_BEFORE_MS: Final = 10 * 365 * 86_400_000
-"""An instant before 1980 is counted from the start of a simulation."""
+from rejoin.pipeline.vocabulary import OF_NO_DAY_BEFORE_MS, UNTIMED_FROM_MS, is_untimed
 
 _NICE_S: Final = (1, 2, 5, 6, 10, 15, 20, 30, 45, 60, 90, 120, 180, 240, 300, 420, 600, 900, 1200, 1800, 2700, 3600)
 
@@ -66,24 +65,25 @@ def names(who: Iterable[str], most: int = 3) -> str:
 
 
 def is_simulated(at_ms: int) -> bool:
-    """Whether an instant is counted from the start of a simulation."""
-    return at_ms < _SIMULATED_BEFORE_MS
+    """Whether an instant is of no day: counted from the start of a simulation, or the number of a line."""
+    return at_ms < OF_NO_DAY_BEFORE_MS
 
 
 def clock(at_ms: int) -> str:
-    """An instant of a simulation: ``0:05:00``, ``2d 0:05:00``."""
+    """An instant of no day: ``0:05:00``, ``2d 0:05:00`` of a simulation, ``line 12`` of a log without times."""
+    if is_untimed(at_ms):
+        return f"line {at_ms - UNTIMED_FROM_MS:,}"
     day, second = divmod(at_ms // 1_000, 86_400)
     return (f"{day}d " if day else "") + f"{second // 3600}:{second // 60 % 60:02}:{second % 60:02}"
 
 
 def period(from_ms: int | None, to_ms: int | None) -> str:
-    """A time span, as the end of a sentence: ``on 3 March``, ``from 0:05:00 to 0:10:20``."""
-    if from_ms is None or to_ms is None:
+    """A time span, as the end of a sentence: ``on 3 March``, ``from 0:05:00 to 0:10:20``, ``at line 12``."""
+    if from_ms is None or to_ms is None or is_untimed(from_ms) != is_untimed(to_ms):
         return "at an unknown time"
     if is_simulated(from_ms):
-        return (
-            f"at {clock(from_ms)}" if to_ms // 1_000 == from_ms // 1_000 else f"from {clock(from_ms)} to {clock(to_ms)}"
-        )
+        begin, end = clock(from_ms), clock(to_ms)
+        return f"at {begin}" if begin == end else f"from {begin} to {end}"
     first, last = (datetime.fromtimestamp(ms / 1_000, UTC) for ms in (from_ms, to_ms))
     if first.date() != last.date():
         year = f" {last.year}" if first.year == last.year else ""

@@ -41,7 +41,7 @@ from rejoin.pipeline.findings.observed_rows import (
 )
 from rejoin.pipeline.findings.outages import Outage, outages_of
 from rejoin.pipeline.tables.groups.pauses import REVOKED
-from rejoin.pipeline.vocabulary import CLIENT_LOG, LOGS, SOURCES
+from rejoin.pipeline.vocabulary import CLIENT_LOG, LOGS, SOURCES, is_untimed
 
 OF_JOINS: Final = ("join_sent", "generation_joined")
 """Events that each consumer's own log has."""
@@ -324,6 +324,13 @@ class GroupHistory:
             rebalance = self._before[rebalance.rebalance_id]
         return rebalance
 
+    @cached_property
+    def is_untimed(self) -> bool:
+        """Whether a log without times has part in it: the order is known, and no length."""
+        return any(is_untimed(each.at_ms) for each in self.events) or any(
+            is_untimed(each.prepared_at_ms) for each in self.rebalances
+        )
+
     # -- costs
 
     @cached_property
@@ -352,6 +359,8 @@ class GroupHistory:
 
     def cost_of_one_s(self, rebalance: ObservedRebalance) -> float:
         """See :meth:`cost_s`."""
+        if is_untimed(rebalance.prepared_at_ms):
+            return 0.0
         if self.costs_are_known or (self.pauses and not self.is_incremental(rebalance)):
             return self.stopped_ms[rebalance.rebalance_id] / 1_000
         if rebalance.initial or self.is_incremental(rebalance):

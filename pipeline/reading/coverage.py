@@ -22,7 +22,7 @@ _NAMED: Final = 3
 _QUOTED: Final = 160
 _ABOUT_FILES: Final = {
     "turned_round": "the newest line is the first: read from the end",
-    "untimed": "no times: lines stand for milliseconds, and lengths say nothing",
+    "untimed": "no times: the order of the lines is known, and no length",
     "year_guessed": "no year or no date in its times: they are those of when the file was written",
 }
 """Marks of files, with what they mean for a reader."""

@@ -22,7 +22,10 @@ const make = (tag, className, text) => {
   return element;
 };
 const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
+// Logs without times: instants from here on are numbers of lines, and no length is known.
+const UNTIMED_FROM = 3e11;
 function clock(ms, simulated, exact, day) {
+  if (simulated && ms >= UNTIMED_FROM) return `line ${(ms - UNTIMED_FROM).toLocaleString("en")}`;
   const date = new Date(ms), rest = exact ? "." + String(date.getUTCMilliseconds()).padStart(3, "0") : "";
   if (simulated) {
     const s = Math.floor(ms / 1000), days = Math.floor(s / 86400);
@@ -59,6 +62,7 @@ class Chart {
     this.canvas.setAttribute("aria-label", `${group.name}: ${group.label}`);
     this.held = decode(group.held, group.from);
     this.simulated = group.simulated;
+    this.length = group.simulated && group.from >= UNTIMED_FROM ? lines => count(lines, "line") : length;
     box.append(this.canvas, this.over, this.tip);
     this.stopped = group.stops; this.most = this.stopped.reduce((most, [, all]) => Math.max(most, all), 0);
     this.listen();
@@ -324,18 +328,18 @@ class Chart {
       const [topic, partition, since] = group.partitions[row];
       let before = Math.max(group.from, since), after = group.to; const who = [];
       for (let n = held.first[row] ?? 0; n < (held.first[row + 1] ?? 0); n++) {
-        if (held.start[n] <= at && at < held.end[n]) who.push(`${group.owners[held.owner[n]]} for ${length(held.end[n] - held.start[n])}, from ${when(held.start[n])}`);
+        if (held.start[n] <= at && at < held.end[n]) who.push(`${group.owners[held.owner[n]]} for ${this.length(held.end[n] - held.start[n])}, from ${when(held.start[n])}`);
         else if (held.end[n] <= at) before = Math.max(before, held.end[n]);
         else if (held.start[n] > at) { after = held.start[n]; break; }
       }
-      const none = at < since ? `expected to have an owner from ${when(since)} on` : `no owner for ${length(after - before)}`;
+      const none = at < since ? `expected to have an owner from ${when(since)} on` : `no owner for ${this.length(after - before)}`;
       lines.push(`${topic}-${partition}: ${who.length ? who.join(" and ") : none}`);
     }
     const members = this.panel("members");
     if (members && py >= members.y && py < members.y + members.height) {
       const row = Math.min(group.members.length - 1, Math.floor((py - members.y) / this.laneHeight));
       const session = group.sessions.find(each => each[0] === row && each[1] <= at && at <= each[2]);
-      lines.push(`${group.members[row]}: ${session ? `in the group for ${length(session[2] - session[1])}, from ${when(session[1])}; end: ${session[3] || "unknown"}` : "not in the group"}`);
+      lines.push(`${group.members[row]}: ${session ? `in the group for ${this.length(session[2] - session[1])}, from ${when(session[1])}; end: ${session[3] || "unknown"}` : "not in the group"}`);
     }
     const marks = group.rebalances.filter(mark => at >= mark[0] - near && at <= mark[1] + near);
     for (const mark of marks.slice(0, 4)) lines.push(this.formatRebalance(mark));
@@ -351,7 +355,7 @@ class Chart {
     const [from, to, cause, who, outcome, moved, regained, stopped, , reason, givenUp] = mark;
     const what = [outcome === "completed" ? generationOf(mark) : outcome, CAUSES[cause][1].replace(/a (static )?member/, who < 0 ? "$&" : this.group.names[who])];
     if (reason >= 0) what.push(`“${this.group.reasons[reason]}”`);
-    const cost = [length(to - from), moved === null ? "" : `${moved} moved`, regained ? `${regained} taken over` : "", givenUp ? `${givenUp} given up` : "", stopped ? `${length(stopped)} stopped` : ""];
+    const cost = [this.length(to - from), moved === null ? "" : `${moved} moved`, regained ? `${regained} taken over` : "", givenUp ? `${givenUp} given up` : "", stopped ? `${this.length(stopped)} stopped` : ""];
     return `Rebalance: ${what.join(", ")} (${cost.filter(Boolean).join(", ")})`;
   }
   zoom(from, to) {

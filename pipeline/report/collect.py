@@ -155,7 +155,7 @@ def _fill_rebalances(made: dict[Key, GroupReport], shown: ShownGroups, tables: S
             key[1],
             {"rebalance": rows, "pauses": sums_of("pauses", pauses.get(key, ()))},
         )
-        cost = history.stopped_ms if history.pauses else {}
+        cost = history.stopped_ms if history.pauses and not history.is_untimed else {}
         group.rebalances = [
             {
                 **row,

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from rejoin.pipeline.findings.formatting import count, is_simulated, seconds
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.reading.inputs import InputFile
-from rejoin.pipeline.vocabulary import INFERRED
+from rejoin.pipeline.vocabulary import INFERRED, is_untimed
 
 Row = Mapping[str, Any]
 Ints = npt.NDArray[np.int64]
@@ -158,6 +158,11 @@ class GroupReport:
         return sum(row.get("confidence") == INFERRED for row in self.rebalances)
 
     @property
+    def is_untimed(self) -> bool:
+        """Whether its instants are numbers of lines, so that no length is known."""
+        return is_untimed(self.from_ms)
+
+    @property
     def seen_ms(self) -> int:
         """For how long it was seen, where costs of groups are compared."""
         return max(LEAST_MS, self.to_ms - self.from_ms)
@@ -165,6 +170,8 @@ class GroupReport:
     @property
     def stopped_ms(self) -> int:
         """Consumers that owned nothing, summed up: in rebalances, or else in pauses of which no rebalance is known."""
+        if self.is_untimed:
+            return 0
         in_rebalances = sum(int(row.get("stopped_ms") or 0) for row in self.rebalances)
         return in_rebalances or sum(int(row.get("stopped_ms") or 0) for row in self.pauses)
 

@@ -46,8 +46,8 @@ function table(box, chart) {
       link.addEventListener("click", () => { const room = Math.max(2000, (to - from) * 3); chart.zoom(from - room, to + room); chart.canvas.scrollIntoView({ block: "center" }); });
       const first = make("td"); first.append(link);
       row.append(first, make("td", "", CAUSES[cause][1] + (reason >= 0 ? `: ${group.reasons[reason]}` : "")), make("td", "", who < 0 ? "" : group.names[who]),
-        make("td", "", outcome === "completed" ? generationOf(mark) : outcome), make("td", "n", length(to - from)),
-        make("td", "n", moved ?? ""), make("td", "n", regained ?? ""), make("td", "n", stopped === null ? "" : length(stopped)));
+        make("td", "", outcome === "completed" ? generationOf(mark) : outcome), make("td", "n", chart.length(to - from)),
+        make("td", "n", moved ?? ""), make("td", "n", regained ?? ""), make("td", "n", stopped === null ? "" : chart.length(stopped)));
       body.append(row);
     }
     shown = Math.min(shown + CHUNK, group.rebalances.length);

@@ -12,6 +12,7 @@ from rejoin.pipeline.findings.cause_texts import DEFAULT_REASONS, SHORT_CAUSES, 
 from rejoin.pipeline.findings.finding import RANK
 from rejoin.pipeline.findings.formatting import clock, count, is_simulated, period, seconds, span
 from rejoin.pipeline.findings.observed_rows import short
+from rejoin.pipeline.vocabulary import is_untimed
 from rejoin.pipeline.why.story import GroupStory, Row
 from rejoin.protocol.printable import printable
 
@@ -131,7 +132,12 @@ def _rebalance(story: GroupStory, row: Row | None, at_ms: int | None) -> str:
     moved = f", {row['moved']} moved" if row.get("moved") is not None else ""
     generation = f", generation {row['generation_to']}" if row.get("generation_to") is not None else ""
     took_ms = row["unavailable_ms"]
-    how = "it goes on" if took_ms is None else f"took {span(took_ms)} ({row['outcome']}{generation}{moved})"
+    if took_ms is None:
+        how = "it goes on"
+    elif is_untimed(row["prepared_at_ms"]):
+        how = f"{row['outcome']}{generation}{moved}"
+    else:
+        how = f"took {span(took_ms)} ({row['outcome']}{generation}{moved})"
     return f"{before}{moment(row['prepared_at_ms'])} {caused_by(row['cause'] or 'unknown', who)}; {how}"
 
 
@@ -143,7 +149,7 @@ def name_of(story: GroupStory, row: Row) -> str | None:
 
 
 def moment(at_ms: int | None) -> str:
-    """An instant: of a simulation since its start, else with its day, in UTC."""
+    """An instant: of a simulation since its start, of a log without times its line, else with its day, in UTC."""
     if at_ms is None:
         return "an unknown time"
     if is_simulated(at_ms):

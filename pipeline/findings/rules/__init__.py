@@ -107,6 +107,22 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 """Causes before what only makes them cost more."""
 
+MEASURES: Final[frozenset[Rule]] = frozenset(
+    {
+        *(owned_not_moving, thrashing_autoscaler, session_too_short, flapping_member, join_held_up, rejoin_loop),
+        *(
+            sync_held_up,
+            rebalance_still_open,
+            coordinator_failover,
+            slow_load,
+            stuck_reconciliation,
+            epoch_fencing_loop,
+        ),
+        *(expired_offsets, commit_storm, storm, rolling_restart),
+    }
+)
+"""Rules that rest on how long something took, or how often it came in a time: silent for logs without times."""
+
 NAMES: Final = tuple(rule.__name__.replace("_", "-") for rule in RULES)
 """Of the rules, as the column ``finding`` has them."""
 
@@ -132,7 +148,8 @@ PARTS: Final = (
 def judge(history: GroupHistory) -> list[Finding]:
     """Findings of all rules, the worst first."""
     causes = separate(history)
-    found = with_trade_offs([finding for rule in RULES for finding in rule(causes)])
+    rules = [rule for rule in RULES if not (history.is_untimed and rule in MEASURES)]
+    found = with_trade_offs([finding for rule in rules for finding in rule(causes)])
     weighed = sorted((_below_its_parts(each, found) for each in found), key=lambda each: order(each.row()))
     return for_clients_of(history, weighed)
 

@@ -34,7 +34,7 @@ from rejoin.pipeline.findings.observed_rows import (
 )
 from rejoin.pipeline.findings.phrases import first, last, probably, share, stood_still, when
 from rejoin.pipeline.findings.reads import reads
-from rejoin.pipeline.vocabulary import CLIENT_LOG
+from rejoin.pipeline.vocabulary import CLIENT_LOG, is_untimed
 
 HELD_UP_MS: Final = 6_000
 """A join phase of this length is long: members learn of it with their next heartbeat, after 3 s by default."""
@@ -131,7 +131,7 @@ class _LatePolls:
         self.clients = list(dict.fromkeys([*who, *(history.name_of(session) for session in ended)]))
         gone = {session.member_id for session in ended} | {event.member_id for event in timed_out}
         back = [each for each in causes.late_polls if each.exact or each.same_process is True]
-        self.away = [each.away_ms for each in back if each.away_ms > 0]
+        self.away = [each.away_ms for each in back if each.away_ms > 0 and not history.is_untimed]
         limits = [event.timeout_ms for event in timed_out if event.timeout_ms]
         limits += [session.rebalance_timeout_ms for session in ended if session.rebalance_timeout_ms]
         self.limit = max(limits, default=0)
@@ -163,13 +163,15 @@ class _LatePolls:
             and each.client_id == last_one.client_id
             and each.at_ms > last_one.at_ms
         ]
+        untimed = is_untimed(last_one.at_ms)
         back_ms = later[0].at_ms - last_one.at_ms if later else 0
+        after = "after that" if untimed else f"{span(back_ms)} after that"
         if any(each.event == "generation_joined" for each in later):
-            batch = f", so one batch took up to {span(self.limit + back_ms)}" if self.limit else ""
-            return f" {they} joined again {span(back_ms)} after that{batch}."
+            batch = f", so one batch took up to {span(self.limit + back_ms)}" if self.limit and not untimed else ""
+            return f" {they} joined again {after}{batch}."
         if later:
-            return f" {they} asked to join again {span(back_ms)} after that, where the log ends."
-        if self.history.end_ms - last_one.at_ms <= max(self.limit, LOG_GOES_ON_MS):
+            return f" {they} asked to join again {after}, where the log ends."
+        if not untimed and self.history.end_ms - last_one.at_ms <= max(self.limit, LOG_GOES_ON_MS):
             return " The log ends too soon to say whether it came back."
         # A log may be an excerpt: that a line is missing shows nothing.
         return f" The log does not show that {they.lower()} came back."

@@ -25,6 +25,7 @@ from rejoin.pipeline.reading.limits import LONGEST
 from rejoin.pipeline.reading.peeling.peel import JSON, Peels
 from rejoin.pipeline.reading.peeling.peeled import Peeled
 from rejoin.pipeline.reading.peeling.stamps import LEVELS, Calendar, Stamp, begins_with_time
+from rejoin.pipeline.vocabulary import instant_of_line
 
 _SECOND_LINE: Final = re.compile(rf"(?:{LEVELS}|FINE|CONFIG): ")
 """java.util.logging: time, class and method are one line, level and message the next."""
@@ -113,8 +114,8 @@ class ClientLines:
         """``written``: when the file was, for times that have no year or no date. ``keeps_errors``: whether errors of
         other components are records, too, for the sake of the exceptions below them.
 
-        Where a file ``is_untimed``, a line is a record unless it is indented, and the times are the lines' numbers,
-        which give the order and nothing else.
+        Where a file ``is_untimed``, a line is a record unless it is indented, and the lines' numbers stand for times:
+        they give the order and nothing else.
         """
         self._is_untimed = is_untimed
         self._keeps_errors = keeps_errors
@@ -204,7 +205,7 @@ class ClientLines:
             text = line.text[begun.end :].removeprefix("|")
         elif self._is_untimed:
             goes_on = line.text[:1].isspace() or (before is not None and before.is_only_a_header)
-            stamp, text = None if goes_on else Stamp(at_ms=number), line.text
+            stamp, text = None if goes_on else Stamp(at_ms=instant_of_line(number)), line.text
         elif line.stamp is None or (before is not None and before.goes_on_with(line)):
             return None
         else:

@@ -82,7 +82,7 @@ def _body(report: Report) -> Iterable[str]:
         [
             counted(len(report.groups) + len(report.others), "group"),
             counted(report.rebalances, "rebalance"),
-            *([(seconds(stopped), _STOPPED)] if report.rebalances or stopped else []),
+            *([(seconds(stopped), _STOPPED)] if stopped or (report.rebalances and not _is_untimed(report)) else []),
             *([counted(transactions, "transaction")] if report.transactions else []),
             counted(sum(len(each.findings) for each in parts), "finding"),
             counted(sum(len(each.violations) for each in parts), "violation"),
@@ -138,7 +138,7 @@ def _index(report: Report) -> str:
             f'<a href="#group-{index}">{escaped(group.group_id)}</a>',
             escaped(group.run_id),
             f"{len(group.rebalances):,}",
-            seconds(group.stopped_ms),
+            "" if group.is_untimed else seconds(group.stopped_ms),
             f"{len(group.violations):,}",
             _worst(group.findings),
         ]
@@ -194,7 +194,7 @@ def _group(index: int, group: GroupReport, several: Naming) -> Iterable[str]:
             f"<button data-all>Show all</button>{step_link(group, group.from_ms, 'step through it')}</div>"
         )
         yield '<div class="chart"></div><div data-legend></div>'
-    if group.closed_ms:
+    if group.closed_ms and not group.is_untimed:
         yield (
             f'<p class="soft">Gaps of up to {span(group.closed_ms)} with the same owner on both sides are not drawn. '
             "The table ownership has them.</p>"
@@ -215,8 +215,7 @@ def _group(index: int, group: GroupReport, several: Naming) -> Iterable[str]:
             [
                 escaped(row["owner"]),
                 f"{row['pauses']:,}",
-                seconds(row["stopped_ms"]),
-                span(row["longest_ms"]),
+                *(("", "") if group.is_untimed else (seconds(row["stopped_ms"]), span(row["longest_ms"]))),
                 f"{row['incremental']:,}",
             ]
             for row in group.pauses
@@ -234,16 +233,20 @@ def _group(index: int, group: GroupReport, several: Naming) -> Iterable[str]:
     yield "</section>"
 
 
+def _is_untimed(report: Report) -> bool:
+    """Whether no group in the report has times."""
+    return bool(report.groups) and all(group.is_untimed for group in report.groups)
+
+
 def _numbers(group: GroupReport) -> list[tuple[str, str]]:
     completed = [row for row in group.rebalances if row.get("outcome") == "completed"]
     longest = max((int(row.get("unavailable_ms") or 0) for row in group.rebalances), default=0)
     tiles: list[tuple[str, str]] = []
     if group.rebalances:
-        tiles += [
-            (f"{len(group.rebalances):,}", f"rebalances, {len(completed):,} completed"),
-            (span(longest), "the longest"),
-        ]
-    if group.rebalances or group.stopped_ms:
+        tiles.append((f"{len(group.rebalances):,}", f"rebalances, {len(completed):,} completed"))
+    if group.rebalances and not group.is_untimed:
+        tiles.append((span(longest), "the longest"))
+    if (group.rebalances and not group.is_untimed) or group.stopped_ms:
         tiles.append((seconds(group.stopped_ms), _STOPPED))
     moved = [row["moved"] for row in group.rebalances if row.get("moved") is not None]
     if moved:

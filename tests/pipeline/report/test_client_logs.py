@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -38,9 +39,19 @@ def test_a_log_without_rebalances_and_without_times_is_reported(tmp_path: Path) 
     assert (tmp_path / "out" / "report.html").exists()
     assert made.coverage == [
         "1 line: 1 used; the log of 1 member",
-        "consumer.log: no times: lines stand for milliseconds, and lengths say nothing",
+        "consumer.log: no times: the order of the lines is known, and no length",
     ]
     assert made.coverage[1] in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_a_page_on_a_log_without_times_names_lines(tmp_path: Path) -> None:
+    made = make_report([GOLDEN / "public-logs" / "java-no-times.log"], tmp_path / "out")
+    page = (tmp_path / "out" / "report.html").read_text()
+    body = page[page.index("<main>") : page.index("</main>")]
+    assert "from line 4 to line 8" in body
+    assert not re.findall(r"\d:\d\d:\d\d|\d m?s\b|consumer-seconds|the longest", body)
+    assert not (tmp_path / "out" / "laboratory.html").exists()
+    assert made.groups[0].stopped_ms == 0
 
 
 def test_report_and_why_count_the_same_groups(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 from rejoin.pipeline.findings.formatting import span
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import ObservedEvent, name_of_client
+from rejoin.pipeline.vocabulary import is_untimed
 
 ONE_MS: Final = 2_000
 """Lines of a client that are closer together are about one thing: most say it twice."""
@@ -66,6 +67,11 @@ def rhythm(events: Sequence[ObservedEvent]) -> str:
     for event in events:
         by_client[event.client_id or event.node].append(event.at_ms)
     gaps = [after - before for each in by_client.values() for before, after in itertools.pairwise(each)]
-    if len(gaps) < AGAIN - 1 or max(gaps) - min(gaps) > REGULAR * max(gaps) or min(gaps) < 1_000:
+    if (
+        is_untimed(events[0].at_ms)
+        or len(gaps) < AGAIN - 1
+        or max(gaps) - min(gaps) > REGULAR * max(gaps)
+        or min(gaps) < 1_000
+    ):
         return ""
     return f", every {span(sorted(gaps)[len(gaps) // 2])}"

@@ -27,7 +27,7 @@ from rejoin.pipeline.findings.phrases import capital
 from rejoin.pipeline.findings.reads import reads
 from rejoin.pipeline.findings.rules.own_words.events import AGAIN, ONE_MS, consumers_of, distinct, its_group, rhythm
 from rejoin.pipeline.findings.rules.own_words.refused import THROWN_OUT, join_refused, refusal_of
-from rejoin.pipeline.vocabulary import CLIENT_LOG, SESSION_ENDED
+from rejoin.pipeline.vocabulary import CLIENT_LOG, SESSION_ENDED, is_untimed
 
 NEAR_MS: Final = 5_000
 """A consumer has noticed within this that it is no member any more."""
@@ -297,6 +297,7 @@ def _is_stuck(history: GroupHistory, asked: Sequence[ObservedEvent]) -> bool:
     joins = [each.at_ms for each in history.events if each.event in OF_JOINS]
     return (
         len(asked) >= AGAIN
+        and not is_untimed(asked[0].at_ms)
         and max(gaps) <= NEAR_MS
         and len({(each.node, each.client_id) for each in asked}) == 1
         and not any(asked[0].at_ms < at_ms <= asked[-1].at_ms for at_ms in joins)
@@ -354,7 +355,7 @@ def _join_that_took_long(history: GroupHistory) -> Iterator[Finding]:
 
 
 def _waited_ms(event: ObservedEvent) -> int:
-    return int((event.more or {}).get("waited_ms") or 0)
+    return 0 if is_untimed(event.at_ms) else int((event.more or {}).get("waited_ms") or 0)
 
 
 def _is_end(event: ObservedEvent) -> bool:
@@ -370,5 +371,6 @@ def _came_back(history: GroupHistory, event: ObservedEvent) -> str:
         if each.event == "generation_joined" and each.at_ms > event.at_ms and each.client_id == event.client_id
     ]
     if later:
-        return f" It was a member again {span(min(later) - event.at_ms)} after the last time."
+        after = "" if is_untimed(event.at_ms) else f"{span(min(later) - event.at_ms)} "
+        return f" It was a member again {after}after the last time."
     return ""
