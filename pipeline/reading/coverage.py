@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,16 +9,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from rejoin.pipeline.reading.client_logs.cluster import COORDINATOR
-from rejoin.pipeline.reading.packed.opening import UNREADABLE, opened
-from rejoin.pipeline.reading.peeling.peel import Peels
-from rejoin.pipeline.reading.peeling.stamps import begins_with_time
 from rejoin.pipeline.vocabulary import CLIENT_LOG
 
 OF_MEMBERS: Final = ("source", "node", "group_id", "event", "client_id", "members")
 """Columns of events from which it follows whose log is there."""
 JOINS: Final = ("join_sent", "generation_joined")
 _NAMED: Final = 3
-_QUOTED: Final = 160
 _ABOUT_FILES: Final = {
     "turned_round": "the newest line is the first: read from the end",
     "untimed": "no times: the order of the lines is known, and no length",
@@ -93,44 +88,6 @@ class Coverage:
         about = "".join(f"; {_of_members(name if len(chosen) > 1 else '', *each)}" for name, each in _few(chosen))
         notes = [f"{self.lines:,} line{'s' if self.lines > 1 else ''}: {', '.join(parts)}{about}"]
         return [*notes, *self.notes, *(f"{_names(files)}: {_ABOUT_FILES[mark]}" for mark, files in self.marked.items())]
-
-
-_SPEAKS: Final = re.compile(rb"(?i)consumer|rebalanc|coordinator|joining|heartbeat|(?:group|client)[._ ]?id|kafka")
-_SEARCHED: Final = 1 << 20
-_LAYOUTS: Final = (
-    (re.compile(rb"\s*\{.*\}\s*$"), "JSON; text is looked for in message, msg, log, line, event, MESSAGE and others"),
-    (
-        re.compile(rb"(?:[^,]*,){3}"),
-        "a table with commas; the first line must name the columns, one of them the message",
-    ),
-)
-
-
-def first_candidate(paths: Iterable[str]) -> str:
-    """A sentence on files in which nothing is known: the first line that could be a client's, and what it looks like;
-    empty where there is none."""
-    for path in paths:
-        try:
-            with opened(path) as file:
-                lines = file.read(_SEARCHED).splitlines()
-        except UNREADABLE:
-            continue
-        for number, line in enumerate(lines, 1):
-            if _SPEAKS.search(line) is not None:
-                text = line[:_QUOTED].decode("utf-8", "replace").strip()
-                where = f"line {number} of {Path(path).name}"
-                return f"The first line that could be a client's is {where}: {text!r}. It {_looks_like(line)}"
-    return ""
-
-
-def _looks_like(line: bytes) -> str:
-    text = Peels().peel(line.decode("utf-8", "replace")).text
-    for layout, named in _LAYOUTS:
-        if layout.match(line) is not None:
-            return f"looks like {named}."
-    if begins_with_time(text) is not None:
-        return "begins with a time, as log4j, logback and Python's logging do, but no known client has this text."
-    return "begins with no known time; the nearest known layout is [time] LEVEL text (logger)."
 
 
 def _of_members(group: str, logged: int, most: int) -> str:

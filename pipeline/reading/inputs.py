@@ -260,14 +260,23 @@ def must_name_groups(found: Iterable[InputFile]) -> None:
         raise NoInput("; ".join(f"{each.path}: {each.problem}" for each in found[:3]) + f". {what_to_do(found)}")
     if not any(_names_groups(each) for each in found):
         problem = next((f" ({each.problem})" for each in found if each.problem), "")
-        raise NoInput(f"{named(found)}: nothing about consumer groups in there{problem}. {EXPECTED}")
+        raise NoInput(f"{named(found)}: nothing about consumer groups in there{problem}. {_nearest(found)}{EXPECTED}")
     if all(each.kind == "log" and each.problem is None and not _holds(each, _OF_RECORDS) for each in found):
         from rejoin.pipeline.reading.client_logs.layouts import first_unplaced  # noqa: PLC0415 (only for this error)
 
         with opened(found[0].path) as file:
             raise NoInput(
-                f"{named(found)}: nothing about consumer groups in there: {first_unplaced(file).reason}. {EXPECTED}"
+                f"{named(found)}: nothing about consumer groups in there: {first_unplaced(file).reason}. "
+                f"{_nearest(found)}{EXPECTED}"
             )
+
+
+def _nearest(found: Iterable[InputFile]) -> str:
+    """What logs look like of which nothing is known, as the beginning of a sentence on what is expected."""
+    from rejoin.pipeline.reading.peeling.unknown_layouts import nearest_layout  # noqa: PLC0415 (only for this error)
+
+    nearest = nearest_layout(each.path for each in found if each.kind == "log" and each.problem is None)
+    return f"{nearest} " if nearest else ""
 
 
 def what_to_do(found: Sequence[InputFile]) -> str:

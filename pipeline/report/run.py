@@ -26,9 +26,10 @@ from rejoin.pipeline.drawn.beside_report import draw, events_to_draw
 from rejoin.pipeline.findings.annotations import Annotation
 from rejoin.pipeline.findings.formatting import count
 from rejoin.pipeline.instants import WHOLE, LogWindow
-from rejoin.pipeline.reading.coverage import OF_MEMBERS, Coverage, first_candidate
+from rejoin.pipeline.reading.coverage import OF_MEMBERS, Coverage
 from rejoin.pipeline.reading.inputs import EXPECTED, InputFile, NoInput, find, must_name_groups, named
 from rejoin.pipeline.reading.parquet_files import as_parquet, with_whole_pages
+from rejoin.pipeline.reading.peeling.unknown_layouts import nearest_layout
 from rejoin.pipeline.report.annotations import annotate, keep_annotations
 from rejoin.pipeline.report.collect import collect, kinds_of
 from rejoin.pipeline.report.data import Report
@@ -218,5 +219,5 @@ def _nothing(found: Sequence[InputFile], quarantine: ds.Dataset) -> str:
         kind, count_of_kind = bad[0]
         row = quarantine.head(1, filter=pc.field("kind") == kind).to_pylist()[0]
         why = f"; {count_of_kind} lines are {kind}: {row['reason']}"
-    candidate = first_candidate(each.path for each in found if each.kind == "log" and each.problem is None)
-    return f"{named(found)}: nothing about consumer groups in there{why}. {candidate}{' ' * bool(candidate)}{EXPECTED}"
+    nearest = nearest_layout(each.path for each in found if each.kind == "log" and each.problem is None)
+    return f"{named(found)}: nothing about consumer groups in there{why}. {nearest}{' ' * bool(nearest)}{EXPECTED}"

@@ -8,14 +8,15 @@ from typing import Final
 
 from rejoin.pipeline.event_fields import EVENT_COLUMNS
 from rejoin.pipeline.instants import WHOLE, LogWindow
-from rejoin.pipeline.reading.coverage import Coverage, first_candidate
+from rejoin.pipeline.reading.coverage import Coverage
 from rejoin.pipeline.reading.inputs import EXPECTED, InputFile
 from rejoin.pipeline.reading.log_events import counts_of_files, events_of_files
 from rejoin.pipeline.reading.log_files import read_file
+from rejoin.pipeline.reading.peeling.unknown_layouts import nearest_layout
 from rejoin.pipeline.why.event_source import EventSource, unread_notes
 from rejoin.pipeline.why.story import GroupStory, Row, SourceProblem
 
-LARGEST: Final = 64 << 20
+LARGEST: Final = 256 << 20
 """Bytes of all files together. More than that is for a report, which Spark makes."""
 
 
@@ -45,7 +46,7 @@ class LogSource(EventSource):
         self._coverage.add_files(counts_of_files(rows))
         self._coverage.add_events(events)
         if not any(row["group_id"] for row in events):
-            candidate = first_candidate(each.path for each in files)
+            nearest = nearest_layout(each.path for each in files)
             used = self._coverage.sentences()[0] if self._coverage.lines else "no lines"
             named = sorted({row["about"][2:] for row in rows if (row.get("about") or "").startswith("g:")})
             what = (
@@ -53,7 +54,7 @@ class LogSource(EventSource):
                 if named
                 else "nothing about consumer groups in there"
             )
-            raise SourceProblem(f"{path}: {what} ({used}). {candidate}{' ' * bool(candidate)}{EXPECTED}")
+            raise SourceProblem(f"{path}: {what} ({used}). {nearest}{' ' * bool(nearest)}{EXPECTED}")
         at = [row["at_ms"] for row in events]
         super().__init__(path, events, unread_notes(unread, len(files) + len(unread)), (min(at), max(at)))
 

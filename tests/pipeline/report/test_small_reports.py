@@ -126,15 +126,24 @@ def test_what_is_small_goes_by_the_events_and_not_by_the_bytes(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
+    ("name", "text", "looks_like"),
     [
-        ("server.log", "[2026-03-03 10:00:00,000] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)\n"),
-        ("notes.txt", "nothing to see\n"),
-        ("empty.jsonl", ""),
+        (
+            "server.log",
+            "[2026-03-03 10:00:00,000] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)\n",
+            " The first line that could be a client's is line 1 of server.log",
+        ),
+        ("notes.txt", "nothing to see\n", " No line could be a client's. The first is line 1 of notes.txt"),
+        ("empty.jsonl", "", " Expected journals"),
     ],
 )
 def test_where_nothing_names_a_group_that_is_said_without_spark(
-    name: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    name: str,
+    text: str,
+    looks_like: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def start(*_: Any, **__: Any) -> None:
         raise AssertionError("Spark was started")
@@ -142,7 +151,9 @@ def test_where_nothing_names_a_group_that_is_said_without_spark(
     monkeypatch.setattr("rejoin.pipeline.spark.session.session", start)
     (tmp_path / name).write_text(text)
     assert report([tmp_path], out=tmp_path / "out") == 2
-    assert f"{name}: nothing about consumer groups in there. Expected journals" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"{name}: nothing about consumer groups in there.{looks_like}" in said
+    assert " Expected journals" in said
 
 
 def test_a_text_about_groups_that_is_no_log_is_refused_without_spark(
@@ -154,7 +165,9 @@ def test_a_text_about_groups_that_is_no_log_is_refused_without_spark(
     monkeypatch.setattr("rejoin.pipeline.spark.session.session", start)
     for page in (paths.ROOT / "docs" / "groups.md", paths.ROOT / "docs" / "transcripts.md"):
         assert report([page], out=tmp_path / "out") == 2
-        assert "its layout is not known" in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert "its layout is not known" in said
+        assert "The first line that could be a client's is line" in said
 
 
 def test_ctrl_c_ends_it_in_one_line(tmp_path: Path) -> None:

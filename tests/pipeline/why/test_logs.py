@@ -110,7 +110,7 @@ def test_more_than_this_process_should_read_is_for_a_report(tmp_path: Path) -> N
     log = tmp_path / "app.log"
     with log.open("wb") as file:
         file.truncate(LARGEST + 1)
-    with pytest.raises(SourceProblem, match=r"64 MB of logs; expected at most 64 MB\. First run rejoin report"):
+    with pytest.raises(SourceProblem, match=r"256 MB of logs; expected at most 256 MB\. First run rejoin report"):
         open_source(log)
 
 
@@ -143,14 +143,43 @@ def test_a_log_may_come_on_standard_input(monkeypatch: pytest.MonkeyPatch, capsy
         ),
         ("2025-03-09 07:05:03,000 INFO the consumer went home\n", "begins with a time, as log4j"),
         ('{"words":"the consumer went home"}\n', "looks like JSON"),
+        ("a,b,c\n1,2,the consumer went home\n", "nearest known layout is CSV"),
+        ("a|b|the consumer went home\n", "looks like fields with |"),
+        ("<p>the consumer went home</p>\n", "looks like HTML or XML"),
+        ("a=1 b=2 c=consumer\n", "looks like key=value pairs"),
+        ("host-1 07:05:03 the consumer went home\n", "has a time, but other text before it"),
         ("the consumer went home\n", "begins with no known time; the nearest known layout is"),
-        ("2025-03-09 07:05:03 INFO nothing at all\n", "used, 1 of other components). Expected"),
+        ("2025-03-09 07:05:03 INFO nothing at all\n", "No line could be a client's. The first is line 1 of app.log"),
     ],
 )
 def test_a_refusal_names_the_line_that_could_be_a_clients_and_its_layout(text: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(SourceProblem) as refused:
         story_of(tmp_path, text)
     assert said in str(refused.value)
+
+
+def test_a_file_of_several_layouts_is_read_whole(tmp_path: Path) -> None:
+    lines = (
+        "[2025-03-09 07:05:00,000] INFO [Consumer clientId=b-1, groupId=bills] (Re-)joining group "
+        "(org.apache.kafka.clients.consumer.internals.ConsumerCoordinator)",
+        json.dumps(
+            {
+                "@timestamp": "2025-03-09T07:05:02.000Z",
+                "level": "INFO",
+                "logger_name": "org.apache.kafka.clients.consumer.internals.ConsumerCoordinator",
+                "message": "[Consumer clientId=b-1, groupId=bills] Successfully joined group with generation 7",
+            }
+        ),
+        "%4|1741503904.000|MAXPOLL|b-2#consumer-1| [thrd:main]: Application maximum poll interval (45000ms) exceeded "
+        "by 120ms (adjust max.poll.interval.ms for long-running message processing): leaving group",
+    )
+    log = tmp_path / "app.log"
+    log.write_text("".join(f"{line}\n" for line in lines))
+    source = open_source(log)
+    stories = [source.story(each.group_id) for each in source.groups()]
+    assert stories[0].read[0].startswith("3 lines: 3 used")
+    assert {row["generation_to"] for story in stories for row in story.rebalances} == {7}
+    assert "max-poll-exceeded" in {row["finding"] for story in stories for row in story.findings}
 
 
 def test_what_was_recognised_by_its_text_alone_is_inferred(tmp_path: Path) -> None:
