@@ -182,7 +182,7 @@ def test_ctrl_c_ends_it_in_one_line(tmp_path: Path) -> None:
         printed, problems = running.communicate(timeout=120)
     assert (running.returncode, printed) == (130, "")
     assert [line for line in problems.splitlines() if " s  " not in line] == [
-        f"rejoin: stopped; what is in {tmp_path / 'out'} is not complete"
+        f"rejoin: stopped; the report in {tmp_path / 'out'} is incomplete"
     ]
 
 
