@@ -272,7 +272,7 @@ def must_name_groups(found: Iterable[InputFile]) -> None:
 
 
 def _nearest(found: Iterable[InputFile]) -> str:
-    """What logs look like of which nothing is known, as the beginning of a sentence on what is expected."""
+    """The layout that unread logs are nearest to, as a sentence that ends in a space; empty without such logs."""
     from rejoin.pipeline.reading.peeling.unknown_layouts import nearest_layout  # noqa: PLC0415 (only for this error)
 
     nearest = nearest_layout(each.path for each in found if each.kind == "log" and each.problem is None)

@@ -159,7 +159,7 @@ class GroupReport:
 
     @property
     def is_untimed(self) -> bool:
-        """Whether its instants are numbers of lines, so that no length is known."""
+        """Whether instants are numbers of lines: no length is known then."""
         return is_untimed(self.from_ms)
 
     @property
