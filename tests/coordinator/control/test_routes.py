@@ -172,7 +172,7 @@ async def test_a_group_that_was_never_there_has_no_evidence(node: ControlledNode
     ("arguments", "words"),
     [
         (["--topic", "orders:3", "--topic", "clicks:1", "--topic", "orders:4"], "--topic: orders is given twice"),
-        (["--clock", "virtual"], "--clock virtual: expected --control too"),
+        (["--clock", "virtual"], "--clock virtual: expected --control, too"),
         (["--control", "--control-token-file", "/nope"], "/nope: No such file or directory; expected a file with the"),
         (
             ["--control", "--control-token-file", "/dev/null"],

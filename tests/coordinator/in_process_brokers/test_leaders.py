@@ -310,7 +310,7 @@ async def test_a_reset_starts_all_brokers_anew() -> None:
 
 async def test_snapshots_and_transcripts_of_several_brokers_are_refused() -> None:
     async with three() as coordinator:
-        with pytest.raises(OperationRefused, match="one node"):
+        with pytest.raises(OperationRefused, match="a single broker"):
             await coordinator.snapshot()
         with pytest.raises(OperationRefused, match=r"of one broker, and there are several; requests\(\)"):
             await coordinator.transcript()

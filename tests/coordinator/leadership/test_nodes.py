@@ -145,7 +145,7 @@ async def test_a_partition_that_is_resigned_is_led_by_another_node(three: Nodes)
     await until(lambda: three.leading().get(partition) not in (None, app.runtime.broker.node_id), "no node takes it")
     status, answer = await three.look(app, f"/cluster/partitions/{partition.partition}/resign", "POST")
     assert status == 409
-    assert "ask there" in answer["detail"] or "no leader" in answer["detail"]
+    assert "ask that node" in answer["detail"] or "no leader" in answer["detail"]
     assert (await three.look(app, f"/cluster/partitions/{PARTITIONS}/resign", "POST"))[0] == 404
     assert (await three.look(app, "/cluster/partitions/0/resign"))[0] == 405
     await three.until_balanced()

@@ -136,8 +136,14 @@ def test_does_not_find_it_where_it_is_not(found: Found, finding: str, run: str) 
     assert finding not in found.get(key(run), {})
 
 
-OWN_WORDS = {"session-expired", "coordinator-lost-again", "rejoined-by-its-own-log"}
-"""For logs of single consumers; see tests/pipeline/why/test_logs.py."""
+OWN_WORDS = {
+    "assigned-nothing",
+    "coordinator-lost-again",
+    "rejoined-by-its-own-log",
+    "session-expired",
+    "topic-unavailable",
+}
+"""For logs of single consumers; see tests/pipeline/why/test_logs.py and reading/client_logs/test_subscriptions.py."""
 ONLY_IN_LOGS = {"fell-silent", "known-bug", *OWN_WORDS}
 """For sources that do not report every join, and for lines that only logs have; see test_findings_from_logs.py and
 rules/test_known_bugs.py."""

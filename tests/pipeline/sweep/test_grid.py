@@ -120,7 +120,7 @@ BAD = {
     "scenario: topic_growth\nparameters:\n  static: true": "3: parameters.static: expected a list of values to try",
     "scenario: topic_growth\nparameters:\n  static: []": "3: parameters.static: expected at least one value",
     "scenario: topic_growth\nparameters:\n  statc: [true]": "3: parameters.statc: there is no key 'statc'; is it sta",
-    "scenario: topic_growth\nparameters:\n  static: [true]\n  static: [false]": ":4: static is there twice",
+    "scenario: topic_growth\nparameters:\n  static: [true]\n  static: [false]": ":4: static is given twice",
     "scenario: topic_growth\nparameters:\n  seed: [1]": ":3: parameters.seed: seeds have a key of their own",
     "scenario: topic_growth\nparameters:\n  static:\n    - true\n    - 3": (
         ":5: parameters.static: expected true or false, not 3"
