@@ -312,7 +312,7 @@ async def test_snapshots_and_transcripts_of_several_brokers_are_refused() -> Non
     async with three() as coordinator:
         with pytest.raises(OperationRefused, match="a single broker"):
             await coordinator.snapshot()
-        with pytest.raises(OperationRefused, match=r"of one broker, and there are several; requests\(\)"):
+        with pytest.raises(OperationRefused, match=r"a single broker, and there are several; requests\(\)"):
             await coordinator.transcript()
 
 
