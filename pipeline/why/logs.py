@@ -16,7 +16,7 @@ from rejoin.pipeline.reading.peeling.unknown_layouts import nearest_layout
 from rejoin.pipeline.why.event_source import EventSource, unread_notes
 from rejoin.pipeline.why.story import GroupStory, Row, SourceProblem
 
-LARGEST: Final = 256 << 20
+LARGEST: Final = 64 << 20
 """Bytes of all files together. More than that is for a report, which Spark makes."""
 
 

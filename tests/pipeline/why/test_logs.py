@@ -110,7 +110,7 @@ def test_more_than_this_process_should_read_is_for_a_report(tmp_path: Path) -> N
     log = tmp_path / "app.log"
     with log.open("wb") as file:
         file.truncate(LARGEST + 1)
-    with pytest.raises(SourceProblem, match=r"256 MB of logs; expected at most 256 MB\. First run rejoin report"):
+    with pytest.raises(SourceProblem, match=r"64 MB of logs; expected at most 64 MB\. First run rejoin report"):
         open_source(log)
 
 
