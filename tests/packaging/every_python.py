@@ -104,7 +104,7 @@ def build(place: Place) -> Built:
 
 
 def interpreters(wanted: Sequence[str]) -> dict[str, Path]:
-    """Those of the wanted Pythons that are on the path and run, or that pyenv has, by version."""
+    """The wanted Pythons that run, from the path or from pyenv, by version."""
     found = {}
     for version in wanted:
         beside = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))

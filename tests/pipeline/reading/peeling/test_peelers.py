@@ -27,7 +27,7 @@ MORE = {
     ),
     "billing-6d4c7-zq8lm worker 2025-03-09 07:05:03,250 INFO x": "2025-03-09 07:05:03,250 INFO x",
 }
-"""What is around lines of single tools, with the line."""
+"""Lines of single tools, each with the text around the line."""
 
 
 def inside(text: str, without: tuple[str, ...] = ()) -> Peeled:
