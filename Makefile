@@ -4,6 +4,9 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
+# The tests start hundreds of processes. Without compiled modules each of them takes twice the CPU to start.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: setup test check quick lint demo bench bench-long bench-day bench-protocols search search-failovers search-producers search-transactions search-consumer idle-seeds table-seeds step-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-transform bank failover client-failover record record-members record-security record-client-logs incident conformance-others clients client-logins clean
 
 setup: $(VENV)/.installed
