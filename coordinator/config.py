@@ -52,7 +52,12 @@ class Settings(
     """
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=_dotted, validate_by_name=True, validate_by_alias=True
+        frozen=True,
+        extra="forbid",
+        alias_generator=_dotted,
+        validate_by_name=True,
+        validate_by_alias=True,
+        defer_build=False,
     )
 
     @property

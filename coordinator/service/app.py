@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import structlog
 
@@ -16,15 +18,11 @@ from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.service.arrivals import Arrivals
 from rejoin.coordinator.service.clock import Clock, ClockFile, SystemClock
 from rejoin.coordinator.service.driver import Runtime
-from rejoin.coordinator.service.http.access import Access
-from rejoin.coordinator.service.http.server import Service
-from rejoin.coordinator.service.http.views import Views
 from rejoin.coordinator.service.kafka.binding import Bound, bind, listening_socket, reachable, wanted
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.options import (
     Options,
     StartFailed,
-    access_of,
     check_control,
     control_of,
     create_topic,
@@ -43,9 +41,12 @@ if TYPE_CHECKING:
     from socket import socket
 
     from rejoin.coordinator.control.control import Control
-    from rejoin.coordinator.service.http.control import ControlRoutes
     from rejoin.coordinator.service.http.peers import HttpPeers
+    from rejoin.coordinator.service.http.server import Service
     from rejoin.coordinator.service.kafka.listener import KafkaListener
+
+_HTTP: Final = "rejoin.coordinator.service.http.assembly"
+_HTTP_CONTROL: Final = "rejoin.coordinator.service.http.control"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ class App:
         if self.control is not None and parts is None:
             self.control.clock.let_in = arrivals.then
             self.control.attach(self.runtime, self.publisher.feed, store.log, self)
-        self.service = self._http_service(arrivals)
+        self._service: Service | None = None
         self.kafka = _kafka_listener(options, self, arrivals)
         self._clock_file = _clock_file(options, clock)
         self._stopped = False
@@ -148,27 +149,12 @@ class App:
             return self.runtime.submit(request, context)
         return self.control.injector.submit_to(self.runtime, request, context)
 
-    def _http_service(self, arrivals: Arrivals | None) -> Service:
-        options, store = self._options, self.store
-        access = access_of(options)
-        return Service(
-            self.runtime,
-            Views(
-                self.runtime,
-                self.publisher,
-                self.metrics,
-                store.label,
-                [folder for folder in (options.data, options.journal) if folder is not None],
-            ),
-            self.metrics,
-            max_body_bytes=options.max_body_bytes,
-            body_seconds=options.body_seconds,
-            head_seconds=options.head_seconds,
-            control=_control_routes(self, access),
-            arrivals=arrivals,
-            access=access,
-            security=self.security,
-        )
+    @property
+    def service(self) -> Service:
+        """The HTTP side, put together when it is first asked for: a node without a socket starts without."""
+        if self._service is None:
+            self._service = import_module(_HTTP).http_service(self, self._options)
+        return self._service
 
     @property
     def url(self) -> str:
@@ -202,10 +188,11 @@ class App:
                 self.runtime.node.saw(self._clock_file.newest())
             if self._parts is None:
                 await self.create_initial_topics()
-            if listener is not None:
-                await self.service.begin(listener)
             if self.kafka is not None:
                 await self.kafka.listen(self._bound)
+            if listener is not None:
+                await _load(_HTTP, *([_HTTP_CONTROL] if self.control is not None else []))
+                await self.service.begin(listener)
         except BaseException:
             await self.abandon()
             raise
@@ -238,7 +225,8 @@ class App:
             await self.kafka.stop()
         for _, each in self._bound:
             each.close()
-        await self.service.abandon()
+        if self._service is not None:
+            await self._service.abandon()
         if self._listener is not None:
             self._listener.close()
         self.security.close()
@@ -269,7 +257,8 @@ class App:
         await self.runtime.drain()
         if self.kafka is not None:
             await self.kafka.stop()
-        await self.service.stop()
+        if self._service is not None:
+            await self._service.stop()
         if self._parts is None:
             self.security.close()
         if self._peers is not None:
@@ -343,12 +332,11 @@ def _clock_file(options: Options, clock: Clock) -> ClockFile | None:
     return ClockFile(options.data, clock) if options.data is not None and options.control is None else None
 
 
-def _control_routes(app: App, access: Access) -> ControlRoutes | None:
-    if app.control is None:
-        return None
-    from rejoin.coordinator.service.http.control import ControlRoutes  # noqa: PLC0415
-
-    return ControlRoutes(app.control, access, app.submit)
+async def _load(*modules: str) -> None:
+    """Load modules in a thread, so that Kafka clients are answered meanwhile."""
+    for name in modules:
+        if name not in sys.modules:
+            await asyncio.to_thread(import_module, name)
 
 
 def _kafka_listener(options: Options, app: App, arrivals: Arrivals | None) -> KafkaListener | None:

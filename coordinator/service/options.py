@@ -12,7 +12,6 @@ from rejoin.coordinator.core.topics.topics import MAX_PARTITIONS
 from rejoin.coordinator.service.clock import Clock
 from rejoin.coordinator.service.defaults import BODY_SECONDS, HEAD_SECONDS, HOST, MAX_BODY_BYTES, PORT
 from rejoin.coordinator.service.driver import Runtime
-from rejoin.coordinator.service.http.access import Access
 from rejoin.coordinator.service.security.listener_security import ListenerSecurity
 from rejoin.coordinator.service.security.loopback import is_loopback
 from rejoin.coordinator.storage.base import SoleLogs
@@ -128,16 +127,6 @@ def control_of(options: Options, *, is_durable: bool, topics_logged: bool) -> Co
         clock_named(options.control.clock),
         topics_logged=topics_logged,
         is_durable=is_durable,
-    )
-
-
-def access_of(options: Options) -> Access:
-    """Who may use the HTTP listener."""
-    return Access(
-        options.host,
-        options.advertised_host or "",
-        token=token_of(options),
-        is_local=not options.listen or is_loopback(options.host),
     )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from rejoin.coordinator.settings.types import Int32, Int64
+from rejoin.coordinator.settings.types import Int32, Int64, SettingsPart
 
 
-class ClusterSettings(BaseModel):
+class ClusterSettings(SettingsPart):
     """Leases of nodes on one store, and replicas with ``--brokers``."""
 
     broker_session_timeout_ms: Int32 = Field(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from rejoin.coordinator.settings.types import Int32
+from rejoin.coordinator.settings.types import Int32, SettingsPart
 
 
 def _lower(text: object) -> object:
@@ -22,7 +22,7 @@ def _check_assignors(text: str) -> str:
 MigrationPolicy = Annotated[Literal["bidirectional", "upgrade", "downgrade", "disabled"], BeforeValidator(_lower)]
 
 
-class ConsumerGroupSettings(BaseModel):
+class ConsumerGroupSettings(SettingsPart):
     """Settings of consumer groups that have none of their own."""
 
     group_consumer_session_timeout_ms: Int32 = Field(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr
 
-from rejoin.coordinator.settings.types import Int32
+from rejoin.coordinator.settings.types import Int32, SettingsPart
 from rejoin.protocol.brokers.releases import newest_versions
 
 
@@ -20,7 +20,7 @@ Release = Annotated[str, AfterValidator(_check_release)]
 """A release of Kafka, or empty."""
 
 
-class EmulatorSettings(BaseModel):
+class EmulatorSettings(SettingsPart):
     """Synthetic topics, differences between releases of Kafka, users, and faults of a whole run."""
 
     emulator_records_per_second: float | None = Field(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from rejoin.coordinator.settings.types import Int32, Int64
+from rejoin.coordinator.settings.types import Int32, Int64, SettingsPart
 
 
-class ClassicGroupSettings(BaseModel):
+class ClassicGroupSettings(SettingsPart):
     """Membership of classic groups; committed offsets and their log."""
 
     group_min_session_timeout_ms: Int32 = Field(default=6_000, ge=0, description="Shortest session timeout allowed.")

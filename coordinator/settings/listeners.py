@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr
 
-from rejoin.coordinator.settings.types import Int32, Int64
+from rejoin.coordinator.settings.types import Int32, Int64, SettingsPart
 from rejoin.protocol.brokers.listener_address import checked_advertised, checked_listeners
 from rejoin.protocol.brokers.security_protocol import protocols_from
 
@@ -25,7 +25,7 @@ Listeners = Annotated[str, AfterValidator(checked_listeners)]
 AdvertisedListeners = Annotated[str, AfterValidator(checked_advertised)]
 
 
-class ListenerSettings(BaseModel):
+class ListenerSettings(SettingsPart):
     """The id of a node, and who may connect to it."""
 
     broker_id: Int32 = Field(default=1, ge=0, description="Id of this node.")

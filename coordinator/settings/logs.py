@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from rejoin.coordinator.settings.types import Int32, Int64
+from rejoin.coordinator.settings.types import Int32, Int64, SettingsPart
 
 
-class FetchSettings(BaseModel):
+class FetchSettings(SettingsPart):
     """Limits of Fetch."""
 
     fetch_max_bytes: Int32 = Field(
@@ -18,7 +18,7 @@ class FetchSettings(BaseModel):
     )
 
 
-class LogSettings(BaseModel):
+class LogSettings(SettingsPart):
     """Retention, compaction, and topics that are made without a partition count."""
 
     log_retention_check_interval_ms: Int64 = Field(

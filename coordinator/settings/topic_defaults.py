@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Final, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, Field
 
-from rejoin.coordinator.settings.types import Int32, Int64
+from rejoin.coordinator.settings.types import Int32, Int64, SettingsPart
 
 _POLICIES: Final = frozenset({"compact", "delete"})
 
@@ -22,7 +22,7 @@ def _check_policy(text: str) -> str:
 CleanupPolicy = Annotated[str, AfterValidator(_check_policy)]
 
 
-class TopicDefaults(BaseModel):
+class TopicDefaults(SettingsPart):
     """Settings of a topic that has none of its own."""
 
     log_cleanup_policy: CleanupPolicy = Field(default="delete", description="Default of cleanup.policy.")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from rejoin.coordinator.settings.types import Int32
+from rejoin.coordinator.settings.types import Int32, SettingsPart
 
 
-class TransactionSettings(BaseModel):
+class TransactionSettings(SettingsPart):
     """Producer ids, the transaction log, timeouts, and verification of partitions."""
 
     producer_id_expiration_ms: Int32 = Field(

@@ -172,6 +172,7 @@ MAY_IMPORT = {
     # The service knows the control only where it puts it together and where it serves it.
     "coordinator.service.app": (*SERVICE, "coordinator.control"),
     "coordinator.service.options": (*SERVICE, "coordinator.control"),
+    "coordinator.service.http.assembly": (*SERVICE, "coordinator.control"),
     "coordinator.service.http.control": (*SERVICE, "coordinator.control"),
     "coordinator.service.http.control_api": (*SERVICE, "coordinator.control"),
     "coordinator.commands": (

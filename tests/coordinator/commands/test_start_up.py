@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.start_up import modules_when_listening
 
-OWN: Final = 244
+OWN: Final = 245
 OTHERS: Final = 65
 """Modules beyond the 365 of aiohttp's server and pydantic: structlog, uvloop, orjson and some of the library."""
 
@@ -50,3 +50,13 @@ def test_serving_loads_few_modules(modules: set[str]) -> None:
     own = {name for name in modules if name.partition(".")[0] == "rejoin"}
     assert len(own) <= OWN
     assert len(modules - own - libraries) <= OTHERS
+
+
+def test_kafkas_listener_needs_nothing_of_the_http_side() -> None:
+    modules = "rejoin.coordinator.commands.serve, rejoin.coordinator.service.kafka.listener, sys"
+    ended = subprocess.run(
+        [sys.executable, "-c", f"import {modules}; print(*sys.modules)"], capture_output=True, text=True, check=True
+    )
+    loaded = set(ended.stdout.split())
+    assert "rejoin.coordinator.service.app" in loaded
+    assert not loaded & {"aiohttp", "multidict", "rejoin.coordinator.service.http"}

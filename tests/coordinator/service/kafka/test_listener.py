@@ -121,6 +121,19 @@ async def test_a_port_belongs_to_a_node_from_the_moment_it_is_bound() -> None:
         await first.stop()
 
 
+async def test_kafka_clients_are_answered_while_the_http_side_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = App(Options(port=0, kafka_port=0))
+    answers = []
+
+    async def load(*_: str) -> None:
+        async with Peer(app.endpoints[0].port) as peer:
+            answers.append(await peer.ask(heartbeat("g", "m")))
+
+    monkeypatch.setattr("rejoin.coordinator.service.app._load", load)
+    async with app:
+        assert answers == [UNKNOWN_MEMBER_ID]
+
+
 async def test_one_connection_too_many_is_closed(serve: Serve) -> None:
     node = await serve({"kafka_port": 0}, max_connections=2)
     port = node.app.endpoints[0].port
