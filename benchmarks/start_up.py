@@ -2,7 +2,7 @@
 
 From nothing to the first answered request: on the event loop of the test, without and with a socket, in a thread of its
 own, and as a process, of which Kafka clients are answered before the HTTP side is loaded. Then a test of 45 seconds of
-session, five minutes of ``max.poll.interval.ms`` and seven days of offset retention, in virtual time. Then the processor
+session, five minutes of ``max.poll.interval.ms`` and seven days of offset retention, in virtual time. Then processor
 time of each command's ``--help``, and at last that of ``rejoin serve`` until it listens, beside that of importing its
 libraries: on any machine, the ratio says what is ours.
 """
