@@ -12,11 +12,40 @@ import struct
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from ssl import SSLContext
+from typing import Any, Final, Protocol, TypeAlias
 
-from rejoin.conform.player.messages import API_VERSIONS, Json, request_frame, response
+from rejoin.conform.player.messages import API_VERSIONS, Json, UnreadableResponse, request_frame, response
 
 Address: TypeAlias = tuple[str, int]
+
+
+MOST_BYTES: Final = 2**26
+"""Length of an answer beyond which it is none."""
+CONNECT_SECONDS: Final = 10.0
+
+
+class Translation(Protocol):
+    """Names of groups, topics and transactional ids that are others on the broker than in a script."""
+
+    def outgoing(self, api: str, body: Json) -> Json: ...
+
+    def incoming(self, api: str, request: Json, answer: Json) -> Json: ...
+
+
+class Login(Protocol):
+    """Logs in on a new connection."""
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None: ...
+
+
+@dataclass(frozen=True)
+class Access:
+    """The way to brokers: TLS, a login, and other names, each where there is one."""
+
+    tls: SSLContext | None = None
+    login: Login | None = None
+    names: Translation | None = None
 
 
 class ConnectionClosed(Exception):
@@ -51,8 +80,9 @@ class SentRequest:
 class ClientConnections:
     """ClientConnections of all clients to all brokers."""
 
-    def __init__(self, addresses: dict[int, Address], clock: Callable[[], float]) -> None:
+    def __init__(self, addresses: dict[int, Address], clock: Callable[[], float], access: Access | None = None) -> None:
         self.addresses: Final = addresses
+        self._access: Final = access or Access()
         self._clock = clock
         self._free: dict[tuple[str, int], list[_Connection]] = {}
         self._all: list[_Connection] = []
@@ -61,7 +91,9 @@ class ClientConnections:
     async def send(self, asked: SentRequest) -> None:
         """Send a request; returns once it is written."""
         correlation_id = next(self._correlation_ids)
-        frame = request_frame(asked.api, asked.version, correlation_id, asked.client, asked.body, asked.claimed)
+        names = self._access.names
+        body = asked.body if names is None else names.outgoing(asked.api, asked.body)
+        frame = request_frame(asked.api, asked.version, correlation_id, asked.client, body, asked.claimed)
         connection = await self._write(asked, frame)
         if asked.is_answered:
             asked.answer = asyncio.create_task(self._answer(connection, asked, correlation_id))
@@ -94,6 +126,8 @@ class ClientConnections:
     async def _answer(self, connection: _Connection, asked: SentRequest, correlation_id: int) -> Json:
         try:
             (length,) = struct.unpack(">i", await connection.reader.readexactly(4))
+            if not 4 <= length <= MOST_BYTES:
+                raise UnreadableResponse(f"{asked.api} v{asked.version}: {length} as the length of an answer")
             frame = await connection.reader.readexactly(length)
         except (asyncio.IncompleteReadError, ConnectionError):
             raise ConnectionClosed from None
@@ -105,7 +139,9 @@ class ClientConnections:
         self._free.setdefault((asked.client, asked.broker), []).append(connection)
         # ApiVersions alone is answered in an unknown version, too: in the oldest one.
         is_known = asked.claimed in (None, asked.version) or asked.api != API_VERSIONS
-        return response(asked.api, asked.version if is_known else 0, frame)
+        answer = response(asked.api, asked.version if is_known else 0, frame)
+        names = self._access.names
+        return answer if names is None else names.incoming(asked.api, asked.body, answer)
 
     async def _connection(self, client: str, broker: int) -> _Connection:
         free = self._free.setdefault((client, broker), [])
@@ -113,7 +149,14 @@ class ClientConnections:
             connection = free.pop()
             if not connection.reader.at_eof():
                 return connection
-        reader, writer = await asyncio.open_connection(*self.addresses[broker])
-        connection = _Connection(reader, writer)
-        self._all.append(connection)
+        host, port = self.addresses[broker]
+        tls = self._access.tls
+        async with asyncio.timeout(CONNECT_SECONDS):
+            reader, writer = await asyncio.open_connection(
+                host, port, ssl=tls, server_hostname=host if tls is not None else None
+            )
+            connection = _Connection(reader, writer)
+            self._all.append(connection)
+            if self._access.login is not None:
+                await self._access.login(reader, writer)
         return connection

@@ -172,6 +172,22 @@ COMMANDS: Final = {
         ),
         {0: "assigned", 2: "the options are wrong, or the assignor failed"},
     ),
+    "conform": Command(
+        "conform.commands.conform:run",
+        "Judge a broker by the answers of a real Kafka.",
+        "Explain",
+        (
+            "rejoin conform --bootstrap-server localhost:9092",
+            "rejoin conform --bootstrap-server localhost:9092 --set groups --set offsets --html out/conform.html",
+            "rejoin conform --bootstrap-server localhost:9092 --junit out/conform.xml --baseline known.json",
+        ),
+        {
+            0: "every script that was played has Kafka's answers, but for known differences",
+            1: "there are differences",
+            2: "an option is wrong, or the broker cannot be judged",
+            **_STOPPED,
+        },
+    ),
     "report": Command(
         "pipeline.commands.parser:report",
         "Explain rebalances from logs of consumers and brokers, and from journals.",

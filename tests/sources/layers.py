@@ -441,6 +441,12 @@ MAY_IMPORT = {
     "pipeline.commands": ("simulation.scenario.reading", "pipeline"),
     # What plays scripts on brokers knows none of ours: they are asked over sockets, as any other.
     "conform": ("protocol", "conform"),
+    "conform.commands": (
+        *("protocol", "conform", "client.security_config", "client.core.errors", "client.core.inputs"),
+        *("client.commands.setting_options", "client.transports.base", "client.transports.security"),
+    ),
+    "conform.recordings": (),
+    "conform.reports": ("pages", "conform.comparison", "conform.reports"),
     "conform.records": ("protocol", "conform.records"),
     "conform.player": ("protocol", "conform.player", "conform.records"),
     "conform.steps": ("protocol", "conform.player", "conform.steps"),

@@ -90,7 +90,7 @@ class ClusterPlay(RecordedPlay):
 
     def _prepare(self) -> None:
         for driven in self._nodes:
-            self._names[PORT + driven.app.node_id] = f"port-{driven.app.node_id}"
+            self.names.name(PORT + driven.app.node_id, f"port-{driven.app.node_id}")
             # No producer gets the id 0, which stands for none in some answers.
             driven.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1), 1)
         first = self._nodes[0]
@@ -104,7 +104,7 @@ class ClusterPlay(RecordedPlay):
                 name=name, num_partitions=-1, replication_factor=-1, assignments=assignments, configs=()
             )
             (made,) = create_topics(first, creatable).topics
-            self._name(made.topic_id, f"id:{name}")
+            self.names.name(made.topic_id, f"id:{name}")
         for internal, leaders in self._script.leaders.items():
             for index, leader in enumerate(leaders):
                 self._move(internal, index, leader)
@@ -112,7 +112,7 @@ class ClusterPlay(RecordedPlay):
     def _partition(self, topic: str, index: int) -> LogPartition:
         if topic == OFFSETS_TOPIC:
             return offsets_partition(index)
-        topic_id = TRANSACTION_STATE_TOPIC_ID if topic == TRANSACTION_STATE_TOPIC else self._values[f"id:{topic}"]
+        topic_id = TRANSACTION_STATE_TOPIC_ID if topic == TRANSACTION_STATE_TOPIC else self.names.values[f"id:{topic}"]
         return TopicIdPartition(topic_id, index, topic)
 
     def _move(self, topic: str, index: int, leader: int) -> None:

@@ -32,3 +32,15 @@ def with_times(answer: Any) -> Any:
 def _time(base: int | str, delta: int) -> int | str:
     """The time of a record, as a number or in the words of a recording."""
     return base + delta if isinstance(base, int) else f"T{int(_TIME.fullmatch(base)[1]) + delta:+}"  # type: ignore[index]
+
+
+def cut_batches(recorded: Any, ours: Any) -> Any:
+    """An answer with no more batches of each partition than were recorded."""
+    if isinstance(recorded, dict) and isinstance(ours, dict):
+        cut = {name: cut_batches(recorded[name], value) if name in recorded else value for name, value in ours.items()}
+        if "batches" in recorded and "batches" in ours:
+            cut["batches"] = cut["batches"][: len(recorded["batches"])]
+        return cut
+    if isinstance(recorded, list) and isinstance(ours, list):
+        return [cut_batches(one, other) for one, other in zip(recorded, ours, strict=False)] + ours[len(recorded) :]
+    return ours

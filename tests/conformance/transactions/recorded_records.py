@@ -7,18 +7,15 @@ other line is a request with its answer, or something else that was done. Names 
 
 from __future__ import annotations
 
-import base64
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, Final
 
 from conformance.participants.producer import transaction_of
-from rejoin.conform.records.described_records import HEADER, batch_of, described_batches
-from rejoin.conform.records.described_transaction_log import PRODUCER_IDS, with_transactions
+from rejoin.conform.comparison.exchanges import FieldDifference, NamedValues
+from rejoin.conform.records.described_transaction_log import with_transactions
 from rejoin.coordinator.core.cluster.features import NEWEST_LEVELS
-from rejoin.coordinator.core.fetch.sessions import NO_SESSION
 from rejoin.coordinator.core.inputs import (
     Broker,
     ClusterSeen,
@@ -48,30 +45,17 @@ from rejoin.protocol.records.topics import ProducerIdsData, ProducerIdsRecord
 from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC, TRANSACTION_STATE_TOPIC_ID
 from rejoin.protocol.registry import BY_NAME
 from rejoin.protocol.types import LogPartition, TopicIdPartition
-from tests.conformance.transactions.compacted_batches import is_compacted, with_times
+from tests.conformance.transactions.compacted_batches import cut_batches, is_compacted, with_times
 from tests.conformance.transactions.recorded_scripts import Action, Script, Step, known_settings
 from tests.conformance.wire import WireExchange
 from tests.coordinator.core.driver import DrivenNode, uuid_in
 
-TOLERANCE_MS: Final = 150
-"""A real broker takes its time; here a request is handled when it was sent."""
 MOST_POLLS: Final = 1_000
 PORT: Final = 9_091
 FIRST_PRODUCER_ID: Final = ProducerIdsRecord(data=ProducerIdsData(broker_id=0, next_producer_id=5_000))
 """So that what is said where there is no producer, 0 among it, is no producer's id."""
-MADE_UP: Final = ("producerId", *PRODUCER_IDS, "sessionId", "memberId", "topicId")
-"""Numbers that a broker makes up, and that have names in the recordings."""
 ADDRESS: Final[dict[str, dict[Any, Any]]] = {"host": {"node-1": "127.0.0.1"}, "port": {9_095: "port-1"}}
 """Where the node is, as the recordings name it."""
-_NAME: Final = re.compile(r"(pid|session|member)-\d+|id:.*")
-_DRAWN: Final = re.compile(r"[\w-]{22}")
-"""A member id that a broker has drawn, which recordings leave as it is."""
-_TIME: Final = re.compile(r"T([+-]\d+)")
-NOT_COMPARED: Final = {"throttleTimeMs"}
-EPOCHS: Final = {"partitionLeaderEpoch", "leaderEpoch", "coordinatorEpoch"}
-"""Of these, after a restart, only whether they grew."""
-TEXTS: Final = {"errorMessage", "batchIndexErrorMessage"}
-"""Of these only whether they are null."""
 
 
 class TimedNode(DrivenNode):
@@ -134,16 +118,12 @@ class RecordedPlay:
         self._drawn = drawn
         self._over_wire = over_wire
         self._on_wire: dict[int, WireExchange] = {}
-        self._was_restarted = False
-        self._lag = 0
-        """How much longer some wait for a state has taken here, or some request there."""
         self._waiting: list[tuple[Step, int]] = []
         """Steps that were not answered at once, with the number of their request."""
         self._read: dict[int, dict[str, Any]] = {}
-        self._names: dict[Any, str] = {}
-        self._values: dict[str, Any] = {}
         self._nodes = self._make_nodes()
         self.start = self._nodes[0].now
+        self.names = NamedValues(self.start, ADDRESS, is_fresh=script.is_fresh)
         self._prepare()
 
     def _make_nodes(self) -> list[TimedNode]:
@@ -178,7 +158,7 @@ class RecordedPlay:
                 result = create_topics(driven, creatable).topics[0]
                 if not given:
                     driven.node._partitions.configure(result.topic_id, config_of(topic["configs"]))
-            self._name(result.topic_id, f"id:{name}")
+            self.names.name(result.topic_id, f"id:{name}")
         for transactional_id, epoch in self._script.epochs.items():
             self._know(transactional_id, epoch)
         if self._script.changes_internal_topics:
@@ -198,9 +178,9 @@ class RecordedPlay:
         """Each node leads the partitions that it led in the recording."""
         brokers = tuple(Broker(number, "127.0.0.1", PORT + number) for number in range(1, script.brokers + 1))
         for broker in brokers:
-            self._names[broker.port] = f"port-{broker.node_id}"
+            self.names.name(broker.port, f"port-{broker.node_id}")
         registrations: dict[LogPartition, PartitionRegistration] = {
-            TopicIdPartition(self._values[f"id:{name}"], index, name): PartitionRegistration(
+            TopicIdPartition(self.names.values[f"id:{name}"], index, name): PartitionRegistration(
                 tuple(replicas), tuple(replicas), replicas[0]
             )
             for name, topic in script.topics.items()
@@ -211,16 +191,12 @@ class RecordedPlay:
         for partition, registration in registrations.items():
             self._nodes[registration.leader - 1].step(Elected(partition, registration.leader_epoch))
 
-    def _name(self, value: Any, name: str) -> None:
-        self._names[value] = name
-        self._values[name] = value
-
     def do(self, action: Action) -> None:
         """Do what is no request. Waits end where the next request was sent; those for a state may take longer."""
         fields, driven = action.fields, self._nodes[0]
         if action.what.startswith("wait"):
             # What happens by itself may happen at any time meanwhile.
-            self._lag = max(self._lag, round(fields.get("ended", 0) - fields["began"]))
+            self.names.lag = max(self.names.lag, round(fields.get("ended", 0) - fields["began"]))
         match action.what:
             case "wait":
                 pass
@@ -231,7 +207,7 @@ class RecordedPlay:
             case what if "the broker is" in what:
                 driven.elapse(max(0, self.start + round(fields["ended"]) - driven.now))
                 driven.restart(known_settings(fields.get("settings", {})))
-                self._was_restarted = True
+                self.names.was_restarted = True
             case what:
                 raise AssertionError(f"nothing here can do this: {what}")
 
@@ -257,15 +233,15 @@ class RecordedPlay:
         """Every difference between the recorded answer of a step and the node's, if it has answered already."""
         driven = self._nodes[step.broker - 1]
         at = self.start + round(step.sent)
-        self._lag = max(self._lag, driven.now - at, round(step.answered - step.sent))
+        self.names.lag = max(self.names.lag, driven.now - at, round(step.answered - step.sent))
         driven.elapse(max(int(driven.now > at), at - driven.now))
         for waiting, number in self._waiting:
             if number in self._nodes[waiting.broker - 1].replies:
-                self._learn(waiting.answer, self._answer(waiting, number))
+                self.names.learn(waiting.answer, self._answer(waiting, number))
         api = BY_NAME[step.api]
         if step.answer == "closed" and not api.supports(step.version):
             return []
-        body = json.dumps(self._to_send(step.request))
+        body = json.dumps(self.names.to_send(step.request))
         request = api.request.parse(body, step.version)
         if self._over_wire:
             self._on_wire[step.number] = exchange = WireExchange(request, step.version, step.client)
@@ -301,11 +277,9 @@ class RecordedPlay:
         ours = self._answer(step, number)
         if step.api == "ApiVersions":
             return version_differences(step.answer, ours)
-        self._learn(step.answer, ours)
-        recorded, named = step.answer, self._named(with_transactions(ours))
-        if is_compacted(self._script):
-            recorded, named = with_times(recorded), with_times(named)
-        return [f"{step}: {each}" for each in self._differences(recorded, named, step, "")]
+        self.names.learn(step.answer, ours)
+        named = self.names.named(with_transactions(ours))
+        return [f"{step}: {each}" for each in self._differences(step.answer, named)]
 
     def _answer(self, step: Step, number: int) -> dict[str, Any]:
         """The answer to a step, as a client reads it."""
@@ -317,109 +291,12 @@ class RecordedPlay:
             )
         return self._read[step.number]
 
-    # --- what is sent
-
-    def _to_send(self, value: Any, key: str = "") -> Any:
-        if key == "records" and (value is None or "batches" in value):
-            return None if value is None else base64.b64encode(self.records(value)).decode()
-        if isinstance(value, dict):
-            return {name: self._to_send(each, name) for name, each in value.items()}
-        if isinstance(value, list):
-            return [self._to_send(each) for each in value]
-        return self._value(value)
-
-    def _value(self, value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        time = _TIME.fullmatch(value)
-        return self.start + int(time[1]) if time else self._values.get(value, value)
-
-    def records(self, value: dict[str, Any]) -> bytes:
-        """The bytes of batches that are described field by field."""
-        batches = b"".join(self._batch(batch) for batch in value["batches"])
-        return batches + base64.b64decode(value.get("rest", ""))
-
-    def _batch(self, described: dict[str, Any]) -> bytes:
-        return batch_of(described | {name: self._value(described[name]) for name in HEADER})
-
-    # --- what comes back
-
-    def _learn(self, recorded: Any, ours: Any) -> None:
-        """Take in the ids of producers, sessions and members that the node has made up."""
-        if isinstance(recorded, dict) and isinstance(ours, dict):
-            for key, name in recorded.items():
-                is_name = key in MADE_UP and isinstance(name, str) and _NAME.fullmatch(name)
-                is_name = is_name or (key == "memberId" and isinstance(name, str) and _DRAWN.fullmatch(name))
-                if is_name and name not in self._values and key in ours:
-                    self._name(ours[key], name)
-                self._learn(name, ours.get(key))
-        elif isinstance(recorded, list) and isinstance(ours, list):
-            for one, other in zip(recorded, ours, strict=False):
-                self._learn(one, other)
-
-    def _named(self, value: Any, key: str = "") -> Any:
-        if key == "records" and isinstance(value, str):
-            return self._described(base64.b64decode(value))
-        if isinstance(value, dict):
-            return {name: self._named(each, name) for name, each in value.items()}
-        if isinstance(value, list):
-            return [self._named(each) for each in value]
-        if key in ADDRESS and value in ADDRESS[key]:
-            return ADDRESS[key][value]
-        if key in (*MADE_UP, "port", "leader"):
-            is_named = key != "sessionId" or value != NO_SESSION
-            return self._names.get(value, value) if is_named else value
-        return value
-
-    def _described(self, data: bytes) -> dict[str, Any]:
-        described = described_batches(data)
-        for batch in described["batches"]:
-            batch["producerId"] = self._names.get(batch["producerId"], batch["producerId"])
-        return described
-
-    def _differences(self, recorded: Any, ours: Any, step: Step, at: str) -> Iterator[str]:
-        key = at.rsplit(".", 1)[-1]
-        if key in NOT_COMPARED:
-            return
-        if isinstance(recorded, dict) and isinstance(ours, dict):
-            if "control" in recorded:
-                # Key and value of a marker are shown in its words, too.
-                recorded, ours = recorded["control"], ours.get("control", {})
-            if not recorded:
-                # A tagged struct that was absent.
-                if any(each not in (-1, "", []) for each in ours.values()):
-                    yield f"{at}: absent in the recording, not {ours}"
-                return
-            for name in {**recorded, **ours}:
-                if name not in recorded or name not in ours:
-                    if not (name == "records" and "compressed" in recorded):
-                        yield f"{at}.{name}: {'not recorded' if name not in recorded else 'missing'}"
-                else:
-                    yield from self._differences(recorded[name], ours[name], step, f"{at}.{name}")
-        elif isinstance(recorded, list) and isinstance(ours, list):
-            if key == "batches" and is_compacted(self._script):
-                # Differs: Kafka's answer ends with a segment, of which there are several.
-                ours = ours[: len(recorded)]
-            if len(recorded) != len(ours):
-                yield f"{at}: {recorded} was recorded, not {ours}"
-            for index, (one, other) in enumerate(zip(in_order(recorded), in_order(ours), strict=False)):
-                yield from self._differences(one, other, step, f"{at}.{index}")
-        elif not self._is_alike(key, recorded, ours, step):
-            yield f"{at}: {recorded!r} was recorded, not {ours!r}"
-
-    def _is_alike(self, key: str, recorded: Any, ours: Any, step: Step) -> bool:
-        if key in TEXTS:
-            return (recorded is None) is (ours is None)
-        if isinstance(recorded, str) and (time := _TIME.fullmatch(recorded)) and isinstance(ours, int):
-            late = TOLERANCE_MS + self._lag
-            return abs(ours - self.start - int(time[1])) <= late
-        if key in EPOCHS and not self._script.is_fresh:
-            return bool((recorded < 0) == (ours < 0))
-        if key in EPOCHS and self._was_restarted:
-            return bool((recorded > 0) == (ours > 0))
-        if key in ("rest", "compressed"):
-            return isinstance(ours, str) and (key == "compressed" or len(recorded) == len(ours))
-        return bool(recorded == ours)
+    def _differences(self, recorded: Any, named: Any) -> Iterator[FieldDifference]:
+        if is_compacted(self._script):
+            recorded, named = with_times(recorded), with_times(named)
+            # Differs: Kafka's answer ends with a segment, of which there are several.
+            named = cut_batches(recorded, named)
+        return self.names.differences(recorded, named)
 
 
 def drawn_for(step: Step) -> str | None:
@@ -452,33 +329,6 @@ def version_differences(recorded: dict[str, Any], ours: dict[str, Any]) -> list[
         if sorted(ours.get(features, []), key=str) != known:
             found.append(f"{features}: {known} was recorded")
     return found
-
-
-ORDERED_BY: Final = (
-    "memberId",
-    "groupId",
-    "topicId",
-    "name",
-    "topic",
-    "partitionIndex",
-    "index",
-    "partition",
-    "transactionalId",
-    "producerId",
-)
-"""The fields by which entries are put in order: the first that all of them have."""
-
-
-def in_order(entries: list[Any]) -> list[Any]:
-    """Topics by name or id, partitions by index, plain names: only that of aborted transactions has a meaning."""
-    if entries and isinstance(entries[0], dict) and "firstOffset" in entries[0]:
-        return entries
-    if all(isinstance(entry, int) for entry in entries) or all(isinstance(entry, str) for entry in entries):
-        return sorted(entries)
-    for key in ORDERED_BY:
-        if entries and all(isinstance(entry, dict) and key in entry for entry in entries):
-            return sorted(entries, key=lambda entry: str(entry[key]))
-    return entries
 
 
 def config_of(configs: dict[str, str]) -> TopicConfig:

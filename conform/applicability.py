@@ -1,0 +1,100 @@
+"""Which scripts can be asked of a broker: by the versions that it speaks, and by its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from rejoin.conform.player.messages import api_key
+from rejoin.conform.recordings.reading import Json, PackedScript
+
+OF_CLASSIC: Final = frozenset({"JoinGroup"})
+OF_CONSUMER: Final = frozenset({"ConsumerGroupHeartbeat"})
+OF_TRANSACTIONS: Final = frozenset({"InitProducerId", "TxnOffsetCommit", "Produce", "EndTxn", "WriteTxnMarkers"})
+CONCERNS: Final[Mapping[str, frozenset[str]]] = {
+    "group.initial.rebalance.delay.ms": OF_CLASSIC,
+    "group.consumer.migration.policy": OF_CONSUMER,
+    "group.consumer.assignment.interval.ms": OF_CONSUMER,
+    "transaction.partition.verification.enable": OF_TRANSACTIONS,
+    "num.partitions": frozenset({"CreateTopics", "Metadata"}),
+}
+"""Settings that show only in the answers to some requests."""
+SHOWS_NOWHERE: Final = frozenset(
+    {"offsets.topic.num.partitions", "transaction.state.log.num.partitions", "group.coordinator.append.linger.ms"}
+    | {"log.retention.ms", "log.roll.ms", "log.cleaner.backoff.ms", "log.retention.check.interval.ms"}
+)
+"""Settings that no answer of a script that is played depends on."""
+BOUNDS: Final = frozenset({"group.min.session.timeout.ms", "group.max.session.timeout.ms"})
+TRANSACTION_VERSION: Final = "transaction.version"
+NEWEST_TRANSACTION_VERSION: Final = 2
+
+
+@dataclass
+class BrokerFeatures:
+    """The versions of a broker by API key, its settings as far as it says them, and its levels of features."""
+
+    versions: dict[int, tuple[int, int]]
+    settings: dict[str, str] = field(default_factory=dict)
+    levels: dict[str, int] = field(default_factory=dict)
+
+
+def why_not(script: PackedScript, broker: BrokerFeatures) -> str | None:
+    """The reason for which a script is not asked of a broker; None where it is."""
+    return script.unplayable or _missing_version(script, broker) or _other_setting(script, broker)
+
+
+def _missing_version(script: PackedScript, broker: BrokerFeatures) -> str | None:
+    steps = [step for step in script.header.get("steps", ()) if "claims" in step or "version" in step]
+    said = {(str(next(iter(step.values()))), step["version"]) for step in steps if "version" in step}
+    for line in script.requests:
+        api, version = line["api"], line["version"]
+        oldest, newest = broker.versions.get(api_key(api), (0, -1))
+        if oldest <= version <= newest or _was_refused(script, line):
+            continue
+        if newest < 0:
+            return f"{api} is not spoken"
+        if not script.is_steps or (api, version) in said:
+            return f"{api} v{version} is not spoken, v{oldest} to v{newest} are"
+    if any("complete" in line.get("do", "") for line in script.lines) and api_key("DescribeTransactions") not in (
+        broker.versions
+    ):
+        return "DescribeTransactions is not spoken"
+    return None
+
+
+def _was_refused(script: PackedScript, line: Json) -> bool:
+    """Whether Kafka did not answer this version either."""
+    if "answer" in line:
+        return bool(line["answer"] == "closed")
+    answers = (other for other in script.lines if other.get("n") == line["n"] and "request" not in other)
+    answer: Json = next(answers, {})
+    return "closed" in answer or _error(answer.get("response")) == 35
+
+
+def _error(answer: Any) -> Any:
+    return answer.get("errorCode") if isinstance(answer, dict) else None
+
+
+def _other_setting(script: PackedScript, broker: BrokerFeatures) -> str | None:
+    asked = {line["api"] for line in script.requests}
+    if asked & OF_TRANSACTIONS and not script.is_steps:
+        wanted = int(script.header.get("features", {}).get(TRANSACTION_VERSION, NEWEST_TRANSACTION_VERSION))
+        level = broker.levels.get(TRANSACTION_VERSION, 0)
+        if level != wanted:
+            return f"{TRANSACTION_VERSION} is {level}, and was {wanted} in the recording"
+    for name, value in script.header["settings"].items():
+        here = broker.settings.get(name)
+        if here in (None, value) or name in SHOWS_NOWHERE or not asked & CONCERNS.get(name, frozenset(asked)):
+            continue
+        if name in BOUNDS and not _is_between(script, here, value):
+            continue
+        return f"{name} is {here}, and was {value} in the recording"
+    return None
+
+
+def _is_between(script: PackedScript, here: str, recorded: str) -> bool:
+    """Whether a script asks for a session timeout that only one of two bounds allows."""
+    low, high = sorted((int(here), int(recorded)))
+    timeouts = (line["request"].get("sessionTimeoutMs") for line in script.requests)
+    return any(timeout is not None and low <= timeout <= high for timeout in timeouts)

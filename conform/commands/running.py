@@ -1,0 +1,149 @@
+"""One run of ``rejoin conform``: checks what is wanted, plays, prints, writes."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rejoin.client.commands.setting_options import WrongOption, security_from
+from rejoin.conform.commands.access import access_by
+from rejoin.conform.comparison.outcomes import Outcome
+from rejoin.conform.judged_broker import BrokerRefused, look
+from rejoin.conform.judging import Judge
+from rejoin.conform.player.connection import Access, Address
+from rejoin.conform.recordings.reading import RELEASE, SETS, PackedScript, read_set
+from rejoin.conform.reports import baseline
+from rejoin.conform.reports.junit import junit
+from rejoin.conform.reports.table import table
+from rejoin.error_lines import print_error, refuse
+from rejoin.files import read_text
+from rejoin.output import print_aside, print_progress, print_text
+from rejoin.protocol.validation import nearest
+
+EQUAL, DIFFERENT, STOPPED = 0, 1, 130
+MOST_AT_ONCE: Final = 32
+MOST_BASELINE_BYTES: Final = 2**24
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The options of the command."""
+
+    server: str
+    sets: tuple[str, ...] = ()
+    only: str = ""
+    at_once: int = 6
+    command_config: str | None = None
+    junit: Path | None = None
+    html: Path | None = None
+    baseline: Path | None = None
+    write_baseline: Path | None = None
+    lists: bool = False
+    verbose: bool = False
+
+
+def main(wanted: Wanted) -> int:
+    """Run; the exit code."""
+    try:
+        address = address_of(wanted.server)
+        scripts = chosen(wanted)
+        if wanted.lists:
+            for script in scripts:
+                print_text(f"{script.full_name}{f'  ({script.unplayable})' if script.unplayable else ''}")
+            return EQUAL
+        known = known_differences(wanted.baseline)
+        access = access_by(security_from(wanted.command_config))
+        return asyncio.run(_run(wanted, scripts, address, access, known))
+    except (WrongOption, BrokerRefused, ValueError) as problem:
+        return refuse(problem)
+    except KeyboardInterrupt:
+        return STOPPED
+
+
+def address_of(server: str) -> Address:
+    """Host and port. Raises WrongOption."""
+    host, colon, port = server.strip().rpartition(":")
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+        raise WrongOption(f"--bootstrap-server {server}: expected HOST:PORT")
+    return host.strip("[]"), int(port)
+
+
+def chosen(wanted: Wanted) -> list[PackedScript]:
+    """The scripts that are wanted. Raises WrongOption."""
+    for name in wanted.sets:
+        if name not in SETS:
+            raise WrongOption(f"--set {name}: there is no such set{nearest(name, SETS)}; expected {', '.join(SETS)}")
+    if not 0 < wanted.at_once <= MOST_AT_ONCE:
+        raise WrongOption(f"--at-once {wanted.at_once}: expected 1 to {MOST_AT_ONCE}")
+    scripts = [
+        script
+        for name in SETS
+        if name in (wanted.sets or SETS)
+        for script in read_set(name)
+        if wanted.only in script.full_name
+    ]
+    if not scripts:
+        raise WrongOption(f"--only {wanted.only}: no script of these sets is called so; --list shows them")
+    return scripts
+
+
+def known_differences(path: Path | None) -> baseline.Baseline:
+    """The differences of a baseline file. Raises WrongOption."""
+    if path is None:
+        return {}
+    try:
+        return baseline.read(read_text(path, MOST_BASELINE_BYTES))
+    except (OSError, ValueError) as problem:
+        why = getattr(problem, "strerror", None) or problem
+        raise WrongOption(f"--baseline {path}: {why}; expected a file of --write-baseline") from None
+
+
+async def _run(
+    wanted: Wanted, scripts: list[PackedScript], address: Address, access: Access, known: baseline.Baseline
+) -> int:
+    judge = Judge(await look(address, access), at_once=wanted.at_once)
+    count = 0
+
+    def done(_: Outcome) -> None:
+        nonlocal count
+        count += 1
+        if sys.stderr.isatty():
+            print_progress(f"{count} of {len(scripts)} scripts ")
+
+    try:
+        found = await judge.judge(scripts, done)
+    finally:
+        for left in await judge.clean_up():
+            print_error(f"not removed: {left}; names begin with {judge.prefix}")
+    if sys.stderr.isatty():
+        print_aside()
+    outcomes = [baseline.beside(each, known) for each in found]
+    _write(wanted, found, outcomes)
+    print_text(f"Apache Kafka {RELEASE}, recorded, and {wanted.server}\n")
+    print_text(table(outcomes, shows_all=wanted.verbose))
+    gone = baseline.gone(found, known)
+    if gone:
+        print_text(f"\n{len(gone)} scripts of the baseline have fewer differences now: {', '.join(gone[:5])}")
+    return DIFFERENT if any(each.differences for each in outcomes) else EQUAL
+
+
+def _write(wanted: Wanted, found: list[Outcome], outcomes: list[Outcome]) -> None:
+    """Write the files that are wanted. Raises WrongOption."""
+    files: list[tuple[str, Path, bytes]] = []
+    if wanted.junit is not None:
+        files.append(("--junit", wanted.junit, junit(outcomes, wanted.server)))
+    if wanted.html is not None:
+        from rejoin.conform.reports.page import page  # noqa: PLC0415 (templates take their time)
+
+        files.append(("--html", wanted.html, page(outcomes, wanted.server, RELEASE).encode()))
+    if wanted.write_baseline is not None:
+        files.append(("--write-baseline", wanted.write_baseline, baseline.written(found, RELEASE).encode()))
+    for option, path, data in files:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        except OSError as problem:
+            raise WrongOption(f"{option} {path}: {problem.strerror}") from None

@@ -1,0 +1,212 @@
+"""The broker that is judged: who it is, the topics that are made on it for scripts, and their removal."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rejoin.conform.applicability import BrokerFeatures
+from rejoin.conform.player.connection import Access, Address, ClientConnections, ConnectionClosed
+from rejoin.conform.player.messages import Json, NoSuchField, UnreadableResponse, api_key, newest
+
+ASK_SECONDS: Final = 10.0
+LED_SECONDS: Final = 10.0
+SETTLED_SECONDS: Final = 0.1
+BROKER: Final = 4
+OLD_RECORDS: Final = {"retention.ms": "-1", "segment.ms": "9223372036854775807"}
+"""Settings under which records of scripts stay, which are from years ago."""
+OPEN_STATES: Final = ["Ongoing"]
+CLUSTER: Final = "rejoin-conform"
+
+
+class BrokerRefused(Exception):
+    """The broker cannot be judged; the text says why, and what to do."""
+
+
+class NotSpoken(Exception):
+    """A request that a broker does not take in any version that is known here."""
+
+
+@dataclass(frozen=True)
+class JudgedBroker:
+    """A broker that has answered."""
+
+    number: int
+    address: Address
+    features: BrokerFeatures
+    offsets_partitions: int
+    access: Access
+
+    async def ask(self, api: str, body: Json, version: int) -> Json:
+        """The answer on a connection of its own, without the names of a run."""
+        access = Access(self.access.tls, self.access.login)
+        return await _ask(self.address, access, api, version, body)
+
+    def version(self, api: str, highest: int | None = None) -> int:
+        """The newest version of a request that both speak. Raises NotSpoken."""
+        oldest, last = self.features.versions.get(api_key(api), (0, -1))
+        found = min(last, newest(api) if highest is None else highest)
+        if found < oldest:
+            raise NotSpoken(api)
+        return found
+
+    async def make_topics(self, topics: Mapping[str, Json]) -> dict[str, str]:
+        """Make topics, wait until they are led, and return their ids."""
+        version = self.version("CreateTopics", 7)
+        wanted = [_creatable(name, about, OLD_RECORDS) for name, about in topics.items()]
+        answer = await self.ask("CreateTopics", {"topics": wanted, "timeoutMs": 10_000}, version)
+        refused = [one["name"] for one in answer["topics"] if one["errorCode"]]
+        if refused:
+            # A broker without these settings keeps its records by other rules.
+            again = [_creatable(name, topics[name], {}) for name in refused]
+            more = await self.ask("CreateTopics", {"topics": again, "timeoutMs": 10_000}, version)
+            for one in more["topics"]:
+                if one["errorCode"]:
+                    raise BrokerRefused(f"topic {one['name']} was refused with error {one['errorCode']}")
+            answer["topics"] += more["topics"]
+        await self._until_led({name: int(about["partitions"]) for name, about in topics.items()})
+        return {one["name"]: one["topicId"] for one in answer["topics"] if not one["errorCode"] and "topicId" in one}
+
+    async def _until_led(self, topics: Mapping[str, int]) -> None:
+        names = [{"name": name} for name in topics]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LED_SECONDS):
+                while True:
+                    found = (await self.ask("Metadata", {"topics": names}, 1))["topics"]
+                    led = {one["name"]: sum(part["leaderId"] >= 0 for part in one["partitions"]) for one in found}
+                    if all(led.get(name) == count for name, count in topics.items()):
+                        break
+                    await asyncio.sleep(0.02)
+        await asyncio.sleep(SETTLED_SECONDS)
+
+    async def remove(self, prefix: str) -> list[str]:
+        """Remove everything whose name begins so; returns what is left, with the reason."""
+        left: list[str] = []
+        for what, remove in (
+            ("transactions", self._abort_transactions),
+            ("groups", self._remove_groups),
+            ("topics", self._remove_topics),
+        ):
+            try:
+                await remove(prefix)
+            except NotSpoken as problem:
+                left.append(f"{what}: {problem} is not spoken")
+            except (OSError, LookupError, ConnectionClosed, TimeoutError, TypeError, ValueError) as problem:
+                left.append(f"{what}: {type(problem).__name__} {problem}".rstrip())
+        return left
+
+    async def _abort_transactions(self, prefix: str) -> None:
+        if api_key("ListTransactions") not in self.features.versions:
+            return
+        listed = await self.ask("ListTransactions", {"stateFilters": OPEN_STATES}, self.version("ListTransactions", 0))
+        for each in listed["transactionStates"]:
+            if each["transactionalId"].startswith(prefix):
+                body = {"transactionalId": each["transactionalId"], "transactionTimeoutMs": 1_000}
+                await self.ask("InitProducerId", body, self.version("InitProducerId", 2))
+
+    async def _remove_groups(self, prefix: str) -> None:
+        listed = await self.ask("ListGroups", {}, self.version("ListGroups"))
+        ours = [one for one in listed["groups"] if one["groupId"].startswith(prefix)]
+        for each in ours:
+            if each.get("groupType") == "consumer":
+                await self._end_consumers(each["groupId"])
+            else:
+                await self._end_members(each["groupId"])
+        names = [one["groupId"] for one in ours]
+        if names:
+            await self.ask("DeleteGroups", {"groupsNames": names}, self.version("DeleteGroups", 1))
+
+    async def _end_members(self, group: str) -> None:
+        found = await self.ask("DescribeGroups", {"groups": [group]}, self.version("DescribeGroups", 4))
+        for member in found["groups"][0]["members"]:
+            body: Json = {"groupId": group, "memberId": member["memberId"]}
+            version = self.version("LeaveGroup", 3)
+            if version == 3:
+                body = {"groupId": group, "members": [{"memberId": member["memberId"]}]}
+            await self.ask("LeaveGroup", body, version)
+
+    async def _end_consumers(self, group: str) -> None:
+        found = await self.ask("ConsumerGroupDescribe", {"groupIds": [group]}, 0)
+        for member in found["groups"][0]["members"]:
+            body = {"groupId": group, "memberId": member["memberId"], "memberEpoch": -1}
+            answer = await self.ask("ConsumerGroupHeartbeat", body, 0)
+            if answer["errorCode"]:
+                # A classic member among them.
+                leave = {"groupId": group, "members": [{"memberId": member["memberId"]}]}
+                await self.ask("LeaveGroup", leave, self.version("LeaveGroup", 3))
+
+    async def _remove_topics(self, prefix: str) -> None:
+        found = await self.ask("Metadata", {"topics": None}, 1)
+        names = [one["name"] for one in found["topics"] if one["name"].startswith(prefix)]
+        if names:
+            body = {"topicNames": names, "timeoutMs": 10_000}
+            await self.ask("DeleteTopics", body, self.version("DeleteTopics", 5))
+
+
+async def look(address: Address, access: Access) -> JudgedBroker:
+    """Ask a broker who it is. Raises BrokerRefused where there is none that could be judged."""
+    where = f"{address[0]}:{address[1]}"
+    try:
+        versions = await _ask(address, access, "ApiVersions", 0, {})
+        known = await _ask(address, access, "Metadata", 1, {"topics": None})
+        spoken = {one["apiKey"]: (one["minVersion"], one["maxVersion"]) for one in versions["apiKeys"]}
+        nodes = {one["nodeId"]: (one["host"], one["port"]) for one in known["brokers"]}
+        internal = [one for one in known["topics"] if one["name"] == "__consumer_offsets"]
+    except ConnectionClosed as problem:
+        detail = f" ({problem})" if str(problem) else ""
+        text = f"{where} closed the connection{detail}; expected a Kafka broker, and TLS or SASL by --command-config"
+        raise BrokerRefused(text) from None
+    except TimeoutError:
+        raise BrokerRefused(f"{where} did not answer within {ASK_SECONDS:.0f} s; expected a Kafka broker") from None
+    except (UnreadableResponse, LookupError, TypeError, ValueError) as problem:
+        raise BrokerRefused(f"{where} did not answer as a Kafka broker does: {problem}") from None
+    except OSError as problem:
+        raise BrokerRefused(f"{where} cannot be reached: {problem}; name a broker by --bootstrap-server") from None
+    if len(nodes) != 1:
+        raise BrokerRefused(f"{where} is of a cluster of {len(nodes)} brokers; the scripts were recorded on one broker")
+    ((number, listening),) = nodes.items()
+    features = BrokerFeatures(spoken)
+    broker = JudgedBroker(number, listening, features, len(internal[0]["partitions"]) if internal else 50, access)
+    with suppress(NotSpoken, LookupError, TypeError, ValueError, OSError, ConnectionClosed, TimeoutError):
+        features.levels |= await _levels(broker)
+    with suppress(NotSpoken, LookupError, TypeError, ValueError, OSError, ConnectionClosed, TimeoutError):
+        features.settings |= await _settings(broker)
+    return broker
+
+
+async def _levels(broker: JudgedBroker) -> dict[str, int]:
+    body = {"clientSoftwareName": CLUSTER, "clientSoftwareVersion": "1"}
+    found = await broker.ask("ApiVersions", body, broker.version("ApiVersions", 3))
+    return {one["name"]: one["maxVersionLevel"] for one in found.get("finalizedFeatures", ())}
+
+
+async def _settings(broker: JudgedBroker) -> dict[str, str]:
+    resource = {"resourceType": BROKER, "resourceName": str(broker.number), "configurationKeys": None}
+    found = await broker.ask("DescribeConfigs", {"resources": [resource]}, broker.version("DescribeConfigs"))
+    return {one["name"]: one["value"] for one in found["results"][0]["configs"] or () if one["value"] is not None}
+
+
+async def _ask(address: Address, access: Access, api: str, version: int, body: Json) -> Json:
+    connections = ClientConnections({0: address}, time.monotonic, access)
+    try:
+        async with asyncio.timeout(ASK_SECONDS):
+            return await connections.ask(CLUSTER, 0, api, version, body)
+    except NoSuchField as problem:
+        raise NotSpoken(f"{api} v{version}: {problem}") from None
+    finally:
+        connections.close()
+
+
+def _creatable(name: str, about: Json, usual: Mapping[str, str]) -> Json:
+    configs: dict[str, Any] = {**usual, **about.get("configs", {})}
+    return {
+        "name": name,
+        "numPartitions": about["partitions"],
+        "replicationFactor": 1,
+        "assignments": [],
+        "configs": [{"name": key, "value": value} for key, value in configs.items()],
+    }

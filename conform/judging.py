@@ -1,0 +1,202 @@
+"""Plays scripts on a broker, a few at a time, and compares each with its recording."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import struct
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from rejoin.conform.applicability import why_not
+from rejoin.conform.comparison.compare import CLOSED, NO_ANSWER, Difference, differences, exchanges
+from rejoin.conform.comparison.exchanges import NamedValues
+from rejoin.conform.comparison.outcomes import Outcome, classified
+from rejoin.conform.judged_broker import BrokerRefused, JudgedBroker
+from rejoin.conform.player.connection import Access, ConnectionClosed
+from rejoin.conform.player.exchange_run import ExchangeRun
+from rejoin.conform.player.messages import Json, NoSuchField, UnreadableResponse, api_key
+from rejoin.conform.player.play import Play, Target
+from rejoin.conform.player.prefix import Prefix
+from rejoin.conform.player.recording import events
+from rejoin.conform.player.script import Script, ScriptFailed
+from rejoin.conform.recordings.reading import PackedScript
+from rejoin.conform.records.described_transaction_log import with_transactions
+from rejoin.conform.steps.player import COMMANDS, NOT_SPOKEN, Steps
+
+AT_ONCE: Final = 6
+PATIENCE_SECONDS: Final = 8.0
+LONGEST_SECONDS: Final = 60.0
+UNLIKE_MS: Final = 1_000
+"""An answer may come so much earlier or later than Kafka's, or by half of the time that Kafka took."""
+
+PROBLEMS: Final = (
+    *(ScriptFailed, TimeoutError, OSError, LookupError, TypeError, ValueError, AssertionError, struct.error),
+    *(ConnectionClosed, BrokerRefused),
+)
+"""Ways in which a script ends on a broker that answers otherwise."""
+
+
+@dataclass
+class Judge:
+    """Plays scripts on a broker. Everything that they make begins with ``prefix``."""
+
+    broker: JudgedBroker
+    prefix: str = field(default_factory=lambda: f"conform-{secrets.token_hex(4)}-")
+    at_once: int = AT_ONCE
+    _shared: dict[str, int] = field(default_factory=dict)
+
+    async def judge(self, scripts: Iterable[PackedScript], done: Callable[[Outcome], None]) -> list[Outcome]:
+        """The outcomes in the order of the scripts; ``done`` is called with each as it comes."""
+        slots = asyncio.Semaphore(self.at_once)
+        asked = [script for script in scripts if not script.full_name.startswith("admin/")]
+        alone = [script for script in scripts if script.full_name.startswith("admin/")]
+        await self._make_shared(asked)
+
+        async def one(number: int, script: PackedScript) -> Outcome:
+            async with slots:
+                outcome = await self._outcome(number, script)
+            done(outcome)
+            return outcome
+
+        found = await asyncio.gather(*(one(number, script) for number, script in enumerate(asked)))
+        return [*found, *[await one(len(asked) + number, script) for number, script in enumerate(alone)]]
+
+    async def clean_up(self) -> list[str]:
+        """Remove everything that scripts have made; returns what is left, with the reason."""
+        return await self.broker.remove(self.prefix)
+
+    async def _make_shared(self, scripts: Iterable[PackedScript]) -> None:
+        """Topics that scripts written in steps share."""
+        for script in scripts:
+            if script.is_steps and why_not(script, self.broker.features) is None:
+                named = script.header["group"]
+                self._shared |= {name: n for name, n in script.header["topics"].items() if named not in name}
+        if self._shared:
+            await self.broker.make_topics({self.prefix + name: {"partitions": n} for name, n in self._shared.items()})
+
+    async def _outcome(self, number: int, script: PackedScript) -> Outcome:
+        outcome = Outcome(script.of_set, script.name, not_applicable=why_not(script, self.broker.features))
+        if outcome.not_applicable is not None:
+            return outcome
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(LONGEST_SECONDS):
+                play = self._steps if script.is_steps else self._exchanges
+                outcome = replace(outcome, differences=classified(await play(number, script)))
+        except PROBLEMS as problem:
+            text = str(problem) or type(problem).__name__
+            if NOT_SPOKEN in text or isinstance(problem, NoSuchField):
+                outcome = replace(outcome, not_applicable=text.partition(": ")[2] or text)
+            else:
+                failed = Difference(0, "the script", 0, "", "(played to its end)", f"({text})")
+                outcome = replace(outcome, differences=classified([failed]))
+        return replace(outcome, seconds=time.monotonic() - began)
+
+    def _target(self, prefix: str, topics: dict[str, int], ids: dict[str, str] | None = None) -> Target:
+        broker = self.broker
+        return Target(
+            {broker.number: broker.address},
+            broker.features.versions,
+            topics,
+            broker.offsets_partitions,
+            ids or {},
+            lenient=True,
+            patience=PATIENCE_SECONDS,
+            access=Access(broker.access.tls, broker.access.login, Prefix(prefix)),
+        )
+
+    # --- scripts in steps
+
+    async def _steps(self, number: int, script: PackedScript) -> list[Difference]:
+        header = script.header
+        is_alone = script.of_set == "admin"
+        prefix = f"{self.prefix}{number}-" if is_alone else self.prefix
+        own = {name: n for name, n in header["topics"].items() if is_alone or name not in self._shared}
+        if own:
+            await self.broker.make_topics({prefix + name: {"partitions": n} for name, n in own.items()})
+        subject, _, name = header["group"].partition(".")
+        played = Script(name, Steps(self._with_versions(script)), subject=subject)
+        lines = events(await Play(played, self._target(prefix, header["topics"])).play())
+        return list(_beside(script.lines, lines))
+
+    def _with_versions(self, script: PackedScript) -> tuple[Json, ...]:
+        """The steps, each in the version in which it was recorded, if the broker speaks it."""
+        requests = iter(script.requests)
+        found = []
+        for step in script.header["steps"]:
+            if not COMMANDS & step.keys():
+                line = next(requests, None)
+                oldest, newest = self.broker.features.versions.get(api_key(line["api"]), (0, -1)) if line else (0, -1)
+                if line and "version" not in step and "claims" not in step and oldest <= line["version"] <= newest:
+                    found.append({**step, "version": line["version"]})
+                    continue
+            found.append(step)
+        return tuple(found)
+
+    # --- recorded exchanges
+
+    async def _exchanges(self, number: int, script: PackedScript) -> list[Difference]:
+        prefix, header = f"{self.prefix}{number}-", script.header
+        made = await self.broker.make_topics({prefix + name: about for name, about in header["topics"].items()})
+        ids = {name.removeprefix(prefix): topic_id for name, topic_id in made.items()}
+        host, port = self.broker.address
+        addresses = {"host": {host: "127.0.0.1"}, "port": {port: "port-1"}}
+        values = NamedValues(0, addresses, is_fresh=header.get("fresh") is not False)
+        for name, topic_id in ids.items():
+            values.name(topic_id, f"id:{name}")
+        run = ExchangeRun(script.lines, self.broker.number, values)
+        play = Play(Script(script.name, run), self._target(prefix, {}, ids))
+        values.start = play.now()
+        await play.play()
+        return [one for line in script.requests for one in _of_exchange(run, values, line)]
+
+
+def _beside(recorded: list[Json], lines: list[Json]) -> Iterator[Difference]:
+    """Differences; where another version was spoken, only those of fields that both versions have."""
+    theirs = {asked.number: asked for asked in exchanges(lines)}
+    for asked in exchanges(recorded):
+        other = theirs.get(asked.number)
+        if other is None:
+            yield Difference(asked.number, asked.api, asked.version, "", "(asked)", "(not asked)", asked.request)
+            continue
+        for one in differences(asked, other.answer, times=False):
+            if one.path == "producerId" and min(one.kafka, one.other) >= 0:
+                continue  # Each broker draws its own.
+            if other.version == asked.version or (one.kafka and one.other and "(absent)" not in (one.kafka, one.other)):
+                yield one
+        if asked.answer is not None and other.answer is not None:
+            yield from _late(asked.number, asked, asked.answer.at - asked.at, other.answer.at - other.at)
+
+
+def _late(number: int, asked: object, recorded: float, here: float) -> Iterator[Difference]:
+    api, version, request = (getattr(asked, name) for name in ("api", "version", "request"))
+    if abs(recorded - here) > max(UNLIKE_MS, recorded / 2):
+        yield Difference(number, api, version, "at", round(recorded), round(here), request)
+
+
+def _of_exchange(run: ExchangeRun, values: NamedValues, line: Json) -> Iterator[Difference]:
+    number, api, version, recorded = line["n"], line["api"], line["version"], line["answer"]
+    answer = run.answers.get(number, NO_ANSWER)
+    if isinstance(recorded, str):
+        recorded = CLOSED
+    if not isinstance(recorded, dict) or not isinstance(answer, dict):
+        if recorded is not answer and recorded != answer:
+            yield Difference(number, api, version, "", recorded, answer, line["request"])
+        return
+    if api == "ApiVersions":
+        return
+    try:
+        named = values.named(with_transactions(answer))
+    except (AssertionError, LookupError, ValueError, UnreadableResponse, struct.error) as problem:
+        yield Difference(number, api, version, "records", "(records)", f"(unreadable: {problem})", line["request"])
+        return
+    for path, kafka, other in values.differences(recorded, named):
+        yield Difference(number, api, version, path.lstrip("."), kafka, other, line["request"])
+    asked = run.asked[number]
+    here = asked.answered_at - asked.sent_at
+    if abs(line["answered"] - line["sent"] - here) > max(UNLIKE_MS, (line["answered"] - line["sent"]) / 2):
+        recorded_ms = round(line["answered"] - line["sent"])
+        yield Difference(number, api, version, "at", recorded_ms, round(here), line["request"])
