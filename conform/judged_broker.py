@@ -19,6 +19,8 @@ SETTLED_SECONDS: Final = 0.1
 BROKER: Final = 4
 OLD_RECORDS: Final = {"retention.ms": "-1", "segment.ms": "9223372036854775807"}
 """Settings under which records of scripts stay, which are from years ago."""
+WARM_UP_KEYS: Final = 60
+IS_LOADING: Final = (14, 15, 16)
 OPEN_STATES: Final = ["Ongoing"]
 CLUSTER: Final = "rejoin-conform"
 
@@ -53,6 +55,22 @@ class JudgedBroker:
         if found < oldest:
             raise NotSpoken(api)
         return found
+
+    async def warm_up(self, prefix: str) -> None:
+        """Let the broker make its internal topics, and wait until it coordinates groups and transactions."""
+        names = [f"{prefix}warm-up-{number}" for number in range(WARM_UP_KEYS)]
+        for kind, api, body in (
+            (0, "DescribeGroups", {"groups": names}),
+            (1, "DescribeTransactions", {"transactionalIds": names}),
+        ):
+            if {api_key(api), api_key("FindCoordinator")} - self.features.versions.keys():
+                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LED_SECONDS):
+                    await self.ask("FindCoordinator", {"key": names[0], "keyType": kind}, 1)
+                    while any(code in IS_LOADING for code in _codes(await self.ask(api, body, 0))):
+                        await self.ask("FindCoordinator", {"key": names[0], "keyType": kind}, 1)
+                        await asyncio.sleep(0.1)
 
     async def make_topics(self, topics: Mapping[str, Json]) -> dict[str, str]:
         """Make topics, wait until they are led, and return their ids."""
@@ -199,6 +217,11 @@ async def _ask(address: Address, access: Access, api: str, version: int, body: J
         raise NotSpoken(f"{api} v{version}: {problem}") from None
     finally:
         connections.close()
+
+
+def _codes(answer: Json) -> list[int]:
+    entries = answer.get("groups", answer.get("transactionStates", ()))
+    return [each["errorCode"] for each in entries]
 
 
 def _creatable(name: str, about: Json, usual: Mapping[str, str]) -> Json:

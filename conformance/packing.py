@@ -6,15 +6,16 @@ A script that cannot be asked of somebody else's broker is packed as its header 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 from conformance.player.recorder import GOLDEN
 from rejoin.conform.player.messages import Json
-from rejoin.conform.recordings.reading import RELEASE, SETS, pack, packed_path
+from rejoin.conform.recordings.reading import FOLDER, RELEASE, SETS, pack, packed_path
 
 OFFSETS: Final = ("commits", "fetches", "retention", "small")
 ADMIN: Final = ("topics", "configs", "creating", "describing", "acl")
@@ -39,10 +40,22 @@ TOPIC, GROUP, OWN_NAMES = 2, 32, "__"
 SURROUNDING: Final = frozenset({"move", "stop", "start", "fill", "loaded"})
 
 
-def packed_sets() -> dict[str, list[Json]]:
-    """The lines of each set's file."""
+SOURCES: Final = FOLDER / RELEASE / "sources.sha256"
+"""Digest of the recordings that were packed."""
+
+
+def digest() -> str:
+    """The digest of all recordings as they are now."""
+    found = hashlib.sha256()
+    for path in sorted((*_paths_of_steps(), *_paths_of_transactions(), *_paths_of_consumer_groups())):
+        found.update(f"{path.relative_to(GOLDEN)}\n".encode() + path.read_bytes())
+    return found.hexdigest()
+
+
+def packed_sets(scripts: Iterable[tuple[str, Json, list[Json]]]) -> dict[str, list[Json]]:
+    """The lines of each set's file, from scripts with their sets."""
     found: dict[str, list[Json]] = {name: [] for name in SETS}
-    for of_set, header, lines in (*_steps(), *_exchanges()):
+    for of_set, header, lines in scripts:
         reason = _unplayable(header, lines)
         if reason is None:
             found[of_set] += [header, *lines]
@@ -52,8 +65,9 @@ def packed_sets() -> dict[str, list[Json]]:
     return found
 
 
-def _steps() -> Iterator[tuple[str, Json, list[Json]]]:
-    for path in sorted((GOLDEN / "kafka-4.x").glob("*/*/*.jsonl")):
+def scripts_in_steps() -> Iterator[tuple[str, Json, list[Json]]]:
+    """The scripts that are written in steps, each with its set, its header and its lines."""
+    for path in _paths_of_steps():
         header, *lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
         subject = path.parent.name
         named = {"offsets": OFFSETS, "admin": ADMIN, "wire": WIRE, "transactions": ("transactions",)}
@@ -62,11 +76,23 @@ def _steps() -> Iterator[tuple[str, Json, list[Json]]]:
         yield of_set, header, lines
 
 
+def _paths_of_steps() -> list[Path]:
+    return sorted((GOLDEN / "kafka-4.x").glob("*/*/*.jsonl"))
+
+
+def _paths_of_transactions() -> list[Path]:
+    folder = GOLDEN / "transactions"
+    return [*sorted(folder.glob("*.jsonl")), *sorted((folder / "recorded").glob("*.gz"))]
+
+
+def _paths_of_consumer_groups() -> list[Path]:
+    return sorted((GOLDEN / "consumer-groups" / "recorded").glob("*.gz"))
+
+
 def _exchanges() -> Iterator[tuple[str, Json, list[Json]]]:
-    transactions = GOLDEN / "transactions"
-    for path in (*sorted(transactions.glob("*.jsonl")), *sorted((transactions / "recorded").glob("*.gz"))):
+    for path in _paths_of_transactions():
         yield from _exchanges_of(path, "transactions")
-    for path in sorted((GOLDEN / "consumer-groups" / "recorded").glob("*.gz")):
+    for path in _paths_of_consumer_groups():
         yield from _exchanges_of(path, "consumer-protocol")
 
 
@@ -120,7 +146,8 @@ def _changes_cluster(line: Json) -> bool:
 
 def main() -> None:
     """Write the file of each set, or of those that the command line names."""
-    for name, lines in packed_sets().items():
+    SOURCES.write_text(f"{digest()}\n")
+    for name, lines in packed_sets((*scripts_in_steps(), *_exchanges())).items():
         if name not in (sys.argv[1:] or SETS):
             continue
         path = packed_path(name, RELEASE)

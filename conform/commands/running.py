@@ -13,7 +13,7 @@ from rejoin.conform.commands.access import access_by
 from rejoin.conform.comparison.outcomes import Outcome
 from rejoin.conform.judged_broker import BrokerRefused, look
 from rejoin.conform.judging import Judge
-from rejoin.conform.player.connection import Access, Address
+from rejoin.conform.player.connection import Access, Address, ConnectionClosed
 from rejoin.conform.recordings.reading import RELEASE, SETS, PackedScript, read_set
 from rejoin.conform.reports import baseline
 from rejoin.conform.reports.junit import junit
@@ -115,6 +115,8 @@ async def _run(
 
     try:
         found = await judge.judge(scripts, done)
+    except (OSError, ConnectionClosed) as problem:
+        raise BrokerRefused(f"{wanted.server} went away: {problem or 'the connection was closed'}") from None
     finally:
         for left in await judge.clean_up():
             print_error(f"not removed: {left}; names begin with {judge.prefix}")

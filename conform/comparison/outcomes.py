@@ -18,7 +18,7 @@ ITS_OWN: Final = frozenset(
     {"errorMessage", "clusterId", "configs", "apiKeys", "supportedFeatures", "finalizedFeatures"}
     | {"finalizedFeaturesEpoch", "port", "host", "nodeId", "leaderId", "controllerId", "replicaNodes", "isrNodes"}
     | {"topicId", "clientHost", "authorizedOperations", "topicAuthorizedOperations", "leaderEpoch"}
-    | {"throttleTimeMs", "clusterAuthorizedOperations"}
+    | {"throttleTimeMs", "clusterAuthorizedOperations", "configSource", "isDefault"}
 )
 """Fields that another cluster may well have otherwise."""
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+import orjson
+
 Json: TypeAlias = dict[str, Any]
 
 FOLDER: Final = Path(__file__).parent
@@ -76,7 +78,7 @@ def pack(lines: Iterable[Json]) -> bytes:
 
 def _scripts(of_set: str, data: bytes) -> Iterator[PackedScript]:
     found: PackedScript | None = None
-    for line in map(json.loads, data.splitlines()):
+    for line in map(orjson.loads, data.splitlines()):
         if "script" in line:
             if found is not None:
                 yield found
