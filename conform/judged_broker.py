@@ -220,7 +220,7 @@ async def _ask(address: Address, access: Access, api: str, version: int, body: J
 
 
 def _codes(answer: Json) -> list[int]:
-    entries = answer.get("groups", answer.get("transactionStates", ()))
+    entries = answer["groups"] if "groups" in answer else answer["transactionStates"]
     return [each["errorCode"] for each in entries]
 
 

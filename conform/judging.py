@@ -150,7 +150,7 @@ class Judge:
         made = await self.broker.make_topics({prefix + name: about for name, about in header["topics"].items()})
         ids = {name.removeprefix(prefix): topic_id for name, topic_id in made.items()}
         host, port = self.broker.address
-        addresses = {"host": {host: "127.0.0.1"}, "port": {port: "port-1"}}
+        addresses: dict[str, dict[Any, Any]] = {"host": {host: "127.0.0.1"}, "port": {port: "port-1"}}
         values = NamedValues(0, addresses, is_fresh=header.get("fresh") is not False)
         for name, topic_id in ids.items():
             values.name(topic_id, f"id:{name}")

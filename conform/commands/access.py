@@ -40,7 +40,7 @@ class _LoginConnection:
         try:
             length = int.from_bytes(await self._reader.readexactly(4), "big")
             if length > MOST_BYTES:
-                raise SchemaError(f"{length} as the length of an answer")
+                raise ConnectionResetError(f"{length} as the length of an answer")
             return codec.read_response_frame(await self._reader.readexactly(length))[1]
         except (asyncio.IncompleteReadError, ConnectionError, SchemaError) as problem:
             text = f"{self.address}: no answer to {api.name} ({problem})"

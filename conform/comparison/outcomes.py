@@ -1,4 +1,4 @@
-"""What became of a script on a broker: equal, different in some fields, or not applicable, with the reason."""
+"""The outcome of a script on a broker: equal, different in some fields, or not applicable, with the reason."""
 
 from __future__ import annotations
 

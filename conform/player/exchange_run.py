@@ -62,9 +62,10 @@ class ExchangeRun:
                 line["client"], self.broker, line["api"], line["version"], body, is_answered=line["answer"] is not None
             )
             ended = max(ended, line["sent"])
-            if line.get("answered", line["sent"]) <= begins:
+            answered = float(line["answered"] if "answered" in line else line["sent"])
+            if answered <= begins:
                 await self._take(play, line)
-                ended = max(ended, line.get("answered", line["sent"]))
+                ended = max(ended, answered)
             else:
                 waiting.append(line)
         for line in waiting:
