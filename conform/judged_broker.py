@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rejoin.conform.applicability import BrokerFeatures
-from rejoin.conform.player.connection import Access, Address, ClientConnections, ConnectionClosed
+from rejoin.conform.player.connection import Address, BrokerAccess, ClientConnections, ConnectionClosed
 from rejoin.conform.player.messages import Json, NoSuchField, UnreadableResponse, api_key, newest
 
 ASK_SECONDS: Final = 10.0
@@ -41,11 +41,11 @@ class JudgedBroker:
     address: Address
     features: BrokerFeatures
     offsets_partitions: int
-    access: Access
+    access: BrokerAccess
 
     async def ask(self, api: str, body: Json, version: int) -> Json:
         """The answer on a connection of its own, without the names of a run."""
-        access = Access(self.access.tls, self.access.login)
+        access = BrokerAccess(self.access.tls, self.access.login)
         return await _ask(self.address, access, api, version, body)
 
     def version(self, api: str, highest: int | None = None) -> int:
@@ -165,7 +165,7 @@ class JudgedBroker:
             await self.ask("DeleteTopics", body, self.version("DeleteTopics", 5))
 
 
-async def look(address: Address, access: Access) -> JudgedBroker:
+async def look(address: Address, access: BrokerAccess) -> JudgedBroker:
     """Ask a broker who it is. Raises BrokerRefused where there is none that could be judged."""
     where = f"{address[0]}:{address[1]}"
     try:
@@ -208,7 +208,7 @@ async def _settings(broker: JudgedBroker) -> dict[str, str]:
     return {one["name"]: one["value"] for one in found["results"][0]["configs"] or () if one["value"] is not None}
 
 
-async def _ask(address: Address, access: Access, api: str, version: int, body: Json) -> Json:
+async def _ask(address: Address, access: BrokerAccess, api: str, version: int, body: Json) -> Json:
     connections = ClientConnections({0: address}, time.monotonic, access)
     try:
         async with asyncio.timeout(ASK_SECONDS):

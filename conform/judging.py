@@ -14,13 +14,13 @@ from typing import Any, Final
 from rejoin.conform.applicability import why_not
 from rejoin.conform.comparison.compare import CLOSED, NO_ANSWER, Difference, differences, exchanges
 from rejoin.conform.comparison.exchanges import NamedValues
-from rejoin.conform.comparison.outcomes import Outcome, classified
+from rejoin.conform.comparison.outcomes import ScriptOutcome, classified
 from rejoin.conform.judged_broker import BrokerRefused, JudgedBroker
-from rejoin.conform.player.connection import Access, ConnectionClosed
+from rejoin.conform.player.connection import BrokerAccess, ConnectionClosed
 from rejoin.conform.player.exchange_run import ExchangeRun
 from rejoin.conform.player.messages import Json, NoSuchField, UnreadableResponse, api_key
 from rejoin.conform.player.play import Play, Target
-from rejoin.conform.player.prefix import INTERNAL, Prefix
+from rejoin.conform.player.prefix import INTERNAL, RunPrefix
 from rejoin.conform.player.recording import events
 from rejoin.conform.player.script import Script, ScriptFailed
 from rejoin.conform.recordings.reading import PackedScript
@@ -51,7 +51,9 @@ class Judge:
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(10_000))
     """Numbers of scripts that are played once more."""
 
-    async def judge(self, scripts: Iterable[PackedScript], done: Callable[[Outcome], None]) -> list[Outcome]:
+    async def judge(
+        self, scripts: Iterable[PackedScript], done: Callable[[ScriptOutcome], None]
+    ) -> list[ScriptOutcome]:
         """The outcomes in the order of the scripts; ``done`` is called with each as it comes."""
         slots = asyncio.Semaphore(self.at_once)
         asked = [script for script in scripts if not script.full_name.startswith("admin/")]
@@ -59,7 +61,7 @@ class Judge:
         await self.broker.warm_up(self.prefix)
         await self._make_shared(asked)
 
-        async def one(number: int, script: PackedScript) -> Outcome:
+        async def one(number: int, script: PackedScript) -> ScriptOutcome:
             async with slots:
                 outcome = await self._outcome(number, script)
             done(outcome)
@@ -81,8 +83,8 @@ class Judge:
         if self._shared:
             await self.broker.make_topics({self.prefix + name: {"partitions": n} for name, n in self._shared.items()})
 
-    async def _outcome(self, number: int, script: PackedScript) -> Outcome:
-        outcome = Outcome(script.of_set, script.name, not_applicable=why_not(script, self.broker.features))
+    async def _outcome(self, number: int, script: PackedScript) -> ScriptOutcome:
+        outcome = ScriptOutcome(script.of_set, script.name, not_applicable=why_not(script, self.broker.features))
         if outcome.not_applicable is not None:
             return outcome
         began = time.monotonic()
@@ -112,7 +114,7 @@ class Judge:
             ids or {},
             lenient=True,
             patience=PATIENCE_SECONDS,
-            access=Access(broker.access.tls, broker.access.login, Prefix(prefix)),
+            access=BrokerAccess(broker.access.tls, broker.access.login, RunPrefix(prefix)),
         )
 
     # --- scripts in steps

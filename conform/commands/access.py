@@ -11,7 +11,7 @@ from rejoin.client.core.inputs import Failure
 from rejoin.client.security_config import ClientSecurityConfig
 from rejoin.client.transports.base import TransportError
 from rejoin.client.transports.security import SaslLogin
-from rejoin.conform.player.connection import MOST_BYTES, Access
+from rejoin.conform.player.connection import MOST_BYTES, BrokerAccess
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.registry import Api
 from rejoin.protocol.wire.codec import codec_of
@@ -47,7 +47,7 @@ class _LoginConnection:
             raise TransportError(Failure.DISCONNECT, text) from None
 
 
-def access_by(config: ClientSecurityConfig) -> Access:
+def access_by(config: ClientSecurityConfig) -> BrokerAccess:
     """The way to brokers with these settings. Raises ``ValueError`` for files that cannot be used."""
     login = SaslLogin(config) if config.has_sasl else None
 
@@ -58,4 +58,4 @@ def access_by(config: ClientSecurityConfig) -> Access:
         except (KafkaError, TransportError) as problem:
             raise LoginRefused(str(problem)) from None
 
-    return Access(config.tls_context(), None if login is None else log_in)
+    return BrokerAccess(config.tls_context(), None if login is None else log_in)

@@ -10,10 +10,10 @@ from typing import Final
 
 from rejoin.client.commands.setting_options import WrongOption, security_from
 from rejoin.conform.commands.access import access_by
-from rejoin.conform.comparison.outcomes import Outcome
+from rejoin.conform.comparison.outcomes import ScriptOutcome
 from rejoin.conform.judged_broker import BrokerRefused, look
 from rejoin.conform.judging import Judge
-from rejoin.conform.player.connection import Access, Address, ConnectionClosed
+from rejoin.conform.player.connection import Address, BrokerAccess, ConnectionClosed
 from rejoin.conform.recordings.reading import RELEASE, SETS, PackedScript, read_set
 from rejoin.conform.reports import baseline
 from rejoin.conform.reports.junit import junit
@@ -102,12 +102,12 @@ def known_differences(path: Path | None) -> baseline.Baseline:
 
 
 async def _run(
-    wanted: Wanted, scripts: list[PackedScript], address: Address, access: Access, known: baseline.Baseline
+    wanted: Wanted, scripts: list[PackedScript], address: Address, access: BrokerAccess, known: baseline.Baseline
 ) -> int:
     judge = Judge(await look(address, access), at_once=wanted.at_once)
     count = 0
 
-    def done(_: Outcome) -> None:
+    def done(_: ScriptOutcome) -> None:
         nonlocal count
         count += 1
         if sys.stderr.isatty():
@@ -132,7 +132,7 @@ async def _run(
     return DIFFERENT if any(each.differences for each in outcomes) else EQUAL
 
 
-def _write(wanted: Wanted, found: list[Outcome], outcomes: list[Outcome]) -> None:
+def _write(wanted: Wanted, found: list[ScriptOutcome], outcomes: list[ScriptOutcome]) -> None:
     """Write the files that are wanted. Raises WrongOption."""
     files: list[tuple[str, Path, bytes]] = []
     if wanted.junit is not None:

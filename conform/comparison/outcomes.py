@@ -47,7 +47,7 @@ class ClassifiedDifference:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ScriptOutcome:
     """A script with its differences, or with the reason for which it was not played."""
 
     of_set: str

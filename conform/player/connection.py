@@ -33,18 +33,18 @@ class Translation(Protocol):
     def incoming(self, api: str, request: Json, answer: Json) -> Json: ...
 
 
-class Login(Protocol):
+class ConnectionLogin(Protocol):
     """Logs in on a new connection."""
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None: ...
 
 
 @dataclass(frozen=True)
-class Access:
+class BrokerAccess:
     """The way to brokers: TLS, a login, and other names, each where there is one."""
 
     tls: SSLContext | None = None
-    login: Login | None = None
+    login: ConnectionLogin | None = None
     names: Translation | None = None
 
 
@@ -80,9 +80,11 @@ class SentRequest:
 class ClientConnections:
     """ClientConnections of all clients to all brokers."""
 
-    def __init__(self, addresses: dict[int, Address], clock: Callable[[], float], access: Access | None = None) -> None:
+    def __init__(
+        self, addresses: dict[int, Address], clock: Callable[[], float], access: BrokerAccess | None = None
+    ) -> None:
         self.addresses: Final = addresses
-        self._access: Final = access or Access()
+        self._access: Final = access or BrokerAccess()
         self._clock = clock
         self._free: dict[tuple[str, int], list[_Connection]] = {}
         self._all: list[_Connection] = []

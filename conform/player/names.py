@@ -109,7 +109,7 @@ class StepNames(Names):
 
 
 NAMED: Final = {"producerId": "pid", "sessionId": "session", "memberId": "member"}
-"""Prefix of the names in each field that a broker makes up."""
+"""RunPrefix of the names in each field that a broker makes up."""
 NAMED_FIELDS: Final = {
     "producerId",
     "v3AndBelowProducerId",

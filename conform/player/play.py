@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from rejoin.conform.player.connection import Access, Address, ClientConnections, ConnectionClosed, SentRequest
+from rejoin.conform.player.connection import Address, BrokerAccess, ClientConnections, ConnectionClosed, SentRequest
 from rejoin.conform.player.messages import ZERO_ID, Json, newest
 from rejoin.conform.player.script import Script, ScriptFailed
 from rejoin.protocol.errors import ErrorCode
@@ -76,7 +76,7 @@ class Target:
     lenient: bool = False
     """Go on where an answer is not the one that the script expects: for emulators, which are not recorded."""
     patience: float = ANSWER_SECONDS
-    access: Access = field(default_factory=Access)
+    access: BrokerAccess = field(default_factory=BrokerAccess)
 
 
 @dataclass

@@ -36,7 +36,7 @@ WITH_BYTES: Final = frozenset({"JoinGroup", "SyncGroup", "DescribeGroups"})
 Rename = Callable[[str], str]
 
 
-class Prefix:
+class RunPrefix:
     """Puts a prefix before names that are sent, and takes it from names that come back."""
 
     def __init__(self, text: str) -> None:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from rejoin.conform.comparison.outcomes import Outcome
+from rejoin.conform.comparison.outcomes import ScriptOutcome
 
 _FORBIDDEN: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML has no way to write."""
 
 
-def junit(outcomes: Sequence[Outcome], broker: str) -> bytes:
+def junit(outcomes: Sequence[ScriptOutcome], broker: str) -> bytes:
     """The document."""
     top = _counted(Element("testsuites", name=f"rejoin conform {broker}"), outcomes)
     for name in dict.fromkeys(each.of_set for each in outcomes):
@@ -32,7 +32,7 @@ def junit(outcomes: Sequence[Outcome], broker: str) -> bytes:
     return found
 
 
-def _counted(element: Element, outcomes: Sequence[Outcome]) -> Element:
+def _counted(element: Element, outcomes: Sequence[ScriptOutcome]) -> Element:
     counts = {
         "tests": len(outcomes),
         "failures": sum(bool(each.differences) for each in outcomes),

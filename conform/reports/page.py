@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
-from rejoin.conform.comparison.outcomes import KINDS, Outcome
+from rejoin.conform.comparison.outcomes import KINDS, ScriptOutcome
 from rejoin.conform.reports.table import HEAD
 from rejoin.pages import render
 
@@ -15,7 +15,7 @@ LONGEST: Final = 2_000
 """Characters of a value; the beginning of a longer one is shown."""
 
 
-def page(outcomes: Sequence[Outcome], broker: str, kafka: str) -> str:
+def page(outcomes: Sequence[ScriptOutcome], broker: str, kafka: str) -> str:
     """The page as HTML."""
     sets = list(dict.fromkeys(each.of_set for each in outcomes))
     rows = []

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from rejoin.conform.comparison.outcomes import KINDS, Outcome
+from rejoin.conform.comparison.outcomes import KINDS, ScriptOutcome
 
 MOST_SHOWN: Final = 20
 HEAD: Final = ("set", "scripts", "equal", "known", "different", "not applicable")
 
 
-def table(outcomes: Sequence[Outcome], *, shows_all: bool = False) -> str:
+def table(outcomes: Sequence[ScriptOutcome], *, shows_all: bool = False) -> str:
     """The whole text."""
     sets = list(dict.fromkeys(each.of_set for each in outcomes))
     rows = [HEAD, *(_row(name, [each for each in outcomes if each.of_set == name]) for name in sets)]
@@ -23,7 +23,7 @@ def table(outcomes: Sequence[Outcome], *, shows_all: bool = False) -> str:
     return "\n".join([*lines, *_differences(outcomes, shows_all), *_reasons(outcomes)])
 
 
-def _row(name: str, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+def _row(name: str, outcomes: Sequence[ScriptOutcome]) -> tuple[str, ...]:
     counts = Counter(each.word for each in outcomes)
     return name, str(len(outcomes)), *(str(counts[word]) for word in HEAD[2:])
 
@@ -32,7 +32,7 @@ def _cell(row: tuple[str, ...], column: int, width: int) -> str:
     return row[column].ljust(width) if column == 0 else row[column].rjust(width)
 
 
-def _differences(outcomes: Iterable[Outcome], shows_all: bool) -> list[str]:
+def _differences(outcomes: Iterable[ScriptOutcome], shows_all: bool) -> list[str]:
     different = [each for each in outcomes if each.differences]
     kinds = Counter(one.kind for each in different for one in each.differences)
     if not different:
@@ -48,7 +48,7 @@ def _differences(outcomes: Iterable[Outcome], shows_all: bool) -> list[str]:
     return lines
 
 
-def _reasons(outcomes: Iterable[Outcome]) -> list[str]:
+def _reasons(outcomes: Iterable[ScriptOutcome]) -> list[str]:
     reasons = Counter(each.not_applicable for each in outcomes if each.not_applicable is not None)
     if not reasons:
         return []

@@ -17,12 +17,12 @@ from conformance.packing import SOURCES, digest, packed_sets, scripts_in_steps
 from rejoin.conform.applicability import BrokerFeatures, why_not
 from rejoin.conform.commands.running import Wanted, address_of, chosen, main
 from rejoin.conform.comparison.compare import Difference
-from rejoin.conform.comparison.outcomes import Outcome, classified, kind_of
+from rejoin.conform.comparison.outcomes import ScriptOutcome, classified, kind_of
 from rejoin.conform.judged_broker import BrokerRefused, look
 from rejoin.conform.judging import Judge
-from rejoin.conform.player.connection import Access
+from rejoin.conform.player.connection import BrokerAccess
 from rejoin.conform.player.messages import api_key, newest
-from rejoin.conform.player.prefix import Prefix
+from rejoin.conform.player.prefix import RunPrefix
 from rejoin.conform.recordings.reading import SETS, PackedScript, read_set
 from rejoin.conform.reports import baseline
 from rejoin.conform.reports.junit import junit
@@ -69,9 +69,9 @@ def scripts_named(*names: str) -> list[PackedScript]:
     ]
 
 
-async def judged(*names: str, **settings: object) -> list[Outcome]:
+async def judged(*names: str, **settings: object) -> list[ScriptOutcome]:
     async with own_broker(**settings) as address:
-        judge = Judge(await look(address, Access()))
+        judge = Judge(await look(address, BrokerAccess()))
         outcomes = await judge.judge(scripts_named(*names), lambda _: None)
         assert await judge.clean_up() == []
         assert await names_on(judge) == []
@@ -163,7 +163,7 @@ def test_a_script_of_the_workshop_alone_says_why() -> None:
 
 
 def test_names_are_prefixed_on_the_way_out_and_plain_on_the_way_back() -> None:
-    prefix = Prefix("run-")
+    prefix = RunPrefix("run-")
     asked = {"topics": [{"name": "orders", "partitions": [{"partitionIndex": 0}]}], "groupId": "g", "memberId": "g"}
     sent = prefix.outgoing("OffsetCommit", asked)
     assert (sent["groupId"], sent["topics"][0]["name"], sent["memberId"]) == ("run-g", "run-orders", "g")
@@ -174,21 +174,21 @@ def test_names_are_prefixed_on_the_way_out_and_plain_on_the_way_back() -> None:
 
 def test_groups_and_topics_of_others_are_not_seen() -> None:
     listed = {"groups": [{"groupId": "theirs"}, {"groupId": "run-a"}]}
-    assert Prefix("run-").incoming("ListGroups", {}, listed) == {"groups": [{"groupId": "a"}]}
+    assert RunPrefix("run-").incoming("ListGroups", {}, listed) == {"groups": [{"groupId": "a"}]}
 
 
 # --- reports
 
 
-def an_outcome(**more: object) -> Outcome:
+def an_outcome(**more: object) -> ScriptOutcome:
     one = Difference(2, "Heartbeat", 4, "errorCode", 25, "<b>\0", {"groupId": "g"})
-    return replace(Outcome("groups", "plain/a", classified([one])), **more)  # type: ignore[arg-type]
+    return replace(ScriptOutcome("groups", "plain/a", classified([one])), **more)  # type: ignore[arg-type]
 
 
 OUTCOMES = (
     an_outcome(),
-    Outcome("groups", "plain/b"),
-    Outcome("offsets", "c", not_applicable="JoinGroup is not spoken"),
+    ScriptOutcome("groups", "plain/b"),
+    ScriptOutcome("offsets", "c", not_applicable="JoinGroup is not spoken"),
 )
 
 
@@ -300,7 +300,7 @@ async def test_what_is_no_broker_is_named(answer: Answer, said: str) -> None:
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     async with server:
         with pytest.raises(BrokerRefused, match=said):
-            await look(server.sockets[0].getsockname()[:2], Access())
+            await look(server.sockets[0].getsockname()[:2], BrokerAccess())
 
 
 async def test_where_nothing_listens_is_said() -> None:
@@ -309,12 +309,12 @@ async def test_where_nothing_listens_is_said() -> None:
     server.close()
     await server.wait_closed()
     with pytest.raises(BrokerRefused, match="cannot be reached"):
-        await look(address, Access())
+        await look(address, BrokerAccess())
 
 
 async def test_a_broker_that_went_away_leaves_things_and_says_so() -> None:
     async with own_broker() as address:
-        judge = Judge(await look(address, Access()))
+        judge = Judge(await look(address, BrokerAccess()))
     with pytest.raises(OSError, match="Connect call failed"):
         await judge.judge(scripts_named("wire/"), lambda _: None)
     assert await judge.clean_up() != []
