@@ -78,7 +78,7 @@ class SentRequest:
 
 
 class ClientConnections:
-    """ClientConnections of all clients to all brokers."""
+    """Connections of all clients to all brokers."""
 
     def __init__(
         self, addresses: dict[int, Address], clock: Callable[[], float], access: BrokerAccess | None = None

@@ -182,7 +182,7 @@ COMMANDS: Final = {
             "rejoin conform --bootstrap-server localhost:9092 --baseline known.json",
         ),
         {
-            0: "every script that was played has Kafka's answers, but for known differences",
+            0: "every answer is Kafka's, but for known differences",
             1: "there are differences",
             2: "an option is wrong, or the broker cannot be judged",
             **_STOPPED,
