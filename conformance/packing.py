@@ -15,7 +15,7 @@ from typing import Final
 
 from conformance.player.recorder import GOLDEN
 from rejoin.conform.player.messages import Json
-from rejoin.conform.recordings.reading import FOLDER, RELEASE, SETS, pack, packed_path
+from rejoin.conform.recordings.reading import RELEASE, SETS, pack, packed_path
 
 OFFSETS: Final = ("commits", "fetches", "retention", "small")
 ADMIN: Final = ("topics", "configs", "creating", "describing", "acl")
@@ -40,7 +40,7 @@ TOPIC, GROUP, OWN_NAMES = 2, 32, "__"
 SURROUNDING: Final = frozenset({"move", "stop", "start", "fill", "loaded"})
 
 
-SOURCES: Final = FOLDER / RELEASE / "sources.sha256"
+SOURCES: Final = Path(__file__).with_name("packed-recordings.sha256")
 """Digest of the recordings that were packed."""
 
 

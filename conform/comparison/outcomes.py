@@ -80,10 +80,6 @@ def classified(found: Iterable[Difference]) -> tuple[ClassifiedDifference, ...]:
     )
 
 
-def _fields(one: Difference) -> tuple[int, str, int, str, Any, Any, Any]:
-    return one.number, one.api, one.version, one.path, one.kafka, one.other, one.request
-
-
 def kind_of(one: Difference) -> str:
     """The kind of a difference."""
     if one.path.endswith("errorCode") or not one.path or {CLOSED, NO_ANSWER} & {str(one.kafka), str(one.other)}:
