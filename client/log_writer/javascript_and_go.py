@@ -135,7 +135,7 @@ class SaramaLog(ClientLog):
             case events.PartitionsRevoked() | events.PartitionsLost():
                 for topic, number in pairs(event.partitions):
                     yield "partition_removed", "", {"broker": 1, "topic": topic, "number": number}
-                # A member that is told that it is none has no generation any more; its session had one.
+                # A member that got UNKNOWN_MEMBER_ID has no generation any more; its session had one.
                 named = {"member": self.member, "generation": max(event.generation, self._session)}
                 yield "session_ended", "", named
                 yield "remark", "released", named

@@ -120,7 +120,7 @@ class ClientConnections:
     async def _write(self, asked: SentRequest, frame: bytes) -> _Connection:
         connection = await self._connection(asked.client, asked.broker)
         connection.writer.write(struct.pack(">i", len(frame)) + frame)
-        # A connection that is gone is noticed by whoever reads the answer.
+        # Reading the answer reports a lost connection.
         with suppress(ConnectionError):
             await connection.writer.drain()
         return connection

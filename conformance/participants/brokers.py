@@ -67,7 +67,7 @@ class Brokers:
         self.play.note("move the leader", began, topic=topic, partition=partition, broker=to)
 
     async def kill(self, broker: int) -> None:
-        """Kill a broker. Nobody knows yet when this returns."""
+        """Kill a broker. Neither clients nor brokers have noticed when this returns."""
         began = self.play.elapsed()
         await self.play.cluster.stop(broker, signal.SIGKILL)
         self.play.note("kill a broker", began, broker=broker)

@@ -35,5 +35,5 @@ def publish(nodes: Sequence[App], file: Path) -> None:
     found = addresses(nodes)
     with atomic_file(_OPTION, file) as handle:
         handle.write(orjson.dumps(found).decode() + "\n")
-    with suppress(BrokenPipeError, ValueError):  # nobody reads, or it is closed
+    with suppress(BrokenPipeError, ValueError):  # the output has no reader, or is closed
         print_json(found, flush=True)

@@ -39,7 +39,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clock as :class:`~rejoin.journal.wall_clock.WallClock` follows it, once it is told to."""
+    """The machine's clock, as :class:`~rejoin.journal.wall_clock.WallClock` follows it after ``follow``."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, wall: WallClock | None = None) -> None:
         self._loop = loop
@@ -79,7 +79,7 @@ class SystemClock:
 
 @dataclass(frozen=True)
 class Uptime:
-    """How long the machine has been up: unlike its clock, nobody sets it. Only times of one boot compare."""
+    """Time since the machine booted, which cannot be set, unlike its clock. Only times of one boot compare."""
 
     boot: str
     ms: Millis
@@ -95,11 +95,11 @@ def uptime() -> Uptime | None:
 
 
 class ClockFile:
-    """How far a node's clock has come, in its data directory: written every ten seconds, and when the node stops.
+    """The latest time of a node's clock, in its data directory: written every ten seconds, and when the node stops.
 
-    The end of a topic's log is a function of time. After a restart with a clock that was set back it goes on from here.
-    Of a node that was killed the last seconds are not in the file. How long the machine has been up tells how many they
-    are at the most; after a boot, ten.
+    A synthetic topic's end offset is computed from time. After the clock was set back, it continues from this instant.
+    The file lacks the last seconds of a node that was killed: at most as many as the machine's uptime has grown, and at
+    most ten after a reboot.
     """
 
     def __init__(self, folder: Path, clock: Clock, uptime: Callable[[], Uptime | None] = uptime) -> None:

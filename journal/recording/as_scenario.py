@@ -1,7 +1,7 @@
-"""Makes a scenario of the laboratory from a group's recorded events, as far as they tell it.
+"""Makes a scenario of the laboratory from a group's recorded events.
 
-Known are who came and went, topics that grew, and coordinators that moved; not known are what nobody records, such as
-how fast records are processed: the scenario says so in its first lines.
+The events show which members came and went, which topics grew, and which coordinators moved. They do not show, for
+example, how fast records are processed; the scenario's first lines say so.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ class ScenarioWriter:
     # -- the text
 
     def text(self, until: int) -> str:
-        """The scenario as YAML; empty where nobody was ever in the group."""
+        """The scenario as YAML; empty for a group that never had a member."""
         if not self._processes:
             return ""
         topics = [*self._subscribed] or sorted(self._topics) or ["topic"]

@@ -22,9 +22,9 @@ from rejoin.journal.timeline_lines import TIMELINE_EVENTS, short
 ANSWERED: Final = 1
 OPEN: Final = 0
 COOPERATIVE: Final = "cooperative-sticky"
-"""Who can do without this protocol is eager, and gives everything up before it joins again (KIP-429)."""
+"""A member without this protocol is eager: it gives up all partitions before it joins again (KIP-429)."""
 _SUFFIX: Final = 6
-"""Characters of a member id that tell two members with one client id apart."""
+"""Characters of a member id that distinguish two members with one client id."""
 _WORD_BEGINS: Final = re.compile(r"(?<![^\W_])\S")
 """Where a member id may begin within a text."""
 

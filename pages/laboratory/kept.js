@@ -13,7 +13,7 @@ export function drawKept() {
   if (!kept) return;
   drawDifference($("difference"), run, kept);
   drawNumbers($("numbers"), run.recording, kept.recording);
-  if (run.recording.done) source.stateAt(kept.id, 0).catch(() => {});  // the server forgets runs that nobody looks at
+  if (run.recording.done) source.stateAt(kept.id, 0).catch(() => {});  // the server forgets runs that no page asks for
 }
 
 /** The lines that only one of two texts has. */

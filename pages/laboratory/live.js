@@ -8,7 +8,7 @@ const ACTIONS = [
   ["Remove", true, "groups/kick", (group, member) => ({ group, member }), "The member is removed, as an administrator does it."],
   ["Lose its next request", true, "faults", (group, _, client) => ({ client_id: client, when: "drop_request", count: 1 }), "The coordinator never sees the member's next request."],
   ["Lose its next answer", true, "faults", (group, _, client) => ({ client_id: client, when: "drop_response", count: 1 }), "The next request is carried out, and its answer is lost."],
-  ["Refuse its next heartbeat", true, "faults", (group, _, client) => ({ client_id: client, keys: ["Heartbeat", "ConsumerGroupHeartbeat"], when: "before", error: "UNKNOWN_MEMBER_ID", count: 1 }), "The member is told that it is none."],
+  ["Refuse its next heartbeat", true, "faults", (group, _, client) => ({ client_id: client, keys: ["Heartbeat", "ConsumerGroupHeartbeat"], when: "before", error: "UNKNOWN_MEMBER_ID", count: 1 }), "The member is answered UNKNOWN_MEMBER_ID."],
   ["10 s pass", false, "clock", () => ({ advance_ms: 10000 }), "Ten seconds pass at once; the coordinator needs a virtual clock."],
   ["Lose all answers to JoinGroup, once", false, "faults", group => ({ group, keys: ["JoinGroup"], when: "drop_response", count: 1 }), "The next JoinGroup is carried out, and its answer is lost."],
 ];

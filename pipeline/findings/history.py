@@ -240,7 +240,7 @@ class GroupHistory:
         return any(each.from_ms <= at_ms <= each.to_ms + (limit_ms or WAITS_MS) for each in self.outages)
 
     def size_at(self, at_ms: int) -> int:
-        """How many members the group had, as far as sessions tell."""
+        """Number of members in the group, by their sessions."""
         return sum(
             (session.joined_at_ms or 0) <= at_ms < (session.ended_at_ms or self.end_ms + 1)
             for session in self.sessions

@@ -44,7 +44,7 @@ _KEYS: Final = {
     "balance": ("at_ms", "generation"),
     "ownership": ("topic", "partition", "kind", "from_ms", "owner"),
 }
-"""Columns that tell a row from the others of its group."""
+"""Columns that identify a row within its group."""
 _OPEN: Final[Mapping[str, Callable[[Row], bool]]] = {
     "rebalances": lambda row: row["outcome"] == "open",
     "member_sessions": lambda row: row["end"] == "open",
@@ -204,7 +204,7 @@ class Groups:
     def _is_over(self, name: str, row: Row) -> bool:
         if name == "records":
             return row["kind"] == "duplicate" and bool(row["at_ms"] < self._runs.settled_before(row["run_id"]))
-        # Of a partition that nobody has had yet the gap ends with the run.
+        # A partition without a first owner so far has a gap up to the end of the run.
         ends_with_run = name == "ownership" and row["to_ms"] >= self._runs.known[row["run_id"]].end_ms
         return not (_OPEN[name](row) or ends_with_run)
 

@@ -23,7 +23,7 @@ REBALANCES: Final = table(
     column("joined_at_ms", LONG, "The join phase ended, or the target was computed."),
     column("assigned_at_ms", LONG, "The leader's assignment came."),
     column("stable_at_ms", LONG, "The assignment was stored, or all members have reached the epoch: Stable."),
-    column("ended_at_ms", LONG, "Whatever ended it, see outcome; null if the source does not tell."),
+    column("ended_at_ms", LONG, "When it ended, in whatever way (see outcome); null if the source does not say."),
     column(
         "outcome",
         STRING,

@@ -78,7 +78,7 @@ _FAST_JVM: Final = (
 )
 """Collects rarely, and does not verify Spark's own classes once more."""
 _LOCAL_JVM: Final = "-XX:+UseParallelGC"
-"""Rows live briefly, and nobody waits for one of them: what counts is the time that is spent on garbage altogether."""
+"""Rows are short-lived and latency does not matter: only the total time of garbage collection counts."""
 _LOOKED_UP: Final = (
     "functions",
     "PythonUtils",

@@ -70,8 +70,8 @@ class EntryList:
     def answers(self, item: Any, entry: Any) -> bool:
         """Whether an entry of the response is that of an item."""
         pairs = [(_value(item, name), getattr(entry, answered)) for name, answered in self.keys]
-        told = [(asked, answered) for asked, answered in pairs if _is_told(asked) and _is_told(answered)]
-        return bool(told) and all(asked == answered for asked, answered in told)
+        named = [(asked, answered) for asked, answered in pairs if _is_set(asked) and _is_set(answered)]
+        return bool(named) and all(asked == answered for asked, answered in named)
 
     def failed(self, item: Any, error: ErrorCode) -> Any:
         """The entry that answers an item with an error."""
@@ -90,7 +90,7 @@ def _value(item: Any, name: str | None) -> Any:
     return item if name is None else getattr(item, name)
 
 
-def _is_told(value: Any) -> bool:
+def _is_set(value: Any) -> bool:
     return value not in (None, "", ZERO_UUID)
 
 
@@ -159,7 +159,7 @@ class EntrySelection:
 
     @property
     def is_possible(self) -> bool:
-        """Whether entries can be told apart by what is wanted: an outer entry names it, or one inside of that."""
+        """Whether entries differ in the entities wanted: an outer entry names one, or an entry inside it does."""
         around = set(self._names(self.request, None, {}))
         return not self._is_named(around) and any(self._is_named(around | each.names) for each in self._lists)
 
@@ -193,7 +193,7 @@ class EntrySelection:
         names = dict(around)
         for each in _scalars(type(part)):
             value = getattr(part, each.name)
-            if each.entity is None or not each.versions.carries(self._version) or not _is_told(value):
+            if each.entity is None or not each.versions.carries(self._version) or not _is_set(value):
                 continue
             names[_SAME.get(each.entity, each.entity)] = self._plain(each.entity, value)
         if Entity.RESOURCE_NAME in names:

@@ -154,7 +154,7 @@ class LaboratoryServer:
         return response
 
     async def _alone(self, played: PlayedRun, ask: Callable[..., T], *arguments: object) -> T:
-        """Ask a run in a thread, when nobody else does."""
+        """Ask a run in a thread, one call at a time."""
         async with self._locks.setdefault(played, asyncio.Lock()):
             return await asyncio.to_thread(ask, *arguments)
 

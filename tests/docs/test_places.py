@@ -175,7 +175,7 @@ def of_an_api(monkeypatch: pytest.MonkeyPatch) -> Missed:
 
 
 class NewError:
-    """As an error code that nobody has sorted."""
+    """An error code that is in no list."""
 
     retriable = False
 

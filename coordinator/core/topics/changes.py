@@ -45,7 +45,7 @@ class TopicChange(ABC):
 
 
 class _OffsetsTopicUse(TopicChange):
-    """``__consumer_offsets`` has been used for the first time. The record tells other nodes, and this one later."""
+    """Creates ``__consumer_offsets`` on its first use; the record carries that to other nodes and to later starts."""
 
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
@@ -209,10 +209,7 @@ class TopicChanges:
         self._partitions.remove(name, topic.topic_id)
 
     def _follow(self, changed: Mapping[str, bool], removed: Collection[str]) -> None:
-        """Tell the groups of all topics that have changed, with whether they are new, and of those that are gone.
-
-        All at once: each group is looked at once, however many topics there are.
-        """
+        """Pass all changed and removed topics to the groups in one call, so that each group is looked at once."""
         if changed:
             self._shards.topics_changed(changed.keys(), has_new=any(changed.values()))
         if removed:

@@ -1,6 +1,6 @@
 """The logs of data partitions in a data directory, beside the offsets log and in its transactions.
 
-A batch is kept as its bytes. Its own CRC-32C and the number of batches of its partition tell what is damaged or lost.
+A batch is kept as its bytes. Damage shows in its CRC-32C, and a loss in the number of batches of its partition.
 """
 
 from __future__ import annotations

@@ -22,4 +22,4 @@ BROD_LINES: Final[tuple[Template, ...]] = (
     _line("fenced", "Static member was fenced by another member {rest}"),
     _line("commit_failed", "failed to commit offset~[^\\n]*~\n{problem}"),
 )
-"""In the order in which a reader tries them. ``coor`` tells the consumers of one process apart."""
+"""In the order in which a reader tries them. ``coor`` distinguishes the consumers of one process."""

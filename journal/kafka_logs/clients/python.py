@@ -43,7 +43,7 @@ KAFKA_PYTHON_LINES: Final[tuple[Template, ...]] = (
     _line("consumer_started", "IO loop starting (client_id={client_id})", "", (3, 0)),
     _line("remark", "Group ~[cC]~oordinator {rest}", "lookup"),
     _line("remark", "Error sending {rest}", "send"),
-    # Before 3.0 the first line of a process by which its consumer can be told: each has one such thread.
+    # Before 3.0, the first line that identifies a consumer: each consumer has one such thread.
     _line("consumer_started", "Starting new heartbeat thread", "thread", ANY, (3, 0)),
     _line("remark", "Stopping heartbeat thread", "thread"),
     _line("coordinator_found", "Discovered coordinator {coordinator?} for group {group_id}"),

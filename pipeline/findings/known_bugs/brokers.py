@@ -22,8 +22,8 @@ BROKER_BUGS: Final[tuple[KnownBug, ...]] = (
         fixed=("2.3.1", "2.4.0"),
         sign=throws_out_all,
         shows="a new member joined, and the join phase ended at once although other members had yet to join",
-        does="JoinGroup of version 0 has no rebalance timeout, and these brokers take none for 0 ms: whoever has not "
-        "joined in that instant is thrown out, joins as a new member, and throws out the others",
+        does="JoinGroup of version 0 has no rebalance timeout, and these brokers take none for 0 ms: a member "
+        "that has not joined in that instant is thrown out, joins as a new member, and throws out the others",
         cure="Clients that send JoinGroup 1 or later (Kafka 0.10.1) are not affected.",
         link=f"{JIRA}8653",
     ),

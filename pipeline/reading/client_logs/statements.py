@@ -163,7 +163,7 @@ class ClientLogFile:
         return consumer
 
     def _taken_for_another(self, family: str, key: tuple[str, str, str]) -> LoggedConsumer | None:
-        """A consumer of Python whose first lines both of its libraries have, now that a line tells them apart."""
+        """A Python consumer whose first lines both libraries print, now that a line has shown which one it is."""
         other = {KAFKA_PYTHON: AIOKAFKA, AIOKAFKA: KAFKA_PYTHON}.get(family)
         before = self._consumers.get((str(other), *key[1:]))
         if before is None or before.group is not None or len(before.pending) == MOST_PENDING:

@@ -32,7 +32,7 @@ _SHAPES: Final = str.maketrans(
 )
 _FIELDS: Final = "msg="
 _MAY_END_OTHERWISE: Final = ("{", '"', ">")
-"""Signs at the beginning of lines that only their end tells apart."""
+"""First characters of lines whose layouts differ only at the end."""
 
 JSON: Final = "json"
 PEELERS: Final[tuple[tuple[str, Peeler], ...]] = (

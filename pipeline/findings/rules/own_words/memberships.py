@@ -1,7 +1,7 @@
-"""Evidence of single members: what consumers say of themselves in their own logs, where no rebalance is known.
+"""Evidence of single members, from the logs of consumers without a known rebalance.
 
-Somebody on call has the log of one consumer, and a part of it. These rules speak only of that consumer, and only where
-the rules about whole rebalances have nothing to look at.
+An engineer on call often has only part of one consumer's log. These rules speak only of that consumer, and only where
+the rules about whole rebalances have no input.
 """
 
 from __future__ import annotations
