@@ -22,7 +22,7 @@ from rejoin.simulation.search.search import play_checked, search_seeds
 from tests.docs.tables import check_table, rows_of
 from tests.paths import GALLERY, ROOT
 
-SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "40")) // 10
+SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "20")) // 5
 
 MUTATION_SEEDS = 60
 """So many seeds at the most are played until a broken rule is found."""

@@ -192,7 +192,7 @@ def test_a_mistake_in_a_scenario_is_explained(old: str, new: str, problem: str) 
 
 # --- the search
 
-SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "40")) * 5
+SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "20")) * 2
 MUTATION_SEEDS = 60
 """So many seeds at the most are played until a broken rule is found."""
 

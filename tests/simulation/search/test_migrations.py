@@ -13,7 +13,7 @@ from rejoin.simulation.search.migrating import migrating_scenario
 from rejoin.simulation.search.search import play_checked, search_seeds
 from tests.simulation.search.migration_mutations import MUTATIONS, Break
 
-SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "40")) // 2
+SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "20")) // 2
 
 MUTATION_SEEDS = 60
 """So many seeds at the most are played until a broken rule is found."""

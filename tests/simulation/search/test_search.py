@@ -21,7 +21,7 @@ from rejoin.transcript.session import NodeFailed
 from tests.simulation.search.mutations import MUTATIONS, SEARCHED, Mutation
 from tests.simulation.unfinished import run_to_horizon
 
-SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "40"))
+SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "20"))
 
 MUTATION_SEEDS = 60
 """So many seeds at the most are played until a broken rule is found."""
