@@ -23,6 +23,9 @@ from tests.sources.modules import (
     tree_of,
 )
 
+pytestmark = pytest.mark.xdist_group("sources")
+"""One process parses all modules for the rules about them."""
+
 BESIDE = ("benchmarks", "examples", "conformance", "tests")
 
 

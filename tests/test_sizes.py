@@ -7,8 +7,13 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.paths import ROOT
 from tests.sources.modules import tree_of
+
+pytestmark = pytest.mark.xdist_group("sources")
+"""One process parses all modules for the rules about them."""
 
 FILE_LINES = 500
 """A file has fewer."""

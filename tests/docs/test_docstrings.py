@@ -12,6 +12,9 @@ from tests.docs.texts import TEXTS
 from tests.paths import ROOT
 from tests.sources.modules import PACKAGES, modules, tree_of
 
+pytestmark = pytest.mark.xdist_group("sources")
+"""One process parses all modules for the rules about them."""
+
 NO_SUBJECT = re.compile(
     r"(What|The same|Those|That which|That of|(Whether|Where|When) (it|its|they))\b|"
     r"How (?!(much|many|long|often|far|old|fast|large|similar)\b)"

@@ -34,12 +34,14 @@ def gallery() -> dict[str, ProducerSummary]:
     return summary.producers
 
 
+@pytest.mark.xdist_group("producers of the gallery")
 def test_idempotent_producers_write_each_record_once_and_in_order(gallery: dict[str, ProducerSummary]) -> None:
     found = gallery["idempotent"]
     assert found.acknowledged == found.written == 2_160
     assert found.lost == found.twice == found.out_of_order == found.misplaced == found.failed == 0
 
 
+@pytest.mark.xdist_group("producers of the gallery")
 def test_without_idempotence_retries_repeat_and_reorder(gallery: dict[str, ProducerSummary]) -> None:
     for name in ("acks-all", "acks-1"):
         assert gallery[name].twice > 100
@@ -47,17 +49,20 @@ def test_without_idempotence_retries_repeat_and_reorder(gallery: dict[str, Produ
         assert gallery[name].lost == gallery[name].failed == 0
 
 
+@pytest.mark.xdist_group("producers of the gallery")
 def test_one_request_in_flight_keeps_the_order_and_repeats(gallery: dict[str, ProducerSummary]) -> None:
     assert gallery["acks-all-one-at-a-time"].twice > 100
     assert gallery["acks-all-one-at-a-time"].out_of_order == 0
 
 
+@pytest.mark.xdist_group("producers of the gallery")
 def test_without_retries_records_fail_that_are_stored(gallery: dict[str, ProducerSummary]) -> None:
     found = gallery["acks-1-without-retries"]
     assert 0 < found.stored_though_failed < found.failed
     assert found.twice == found.lost == 0
 
 
+@pytest.mark.xdist_group("producers of the gallery")
 def test_with_acks_0_records_are_lost_that_count_as_written(gallery: dict[str, ProducerSummary]) -> None:
     found = gallery["acks-0"]
     assert found.acknowledged == found.written
@@ -65,6 +70,7 @@ def test_with_acks_0_records_are_lost_that_count_as_written(gallery: dict[str, P
     assert found.twice == 0
 
 
+@pytest.mark.xdist_group("producers of the gallery")
 def test_the_table_of_the_document_has_these_numbers(
     gallery: dict[str, ProducerSummary], request: pytest.FixtureRequest
 ) -> None:

@@ -50,6 +50,7 @@ def modes(journal: Path) -> Summary:
     return summary
 
 
+@pytest.mark.xdist_group("modes of transactions")
 def test_with_transactions_each_record_comes_out_once_and_in_order(modes: Summary) -> None:
     found = modes.readers["reads-transaction"]
     assert found.read == found.went_in == 640
@@ -57,6 +58,7 @@ def test_with_transactions_each_record_comes_out_once_and_in_order(modes: Summar
     assert modes.transactions["transaction"].aborted > 0
 
 
+@pytest.mark.xdist_group("modes of transactions")
 def test_the_table_of_the_document_has_these_numbers(modes: Summary, request: pytest.FixtureRequest) -> None:
     names = {
         "reads-auto": "by auto-commit",
@@ -72,12 +74,14 @@ def test_the_table_of_the_document_has_these_numbers(modes: Summary, request: py
     check_table(ROOT / "docs" / "laboratory.md", "## Transactions", rows_of(head, rows), rewrite=rewrite)
 
 
+@pytest.mark.xdist_group("modes of transactions")
 def test_a_reader_of_uncommitted_records_gets_those_of_aborted_transactions(modes: Summary) -> None:
     found = modes.readers["reads-transaction-uncommitted"]
     assert found.aborted == found.twice > 20
     assert found.read == found.went_in + found.aborted
 
 
+@pytest.mark.xdist_group("modes of transactions")
 def test_committing_before_the_work_loses_and_never_repeats(modes: Summary) -> None:
     found = modes.readers["reads-before"]
     assert found.lost > 40
@@ -85,6 +89,7 @@ def test_committing_before_the_work_loses_and_never_repeats(modes: Summary) -> N
     assert found.read + found.lost == found.went_in
 
 
+@pytest.mark.xdist_group("modes of transactions")
 def test_committing_after_the_work_repeats_and_never_loses(modes: Summary) -> None:
     for name in ("reads-after", "reads-auto"):
         found = modes.readers[name]
@@ -92,6 +97,7 @@ def test_committing_after_the_work_repeats_and_never_loses(modes: Summary) -> No
         assert found.lost == 0
 
 
+@pytest.mark.xdist_group("modes of transactions")
 def test_the_summary_has_the_numbers_of_readers_and_transactions(modes: Summary) -> None:
     lines = show(modes)
     reader, transactions = modes.readers["reads-transaction-uncommitted"], modes.transactions["transaction"]
@@ -100,6 +106,7 @@ def test_the_summary_has_the_numbers_of_readers_and_transactions(modes: Summary)
     assert f"  transactions               {transactions.begun}" in lines
 
 
+@pytest.mark.xdist_group("modes of transactions")
 def test_the_journal_has_the_counts_of_readers(modes: Summary, journal: Path) -> None:
     lines = [line for line in journal.read_text().splitlines() if "records_compared" in line]
     rows = {row["reader"]: row for row in map(json.loads, lines)}

@@ -26,7 +26,7 @@ from rejoin.journal.events.coordinator import GroupLoaded
 from rejoin.journal.reader import read_journal
 from tests.coordinator.durability.service import PATIENCE, Committer, Service, stop_all
 
-ROUNDS = int(os.environ.get("REJOIN_KILL_ROUNDS", "3"))
+ROUNDS = int(os.environ.get("REJOIN_KILL_ROUNDS", "2"))
 SEED = int(os.environ.get("REJOIN_KILL_SEED", "1"))
 GROUP, TOPIC, PARTITIONS = "orders-app", "orders", 6
 SETTINGS = {

@@ -37,17 +37,30 @@ def of_the_cores(name: str) -> Rows:
     return rows
 
 
+JOURNALS: dict[str, Rows] = {}
+"""Rows of the journals of the gallery's runs, by the names of these."""
+
+
+def of_the_gallery(name: str, folder: Path) -> Rows:
+    """The rows of a journal of a run of the gallery, which is played once."""
+    if name not in JOURNALS:
+        scenario = read_scenario(GALLERY / f"{name}.yaml")
+        (group_id,) = scenario.groups
+        JOURNALS[name] = of_the_journal(scenario, folder, group_id)
+    return JOURNALS[name]
+
+
 def of_the_journal(scenario: Scenario, folder: Path, group_id: str) -> Rows:
     """The rows of a journal of the same run."""
     play(scenario, journal=folder / "run.jsonl")
     return JournalRecording(folder / "run.jsonl").piece(group_id)
 
 
+@pytest.mark.xdist_group("runs of the gallery as rows")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_journal_is_drawn_like_the_run(name: str, tmp_path: Path) -> None:
     scenario = read_scenario(GALLERY / f"{name}.yaml")
-    (group_id,) = scenario.groups
-    cores, journal = of_the_cores(name), of_the_journal(scenario, tmp_path, group_id)
+    cores, journal = of_the_cores(name), of_the_gallery(name, tmp_path)
     for kind in ("rebalances", "owners", "lines"):
         assert sorted(map(repr, journal[kind])) == sorted(map(repr, cores[kind])), kind
     assert int(str(journal["until"])) == scenario.horizon
@@ -56,9 +69,8 @@ def test_a_journal_is_drawn_like_the_run(name: str, tmp_path: Path) -> None:
     assert last == known
 
 
+@pytest.mark.xdist_group("runs of the gallery as rows")
 def test_each_parked_join_is_one_of_the_requests_that_waited(tmp_path: Path) -> None:
-    scenario = read_scenario(GALLERY / "cooperative_scale_out.yaml")
-    (group_id,) = scenario.groups
     number, client, api, arrived, answered = 0, 1, 3, 5, 6
     sent = {row[number]: row for row in of_the_cores("cooperative_scale_out")["requests"]}
     waited = {
@@ -66,7 +78,7 @@ def test_each_parked_join_is_one_of_the_requests_that_waited(tmp_path: Path) -> 
         for row in sent.values()
         if row[api] == "JoinGroup" and row[answered] > row[arrived]
     }
-    drawn = {row[number]: row for row in of_the_journal(scenario, tmp_path, group_id)["requests"]}
+    drawn = {row[number]: row for row in of_the_gallery("cooperative_scale_out", tmp_path)["requests"]}
     parked = {
         (row[client], row[arrived], row[answered])
         for row in drawn.values()
