@@ -215,6 +215,12 @@ def follow_readme(place: Place, built: Built, python: Path) -> None:
     for line in install_lines():
         place.run(*line)
     place.run("pipx", "run", "--python", python, DISTRIBUTION, "simulate", "cold_start")
+    # The GitHub Action installs by itself.
+    files = {name: f"{place.folder}/{name}" for name in ("GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    action = Place(place.folder, {**place.more, **files, "RUNNER_TEMP": str(place.folder)})
+    action.run(ROOT / "action/rejoin.sh", "install")
+    action.run(ROOT / "action/rejoin.sh", "start")
+    action.run(ROOT / "action/rejoin.sh", "explain")
 
 
 def size_mb(folder: Path) -> float:
@@ -239,7 +245,7 @@ def main(wanted: Sequence[str]) -> int:
                 place = Place(Path(name) / "readme")
                 place.folder.mkdir()
                 follow_readme(place, built, python)
-                console.print(f"README's section about installing, with Python {version}: well")
+                console.print(f"README's section about installing and the GitHub Action, with Python {version}: well")
             for file in (built.wheel, built.sdist):
                 console.print(f"{file.name}: {file.stat().st_size / 1_000_000:.1f} MB, checked")
             for version, python in pythons.items():
