@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from rejoin.pipeline.reading.broker_logs.groups.membership import INFERRED, EventRow
@@ -39,6 +39,26 @@ def concluded(group_id: str, event: str, at_ms: int, source: Statement, **column
     return row | {name: value for name, value in columns.items() if value is not None}
 
 
+@dataclass(slots=True)
+class _Outage:
+    """Consumers without a coordinator at one time."""
+
+    lost: Statement
+    """The first that says so."""
+    last_found_ms: int
+    found: list[int] = field(default_factory=list)
+    """When each consumer had found it again."""
+
+    def overlaps(self, lost_ms: int, found_ms: int) -> bool:
+        return lost_ms <= self.last_found_ms + TOGETHER_MS and found_ms >= self.lost.at_ms - TOGETHER_MS
+
+    def add(self, lost: Statement, found_ms: int) -> None:
+        if lost.at_ms < self.lost.at_ms:
+            self.lost = lost
+        self.last_found_ms = max(self.last_found_ms, found_ms)
+        self.found.append(found_ms)
+
+
 class ObservedCluster:
     """Follows the consumers of one group."""
 
@@ -47,7 +67,9 @@ class ObservedCluster:
         self._consumers: set[ConsumerKey] = set()
         self._joined: set[ConsumerKey] = set()
         self._lost: dict[ConsumerKey, Statement] = {}
-        self._outages: list[list[tuple[Statement, int]]] = []
+        self._outages: list[_Outage] = []
+        self._all_found_at = 0
+        """When the last of all outages ended."""
         self._grown: dict[tuple[str, int], Statement] = {}
         self._assigned: dict[str, dict[int, tuple[int, Statement]]] = {}
 
@@ -79,23 +101,25 @@ class ObservedCluster:
         yield from self._of_outages()
         yield from self._of_growth()
 
-    def _add_outage(self, lost: Statement, found: int) -> None:
-        for outage in self._outages:
-            last, first = max(to for _, to in outage), min(each.at_ms for each, _ in outage)
-            if lost.at_ms <= last + TOGETHER_MS and found >= first - TOGETHER_MS:
-                outage.append((lost, found))
-                return
-        self._outages.append([(lost, found)])
+    def _add_outage(self, lost: Statement, found_ms: int) -> None:
+        """Add to the newest outage that overlaps, or begin one."""
+        outages = reversed(self._outages) if lost.at_ms <= self._all_found_at + TOGETHER_MS else ()
+        outage = next((each for each in outages if each.overlaps(lost.at_ms, found_ms)), None)
+        if outage is None:
+            outage = _Outage(lost, found_ms)
+            self._outages.append(outage)
+        outage.add(lost, found_ms)
+        self._all_found_at = max(self._all_found_at, found_ms)
 
     def _of_outages(self) -> Iterator[EventRow]:
         """The coordinator was away where most consumers lost it together, and for longer than a moment."""
         for outage in self._outages:
-            lost = min((each for each, _ in outage), key=lambda each: each.at_ms)
-            back = [to for _, to in outage if to - lost.at_ms >= MOMENT_MS]
-            if len(outage) < 2 or 2 * len(outage) < len(self._consumers) or not back:
+            back = [at_ms for at_ms in outage.found if at_ms - outage.lost.at_ms >= MOMENT_MS]
+            consumers = len(outage.found)
+            if consumers < 2 or 2 * consumers < len(self._consumers) or not back:
                 continue
-            yield concluded(self._group_id, "broker_stopped", lost.at_ms, lost)
-            yield concluded(self._group_id, "group_loaded", min(back), lost)
+            yield concluded(self._group_id, "broker_stopped", outage.lost.at_ms, outage.lost)
+            yield concluded(self._group_id, "group_loaded", min(back), outage.lost)
 
     def _of_growth(self) -> Iterator[EventRow]:
         for statement in self._grown.values():

@@ -6,6 +6,8 @@ its assignment.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -72,6 +74,40 @@ class LoggedGeneration:
         return member
 
 
+class StatementsByTime:
+    """Statements in the order in which they were added, any period of which is found without reading the others."""
+
+    def __init__(self) -> None:
+        self._added: list[Statement] = []
+        self._at: list[tuple[int, int]] = []
+        """Time and index of each, in the order of times."""
+
+    def add(self, statement: Statement) -> None:
+        """Add one; most are newer than all before."""
+        insort(self._at, (statement.at_ms, len(self._added)))
+        self._added.append(statement)
+
+    def between(self, since: int, until: int | None) -> list[Statement]:
+        """Those later than ``since`` and up to ``until``."""
+        first = bisect_right(self._at, since, key=_time)
+        end = len(self._at) if until is None else bisect_right(self._at, until, key=_time)
+        return [self._added[nth] for nth in sorted(nth for _, nth in self._at[first:end])]
+
+
+def _time(of: tuple[int, int]) -> int:
+    return of[0]
+
+
+def _numbered(series: Sequence[LoggedGeneration], number: int) -> LoggedGeneration | None:
+    """The generation of a number. A series is in the order of its numbers."""
+    at = bisect_left(series, number, key=_number_of)
+    return series[at] if at < len(series) and series[at].number == number else None
+
+
+def _number_of(generation: LoggedGeneration) -> int:
+    return generation.number
+
+
 class ObservedGenerations:
     """Collects one group's generations from the statements of its consumers, in the order of their times."""
 
@@ -82,9 +118,9 @@ class ObservedGenerations:
         self._subscribing: set[ConsumerKey] = set()
         """Consumers that have subscribed since they last joined."""
         self._series: list[list[LoggedGeneration]] = [[]]
-        self._signals: list[Statement] = []
-        self._left: dict[str, list[Statement]] = {}
-        self._late: dict[str, list[int]] = {}
+        self._signals = StatementsByTime()
+        self._left: defaultdict[str, StatementsByTime] = defaultdict(StatementsByTime)
+        self._late: defaultdict[str, StatementsByTime] = defaultdict(StatementsByTime)
         self._cluster = ObservedCluster(group_id)
         self._replaced: list[tuple[Statement, str, str]] = []
         self._owners: dict[tuple[str, int], str] = {}
@@ -103,9 +139,9 @@ class ObservedGenerations:
         self._follow_owners(statement, who, member)
         if kind == "join_sent":
             self._asked.setdefault(who, statement)
-            self._signals.append(statement)
+            self._signals.add(statement)
         elif kind in ("rejoin_requested", "partitions_revoked"):
-            self._signals.append(statement)
+            self._signals.add(statement)
         elif kind in ("generation_joined", "epoch_reached"):
             self._join(statement, who, member)
         elif kind == "group_synced":
@@ -123,9 +159,9 @@ class ObservedGenerations:
             generation.listed = tuple(values["given"])
             generation.leader = member or None
         elif kind == "group_left" and member:
-            self._left.setdefault(member, []).append(statement)
+            self._left[member].add(statement)
         elif kind == "poll_timeout_exceeded" and member:
-            self._late.setdefault(member, []).append(statement.at_ms)
+            self._late[member].add(statement)
 
     def _follow_owners(self, statement: Statement, who: ConsumerKey, member: str) -> None:
         """Note who has which partition, and which members that shows to be gone."""
@@ -188,12 +224,11 @@ class ObservedGenerations:
         if series and number < series[-1].number and statement.at_ms > series[-1].ended_at + LATE_MS:
             series = []
             self._series.append(series)
-        generation = next((each for each in reversed(series) if each.number == number), None)
+        generation = _numbered(series, number)
         if generation is None:
             counted = int(values["generation"]) < 0
             generation = LoggedGeneration(number, modern=bool(values.get("modern")), counted=counted)
-            series.append(generation)
-            series.sort(key=lambda each: each.number)
+            insort(series, generation, key=_number_of)
         elif instance is not None and member not in (*generation.joined, *generation.renamed.values()):
             there = [each for each in generation.members_at_the_end if each in self._members]
             old = next((each for each in there if self._members[each].instance == instance), None)
@@ -227,10 +262,11 @@ class ObservedGenerations:
         return last.number if is_same else last.number + 1
 
     def _find(self, number: int, statement: Statement) -> LoggedGeneration | None:
-        found = (each for each in reversed(self._series[-1]) if number in (each.number, -1))
-        return next(found, None)
+        series = self._series[-1]
+        return _numbered(series, number) if number >= 0 or not series else series[-1]
 
     def _left_between(self, member: str, since: int, until: int | None) -> Statement | None:
         """A member's newest statement that it left, behind ``since`` and up to ``until``."""
-        found = (each for each in self._left.get(member, ()) if since < each.at_ms <= (until or each.at_ms))
-        return next(found, None)
+        left = self._left.get(member)
+        found = left.between(since, until) if left is not None else []
+        return found[0] if found else None

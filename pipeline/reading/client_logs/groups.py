@@ -86,7 +86,9 @@ class ClientHistory(ObservedGenerations):
         In the consumer protocol, members whose partitions stay log nothing about a new epoch.
         """
         rest = [each for each in last.members_at_the_end if each not in gone]
-        if any(each.at_ms > left_at and each.values.get("member") in rest for each in self._signals):
+        if not rest:
+            return False
+        if any(each.values.get("member") in rest for each in self._signals.between(left_at, None)):
             return False
         until = left_at + (JOINS_MS if last.modern else LATE_MS)
         return any(self._last_seen.get(each, left_at) > until for each in rest)
@@ -179,16 +181,18 @@ class ClientHistory(ObservedGenerations):
     def _signs(self, was: Iterable[str], before: LoggedGeneration | None, until: int) -> list[Statement]:
         """Statements of the previous generation's members when they learned of the next one."""
         there = set(was)
+        if not there:
+            return []
         since = 0 if before is None else before.began_at
         # In the consumer protocol, and where generations are counted, not every member has a line about each.
         exact = before is not None and not before.modern and not before.counted
         done = {**before.joined, **before.synced} if before is not None and exact else {}
         return [
             each
-            for each in self._signals
+            for each in self._signals.between(since, until)
             if each.kind in ("rejoin_requested", "join_sent")
             and (member := each.values.get("member")) in there
-            and (done[member].at_ms if member in done else since) < each.at_ms <= until
+            and (done[member].at_ms if member in done else since) < each.at_ms
         ]
 
     def _cause(
@@ -232,7 +236,8 @@ class ClientHistory(ObservedGenerations):
 
     def _poll_timeout(self, member: str, left_at: int) -> str | None:
         """The reason of a member that left since it had not polled in time, if it did."""
-        return POLL_TIMEOUT if any(0 <= left_at - at <= AT_ONCE_MS for at in self._late.get(member, ())) else None
+        late = self._late.get(member)
+        return POLL_TIMEOUT if late is not None and late.between(left_at - AT_ONCE_MS - 1, left_at) else None
 
     def _about(self, member: str) -> dict[str, Any]:
         known = self._members.get(member)
