@@ -17,7 +17,7 @@ JOINS: Final = ("join_sent", "generation_joined")
 _NAMED: Final = 3
 _ABOUT_FILES: Final = {
     "turned_round": "the newest line is the first: read from the end",
-    "untimed": "no times: the order of the lines is known, and no length",
+    "untimed": "no times in the log: only the order of its lines is known",
     "year_guessed": "no year or no date in its times: they are those of when the file was written",
 }
 """Marks of files, with what they mean for a reader."""

@@ -243,22 +243,28 @@ def _numbers(group: GroupReport) -> list[tuple[str, str]]:
     longest = max((int(row.get("unavailable_ms") or 0) for row in group.rebalances), default=0)
     tiles: list[tuple[str, str]] = []
     if group.rebalances:
-        tiles.append((f"{len(group.rebalances):,}", f"rebalances, {len(completed):,} completed"))
+        tiles.append(_counted(len(group.rebalances), "rebalance", f", {len(completed):,} completed"))
     if group.rebalances and not group.is_untimed:
         tiles.append((span(longest), "the longest"))
     if (group.rebalances and not group.is_untimed) or group.stopped_ms:
         tiles.append((seconds(group.stopped_ms), _STOPPED))
     moved = [row["moved"] for row in group.rebalances if row.get("moved") is not None]
     if moved:
-        tiles.append((f"{sum(moved):,}", "partitions moved"))
+        tiles.append(_counted(sum(moved), "partition", " moved"))
     if group.counts.get("members"):
-        tiles.append((f"{group.counts['members']:,}", "members at most"))
+        tiles.append(_counted(group.counts["members"], "member", " at most"))
     if group.partitions:
-        tiles.append((f"{len(group.partitions):,}", "partitions"))
-    for name, words in (("duplicates", "records processed twice"), ("lost", "records lost")):
+        tiles.append(_counted(len(group.partitions), "partition"))
+    for name, words in (("duplicates", " processed twice"), ("lost", " lost")):
         if group.counts.get(name) is not None:
-            tiles.append((f"{group.counts[name]:,}", words))
+            tiles.append(_counted(group.counts[name], "record", words))
     return tiles
+
+
+def _counted(number: int, noun: str, behind: str = "") -> tuple[str, str]:
+    """A tile's number, and the noun that fits it."""
+    shown, _, words = count(number, noun).partition(" ")
+    return shown, words + behind
 
 
 def _requests(rows: Sequence[Row]) -> str:

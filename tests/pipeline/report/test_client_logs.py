@@ -39,7 +39,7 @@ def test_a_log_without_rebalances_and_without_times_is_reported(tmp_path: Path) 
     assert (tmp_path / "out" / "report.html").exists()
     assert made.coverage == [
         "1 line: 1 used; the log of 1 member",
-        "consumer.log: no times: the order of the lines is known, and no length",
+        "consumer.log: no times in the log: only the order of its lines is known",
     ]
     assert made.coverage[1] in (tmp_path / "out" / "report.html").read_text()
 

@@ -19,13 +19,22 @@ from rejoin.pipeline.findings.clients.advice import (
     rebalance_timeout,
     session_timeout,
 )
+from rejoin.pipeline.findings.clients.table import LIBRDKAFKA
 from rejoin.pipeline.findings.finding import LOW, MEDIUM, Finding
 from rejoin.pipeline.findings.formatting import names, period, span, spans, times
 from rejoin.pipeline.findings.history import OF_JOINS, GroupHistory
 from rejoin.pipeline.findings.observed_rows import ObservedEvent, all_exact
 from rejoin.pipeline.findings.phrases import capital
 from rejoin.pipeline.findings.reads import reads
-from rejoin.pipeline.findings.rules.own_words.events import AGAIN, ONE_MS, consumers_of, distinct, its_group, rhythm
+from rejoin.pipeline.findings.rules.own_words.events import (
+    AGAIN,
+    ONE_MS,
+    consumers_of,
+    distinct,
+    its_group,
+    rhythm,
+    said_by,
+)
 from rejoin.pipeline.findings.rules.own_words.refused import THROWN_OUT, join_refused, refusal_of
 from rejoin.pipeline.vocabulary import CLIENT_LOG, SESSION_ENDED, is_untimed
 
@@ -44,6 +53,8 @@ _OF_TROUBLE: Final = (
     *("heartbeat_failed", "coordinator_lost", "poll_timeout_exceeded", "commit_refused", "fenced"),
     *("topic_unavailable", "assigned_nothing"),
 )
+_CANCELED: Final = "context canceled"
+"""Words of clients in Go for a call that they gave up themselves, as they close."""
 _PLANNED: Final = {
     "probing rebalance": ", as Kafka Streams had planned: a next probing rebalance asks whether warm-up tasks have "
     "caught up, every 10 minutes by default, until they have.",
@@ -220,6 +231,7 @@ def rejoined_by_its_own_log(causes: Causes) -> Iterator[Finding]:
     who = consumers_of(history, others)
     reasons = list(dict.fromkeys(each.reason for each in others if each.reason))
     because = f" The reasons given: {names(reasons)}." if reasons else ""
+    waits = _waits_for_assignment(history)
     known = (means for word, means in _PLANNED.items() if reasons and all(word in each for each in reasons))
     planned = next(known, "")
     why = planned or (
@@ -228,9 +240,10 @@ def rejoined_by_its_own_log(causes: Causes) -> Iterator[Finding]:
     )
     yield Finding(
         "rejoined-by-its-own-log",
-        f"The group rebalanced, and {names(who)} had to join again, {times(len(others))}",
+        f"The group rebalanced, and {names(who)} had to join again, {times(len(others))}"
+        f"{', and waited for its assignment where the log ends' if waits else ''}",
         f"{capital(times(len(others)))} {names(who)} had to join {its_group(history)} again, "
-        f"{period(others[0].at_ms, others[-1].at_ms)}{rhythm(others)}: the group rebalanced{why}",
+        f"{period(others[0].at_ms, others[-1].at_ms)}{rhythm(others)}: the group rebalanced{why}{waits}",
         0.0,
         others[0].at_ms,
         others[-1].at_ms,
@@ -262,7 +275,7 @@ def _has_own_cause(history: GroupHistory, event: ObservedEvent) -> bool:
 
 def _where_the_log_ends(history: GroupHistory) -> Iterator[Finding]:
     """A consumer's last step into its group, or out of it, where a log says nothing else."""
-    if any(each.event in _OF_TROUBLE for each in history.events):
+    if any(each.event in _OF_TROUBLE and _CANCELED not in said_by(each) for each in history.events):
         return
     last: dict[tuple[str | None, str | None], ObservedEvent] = {}
     for event in history.events:
@@ -289,6 +302,26 @@ def _where_the_log_ends(history: GroupHistory) -> Iterator[Finding]:
         exact=all_exact(found),
         severity=LOW,
     )
+
+
+def _waits_for_assignment(history: GroupHistory) -> str:
+    """A sentence about consumers whose log ends between the join and the assignment."""
+    last: dict[tuple[str | None, str | None], ObservedEvent] = {}
+    for event in history.events:
+        if event.event in _STEPS and event.event != "partitions_revoked":
+            last[event.node, event.client_id] = event
+    waiting = [each for each in last.values() if each.event == "generation_joined" and _logs_assignments(each)]
+    if not waiting:
+        return ""
+    return (
+        f" Where the log ends, {names(consumers_of(history, waiting))} had joined and waited for its assignment, which "
+        "the group's leader computes; if it waits for long, look at the log of the leader."
+    )
+
+
+def _logs_assignments(event: ObservedEvent) -> bool:
+    """Whether a client that logs its joins in this way logs its assignments, too."""
+    return (event.more or {}).get("software") == LIBRDKAFKA
 
 
 def _is_stuck(history: GroupHistory, asked: Sequence[ObservedEvent]) -> bool:
