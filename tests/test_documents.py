@@ -74,6 +74,7 @@ def test_the_map_has_every_top_level_folder() -> None:
     assert [name for name in sorted(folders) if f"`{name}/" not in TEXTS["ARCHITECTURE.md"]] == []
 
 
+@pytest.mark.xdist_group("sources")
 def test_the_packages_import_each_other_as_the_architecture_says() -> None:
     said: dict[tuple[str, str], set[str]] = {}
     table = TEXTS["ARCHITECTURE.md"].partition("| package | imports |")[2].partition("\n\n")[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,9 +14,8 @@ from tests.sources.modules import (
     NEVER_IN_A_CORE,
     ONLY_HERE,
     PACKAGES,
+    PrivateNames,
     imports,
-    is_own,
-    is_private,
     modules,
     private_names,
     tree_of,
@@ -91,30 +89,22 @@ OF_NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
 """Public in spite of their names."""
 
 
-def touched(path: Path, foreign: set[str]) -> Iterator[str]:
-    """Where a module uses one of these names as an attribute, or imports a private name of ours."""
-    for node in ast.walk(tree_of(path)):
-        where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
-        if isinstance(node, ast.Attribute) and not is_own(node) and node.attr in foreign:
-            yield f"{where} {ast.unparse(node)}"
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rejoin."):
-            yield from (f"{where} import of {alias.name}" for alias in node.names if is_private(alias.name))
-
-
 def test_no_package_touches_the_private_names_of_another() -> None:
     """Neither an attribute ``x._name`` nor an import of ``_name`` where only other folders of ours define that name.
 
     A folder is a package to itself.
     """
-    folders: dict[Path, list[Path]] = {}
+    folders: dict[Path, dict[Path, PrivateNames]] = {}
     for _, path in modules(*PACKAGES, "examples", "benchmarks"):
-        folders.setdefault(path.parent, []).append(path)
-    defined = {folder: set().union(*map(private_names, map(tree_of, paths))) for folder, paths in folders.items()}
+        folders.setdefault(path.parent, {})[path.relative_to(ROOT)] = private_names(tree_of(path))
+    defined = {folder: set().union(*(each.defined for each in files.values())) for folder, files in folders.items()}
     found = []
-    for folder, paths in folders.items():
+    for folder, files in folders.items():
         others = set().union(*(names for other, names in defined.items() if other != folder))
         foreign = others - defined[folder] - OF_NAMED_TUPLES
-        found += [each for path in paths for each in touched(path, foreign)]
+        for path, names in files.items():
+            found += [f"{path}:{each.lineno} {ast.unparse(each)}" for each in names.used if each.attr in foreign]
+            found += [f"{path}:{line} import of {name}" for line, name in names.imported]
     assert found == []
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.paths import ROOT
-from tests.sources.modules import tree_of
+from tests.sources.modules import statements, tree_of
 
 pytestmark = pytest.mark.xdist_group("sources")
 """One process parses all modules for the rules about them."""
@@ -61,7 +61,7 @@ def test_functions_are_short() -> None:
     long = {
         f"{path}: {node.name}"
         for path in modules()
-        for node in ast.walk(tree_of(ROOT / path))
+        for node in statements(tree_of(ROOT / path))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and length(node) > FUNCTION_LINES
     }
     assert long == LONG_FUNCTIONS

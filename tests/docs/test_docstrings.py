@@ -10,7 +10,7 @@ import pytest
 
 from tests.docs.texts import TEXTS
 from tests.paths import ROOT
-from tests.sources.modules import PACKAGES, modules, tree_of
+from tests.sources.modules import PACKAGES, modules, statements, tree_of
 
 pytestmark = pytest.mark.xdist_group("sources")
 """One process parses all modules for the rules about them."""
@@ -27,7 +27,7 @@ ODD = re.compile(r"(?<![\"/-])\b([Ww]hoever|[Nn]obody|[Ss]omebody|[Tt]old|[Tt]el
 
 def docstrings(tree: ast.AST) -> Iterator[ast.Constant]:
     """Every text that stands as a statement: of a module, a class, a function, or behind a name."""
-    for node in ast.walk(tree):
+    for node in statements(tree):
         value = node.value if isinstance(node, ast.Expr) else None
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             yield value

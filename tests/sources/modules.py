@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.paths import ROOT
 
@@ -72,10 +74,21 @@ def modules(*packages: str) -> list[tuple[str, Path]]:
     return found
 
 
+_BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Every statement below a node. No expression has one in it, so that none is looked into."""
+    for name in _BODIES:
+        for each in getattr(node, name, ()):
+            yield each
+            yield from statements(each)
+
+
 @cache
 def imports(path: Path, module: str) -> list[str]:
     found = []
-    for node in ast.walk(tree_of(path)):
+    for node in statements(tree_of(path)):
         if isinstance(node, ast.Import):
             found += [name.name for name in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -88,17 +101,33 @@ def is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
 
 
-def private_names(tree: ast.Module) -> set[str]:
-    """The private functions, classes, variables and attributes that a module defines."""
-    found = set()
+class PrivateNames(NamedTuple):
+    """The private functions, classes, variables and attributes of a module, and where it uses those of others."""
+
+    defined: set[str]
+    used: list[ast.Attribute]
+    imported: list[tuple[int, str]]
+    """Line and name."""
+
+
+def private_names(tree: ast.Module) -> PrivateNames:
+    found = PrivateNames(set(), [], [])
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found.add(node.name)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and is_own(node):
-            found.add(node.attr)
-    return {name for name in found if is_private(name)}
+            if is_private(node.name):
+                found.defined.add(node.name)
+        elif isinstance(node, ast.Name):
+            if is_private(node.id) and isinstance(node.ctx, ast.Store):
+                found.defined.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            if is_private(node.attr):
+                if not is_own(node):
+                    found.used.append(node)
+                elif isinstance(node.ctx, ast.Store):
+                    found.defined.add(node.attr)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rejoin."):
+            found.imported.extend((node.lineno, each.name) for each in node.names if is_private(each.name))
+    return found
 
 
 def is_own(node: ast.Attribute) -> bool:

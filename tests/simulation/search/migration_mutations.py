@@ -19,15 +19,15 @@ from rejoin.protocol.errors import ErrorCode
 
 Break = Callable[[pytest.MonkeyPatch], None]
 
-MUTATIONS: Final[list[tuple[Break, str]]] = []
-"""Every broken rule, with the name of the check that must find it."""
+MUTATIONS: Final[list[tuple[Break, str, int]]] = []
+"""Every broken rule, the name of the check that must find it, and the first seed to play."""
 
 
-def caught_by(check: str) -> Callable[[Break], Break]:
-    """Register a broken rule with the check that must find it."""
+def caught_by(check: str, first: int = 0) -> Callable[[Break], Break]:
+    """Register a broken rule with the check that must find it; seeds before the first one find nothing."""
 
     def register(mutation: Break) -> Break:
-        MUTATIONS.append((mutation, check))
+        MUTATIONS.append((mutation, check, first))
         return mutation
 
     return register
@@ -50,12 +50,12 @@ def revocations_are_not_waited_for(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(reconciliation, "_still_owns", lambda *_: False)
 
 
-@caught_by("a_partition_has_two_owners")
+@caught_by("a_partition_has_two_owners", first=21)
 def a_member_acknowledges_with_whatever_it_names(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(reconciliation, "_still_owns", lambda owned, _: owned is None)
 
 
-@caught_by("a_partition_has_two_owners")
+@caught_by("a_partition_has_two_owners", first=4)
 def an_upgrade_forgets_who_has_what(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(migration.Migration, "_by_topic_id", lambda *_: {})
 
@@ -91,7 +91,7 @@ def heartbeats_restart_no_session(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("rejoin.coordinator.core.groups.consumer.heartbeats.ConsumerHeartbeats.answer_unchanged", _nothing)
 
 
-@caught_by("a_silent_consumer_group_member_stays")
+@caught_by("a_silent_consumer_group_member_stays", first=5)
 def sessions_never_end(patch: pytest.MonkeyPatch) -> None:
     right = removal.Removals.time_out
 
@@ -102,7 +102,7 @@ def sessions_never_end(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(removal.Removals, "time_out", wrong)
 
 
-@caught_by("a_silent_consumer_group_member_stays")
+@caught_by("a_silent_consumer_group_member_stays", first=13)
 def loaded_members_have_no_sessions(patch: pytest.MonkeyPatch) -> None:
     right = groups.ConsumerGroups.loaded
 
@@ -114,7 +114,7 @@ def loaded_members_have_no_sessions(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(groups.ConsumerGroups, "loaded", wrong)
 
 
-@caught_by("a_member_never_gives_up_its_partitions")
+@caught_by("a_member_never_gives_up_its_partitions", first=9)
 def rebalance_timeouts_remove_no_member(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(removal.Removals, "rebalance_timed_out", _nothing)
 
@@ -147,7 +147,7 @@ def a_downgrade_drops_offsets(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(migration.Migration, "_swap", wrong)
 
 
-@caught_by("a_group_moves_against_its_policy")
+@caught_by("a_group_moves_against_its_policy", first=7)
 def any_policy_upgrades(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(migration, "UPGRADES", frozenset({"disabled", "downgrade", *migration.UPGRADES}))
 
@@ -163,7 +163,7 @@ def replies_do_not_wait_for_the_log(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(changes.Writes, "commit", wrong)
 
 
-@caught_by("a_group_differs_from_its_log")
+@caught_by("a_group_differs_from_its_log", first=11)
 def changes_that_fail_stay(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(changes.Writes, "failed", changes.Writes.stored)
 
@@ -196,7 +196,7 @@ def the_assignor_gives_a_partition_to_two(patch: pytest.MonkeyPatch) -> None:
 # --- the consumer
 
 
-@caught_by("a_member_says_that_it_gave_up_what_it_has")
+@caught_by("a_member_says_that_it_gave_up_what_it_has", first=9)
 def a_consumer_acknowledges_before_it_gives_up(patch: pytest.MonkeyPatch) -> None:
     right = client_heartbeats._fields
 

@@ -25,11 +25,12 @@ Break = Callable[[pytest.MonkeyPatch], None]
 
 @dataclass(frozen=True)
 class Mutation:
-    """A broken rule, the check that must find it, and the schedule whose scenarios are searched."""
+    """A broken rule, the check that must find it, the schedule whose scenarios are searched, and the first seed."""
 
     apply: Break
     check: str
     schedule: str
+    first: int
 
     @property
     def name(self) -> str:
@@ -40,11 +41,11 @@ MUTATIONS: list[Mutation] = []
 """Every broken rule, in the order below."""
 
 
-def caught_by(check: str, schedule: str = "faults") -> Callable[[Break], Break]:
-    """Register a broken rule with the check that must find it."""
+def caught_by(check: str, schedule: str = "faults", first: int = 0) -> Callable[[Break], Break]:
+    """Register a broken rule with the check that must find it; seeds before the first one find nothing."""
 
     def register(mutation: Break) -> Break:
-        MUTATIONS.append(Mutation(mutation, check, schedule))
+        MUTATIONS.append(Mutation(mutation, check, schedule, first))
         return mutation
 
     return register
@@ -177,7 +178,7 @@ def no_leader_is_elected_when_the_leader_stays_away(patch: pytest.MonkeyPatch) -
     patch.setattr(classic_group.ClassicGroup, "elect_rejoined_leader", lambda self: self.leader is not None)
 
 
-@caught_by("a_join_phase_does_not_end")
+@caught_by("a_join_phase_does_not_end", first=4)
 def the_join_phase_has_no_timeout(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, group: Any) -> None:
         if group.initial_delay is not None:
@@ -186,7 +187,7 @@ def the_join_phase_has_no_timeout(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(rebalance.Rebalancer, "join_timer_fired", wrong)
 
 
-@caught_by("a_member_is_given_no_time_to_rejoin")
+@caught_by("a_member_is_given_no_time_to_rejoin", first=4)
 def the_join_phase_does_not_wait(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, group: Any) -> None:
         if group.state is PREPARING_REBALANCE and group.previous_state is not EMPTY:
@@ -195,7 +196,7 @@ def the_join_phase_does_not_wait(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(rebalance.Rebalancer, "finish_if_all_joined", wrong)
 
 
-@caught_by("a_member_need_not_sync", schedule="rebalances")
+@caught_by("a_member_need_not_sync", schedule="rebalances", first=5)
 def members_need_not_sync(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(rebalance.Rebalancer, "sync_timer_fired", _nothing)
 
@@ -209,7 +210,7 @@ def a_first_rebalance_does_not_wait(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(rebalance.Rebalancer, "finish_if_all_joined", wrong)
 
 
-@caught_by("a_request_is_never_answered", schedule="failovers")
+@caught_by("a_request_is_never_answered", schedule="failovers", first=10)
 def parked_requests_are_forgotten_when_a_node_resigns(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, group: Any, error: ErrorCode) -> None:
         self.deleted(group)
@@ -217,7 +218,7 @@ def parked_requests_are_forgotten_when_a_node_resigns(patch: pytest.MonkeyPatch)
     patch.setattr(classic_groups.ClassicGroups, "close", wrong)
 
 
-@caught_by("a_request_is_never_answered", schedule="rebalances")
+@caught_by("a_request_is_never_answered", schedule="rebalances", first=9)
 def a_parked_sync_of_a_removed_member_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     right = member_operations.MemberOperations.remove
 
@@ -267,7 +268,7 @@ def a_group_is_loaded_as_it_was_first(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(loading.Replay, "_replay_group", wrong)
 
 
-@caught_by("a_silent_member_stays")
+@caught_by("a_silent_member_stays", first=8)
 def loaded_members_have_no_sessions(patch: pytest.MonkeyPatch) -> None:
     right = shard.GroupsShard.on_loaded
 
@@ -315,7 +316,7 @@ def members_that_leave_stay(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(member_requests.MemberRequests, "_leave_one", wrong)
 
 
-@caught_by("the_core_fails")
+@caught_by("the_core_fails", first=20)
 def a_failed_append_counts_as_stored(patch: pytest.MonkeyPatch) -> None:
     right = committing.CommitCompletion.ended
 

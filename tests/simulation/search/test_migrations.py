@@ -52,10 +52,10 @@ def test_all_policies_are_drawn() -> None:
     assert drawn == {"disabled", "downgrade", "upgrade", "bidirectional"}
 
 
-@pytest.mark.parametrize(("mutation", "check"), MUTATIONS, ids=lambda each: getattr(each, "__name__", ""))
-def test_a_broken_rule_is_found(mutation: Break, check: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("mutation", "check", "first"), MUTATIONS, ids=lambda each: getattr(each, "__name__", ""))
+def test_a_broken_rule_is_found(mutation: Break, check: str, first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     mutation(monkeypatch)
-    for seed in range(MUTATION_SEEDS):
+    for seed in range(first, first + MUTATION_SEEDS):
         violation = play_checked(migrating_scenario(seed)).violation
         if violation is not None and violation.check == check:
             assert "TypeError" not in str(violation), "the broken rule takes what the rule takes"
@@ -66,4 +66,4 @@ def test_a_broken_rule_is_found(mutation: Break, check: str, monkeypatch: pytest
 def test_enough_rules_are_broken() -> None:
     assert len(MUTATIONS) >= 15
     named = {check.__name__ for each in MIGRATING for check in each}
-    assert {check for _, check in MUTATIONS} <= named
+    assert {check for _, check, _ in MUTATIONS} <= named

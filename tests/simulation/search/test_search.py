@@ -98,7 +98,7 @@ def test_a_lease_that_is_thought_to_last_longer_is_found(monkeypatch: pytest.Mon
 
 def first_seed(mutation: Mutation) -> int:
     """The first seed with which the broken rule, which is in force, is found by the check that is meant to find it."""
-    for seed in range(MUTATION_SEEDS):
+    for seed in range(mutation.first, mutation.first + MUTATION_SEEDS):
         violation = play_checked(SEARCHED[mutation.schedule](seed)).violation
         if violation is not None and violation.check == mutation.check:
             assert "TypeError" not in str(violation), "the broken rule takes what the rule takes"
