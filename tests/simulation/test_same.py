@@ -31,7 +31,7 @@ from rejoin.simulation.simulation import Simulation
 from tests import paths
 
 ROOT = paths.ROOT
-SEEDS = int(os.environ.get("REJOIN_IDLE_SEEDS", "10"))
+SEEDS = int(os.environ.get("REJOIN_IDLE_SEEDS", "6"))
 """How many seeds are played with and without skipping; ``make idle-seeds`` plays a thousand."""
 
 
