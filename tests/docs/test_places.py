@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType, SimpleNamespace
@@ -17,22 +18,16 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.fault_injection.fault_rules import FaultRule
 from rejoin.journal.events import client as consumer_events
 from rejoin.journal.events.base import Event
-from rejoin.journal.kafka_logs.clients.connect import CONNECT_LINES, SMALLRYE_LINES
-from rejoin.journal.kafka_logs.clients.erlang import BROD_LINES
-from rejoin.journal.kafka_logs.clients.frameworks import SPRING_LINES, STREAMS_LINES
-from rejoin.journal.kafka_logs.clients.java import JAVA_LINES
-from rejoin.journal.kafka_logs.clients.javascript_and_go import FRANZ_GO_LINES, KAFKAJS_LINES, SARAMA_LINES
-from rejoin.journal.kafka_logs.clients.python import AIOKAFKA_LINES, KAFKA_PYTHON_LINES
-from rejoin.journal.kafka_logs.clients.rdkafka import RDKAFKA_LINES
-from rejoin.journal.kafka_logs.clients.ruby import RUBY_LINES
-from rejoin.journal.kafka_logs.template import OLDEST, Template
+from rejoin.journal.kafka_logs.template import Template
 from rejoin.pipeline.findings import rules
 from rejoin.pipeline.findings.finding import Finding
 from rejoin.pipeline.findings.rules import RULES, restarts
+from rejoin.pipeline.reading.client_logs import families
 from rejoin.pipeline.vocabulary import TOPIC_UNAVAILABLE
 from rejoin.protocol import registry
+from rejoin.protocol.brokers.releases import newest_versions
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.registry import BY_KEY, BY_NAME
+from rejoin.protocol.registry import BY_KEY, BY_NAME, HEARTBEAT
 from rejoin.simulation.scenario import runner
 from rejoin.simulation.scenario.actions import KINDS, ScheduledAction
 from rejoin.simulation.scenario.fields import Part
@@ -45,6 +40,8 @@ from tests.docs.texts import TEXTS
 from tests.journal import test_renames
 from tests.paths import ROOT
 from tests.pipeline.findings import test_findings
+from tests.pipeline.findings.rules import test_documented
+from tests.pipeline.reading.client_logs import test_examples
 from tests.protocol import test_definitions
 from tests.protocol.brokers import test_releases
 from tests.simulation import test_reading
@@ -57,37 +54,20 @@ LABORATORY: Final = ROOT / "pages" / "laboratory"
 # --- tests of places that have no better home
 
 
-CLIENT_LINES: Final = {
-    "java": JAVA_LINES,
-    "librdkafka": RDKAFKA_LINES,
-    "kafka-python": KAFKA_PYTHON_LINES,
-    "aiokafka": AIOKAFKA_LINES,
-    "KafkaJS": KAFKAJS_LINES,
-    "franz-go": FRANZ_GO_LINES,
-    "sarama": SARAMA_LINES,
-    "Connect": CONNECT_LINES,
-    "brod": BROD_LINES,
-    "SmallRye": SMALLRYE_LINES,
-    "Streams": STREAMS_LINES,
-    "Spring": SPRING_LINES,
-    "ruby-kafka": RUBY_LINES,
-}
-
-
 PASSED_OVER: Final = {"remark", "join_failed"}
 """Kinds of lines that are known and say nothing more."""
 
 
-def unread_kinds(lines: tuple[Template, ...]) -> set[str]:
+def unread_kinds(lines: Iterable[Template]) -> set[str]:
     """Kinds of lines that are no event of a consumer and that no reader asks for."""
     events = {*(event.name for event in consumer_events.EVENT_TYPES), TOPIC_UNAVAILABLE}
     readers = "\n".join(path.read_text() for path in (ROOT / "pipeline" / "reading" / "client_logs").rglob("*.py"))
     return {line.kind for line in lines if line.kind not in events and f'"{line.kind}"' not in readers} - PASSED_OVER
 
 
-@pytest.mark.parametrize("library", CLIENT_LINES)
+@pytest.mark.parametrize("library", families.FAMILIES)
 def test_each_line_of_a_client_has_a_kind_that_is_read(library: str) -> None:
-    assert unread_kinds(CLIENT_LINES[library]) == set()
+    assert unread_kinds(line for line, _ in families.known_by_text(library)) == set()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -160,10 +140,17 @@ def of_an_api(monkeypatch: pytest.MonkeyPatch) -> Missed:
     def http() -> None:
         test_rpc.test_every_api_answers_its_own_message_at_its_path(node, api).send(None)  # type: ignore[arg-type]
 
+    def too_early() -> None:
+        monkeypatch.setattr(
+            test_releases, "newest_versions", lambda release: {**newest_versions(release), HEARTBEAT.key: 5}
+        )
+        test_releases.test_each_version_has_the_release_that_kafka_python_knows_it_from("3.9")
+
     return {
         "test_fields_are_kafkas": lambda: test_definitions.test_fields_are_kafkas(api, "Kafka 4.4", "Request"),
         "test_every_api_has_a_handler_and_a_rule": test_new_api.test_every_api_has_a_handler_and_a_rule,
         "test_the_newest_release_is_offered_whole": test_releases.test_the_newest_release_is_offered_whole,
+        "test_each_version_has_the_release_that_kafka_python_knows_it_from": too_early,
         "test_every_api_answers_its_own_message_at_its_path": http,
         "test_every_version_that_both_speak_was_sent_and_answered": (
             test_what_is_covered.test_every_version_that_both_speak_was_sent_and_answered
@@ -211,12 +198,13 @@ def of_an_event(monkeypatch: pytest.MonkeyPatch) -> Missed:
 
 
 def of_a_log_line(monkeypatch: pytest.MonkeyPatch) -> Missed:
-    monkeypatch.setitem(CLIENT_LINES, "java", (*JAVA_LINES, Template("never_read", "Never read", OLDEST, None)))
-    return {
-        "test_each_line_of_a_client_has_a_kind_that_is_read": (
-            lambda: test_each_line_of_a_client_has_a_kind_that_is_read("java")
-        )
-    }
+    more = (Template("never_read", "Never read"), re.compile("Never read"))
+    monkeypatch.setitem(families._LINES, families.JAVA, [*families.known_by_text(families.JAVA), more])  # type: ignore[index]
+    checks = (
+        test_each_line_of_a_client_has_a_kind_that_is_read,
+        test_examples.test_each_line_of_a_client_has_an_example,
+    )
+    return {check.__name__: partial(check, families.JAVA) for check in checks}
 
 
 class MoreDeploys(Part):
@@ -250,6 +238,7 @@ def of_a_finding(monkeypatch: pytest.MonkeyPatch) -> Missed:
     return {
         "test_each_rule_is_in_the_list": test_each_rule_is_in_the_list,
         "test_every_rule_is_among_them": test_findings.test_every_rule_is_among_them,
+        "test_each_finding_is_explained": partial(test_documented.test_each_finding_is_explained, "more-trouble"),
     }
 
 
@@ -317,6 +306,6 @@ def test_a_forgotten_place_fails_the_test_that_is_named(kind: str, monkeypatch: 
 
 @pytest.mark.parametrize("kind", SECTIONS)
 def test_every_place_exists(kind: str) -> None:
-    places = re.findall(r"^\| `([\w/.]+)` \|", SECTIONS[kind], re.MULTILINE)
+    places = re.findall(r"^\| `([\w/.-]+)` \|", SECTIONS[kind], re.MULTILINE)
     assert len(places) >= 1
     assert [place for place in places if not (ROOT / place).exists()] == []

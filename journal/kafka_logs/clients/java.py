@@ -130,7 +130,7 @@ JAVA_LINES: Final[tuple[Template, ...]] = (
     # --- out of the group
     _line("membership_reset", "Resetting generation <3.0-:{and?}>due to: {reason}", (2, 8)),
     _line("poll_timeout_exceeded", f"~(?:This member will leave the group because )?~<4.0-:C|c>{_POLL_TIMEOUT}"),
-    _line("poll_timeout_exceeded", "~.*~[Cc]onsumer poll timeout has expired{rest}", variant="other"),
+    _line("poll_timeout_exceeded", "~.*[Cc]~onsumer poll timeout has expired{rest}", variant="other"),
     _line(
         "group_left",
         "Member {member?} sending LeaveGroup request to coordinator {coordinator?}<2.4-: due to {reason}>",
@@ -217,7 +217,7 @@ JAVA_LINES: Final[tuple[Template, ...]] = (
     ),
     _line(
         "fenced",
-        f"{_HEARTBEAT} failed due to ~(?:fenced|unreleased|the) ?~instance id {{instance?}}~:| was~{{rest}}",
+        f"{_HEARTBEAT} failed due to ~(?:fenced|unreleased|the) ?~instance id {{instance?}}~(?::| was)~{{rest}}",
         (3, 7),
         variant="epoch",
     ),

@@ -91,8 +91,8 @@ KAFKA_PYTHON_LINES: Final[tuple[Template, ...]] = (
         "Heartbeat failed for group {group_id?}: coordinator (node {coordinator?}) is either not started or not valid",
         "heartbeat",
     ),
-    _line("heartbeat_failed", "Heartbeat failed for group {group_id?}: {problem}"),
     _line("fenced", "Heartbeat failed for group {group_id?} due to fenced id error: {instance}", "heartbeat"),
+    _line("heartbeat_failed", "Heartbeat failed for group {group_id?}: {problem}"),
     _line("fenced", "Heartbeat thread caught fenced group_instance_id {instance} error", "thread"),
     _line(
         "heartbeat_failed", "Heartbeat: local member_id was not recognized; this consumer needs to re-join", "member"

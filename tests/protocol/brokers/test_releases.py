@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from functools import cache
+from importlib.util import find_spec
 from itertools import pairwise
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -11,6 +15,7 @@ import pytest
 from rejoin.protocol.brokers.offered_versions import offered
 from rejoin.protocol.brokers.releases import RELEASES, RELEASES_TEXT, newest_versions
 from rejoin.protocol.registry import (
+    APIS,
     CREATE_TOPICS,
     DELETE_TOPICS,
     DESCRIBE_CONFIGS,
@@ -47,8 +52,34 @@ ALWAYS: Final[dict[Api, int]] = {PRODUCE: 3, FETCH: 4, DESCRIBE_CONFIGS: 1}
 """The oldest versions that are served as any release."""
 
 
+KRAFT_ONLY: Final = {DESCRIBE_TOPIC_PARTITIONS.key: "4.0"}
+"""APIs that a broker with ZooKeeper has not, by the first release whose versions were taken from one with KRaft."""
+
+
+@cache
+def kafka_python_versions() -> dict[str, dict[int, int]]:
+    """The newest versions that kafka-python knows of a broker of each release: read, as importing it takes long."""
+    kafka = find_spec("kafka")
+    assert kafka is not None
+    assert kafka.origin is not None
+    text = (Path(kafka.origin).parent / "protocol" / "broker_version_data.py").read_text(encoding="utf-8")
+    (table,) = re.findall(r"^BROKER_API_VERSIONS = (\{.*?^\})", text, re.MULTILINE | re.DOTALL)
+    releases = {".".join(map(str, release)): versions for release, versions in ast.literal_eval(table).items()}
+    return {
+        {"0.11": "0.11.0"}.get(release, release): {key: newest for key, (_, newest) in versions.items()}
+        for release, versions in releases.items()
+    }
+
+
 def test_the_newest_release_is_offered_whole() -> None:
     assert offered(RELEASES[-1]) == offered()
+
+
+@pytest.mark.parametrize("release", RELEASES[:-1])
+def test_each_version_has_the_release_that_kafka_python_knows_it_from(release: str) -> None:
+    known, ours = kafka_python_versions()[release], newest_versions(release)
+    keys = {api.key for api in APIS if RELEASES.index(release) >= RELEASES.index(KRAFT_ONLY.get(api.key, RELEASES[0]))}
+    assert {key: ours.get(key) for key in keys} == {key: known.get(key) for key in keys}
 
 
 @pytest.mark.parametrize("release", RELEASES)
