@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -16,8 +17,10 @@ from rejoin.pipeline.reading.peeling.unknown_layouts import nearest_layout
 from rejoin.pipeline.why.event_source import EventSource, unread_notes
 from rejoin.pipeline.why.story import GroupStory, Row, SourceProblem
 
-LARGEST: Final = 64 << 20
+LARGEST: Final = 128 << 20
 """Bytes of all files together. More than that is for a report, which Spark makes."""
+MOST_LINES: Final = 100_000
+"""Lines about groups: 20,000 rebalances of a consumer, which take about a minute and 1 GB."""
 
 
 class LogSource(EventSource):
@@ -38,7 +41,16 @@ class LogSource(EventSource):
                 f"{path}: {size >> 20} MB of logs; expected at most {LARGEST >> 20} MB. "
                 f"First run rejoin report {path} --out DIR, then rejoin why GROUP DIR"
             )
-        read = [row for each in files for row in read_file(each.path, each.problem, timezone)]
+        read: list[Row] = []
+        about_groups = 0
+        for row in itertools.chain.from_iterable(read_file(each.path, each.problem, timezone) for each in files):
+            about_groups += row.get("about") is not None
+            if about_groups > MOST_LINES:
+                raise SourceProblem(
+                    f"{path}: more than {MOST_LINES:,} lines about groups. Give a part of the log; "
+                    f"or run rejoin report {path} --out DIR, then rejoin why GROUP DIR"
+                )
+            read.append(row)
         rows, notes = window.cut(read)
         none = dict.fromkeys(EVENT_COLUMNS)
         events: list[Row] = [none | row for row in events_of_files(rows)]

@@ -47,7 +47,7 @@ TINY: dict[str, dict[str, Any]] = {
     | {"GROWTH": 1_000.0},
     "recovered.from_client_logs": {"SETS": ("python",)},
     "recovered.from_written_client_logs": {"SEEDS": 1, "LIBRARIES": {"aiokafka": LIBRARIES["aiokafka"]}},
-    "recovered.from_excerpts": {"SIZES": (1_000,)},
+    "recovered.from_excerpts": {"SIZES": (1_000,), "DENSE": (2_000,)},
     "sweep": {"ROUNDS": 1, "WARM_UP": 1, "CASES": {}},
     "recovered_from_logs": {"SEEDS": 1, "GALLERY": Path("/nowhere"), "SOURCES": SOURCES[-1:]},
     "load": {"GROUPS": 5},
@@ -117,7 +117,11 @@ SHOWN: dict[str, list[str]] = {
     ],
     "recovered.from_client_logs": [r"python +kafka-python +\d+ +\d+%, 0 invented +\d+%, 0 invented +0"],
     "recovered.from_written_client_logs": [r"aiokafka 0\.14 +\d+ +100\.0% +0 +0"],
-    "recovered.from_excerpts": [r"kafkajs +│ +\d+ │ +\d+ │ +\d+ │ +0 │", r"1,\d+ B │ +[\d.]+ │ +[\d.]+"],
+    "recovered.from_excerpts": [
+        r"kafkajs +│ +\d+ │ +\d+ │ +\d+ │ +0 │",
+        r"sparse +│ +1,\d+ B │ +[\d.]+ │ +[\d.]+ │ yes",
+        "dense",
+    ],
     "sweep": [r"pool / sweep", r"until Spark and the pool were up"],
     "recovered_from_logs": [r"\d+ rebalances, \d+ completed"],
     "load": [rf"{store} +│ +{rounds} +│" for store in ("SQLite", "PostgreSQL") for rounds in ("once", "compacted")],
@@ -169,6 +173,23 @@ def runs_to_its_end(name: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Ca
 @pytest.mark.parametrize("name", [name for name in TINY if name not in ON_SPARK])
 def test_runs_to_its_end(name: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     runs_to_its_end(name, monkeypatch, capfd)
+
+
+def test_a_folder_of_excerpts_is_answered_where_no_findings_are_expected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = importlib.import_module("benchmarks.recovered.from_excerpts")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(module, "SIZES", ())
+    monkeypatch.setattr(module, "DENSE", ())
+    (tmp_path / "a.log").write_text(module.LATE.read_text())
+    (tmp_path / "b.log").write_text("nothing\n")
+    assert command.main(["recovered.from_excerpts", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"a\.log +│ bills │ b-1 did not poll in time, once", out)
+    assert re.search(r"b\.log +│ +│ refused: ", out)
+    assert command.main([str(tmp_path)]) == 2
+    assert "expected one of recovered.from_excerpts before it" in capsys.readouterr().out
 
 
 @pytest.mark.xdist_group("spark")

@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from rejoin.pipeline.commands.parser import why
+from rejoin.pipeline.why import logs
 from rejoin.pipeline.why.logs import LARGEST
 from rejoin.pipeline.why.sources import open_source
 from rejoin.pipeline.why.story import GroupStory, SourceProblem
@@ -110,8 +111,18 @@ def test_more_than_this_process_should_read_is_for_a_report(tmp_path: Path) -> N
     log = tmp_path / "app.log"
     with log.open("wb") as file:
         file.truncate(LARGEST + 1)
-    with pytest.raises(SourceProblem, match=r"64 MB of logs; expected at most 64 MB\. First run rejoin report"):
+    with pytest.raises(SourceProblem, match=r"128 MB of logs; expected at most 128 MB\. First run rejoin report"):
         open_source(log)
+
+
+def test_more_lines_about_groups_than_this_process_should_read_are_for_a_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (LOGS / LATE).read_text()
+    monkeypatch.setattr(logs, "MOST_LINES", len(text.splitlines()))
+    assert story_of(tmp_path, text).findings
+    with pytest.raises(SourceProblem, match=r"more than 5 lines about groups\. Give a part of the log; or run rejoin"):
+        story_of(tmp_path, text + text)
 
 
 def test_the_path_alone_is_enough_where_there_is_one_group(capsys: pytest.CaptureFixture[str]) -> None:
