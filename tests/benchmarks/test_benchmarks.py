@@ -119,7 +119,7 @@ SHOWN: dict[str, list[str]] = {
     "recovered.from_written_client_logs": [r"aiokafka 0\.14 +\d+ +100\.0% +0 +0"],
     "recovered.from_excerpts": [
         r"kafkajs +│ +\d+ │ +\d+ │ +\d+ │ +0 │",
-        r"sparse +│ +1,\d+ B │ +[\d.]+ │ +[\d.]+ │ yes",
+        r"sparse +│ +1,\d+ B │ +[\d.]+ │ +[\d.]+ │ +[\d.]+ │ yes",
         "dense",
     ],
     "sweep": [r"pool / sweep", r"until Spark and the pool were up"],

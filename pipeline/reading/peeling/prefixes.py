@@ -10,6 +10,7 @@ from rejoin.pipeline.reading.peeling.peeled import Peeled
 from rejoin.pipeline.reading.peeling.stamps import LEVELS, Begun, begins_with_time, stamp_at
 
 _QUOTE: Final = re.compile(r"\s*(?:> ?)+")
+_CODE: Final = re.compile(r"(?:[-*] )?(?P<mark>`{1,2})(?P<inside>[^`].*)(?P=mark)\s*")
 _NUMBER: Final = re.compile(r"(?P<number>\d{1,8})[:-](?=\D)|(?P<before>\d{1,8})[:-](?=\d)")
 _FILE: Final = re.compile(
     r"(?P<file>(?:\.{0,2}/)?(?:[\w.@+-]+/)*[\w.@+-]+\.(?:log|out|txt|json|jsonl|err|gz)(?:\.\d{1,4})?(?:\.gz)?|"
@@ -37,11 +38,13 @@ _LONGEST_NAME: Final = 110
 
 
 def quote(line: Peeled) -> Peeled | None:
-    """``> line``, ``**line**``, ``| line |``: Markdown's, or a console's prompt; also the indent of a quoted line."""
+    """``> line``, ``**line**``, ``| line |``, ``- `line` `` of Markdown, or a console's prompt; a quoted line's indent."""
     if line.text[:2] == "| " and line.text.rstrip()[-2:] == " |" and _begins_record(row := line.text.strip("| ")):
         return line.inside(row)
     if line.text[:2] == "**" and (bold := line.text.strip())[-2:] == "**" and _begins_record(inside := bold[2:-2]):
         return line.inside(inside)
+    if "`" in line.text[:3] and (code := _CODE.fullmatch(line.text)) is not None and _begins_record(code["inside"]):
+        return line.inside(code["inside"])
     if line.text[:1] in "> \t" and (found := _QUOTE.match(line.text)) is not None:
         return line.inside(line.text[found.end() :])
     if line.text[:1] in " \t" and _begins_record(rest := line.text.lstrip()):

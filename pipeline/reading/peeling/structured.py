@@ -229,6 +229,7 @@ class CsvRows:
 
     def __init__(self) -> None:
         self._names: list[str] | None = None
+        self._header: list[str] = []
 
     def __call__(self, line: Peeled) -> Peeled | None:
         text = line.text
@@ -242,14 +243,22 @@ class CsvRows:
         if len(cells) < 2:
             return None
         if self._names is None and any(cell.strip().lower() in _CSV_MESSAGES for cell in cells):
-            self._names = [cell.strip().lower() for cell in cells]
+            self._header = [cell.strip() for cell in cells]
+            self._names = [cell.lower() for cell in self._header]
             return line.inside("")
         message = self._cell_of_message(cells)
+        fields = {name: cell for name, cell in zip(self._header, cells, strict=False) if cell}
         first, *rest = cells.pop(message).rstrip("\r\n").split("\n")
         stamps = [(nth, begun) for nth, cell in enumerate(cells) if (begun := begins_with_time(cell)) is not None]
         origin = [cell for nth, cell in enumerate(cells) if cell and nth not in dict(stamps) and len(cell) <= 100]
         inside = line.inside(first, stamps[0][1].stamp if stamps else None, "/".join(origin[:_MOST_ORIGINS]) or None)
-        return replace(inside, more=tuple(rest[:MOST_MORE]))
+        return replace(
+            inside,
+            logger=_text(fields, LOGGERS) or line.logger,
+            level=_text(fields, LEVELS) or line.level,
+            fields={**line.fields, **fields},
+            more=tuple(rest[:MOST_MORE]),
+        )
 
     def _is_row(self, text: str) -> bool:
         """Whether a line without a quotation mark at its beginning is a row: a time, a comma, cells."""

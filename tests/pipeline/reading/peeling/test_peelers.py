@@ -26,6 +26,8 @@ MORE = {
         "INFO [Runner] The group is rebalancing, re-joining"
     ),
     "billing-6d4c7-zq8lm worker 2025-03-09 07:05:03,250 INFO x": "2025-03-09 07:05:03,250 INFO x",
+    "- `2025-03-09 07:05:03,250 INFO x`": "2025-03-09 07:05:03,250 INFO x",
+    "``2025-03-09 07:05:03,250 INFO x``": "2025-03-09 07:05:03,250 INFO x",
 }
 """Lines of single tools, each with the text around the line."""
 
@@ -122,6 +124,17 @@ def test_a_csv_whose_header_names_the_message_reads_that_cell() -> None:
     assert peels.peel("Date,Service,Message,Tags").text == ""
     row = peels.peel('"2025-03-09T07:05:03.250Z","billing","(Re-)joining group b","a,much,longer,cell,than,all,others"')
     assert (row.text, row.origin) == ("(Re-)joining group b", ("billing/a,much,longer,cell,than,all,others",))
+
+
+def test_cells_beside_the_message_are_fields_of_the_record() -> None:
+    """As in the table that Splunk exports of structured logs."""
+    peels = Peels()
+    assert peels.peel('"_time",host,level,msg,groupId,err').text == ""
+    row = peels.peel('"2025-03-09T07:05:03.250+0000",app-1,info,"heartbeat errored",bills,""')
+    assert (row.text, row.level, row.fields["groupId"], "err" in row.fields) == (
+        *("heartbeat errored", "info"),
+        *("bills", False),
+    )
 
 
 def test_lines_of_a_message_within_json_are_kept() -> None:
