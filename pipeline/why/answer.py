@@ -56,12 +56,15 @@ def _why(findings: Sequence[Row], story: GroupStory, chosen: Row | None, width: 
         yield from _paragraph("why", nothing, width, left)
         return
     worst, *others = findings
-    lines = _paragraph("why", f"{worst['severity']}: {worst['title']}{_weight(worst, story)}", width, 2)
+    lines = _paragraph("why", f"{worst['severity']}: {worst['title']}{_weight(worst, story)}", width, 4)
     advice = worst.get("advice") or ""
     setting = f"{worst['setting']}: " if worst.get("setting") else ""
     also = [
         line for each in others[:2] for line in _paragraph("also", f"{each['severity']}: {each['title']}", width, 1)
     ]
+    # What to do comes before what else was found.
+    while also and left - len(lines) - len(also) < 2:
+        also.pop()
     room = left - len(lines) - len(also)
     to_do = _paragraph("do", f"{setting}{advice}", width, min(4, room)) if setting or advice else []
     room -= len(to_do)

@@ -38,7 +38,7 @@ _LONGEST_NAME: Final = 110
 
 
 def quote(line: Peeled) -> Peeled | None:
-    """``> line``, ``**line**``, ``| line |``, ``- `line` `` of Markdown, or a console's prompt; a quoted line's indent."""
+    """``> line``, ``**line**``, ``| line |``, ``- `line` ``: Markdown's; a console's prompt, or a quoted indent."""
     if line.text[:2] == "| " and line.text.rstrip()[-2:] == " |" and _begins_record(row := line.text.strip("| ")):
         return line.inside(row)
     if line.text[:2] == "**" and (bold := line.text.strip())[-2:] == "**" and _begins_record(inside := bold[2:-2]):

@@ -65,6 +65,15 @@ def test_it_fits_on_ten_lines(width: int) -> None:
     assert max(map(len, lines)) <= width
 
 
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_long_names_cut_neither_the_cause_nor_what_to_do(width: int) -> None:
+    title = ", ".join(f"{nth}f481c4c-6238-4463-843e-4cbdc29b6b4f" for nth in range(3)) + " fell silent"
+    lines = answer(story(findings=[finding(title), finding("range", "low"), finding("third", "low")]), width)
+    assert len(lines) <= 10
+    assert "fell silent (90 consumer-seconds)" in " ".join(map(str.strip, lines))
+    assert any(line.startswith("do") for line in lines)
+
+
 def test_it_says_how_it_is_what_went_on_why_and_what_to_do() -> None:
     text = "\n".join(answer(story(), 120))
     assert (
