@@ -11,18 +11,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from rejoin.journal.kafka_logs.clients.errors import JAVA_EXCEPTIONS
+from rejoin.journal.kafka_logs.clients.names import (
+    AIOKAFKA,
+    BROD,
+    FRANZ_GO,
+    JAVA,
+    KAFKA_PYTHON,
+    KAFKAJS,
+    RDKAFKA,
+    SARAMA,
+)
 
 BROKER: Final = "kafka"
 """A broker of Kafka. Clients have the names that readers of their logs have for them."""
-JAVA: Final = "java"
-"""Java's client, and what is released with it: Kafka Streams and Connect."""
-RDKAFKA: Final = "librdkafka"
-KAFKA_PYTHON: Final = "kafka-python"
-AIOKAFKA: Final = "aiokafka"
-KAFKAJS: Final = "kafkajs"
-FRANZ_GO: Final = "franz-go"
-SARAMA: Final = "sarama"
-BROD: Final = "brod"
 
 
 class BugSign(NamedTuple):

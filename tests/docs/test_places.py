@@ -18,6 +18,7 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.fault_injection.fault_rules import FaultRule
 from rejoin.journal.events import client as consumer_events
 from rejoin.journal.events.base import Event
+from rejoin.journal.kafka_logs.clients.names import JAVA
 from rejoin.journal.kafka_logs.template import Template
 from rejoin.pipeline.findings import rules
 from rejoin.pipeline.findings.finding import Finding
@@ -199,12 +200,12 @@ def of_an_event(monkeypatch: pytest.MonkeyPatch) -> Missed:
 
 def of_a_log_line(monkeypatch: pytest.MonkeyPatch) -> Missed:
     more = (Template("never_read", "Never read"), re.compile("Never read"))
-    monkeypatch.setitem(families._LINES, families.JAVA, [*families.known_by_text(families.JAVA), more])  # type: ignore[index]
+    monkeypatch.setitem(families._LINES, JAVA, [*families.known_by_text(JAVA), more])  # type: ignore[index]
     checks = (
         test_each_line_of_a_client_has_a_kind_that_is_read,
         test_examples.test_each_line_of_a_client_has_an_example,
     )
-    return {check.__name__: partial(check, families.JAVA) for check in checks}
+    return {check.__name__: partial(check, JAVA) for check in checks}
 
 
 class MoreDeploys(Part):

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from rejoin.journal.kafka_logs.bug_signs import BROKER, JAVA, KAFKAJS
+from rejoin.journal.kafka_logs.bug_signs import BROKER
+from rejoin.journal.kafka_logs.clients.names import JAVA, KAFKAJS
 from rejoin.pipeline.findings.causes import Causes
 from rejoin.pipeline.findings.observed_rows import ObservedEvent
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rejoin.journal.kafka_logs.bug_signs import JAVA
+from rejoin.journal.kafka_logs.clients.names import JAVA
 from rejoin.pipeline.findings.known_bugs.bug import JIRA, KnownBug
 from rejoin.pipeline.findings.known_bugs.happenings import (
     member_never_finds_the_coordinator,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rejoin.journal.kafka_logs.bug_signs import RDKAFKA
+from rejoin.journal.kafka_logs.clients.names import RDKAFKA
 from rejoin.pipeline.findings.known_bugs.bug import KnownBug
 from rejoin.pipeline.findings.known_bugs.happenings import fatal_after_a_late_poll
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rejoin.journal.kafka_logs.bug_signs import AIOKAFKA, BROD, FRANZ_GO, KAFKA_PYTHON, KAFKAJS, SARAMA
+from rejoin.journal.kafka_logs.clients.names import AIOKAFKA, BROD, FRANZ_GO, KAFKA_PYTHON, KAFKAJS, SARAMA
 from rejoin.pipeline.findings.known_bugs.bug import KnownBug
 from rejoin.pipeline.findings.known_bugs.happenings import goes_on_after_a_refused_commit, starving_heartbeats
 

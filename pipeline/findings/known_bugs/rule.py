@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rejoin.journal.kafka_logs.bug_signs import BROKER, JAVA, KAFKAJS
+from rejoin.journal.kafka_logs.bug_signs import BROKER
+from rejoin.journal.kafka_logs.clients.names import JAVA, KAFKAJS
 from rejoin.pipeline.findings.causes import Causes
 from rejoin.pipeline.findings.clients import table as clients
 from rejoin.pipeline.findings.clients.libraries import versions_of

@@ -18,6 +18,20 @@ from rejoin.journal.kafka_logs.clients.javascript_and_go import (
     KAFKAJS_LINES,
     SARAMA_LINES,
 )
+from rejoin.journal.kafka_logs.clients.names import (
+    AIOKAFKA,
+    BROD,
+    FRANZ_GO,
+    JAVA,
+    KAFKA_PYTHON,
+    KAFKAJS,
+    RDKAFKA,
+    RUBY,
+    SARAMA,
+    SMALLRYE,
+    SPRING,
+    STREAMS,
+)
 from rejoin.journal.kafka_logs.clients.python import AIOKAFKA_LINES, KAFKA_PYTHON_LINES
 from rejoin.journal.kafka_logs.clients.rdkafka import RDKAFKA_LINES
 from rejoin.journal.kafka_logs.clients.ruby import RUBY_LINES
@@ -26,18 +40,6 @@ from rejoin.journal.kafka_logs.template import Template, values_of
 from rejoin.pipeline.reading.broker_logs.reasons import instance
 from rejoin.pipeline.reading.client_logs.layouts import ClientRecord
 
-JAVA: Final = "java"
-RDKAFKA: Final = "librdkafka"
-KAFKA_PYTHON: Final = "kafka-python"
-AIOKAFKA: Final = "aiokafka"
-KAFKAJS: Final = "kafkajs"
-FRANZ_GO: Final = "franz-go"
-SARAMA: Final = "sarama"
-BROD: Final = "brod"
-SMALLRYE: Final = "smallrye"
-STREAMS: Final = "streams"
-SPRING: Final = "spring"
-RUBY: Final = "ruby-kafka"
 NAMELESS: Final = (KAFKA_PYTHON, AIOKAFKA, KAFKAJS, FRANZ_GO, SARAMA, SMALLRYE, RUBY)
 """Clients whose lines do not name the consumer: a process is taken to have one."""
 STARTED: Final = "consumer_started"

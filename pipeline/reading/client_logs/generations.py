@@ -88,7 +88,7 @@ class StatementsByTime:
         self._added.append(statement)
 
     def between(self, since: int, until: int | None) -> list[Statement]:
-        """Generations later than ``since`` and up to ``until``."""
+        """Statements later than ``since`` and up to ``until``."""
         first = bisect_right(self._at, since, key=_time)
         end = len(self._at) if until is None else bisect_right(self._at, until, key=_time)
         return [self._added[nth] for nth in sorted(nth for _, nth in self._at[first:end])]

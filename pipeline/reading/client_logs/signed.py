@@ -9,16 +9,10 @@ import re
 from dataclasses import replace
 from typing import Final
 
+from rejoin.journal.kafka_logs.clients.names import BROD, JAVA, RDKAFKA, RUBY, SMALLRYE, SPRING, STREAMS
 from rejoin.pipeline.reading.client_logs.families import (
-    BROD,
-    JAVA,
     LIBRARIES,
     LOGGER_BEHIND,
-    RDKAFKA,
-    RUBY,
-    SMALLRYE,
-    SPRING,
-    STREAMS,
     ClientMessage,
     Reader,
     known_or_of_a_group,

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from rejoin.journal.kafka_logs.bug_signs import BROKER, JAVA, WORDS, signs_in, versions_in
+from rejoin.journal.kafka_logs.bug_signs import BROKER, WORDS, signs_in, versions_in
+from rejoin.journal.kafka_logs.clients.names import JAVA, SMALLRYE, SPRING, STREAMS
 from rejoin.pipeline.reading.broker_logs.statements import Statement
-from rejoin.pipeline.reading.client_logs.families import SMALLRYE, SPRING, STREAMS
 from rejoin.pipeline.reading.client_logs.layouts import ClientRecord
 from rejoin.pipeline.reading.client_logs.logged_consumer.state import LoggedConsumer, about
 from rejoin.pipeline.vocabulary import BUG_SIGN, SOFTWARE_VERSION

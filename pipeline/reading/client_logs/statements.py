@@ -11,17 +11,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from typing import BinaryIO, Final
 
+from rejoin.journal.kafka_logs.clients.names import AIOKAFKA, JAVA, KAFKA_PYTHON, RDKAFKA, SPRING
 from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
 from rejoin.pipeline.reading.broker_logs.statements import Statement
-from rejoin.pipeline.reading.client_logs.families import (
-    AIOKAFKA,
-    JAVA,
-    KAFKA_PYTHON,
-    NAMELESS,
-    RDKAFKA,
-    SPRING,
-    ClientMessage,
-)
+from rejoin.pipeline.reading.client_logs.families import NAMELESS, ClientMessage
 from rejoin.pipeline.reading.client_logs.layouts import ClientLines, ClientRecord
 from rejoin.pipeline.reading.client_logs.logged_consumer.state import LoggedConsumer, ended, said_by
 from rejoin.pipeline.reading.client_logs.signed import STREAMS_CLIENT, read_client_message

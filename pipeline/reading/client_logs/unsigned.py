@@ -11,12 +11,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from rejoin.journal.kafka_logs.clients.errors import JAVA_EXCEPTIONS
+from rejoin.journal.kafka_logs.clients.names import AIOKAFKA, FRANZ_GO, JAVA, KAFKA_PYTHON
 from rejoin.journal.kafka_logs.template import Template
 from rejoin.pipeline.reading.client_logs.families import (
-    AIOKAFKA,
-    FRANZ_GO,
-    JAVA,
-    KAFKA_PYTHON,
     ClientMessage,
     known_by_text,
     known_or_of_a_group,

@@ -7,9 +7,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
+from rejoin.pipeline.findings.finding import Finding
 from rejoin.pipeline.findings.formatting import span
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.observed_rows import ObservedEvent, name_of_client
+from rejoin.pipeline.findings.observed_rows import ObservedEvent, all_exact, name_of_client
 from rejoin.pipeline.vocabulary import is_untimed
 
 ONE_MS: Final = 2_000
@@ -59,6 +60,36 @@ def _process(name: str) -> str:
 
 def its_group(history: GroupHistory) -> str:
     return "its group" if history.group_id == "?" else history.group_id
+
+
+def finding_of(
+    name: str,
+    title: str,
+    text: str,
+    who: list[str],
+    events: Sequence[ObservedEvent],
+    *,
+    numbers: dict[str, float],
+    advice: str,
+    severity: str,
+    setting: str | None = None,
+) -> Finding:
+    """A finding about consumers from these events of theirs, which are its evidence and bound its time."""
+    return Finding(
+        name,
+        title,
+        text,
+        0.0,
+        events[0].at_ms,
+        events[-1].at_ms,
+        setting=setting,
+        advice=advice,
+        numbers=numbers,
+        members=who,
+        evidence=[each.as_evidence() for each in events],
+        exact=all_exact(events),
+        severity=severity,
+    )
 
 
 def rhythm(events: Sequence[ObservedEvent]) -> str:

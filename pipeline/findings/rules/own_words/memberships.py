@@ -31,6 +31,7 @@ from rejoin.pipeline.findings.rules.own_words.events import (
     ONE_MS,
     consumers_of,
     distinct,
+    finding_of,
     its_group,
     rhythm,
     said_by,
@@ -182,23 +183,19 @@ def coordinator_lost_again(causes: Causes) -> Iterator[Finding]:
     found = [each for each in history.events if each.event == "coordinator_found"]
     at_once = sum(any(0 <= each.at_ms - one.at_ms <= ONE_MS for one in found) for each in lost)
     often = len(lost) >= AGAIN or at_once > 1
-    yield Finding(
+    yield finding_of(
         "coordinator-lost-again",
         f"{names(who)} lost the coordinator, {times(len(lost))}",
         f"{capital(times(len(lost)))} {names(who)} lost the coordinator of {its_group(history)}, "
         f"{period(lost[0].at_ms, lost[-1].at_ms)}{rhythm(lost)}."
         + (" A coordinator that is found and lost at once answers, and does not serve the group." if often else ""),
-        0.0,
-        lost[0].at_ms,
-        lost[-1].at_ms,
+        who,
+        lost,
         advice="Look at the broker that clients are sent to: its log of that time, whether it leads the partition of "
         "__consumer_offsets, whether enough replicas are in sync, and whether clients reach its advertised address."
         if often
         else "A coordinator that moves once is usual: brokers restart, and leaders move.",
         numbers={"times": len(lost), "members": len(who)},
-        members=who,
-        evidence=[each.as_evidence() for each in lost],
-        exact=all_exact(lost),
         severity=MEDIUM if often else LOW,
     )
 
@@ -238,23 +235,19 @@ def rejoined_by_its_own_log(causes: Causes) -> Iterator[Finding]:
         ", since another member joined, left or fell silent, or since the subscription changed."
         f"{because} Which member began the rebalance is not in this log."
     )
-    yield Finding(
+    yield finding_of(
         "rejoined-by-its-own-log",
         f"The group rebalanced, and {names(who)} had to join again, {times(len(others))}"
         f"{', and waited for its assignment where the log ends' if waits else ''}",
         f"{capital(times(len(others)))} {names(who)} had to join {its_group(history)} again, "
         f"{period(others[0].at_ms, others[-1].at_ms)}{rhythm(others)}: the group rebalanced{why}{waits}",
-        0.0,
-        others[0].at_ms,
-        others[-1].at_ms,
+        who,
+        others,
         advice="Nothing is wrong: such rebalances end when all tasks are where they should be."
         if planned
         else "Give the logs of all members, or the server.log of the group's coordinator: they say who joined, left or "
         "fell silent.",
         numbers={"times": len(others), "members": len(who)},
-        members=who,
-        evidence=[each.as_evidence() for each in others],
-        exact=all_exact(others),
         severity=LOW,
     )
 
@@ -288,18 +281,14 @@ def _where_the_log_ends(history: GroupHistory) -> Iterator[Finding]:
     event = found[-1]
     did, means = _STEPS[event.event]
     who = consumers_of(history, found)
-    yield Finding(
+    yield finding_of(
         "rejoined-by-its-own-log",
         f"{names(who)} {did}, and the log ends",
         f"The last line about {its_group(history)} is {period(event.at_ms, event.at_ms)}: {names(who)} {did}. {means}",
-        0.0,
-        found[0].at_ms,
-        event.at_ms,
+        who,
+        found,
         advice="Give more of this log, the logs of the other members, or the server.log of the group's coordinator.",
         numbers={"times": len(found), "members": len(who)},
-        members=who,
-        evidence=[each.as_evidence() for each in found],
-        exact=all_exact(found),
         severity=LOW,
     )
 
@@ -339,22 +328,18 @@ def _is_stuck(history: GroupHistory, asked: Sequence[ObservedEvent]) -> bool:
 
 def _does_not_join(history: GroupHistory, asked: Sequence[ObservedEvent]) -> Finding:
     who, lasted = consumers_of(history, asked), span(asked[-1].at_ms - asked[0].at_ms)
-    return Finding(
+    return finding_of(
         "rejoined-by-its-own-log",
         f"{names(who)} had to join again and did not for {lasted}",
         f"{capital(times(len(asked)))} {period(asked[0].at_ms, asked[-1].at_ms)} a heartbeat of {names(who)} was "
         f"answered that {its_group(history)} rebalances, and this log has no join after it. A consumer "
         "joins within poll(): it did not poll for so long, and all other members waited for it.",
-        0.0,
-        asked[0].at_ms,
-        asked[-1].at_ms,
+        who,
+        asked,
         setting=rebalance_timeout(history),
         advice="Look at what the application does between two polls: a handler that takes long, or a consumer that "
         f"subscribes and is never polled. {rebalance_timeout(history)} is how long the others wait for it.",
         numbers={"times": len(asked)},
-        members=who,
-        evidence=[each.as_evidence() for each in asked],
-        exact=all_exact(asked),
         severity=MEDIUM,
     )
 
@@ -366,23 +351,19 @@ def _join_that_took_long(history: GroupHistory) -> Iterator[Finding]:
         return
     waits = [_waited_ms(each) for each in joined]
     who = consumers_of(history, joined)
-    yield Finding(
+    yield finding_of(
         "rejoined-by-its-own-log",
         f"{names(who)} waited {spans(waits)} for other members to join",
         f"{capital(times(len(joined)))} {names(who)} had asked to join {its_group(history)} and waited for "
         f"{spans(waits)}, {period(joined[0].at_ms, joined[-1].at_ms)}: the coordinator answers when the "
         "last member has joined. Which member was late is not in this log.",
-        0.0,
-        joined[0].at_ms,
-        joined[-1].at_ms,
+        who,
+        joined,
         setting=rebalance_timeout(history),
         advice=f"{joins_with(history)}: look for the slow member in the "
         f"logs of the others, or in the server.log of the coordinator. {rebalance_timeout(history)} is the longest "
         "wait.",
         numbers={"times": len(joined), "longest_ms": max(waits)},
-        members=who,
-        evidence=[each.as_evidence() for each in joined],
-        exact=all_exact(joined),
         severity=LOW,
     )
 

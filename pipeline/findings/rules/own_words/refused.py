@@ -10,9 +10,9 @@ from typing import Final
 from rejoin.pipeline.findings.finding import LOW, MEDIUM, Finding
 from rejoin.pipeline.findings.formatting import names, period, times
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.observed_rows import ObservedEvent, all_exact
+from rejoin.pipeline.findings.observed_rows import ObservedEvent
 from rejoin.pipeline.findings.phrases import capital
-from rejoin.pipeline.findings.rules.own_words.events import AGAIN, consumers_of, its_group, rhythm, said_by
+from rejoin.pipeline.findings.rules.own_words.events import AGAIN, consumers_of, finding_of, its_group, rhythm, said_by
 
 THROWN_OUT: Final = ("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH")
 _CONFIG_TOPIC: Final = re.compile(r"config(?:ured)? (?:state )?offset .* does not match")
@@ -73,20 +73,16 @@ def join_refused(history: GroupHistory, refused: Sequence[tuple[ObservedEvent, s
     setting, advice = _WHAT_TO_DO[kind]
     who = consumers_of(history, events)
     said = next(said_by(each) for each, what in refused if what == kind)
-    return Finding(
+    return finding_of(
         "rejoined-by-its-own-log",
         f"{names(who)} could not join, {times(len(events))}",
         f"{capital(times(len(events)))} {names(who)} could not join {its_group(history)} and tried again, "
         f"{period(events[0].at_ms, events[-1].at_ms)}{rhythm(events)}: {said.rstrip('.')}.",
-        0.0,
-        events[0].at_ms,
-        events[-1].at_ms,
+        who,
+        events,
         setting=setting,
         advice=advice,
         numbers={"times": len(events), "members": len(who)},
-        members=who,
-        evidence=[each.as_evidence() for each in events],
-        exact=all_exact(events),
         severity=LOW if kind == "moved" and len(events) < AGAIN else MEDIUM,
     )
 

@@ -11,10 +11,10 @@ from rejoin.pipeline.findings.clients.advice import metadata_age
 from rejoin.pipeline.findings.finding import LOW, MEDIUM, Finding
 from rejoin.pipeline.findings.formatting import names, period, times
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.observed_rows import ObservedEvent, all_exact
+from rejoin.pipeline.findings.observed_rows import ObservedEvent
 from rejoin.pipeline.findings.phrases import capital
 from rejoin.pipeline.findings.reads import reads
-from rejoin.pipeline.findings.rules.own_words.events import ONE_MS, consumers_of, its_group
+from rejoin.pipeline.findings.rules.own_words.events import ONE_MS, consumers_of, finding_of, its_group
 from rejoin.pipeline.vocabulary import ASSIGNED_NOTHING, CLIENT_LOG, TOPIC_UNAVAILABLE
 
 AGAIN: Final = 3
@@ -75,20 +75,16 @@ def topic_unavailable(causes: Causes) -> Iterator[Finding]:
         which = names(topics) if topics else f"a topic of {its_group(history)}"
         who = consumers_of(history, events, otherwise="a client")
         waits = f" {metadata_age(history)}" if problem == _THERE else ""
-        yield Finding(
+        yield finding_of(
             "topic-unavailable",
             f"{which} {refusal.title}, as {names(who, 2)} found",
             f"{capital(times(asked))} {names(who)} asked for {which} and got {problem}, "
             f"{period(events[0].at_ms, events[-1].at_ms)}: {refusal.text}. Without partitions of a topic, a member of "
             "the group has nothing to read of it.",
-            0.0,
-            events[0].at_ms,
-            events[-1].at_ms,
+            who,
+            events,
             advice=f"{refusal.advice}{waits}",
             numbers={"times": asked, "topics": len(topics)},
-            members=who,
-            evidence=[each.as_evidence() for each in events],
-            exact=all_exact(events),
             severity=MEDIUM if asked >= AGAIN or problem != _THERE else LOW,
         )
 
@@ -120,23 +116,19 @@ def assigned_nothing(causes: Causes) -> Iterator[Finding]:
         return
     who = consumers_of(history, events)
     is_one = len(who) == 1
-    yield Finding(
+    yield finding_of(
         "assigned-nothing",
         f"{names(who)} {'was' if is_one else 'were'} assigned nothing",
         f"{capital(period(events[0].at_ms, events[-1].at_ms))} {names(who)} joined {its_group(history)} and got no "
         f"partition; up to the end of the log {'it has' if is_one else 'they have'} none. A partition has one owner: "
         "where a group has more members than its topics have partitions, the rest idle and still take part in every "
         "rebalance.",
-        0.0,
-        events[0].at_ms,
-        events[-1].at_ms,
+        who,
+        events,
         advice="Compare members and partitions: kafka-consumer-groups.sh --describe --group GROUP --members, and "
         "kafka-topics.sh --describe. Run fewer consumers, or give the topic more partitions. If there are enough, the "
         "subscription matches no topic (the name, or the pattern), or a cooperative assignor moves them in a second "
         "rebalance just after.",
         numbers={"members": len(who)},
-        members=who,
-        evidence=[each.as_evidence() for each in events],
-        exact=all_exact(events),
         severity=LOW,
     )

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from rejoin.journal.kafka_logs.clients.names import AIOKAFKA, FRANZ_GO, KAFKA_PYTHON, RDKAFKA
 from rejoin.pipeline.reading.broker_logs.statements import Statement
-from rejoin.pipeline.reading.client_logs.families import AIOKAFKA, FRANZ_GO, KAFKA_PYTHON, RDKAFKA, STARTED
+from rejoin.pipeline.reading.client_logs.families import STARTED
 
 _SILENT: Final = (AIOKAFKA, FRANZ_GO, KAFKA_PYTHON)
 """Families that revoke nothing as they stop."""

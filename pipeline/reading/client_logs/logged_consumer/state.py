@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from rejoin.journal.kafka_logs.clients.names import JAVA, KAFKAJS, RDKAFKA, SARAMA
 from rejoin.pipeline.reading.broker_logs.groups.membership import UUID
 from rejoin.pipeline.reading.broker_logs.statements import Statement
-from rejoin.pipeline.reading.client_logs.families import JAVA, KAFKAJS, RDKAFKA, SARAMA, STARTED, ClientMessage
+from rejoin.pipeline.reading.client_logs.families import STARTED, ClientMessage
 from rejoin.pipeline.reading.client_logs.logged_consumer.given import has_partitions
 from rejoin.pipeline.reading.client_logs.logged_consumer.leaving import Leaving
 from rejoin.pipeline.reading.client_logs.logged_consumer.refusals import restated

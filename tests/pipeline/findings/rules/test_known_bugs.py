@@ -9,11 +9,10 @@ from typing import Any, Final, NamedTuple
 import pyarrow.parquet as pq
 import pytest
 
-from rejoin.journal.kafka_logs.bug_signs import (
+from rejoin.journal.kafka_logs.bug_signs import BROKER, BUG_SIGNS
+from rejoin.journal.kafka_logs.clients.names import (
     AIOKAFKA,
     BROD,
-    BROKER,
-    BUG_SIGNS,
     FRANZ_GO,
     JAVA,
     KAFKA_PYTHON,
