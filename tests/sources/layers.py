@@ -377,7 +377,12 @@ MAY_IMPORT = {
     "pipeline.audits": (*TABLE_WORDS, "pipeline.audits", "pipeline.schemas", "pipeline.tables"),
     "pipeline.sweep.schemas": ("pipeline.columns",),
     # Lines that bugs leave in logs are tables of the journal's, as all lines are.
-    "pipeline.findings.known_bugs": (*TABLE_WORDS, "journal.kafka_logs.bug_signs", "pipeline.findings"),
+    "pipeline.findings.known_bugs": (
+        *TABLE_WORDS,
+        "journal.kafka_logs.bug_signs",
+        "journal.kafka_logs.clients.names",
+        "pipeline.findings",
+    ),
     "pipeline.findings": (
         "protocol.partitioner",
         *TABLE_WORDS,
