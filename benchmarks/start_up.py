@@ -41,6 +41,8 @@ from rejoin.protocol.registry import API_VERSIONS
 ROUNDS: Final = 30
 PROCESSES: Final = 5
 HELP_ROUNDS: Final = 3
+WARM_UP: Final = 1
+"""Rounds that are not counted, before those that are: the first compiles modules."""
 COMPARED: Final = 12
 PATIENCE_S: Final = 300
 WANTED_MS: Final = {"in process": 20.0, "process": 500.0, "kafka": 300.0, "time": 200.0}
@@ -212,19 +214,18 @@ from rejoin.__main__ import main
 main(["serve", "--port", "0", "--log-level", "critical", "--port-file", {str(directory / "port")!r}])
 """
     times: tuple[list[float], list[float]] = ([], [])
-    for _ in range(rounds + 1):
+    for _ in range(WARM_UP + rounds):
         for which, what in enumerate((code, _LIBRARIES)):
             times[which].append(_processor_time(directory, "-c", what))
-    return times[0][1:], times[1][1:]
+    return times[0][WARM_UP:], times[1][WARM_UP:]
 
 
 def _help_times(directory: Path, rounds: int) -> dict[str, float]:
     """The processor time in ms of each command's ``--help``, the best of some rounds."""
     found = {}
     for name in HELP:
-        _processor_time(directory, "-m", "rejoin", name, "--help")
-        took = [_processor_time(directory, "-m", "rejoin", name, "--help") for _ in range(rounds)]
-        found[name] = min(took) * 1_000
+        took = [_processor_time(directory, "-m", "rejoin", name, "--help") for _ in range(WARM_UP + rounds)]
+        found[name] = min(took[WARM_UP:]) * 1_000
     return found
 
 
@@ -240,8 +241,7 @@ def _processor_time(directory: Path, *arguments: str) -> float:
 
 
 def _rounds(one: Callable[[], float], rounds: int) -> list[float]:
-    one()
-    return [one() * 1_000 for _ in range(rounds)]
+    return [one() * 1_000 for _ in range(WARM_UP + rounds)][WARM_UP:]
 
 
 def main() -> int:

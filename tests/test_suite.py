@@ -42,6 +42,7 @@ def test_the_scheduler_knows_the_group_of_a_test(request: pytest.FixtureRequest)
 def test_what_is_collected_is_left_out_of_garbage_collections() -> None:
     """A collection would look through thousands of tests each time, and nothing of them is garbage."""
     assert gc.get_freeze_count() > 1_000
+    assert gc.get_threshold()[0] >= 50_000
 
 
 def drawn() -> list[tuple[int, str]]:

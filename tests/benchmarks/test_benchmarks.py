@@ -25,8 +25,10 @@ TINY: dict[str, dict[str, Any]] = {
     "node_step": {"GROUPS": (1, 2), "MEMBERS": 3, "BEATS": 100, "ROUNDS": 1},
     "kafka.codec": {"MEMBERS": 2, "PARTITIONS": 3, "SECONDS": 0.001, "ROUNDS": 1},
     "large_requests": {"MEMBERS": 3, "PARTITIONS": 4, "COMMITS": 5, "NAMES": 4, "ROUNDS": 1},
-    "start_up": {"ROUNDS": 1, "PROCESSES": 1, "COMPARED": 1, "HELP": ("why",), "HELP_ROUNDS": 1, "AT_MOST": 1_000.0},
-    "simulation": {"HOURS": (1,), "BARE_STEPS": 1_000, "BUSY_MINUTES": 1},
+    "start_up": {"ROUNDS": 1, "PROCESSES": 1, "COMPARED": 1, "HELP": ("why",), "HELP_ROUNDS": 1, "WARM_UP": 0}
+    | {"AT_MOST": 1_000.0},
+    "simulation": {"HOURS": (1,), "CONSUMERS": 40, "PARTITIONS": 400, "GROUPS": (2, 1), "BARE_STEPS": 1_000}
+    | {"BUSY_MINUTES": 1},
     "heartbeats.http": {"ROUNDS": 1, "SECONDS": 0.1},
     "heartbeats.kafka": {"ROUNDS": 1, "SECONDS": 0.1, "FAILS_ABOVE": {}},
     "kafka.connections": {"IDLE": 50, "PARKED": (10, 20), "IDLE_BYTES": 2**30, "GROWTH": 1_000.0},
@@ -75,7 +77,7 @@ SHOWN: dict[str, list[str]] = {
         r"CreateTopics of many topics +│ +4 +│",
     ],
     "start_up": [
-        r"rejoin serve --control +│ +[\d.]+",
+        r"rejoin serve --control, until HTTP +│ +[\d.]+",
         r"why +│ +\d+",
         r"modules of rejoin serve when it listens: \d+",
         r"ratio [\d.]+, .*: (met|kept)",
