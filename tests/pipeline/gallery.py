@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 from rejoin.pipeline.report.run import make_report
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
+from tests.journal.few_records import with_few_records
 
 GALLERY = Path(__file__).parents[2] / "simulation" / "gallery"
-RARELY = "records_per_second: 0.02"
 """What befalls the group does not depend on how many records there are; how long a test takes does."""
 NEEDS_RECORDS = ("backlog_longer_than_max_poll",)
 LEFT_OUT = ("autoscaler_thrash", "commit_before_processing")
@@ -242,7 +241,7 @@ def write_gallery(folder: Path) -> list[str]:
     texts = {path.stem: path.read_text() for path in sorted(GALLERY.glob("*.yaml")) if path.stem not in LEFT_OUT}
     texts = {name: text for name, text in texts.items() if TRANSFORMS not in text}
     for name, text in (texts | OWN).items():
-        rare = text if name in (*NEEDS_RECORDS, *OWN) else re.sub(r"records_per_second: [0-9.]+", RARELY, text)
+        rare = text if name in (*NEEDS_RECORDS, *OWN) else with_few_records(text)
         play(scenario_from(rare), journal=folder / f"{name}.jsonl", run_id=name)
     return [*texts, *OWN]
 

@@ -29,6 +29,7 @@ from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.search.schedules import SCHEDULES, random_scenario
 from rejoin.simulation.simulation import Simulation
 from tests import paths
+from tests.journal.few_records import with_few_records
 
 ROOT = paths.ROOT
 SEEDS = int(os.environ.get("REJOIN_IDLE_SEEDS", "6"))
@@ -191,16 +192,16 @@ def test_a_month_of_quiet_takes_no_more_than_what_happens_in_it() -> None:
 SCRIPT = """
 import sys
 from pathlib import Path
-from rejoin.simulation.scenario.reading import read_scenario
+from rejoin.simulation.scenario.reading import scenario_from
 from rejoin.simulation.run import play
-play(read_scenario(Path(sys.argv[1])), 7, journal=Path(sys.argv[2]))
+play(scenario_from(sys.argv[1]), 7, journal=Path(sys.argv[2]))
 """
 
 
 def journal_of(path: Path, hash_seed: str) -> bytes:
-    scenario = ROOT / "simulation" / "gallery" / "coordinator_failover_in_mid_rebalance.yaml"
+    scenario = paths.GALLERY / "coordinator_failover_in_mid_rebalance.yaml"
     subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(scenario), str(path)],
+        [sys.executable, "-c", SCRIPT, with_few_records(scenario.read_text()), str(path)],
         check=True,
         cwd=ROOT,
         env={**os.environ, "PYTHONHASHSEED": hash_seed},

@@ -9,9 +9,9 @@ import yaml
 
 from rejoin.journal.recording.as_scenario import ScenarioWriter
 from rejoin.simulation.run import play
-from rejoin.simulation.scenario.gallery import GALLERY
-from rejoin.simulation.scenario.reading import read_scenario, scenario_from
+from rejoin.simulation.scenario.reading import scenario_from
 from rejoin.simulation.web.journal import JournalRecording
+from tests.journal.few_records import of_the_gallery
 from tests.journal.recording.test_event_recorder import joined
 
 
@@ -26,7 +26,7 @@ from tests.journal.recording.test_event_recorder import joined
     ],
 )
 def test_the_scenario_of_a_journal_has_the_same_rebalances(name: str, tmp_path: Path) -> None:
-    scenario = read_scenario(GALLERY / f"{name}.yaml")
+    scenario = of_the_gallery(name)
     (group_id,) = scenario.groups
     _, before = play(scenario, journal=tmp_path / "run.jsonl")
     text = JournalRecording(tmp_path / "run.jsonl").piece(group_id)["scenario"]

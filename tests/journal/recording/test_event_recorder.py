@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from rejoin.journal.events.coordinator import Cause, MemberJoined, MemberRejoined, MemberRemoved, RebalanceStarted
 from rejoin.journal.recording.event_recorder import EventRecorder
 from rejoin.simulation.laboratory.run import LaboratoryRun
 from rejoin.simulation.run import play
-from rejoin.simulation.scenario.gallery import GALLERY
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.scenario.reading import scenario_from
 from rejoin.simulation.web.journal import JournalRecording
+from tests.journal.few_records import of_the_gallery
 
 Rows = dict[str, list[list[Any]]]
 NAMES = [
@@ -28,19 +27,10 @@ NAMES = [
 
 
 @cache
-def with_few_records(name: str) -> Scenario:
-    """A scenario of the gallery in which hardly anything is produced: records change nothing of a group."""
-    data = yaml.safe_load((GALLERY / f"{name}.yaml").read_text())
-    for topic in data["topics"].values():
-        topic["records_per_second"] = 0.05
-    return scenario_from(yaml.safe_dump(data))
-
-
-@cache
 def of_the_cores(name: str) -> Rows:
     """The rows of a run that asks the cores."""
     rows: Rows = {}
-    for piece in LaboratoryRun(with_few_records(name)).play():
+    for piece in LaboratoryRun(of_the_gallery(name)).play():
         for kind, values in piece.items():
             if isinstance(values, list):
                 rows.setdefault(kind, []).extend(values)
@@ -51,10 +41,10 @@ JOURNALS: dict[str, Rows] = {}
 """Rows of the journals of the gallery's runs, by the names of these."""
 
 
-def of_the_gallery(name: str, folder: Path) -> Rows:
+def of_its_journal(name: str, folder: Path) -> Rows:
     """The rows of a journal of a run of the gallery, which is played once."""
     if name not in JOURNALS:
-        scenario = with_few_records(name)
+        scenario = of_the_gallery(name)
         (group_id,) = scenario.groups
         JOURNALS[name] = of_the_journal(scenario, folder, group_id)
     return JOURNALS[name]
@@ -69,10 +59,10 @@ def of_the_journal(scenario: Scenario, folder: Path, group_id: str) -> Rows:
 @pytest.mark.xdist_group("runs of the gallery as rows")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_journal_is_drawn_like_the_run(name: str, tmp_path: Path) -> None:
-    cores, journal = of_the_cores(name), of_the_gallery(name, tmp_path)
+    cores, journal = of_the_cores(name), of_its_journal(name, tmp_path)
     for kind in ("rebalances", "owners", "lines"):
         assert sorted(map(repr, journal[kind])) == sorted(map(repr, cores[kind])), kind
-    assert int(str(journal["until"])) == with_few_records(name).horizon
+    assert int(str(journal["until"])) == of_the_gallery(name).horizon
     last = {name: generation for _, name, state, generation in journal["members"] if state == "STABLE"}
     known = {name: generation for _, name, state, generation in cores["members"] if state == "STABLE"}
     assert last == known
@@ -87,7 +77,7 @@ def test_each_parked_join_is_one_of_the_requests_that_waited(tmp_path: Path) -> 
         for row in sent.values()
         if row[api] == "JoinGroup" and row[answered] > row[arrived]
     }
-    drawn = {row[number]: row for row in of_the_gallery("cooperative_scale_out", tmp_path)["requests"]}
+    drawn = {row[number]: row for row in of_its_journal("cooperative_scale_out", tmp_path)["requests"]}
     parked = {
         (row[client], row[arrived], row[answered])
         for row in drawn.values()

@@ -11,9 +11,9 @@ from rejoin.pipeline.drawn.page import recorded, render
 from rejoin.pipeline.reading.inputs import InputFile
 from rejoin.pipeline.report.events import read_events
 from rejoin.simulation.run import play
-from rejoin.simulation.scenario.gallery import GALLERY
-from rejoin.simulation.scenario.reading import read_scenario, scenario_from
+from rejoin.simulation.scenario.reading import scenario_from
 from rejoin.simulation.web.journal import JournalRecording
+from tests.journal.few_records import of_the_gallery
 from tests.simulation.web.browser import CHROMIUM, browser
 from tests.simulation.web.opened import GROUP, SCENARIO
 
@@ -23,7 +23,7 @@ RUN = "simulation-1"
 
 @pytest.mark.parametrize("name", ["coordinator_failover_in_mid_rebalance", "regex_begins_to_match"])
 def test_rows_of_the_table_are_drawn_like_the_journal_they_came_from(name: str, tmp_path: Path) -> None:
-    scenario = read_scenario(GALLERY / f"{name}.yaml")
+    scenario = of_the_gallery(name)
     journal = tmp_path / "run.jsonl"
     play(scenario, journal=journal, run_id=RUN)
     table, rest = read_events([InputFile(str(journal), journal.stat().st_size, "journal")], "UTC")

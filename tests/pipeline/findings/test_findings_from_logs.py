@@ -19,9 +19,10 @@ from rejoin.pipeline.vocabulary import BROKER_LOG
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
 from tests import paths
+from tests.journal.few_records import with_few_records
 from tests.pipeline.events import events_here
 from tests.pipeline.findings.tables import findings_of
-from tests.pipeline.gallery import GALLERY, RARELY
+from tests.pipeline.gallery import GALLERY
 
 VERSIONS = ((2, 0), (2, 4), (2, 8), (4, 0))
 SCENARIOS = (
@@ -68,7 +69,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
     rows = list(events_of_recorded_logs())
     for name in SCENARIOS:
         text = (GALLERY / f"{name}.yaml").read_text()
-        scenario = scenario_from(re.sub(r"records_per_second: [0-9.]+", RARELY, text))
+        scenario = scenario_from(with_few_records(text))
         play(scenario, journal=folder / f"{name}.jsonl", run_id=f"{name} journal")
         rows += events_of_logs(name, scenario)
     journals = read_events(find([folder]), "UTC")

@@ -10,8 +10,7 @@ import pytest
 
 from rejoin.pipeline.commands.parser import why
 from rejoin.simulation.run import play
-from rejoin.simulation.scenario.gallery import GALLERY
-from rejoin.simulation.scenario.reading import read_scenario
+from tests.journal.few_records import of_the_gallery
 from tests.pipeline.gallery import found_in
 from tests.pipeline.simulated import lines_of
 
@@ -19,7 +18,7 @@ from tests.pipeline.simulated import lines_of
 @pytest.fixture(scope="module")
 def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("why") / "flapping.jsonl"
-    play(read_scenario(GALLERY / "flapping_consumer.yaml"), journal=path)
+    play(of_the_gallery("flapping_consumer"), journal=path)
     return path
 
 
@@ -50,7 +49,7 @@ def test_costs_without_the_consumers_rows_are_named_as_upper_bounds(
 
 
 def test_a_segment_that_is_missing_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    play(read_scenario(GALLERY / "flapping_consumer.yaml"), journal=tmp_path / "whole")
+    play(of_the_gallery("flapping_consumer"), journal=tmp_path / "whole")
     (segment, *_) = sorted((tmp_path / "whole").glob("simulation-node-1-*.jsonl"))
     lines = segment.read_text().splitlines(keepends=True)
     assert why("orders-app", tmp_path / "whole") == 0

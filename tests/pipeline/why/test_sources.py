@@ -14,8 +14,7 @@ from rejoin.pipeline.why.service import ServiceSource
 from rejoin.pipeline.why.story import SourceProblem
 from rejoin.pipeline.why.tables import TablesSource
 from rejoin.simulation.run import play
-from rejoin.simulation.scenario.gallery import GALLERY
-from rejoin.simulation.scenario.reading import read_scenario
+from tests.journal.few_records import of_the_gallery
 from tests.pipeline.gallery import found_in
 from tests.pipeline.simulated import lines_of
 from tests.pipeline.watch.services import serving
@@ -56,7 +55,7 @@ def test_a_group_that_the_report_does_not_have(gallery_report: Path, capsys: pyt
 
 @pytest.mark.parametrize("name", ["run", "run.jsonl"])
 def test_a_journal_is_explained_without_spark(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    scenario = read_scenario(GALLERY / "static_rolling_deploy_too_slow.yaml")
+    scenario = of_the_gallery("static_rolling_deploy_too_slow")
     _, summary = play(scenario, journal=tmp_path / name)
     assert why("orders-app", tmp_path / name) == 0
     lines = capsys.readouterr().out.splitlines()

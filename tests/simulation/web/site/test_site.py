@@ -24,15 +24,14 @@ from rejoin.simulation.web.site import re2 as stand_in
 from rejoin.simulation.web.site.build import HERE, NotBuilt, build
 from rejoin.simulation.web.site.modules import ROOT, data_files, modules_from
 from rejoin.simulation.web.worker import FIRST, LaboratoryWorker
+from tests.journal.few_records import with_few_records
 
 REFUSED = ("a(?=b)", "(?<!a)b", r"(a)\1", "(a)?(?(1)b)")
 """Expressions of Python that RE2 does not have."""
 PLAYER = """
 import sys
 from rejoin.simulation.web.session import journal_of
-from rejoin.simulation.scenario.gallery import GALLERY
-name = sys.argv[1]
-sys.stdout.write(journal_of((GALLERY / f"{name}.yaml").read_text("utf-8"), 7))
+sys.stdout.write(journal_of(sys.argv[1], 7))
 """
 
 
@@ -44,11 +43,12 @@ def test_the_shipped_modules_are_all_that_a_scenario_needs(tmp_path: Path, name:
         target = tmp_path / "rejoin" / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, target)
+    text = with_few_records((GALLERY / f"{name}.yaml").read_text("utf-8"))
     libraries = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
     begin = f"import sys; sys.path[:0] = {[str(tmp_path), *libraries]!r}\n"
-    command = [sys.executable, "-I", "-S", "-c", begin + PLAYER, name]  # without -S the installed package is found
+    command = [sys.executable, "-I", "-S", "-c", begin + PLAYER, text]  # without -S the installed package is found
     played = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert played == journal_of((GALLERY / f"{name}.yaml").read_text("utf-8"), 7)
+    assert played == journal_of(text, 7)
 
 
 def test_the_worker_answers_as_the_server_does() -> None:
