@@ -77,6 +77,11 @@ demo: setup
 installs: setup
 	$(RUN) -m tests.packaging.every_python
 
+# The steps of the Dockerfile and its container, without Docker: as root on Linux, with the package registry.
+.PHONY: image
+image: setup
+	unshare --mount $(RUN) -m tests.packaging.image
+
 # Ratios taken in one run; machines differ, ratios travel. The whole takes less than fifteen minutes.
 bench: setup
 	$(RUN) -m benchmarks --quick

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from rejoin.commands import build
 from rejoin.coordinator.commands.secret_options import STORE_VARIABLE
 from rejoin.coordinator.commands.serve import topic_from
 from rejoin.coordinator.config import settings_from
+from rejoin.coordinator.service.defaults import PORT
 from rejoin.coordinator.service.stores import check_url
 from tests import paths
 
@@ -36,17 +39,41 @@ def test_a_cluster_is_a_database_three_coordinators_and_consumers() -> None:
     assert len({node["ports"][0] for node in nodes}) == 3
 
 
+def test_the_file_is_valid() -> None:
+    checker = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
+    file = paths.ROOT / "docker-compose.yml"
+    said = subprocess.run([*checker, file], capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said.stdout
+
+
+def test_the_dashboard_shows_every_coordinator() -> None:
+    [job] = yaml.safe_load((paths.ROOT / "examples/prometheus/prometheus.yml").read_text())["scrape_configs"]
+    [found] = job["dns_sd_configs"]
+    serving = [name for name, each in SERVICES.items() if each.get("command", "").startswith("rejoin serve")]
+    assert found["names"] == serving
+    assert found["port"] == PORT
+    [source] = yaml.safe_load((paths.ROOT / "examples/grafana/datasources.yml").read_text())["datasources"]
+    assert source["url"] == "http://prometheus:9090"
+    [provider] = yaml.safe_load((paths.ROOT / "examples/grafana/dashboards.yml").read_text())["providers"]
+    folder, grafana = provider["options"]["path"], SERVICES["grafana"]
+    assert grafana["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"] == f"{folder}/consumer-groups.json"
+    assert f"./examples/grafana/consumer-groups.json:{folder}/consumer-groups.json:ro" in grafana["volumes"]
+
+
 @pytest.mark.parametrize("name", SERVICES)
 def test_a_service_can_be_started(name: str) -> None:
     service = SERVICES[name]
     for other, how in service.get("depends_on", {}).items():
         assert how == {"condition": "service_healthy"}
-        assert "healthcheck" in SERVICES[other]
+        # The image has a check of its own, for coordinators.
+        assert "healthcheck" in SERVICES[other] or SERVICES[other]["build"] == "."
         assert not SERVICES[other].get("profiles") or SERVICES[other]["profiles"] == service.get("profiles")
     for volume in service.get("volumes", ()):
-        assert volume.split(":")[0] in COMPOSE["volumes"]
-    if "command" not in service:
+        source = volume.split(":")[0]
+        assert source in COMPOSE["volumes"] or (paths.ROOT / source).is_file()
+    if "build" not in service:
         return
+    assert service["read_only"]
     rejoin, *arguments = shlex.split(service["command"])
     assert rejoin == "rejoin"
     _, bound, _ = build().parse_args(arguments, exit_on_error=False, print_error=False)
@@ -59,8 +86,10 @@ def test_a_service_can_be_started(name: str) -> None:
         if STORE_VARIABLE in environment:
             check_url(environment[STORE_VARIABLE])
         assert options.advertised_host == name, "the other services call it by this name"
+        assert "healthcheck" not in service, "that of the image"
     else:
         assert arguments[0] == "consume"
+        assert service["healthcheck"] == {"disable": True}, "a consumer has no port"
         servers = [server.removeprefix("http://").split(":") for server in options.bootstrap.split(",")]
         assert [host for host, _ in servers] == list(service["depends_on"])
         assert {port for _, port in servers} == {"9095"}
