@@ -7,7 +7,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 # The tests start hundreds of processes. Without compiled modules each of them takes twice the CPU to start.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup test check quick lint demo bench bench-long bench-day bench-protocols search search-failovers search-producers search-transactions search-consumer idle-seeds table-seeds step-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-transform bank failover client-failover record record-members record-security record-client-logs incident conformance-others clients client-logins clean
+.PHONY: setup test check quick lint demo bench bench-long bench-day bench-protocols search search-failovers search-producers search-transactions search-consumer idle-seeds table-seeds step-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-transform bank failover client-failover record record-members record-security record-client-logs incident conform conform-mutations clients client-logins clean
 
 setup: $(VENV)/.installed
 
@@ -214,7 +214,7 @@ failover: setup
 client-failover: setup
 	$(RUN) -m pytest tests/real_clients/test_failover.py -s
 
-# Needed by the next two only, so it has a place of its own; they want Maven and Java, the second one Go.
+# Clients that only the targets below need have an environment of their own. These targets want Maven and Java.
 CONFORMANCE := .venv-conformance
 $(CONFORMANCE)/.installed: pyproject.toml conformance/constraints.txt
 	@echo "Installing into $(CONFORMANCE) ..."
@@ -257,9 +257,14 @@ incident: $(CONFORMANCE)/.installed
 	PYTHONPATH=src $(CONFORMANCE)/bin/python -m conformance.incident.run tests/golden/incidents/$(INCIDENT) \
 	  --plan conformance/incident/plans/$(INCIDENT).yaml
 
-# Plays the recorded scripts on other emulators; prints a table.
-conformance-others: $(CONFORMANCE)/.installed
-	PYTHONPATH=src $(CONFORMANCE)/bin/python -m conformance.emulators
+# Runs rejoin conform on Kafka, this broker, kfake and librdkafka's mock, with the settings of each recording; prints the table
+# of docs/conform.md, and writes each one's page to out/conform. It wants Java, Maven and Go. BROKERS='rejoin kfake' for some.
+conform: setup
+	$(RUN) -m conformance.judged $(BROKERS) --html out/conform
+
+# Runs it on this broker with one rule broken at a time; prints the other table of that page.
+conform-mutations: setup
+	$(RUN) -m tests.conform.mutations
 
 # A real Kafka, followed by rejoin watch --bootstrap-server; it wants Maven and Java.
 .PHONY: watch-kafka

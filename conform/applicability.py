@@ -26,6 +26,10 @@ SHOWS_NOWHERE: Final = frozenset(
 )
 """Settings that no answer of a script that is played depends on."""
 BOUNDS: Final = frozenset({"group.min.session.timeout.ms", "group.max.session.timeout.ms"})
+BOUND_TO_TIME: Final[Mapping[str, str]] = {
+    "transactions/forgotten/producers-are-forgotten": "Kafka answered within 40 ms, between two checks of expiry",
+}
+"""Scripts whose outcome is a matter of milliseconds, each with the reason."""
 TRANSACTION_VERSION: Final = "transaction.version"
 NEWEST_TRANSACTION_VERSION: Final = 2
 
@@ -41,7 +45,12 @@ class BrokerFeatures:
 
 def why_not(script: PackedScript, broker: BrokerFeatures) -> str | None:
     """The reason for which a script is not asked of a broker; None where it is."""
-    return script.unplayable or _missing_version(script, broker) or _other_setting(script, broker)
+    return (
+        script.unplayable
+        or BOUND_TO_TIME.get(script.full_name)
+        or _missing_version(script, broker)
+        or _other_setting(script, broker)
+    )
 
 
 def _missing_version(script: PackedScript, broker: BrokerFeatures) -> str | None:

@@ -21,6 +21,7 @@ OLD_RECORDS: Final = {"retention.ms": "-1", "segment.ms": "9223372036854775807"}
 """Settings under which records of scripts stay, which are from years ago."""
 WARM_UP_KEYS: Final = 60
 IS_LOADING: Final = (14, 15, 16)
+IS_NOT_LEADING: Final = (3, 5, 6)
 OPEN_STATES: Final = ["Ongoing"]
 CLUSTER: Final = "rejoin-conform"
 
@@ -71,9 +72,22 @@ class JudgedBroker:
                     while any(code in IS_LOADING for code in _codes(await self.ask(api, body, 0))):
                         await self.ask("FindCoordinator", {"key": names[0], "keyType": kind}, 1)
                         await asyncio.sleep(0.1)
+        if api_key("InitProducerId") in self.features.versions:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LED_SECONDS):
+                    producer: Json = {"transactionalId": None, "transactionTimeoutMs": 1_000}
+                    while (await self.ask("InitProducerId", producer, self.version("InitProducerId", 2)))["errorCode"]:
+                        await asyncio.sleep(0.1)
+
+    @property
+    def makes_topics(self) -> bool:
+        """Whether topics can be made. Otherwise the broker makes each when it is asked for it."""
+        return api_key("CreateTopics") in self.features.versions
 
     async def make_topics(self, topics: Mapping[str, Json]) -> dict[str, str]:
-        """Make topics, wait until they are led, and return their ids."""
+        """Make topics, wait until they are led, and return their ids. Raises NotSpoken."""
+        if not self.makes_topics:
+            return await self._have_made(topics)
         version = self.version("CreateTopics", 7)
         wanted = [_creatable(name, about, OLD_RECORDS) for name, about in topics.items()]
         answer = await self.ask("CreateTopics", {"topics": wanted, "timeoutMs": 10_000}, version)
@@ -89,6 +103,17 @@ class JudgedBroker:
         await self._until_led({name: int(about["partitions"]) for name, about in topics.items()})
         return {one["name"]: one["topicId"] for one in answer["topics"] if not one["errorCode"] and "topicId" in one}
 
+    async def _have_made(self, topics: Mapping[str, Json]) -> dict[str, str]:
+        names = [{"name": name} for name in topics]
+        if not topics:
+            return {}
+        await self.ask("Metadata", {"topics": names}, 1)
+        await asyncio.sleep(SETTLED_SECONDS)
+        found = {one["name"]: one for one in (await self.ask("Metadata", {"topics": names}, 1))["topics"]}
+        if any(len(found[name]["partitions"]) != about["partitions"] for name, about in topics.items()):
+            raise NotSpoken("CreateTopics")
+        return {}
+
     async def _until_led(self, topics: Mapping[str, int]) -> None:
         names = [{"name": name} for name in topics]
         with suppress(TimeoutError):
@@ -96,10 +121,23 @@ class JudgedBroker:
                 while True:
                     found = (await self.ask("Metadata", {"topics": names}, 1))["topics"]
                     led = {one["name"]: sum(part["leaderId"] >= 0 for part in one["partitions"]) for one in found}
-                    if all(led.get(name) == count for name, count in topics.items()):
+                    if all(led.get(name) == count for name, count in topics.items()) and await self._serves(topics):
                         break
                     await asyncio.sleep(0.02)
         await asyncio.sleep(SETTLED_SECONDS)
+
+    async def _serves(self, topics: Mapping[str, int]) -> bool:
+        """Whether the broker leads all partitions; metadata may say so before."""
+        if api_key("ListOffsets") not in self.features.versions:
+            return True
+        wanted = [
+            {"name": name, "partitions": [{"partitionIndex": at, "timestamp": -1} for at in range(count)]}
+            for name, count in topics.items()
+        ]
+        body = {"replicaId": -1, "topics": wanted}
+        answer = await self.ask("ListOffsets", body, max(1, self.features.versions[api_key("ListOffsets")][0]))
+        codes = [one["errorCode"] for topic in answer["topics"] for one in topic["partitions"]]
+        return not any(code in IS_NOT_LEADING for code in codes)
 
     async def remove(self, prefix: str) -> list[str]:
         """Remove everything whose name begins so; returns what is left, with the reason."""

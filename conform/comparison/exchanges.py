@@ -28,7 +28,7 @@ TEXTS: Final = {"errorMessage", "batchIndexErrorMessage"}
 _NAME: Final = re.compile(r"(pid|session|member)-\d+|id:.*")
 _DRAWN: Final = re.compile(r"[\w-]{22}")
 """A member id that a broker has drawn, which recordings leave as it is."""
-_TIME: Final = re.compile(r"T([+-]\d+)")
+TIME: Final = re.compile(r"T([+-]\d+)")
 ORDERED_BY: Final = (
     "memberId",
     "groupId",
@@ -62,7 +62,7 @@ class NamedValues:
         """``addresses`` has the names of hosts and ports by their values, under ``host`` and ``port``."""
         self.start = start
         self.lag = 0
-        """How much longer some wait for a state has taken here, or some request there."""
+        """Milliseconds between a request here and in the recording at most: waits differ, and times of answers."""
         self.was_restarted = False
         self.values: dict[str, Any] = {}
         self._names: dict[Any, str] = {}
@@ -89,7 +89,7 @@ class NamedValues:
     def _value(self, value: Any) -> Any:
         if not isinstance(value, str):
             return value
-        time = _TIME.fullmatch(value)
+        time = TIME.fullmatch(value)
         return self.start + int(time[1]) if time else self.values.get(value, value)
 
     def records(self, value: dict[str, Any]) -> bytes:
@@ -151,7 +151,8 @@ class NamedValues:
             for index, (one, other) in enumerate(zip(in_order(recorded), in_order(ours), strict=False)):
                 yield from self.differences(one, other, f"{at}.{index}")
         elif not self._is_alike(key, recorded, ours):
-            yield FieldDifference(at, recorded, ours)
+            is_time = isinstance(recorded, str) and TIME.fullmatch(recorded) and isinstance(ours, int)
+            yield FieldDifference(at, recorded, f"T{ours - self.start:+d}" if is_time else ours)
 
     def _differences_of_objects(
         self, recorded: dict[str, Any], ours: dict[str, Any], at: str
@@ -173,7 +174,10 @@ class NamedValues:
     def _is_alike(self, key: str, recorded: Any, ours: Any) -> bool:
         if key in TEXTS:
             return (recorded is None) is (ours is None)
-        if isinstance(recorded, str) and (time := _TIME.fullmatch(recorded)) and isinstance(ours, int):
+        if key in ("producerId", *PRODUCER_IDS) and recorded == 0:
+            # No producer at all; or the broker has drawn 0 as the first one's id.
+            return bool(self.values.get(ours, ours) == 0)
+        if isinstance(recorded, str) and (time := TIME.fullmatch(recorded)) and isinstance(ours, int):
             return abs(ours - self.start - int(time[1])) <= TOLERANCE_MS + self.lag
         if key in EPOCHS and not self._is_fresh:
             return bool((recorded < 0) == (ours < 0))

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rejoin.conform.comparison.compare import CLOSED, NO_ANSWER, Difference
+from rejoin.conform.comparison.exchanges import TIME
 
 KINDS: Final = {
     "error": "another error, no answer, or a closed connection",
     "field": "another value of a field",
     "order": "the same entries in another order",
-    "time": "answered much earlier or later",
+    "time": "answered much earlier or later, or another time in an answer",
 }
 ITS_OWN: Final = frozenset(
     {"errorMessage", "clusterId", "configs", "apiKeys", "supportedFeatures", "finalizedFeatures"}
@@ -57,10 +58,18 @@ class ScriptOutcome:
     seconds: float = 0.0
     known: int = 0
     """Differences that a baseline has; they are not among the others."""
+    is_late: bool = False
+    """Whether it was played much later than in the recording."""
 
     @property
     def full_name(self) -> str:
         return f"{self.of_set}/{self.name}"
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether a machine that was busy may have brought about its differences."""
+        kinds = {one.kind for one in self.differences}
+        return kinds == {"time"} or (bool(kinds) and self.is_late)
 
     @property
     def word(self) -> str:
@@ -84,7 +93,7 @@ def kind_of(one: Difference) -> str:
     """The kind of a difference."""
     if one.path.endswith("errorCode") or not one.path or {CLOSED, NO_ANSWER} & {str(one.kafka), str(one.other)}:
         return "error"
-    if one.path == "at":
+    if one.path == "at" or all(isinstance(value, str) and TIME.fullmatch(value) for value in (one.kafka, one.other)):
         return "time"
     if isinstance(one.kafka, list) and isinstance(one.other, list):
         return "order" if sorted(map(repr, one.kafka)) == sorted(map(repr, one.other)) else "field"

@@ -40,6 +40,8 @@ class ExchangeRun:
     values: Values
     answers: dict[int, Any] = field(default_factory=dict)
     asked: dict[int, SentRequest] = field(default_factory=dict)
+    late_ms: float = 0.0
+    """How much later than in the recording some request was sent."""
 
     async def __call__(self, play: Play) -> None:
         ended = 0.0
@@ -56,7 +58,9 @@ class ExchangeRun:
                 if self.asked[other["n"]].answer.done():
                     waiting.remove(other)
                     await self._take(play, other)
-            self.values.lag = max(self.values.lag, round(play.elapsed() - line["sent"]))
+            ahead_or_late = play.elapsed() - line["sent"]
+            self.late_ms = max(self.late_ms, ahead_or_late)
+            self.values.lag = max(self.values.lag, abs(round(ahead_or_late)))
             body = self.values.to_send(line["request"])
             self.asked[line["n"]] = await play.send(
                 line["client"], self.broker, line["api"], line["version"], body, is_answered=line["answer"] is not None

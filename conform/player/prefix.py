@@ -6,6 +6,7 @@ Answers are read without it, and lists of all groups or topics without what othe
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
@@ -26,9 +27,12 @@ LONGEST: Final = 200
 """Longer names are about the limits of names, and stay."""
 FIELDS: Final = frozenset(
     {"groupId", "groupIds", "groupsNames", "groups", "transactionalId", "v3AndBelowTransactionalId"}
-    | {"transactionalIds", "transactionalIdPattern", "key", "coordinatorKeys", "topic", "topicNames", "topicName"}
+    | {"transactionalIds", "key", "coordinatorKeys", "topic", "topicNames", "topicName"}
     | {"subscribedTopicNames", "subscribedTopicRegex"}
 )
+PATTERN: Final = "transactionalIdPattern"
+_BEGIN_OF_PATTERN: Final = re.compile(r"(\(\?[A-Za-z-]+\))?\^?")
+"""Flags of a regular expression, and its anchor."""
 LISTS_OF_TOPICS: Final = frozenset({"topics", "v3AndBelowTopics", "topicData"})
 SUBSCRIPTIONS: Final = frozenset({"metadata", "memberMetadata"})
 ASSIGNMENTS: Final = frozenset({"assignment", "memberAssignment"})
@@ -65,6 +69,8 @@ class RunPrefix:
             return value
         if api in WITH_BYTES and key in SUBSCRIPTIONS | ASSIGNMENTS:
             return renamed(value, key, self._add)
+        if key == PATTERN:
+            return self._add_to_pattern(value)
         is_name = key in FIELDS or (key == "name" and of in LISTS_OF_TOPICS)
         is_name = is_name or (key == "resourceName" and within.get("resourceType") in (TOPIC, GROUP))
         return self._add(value) if is_name else value
@@ -83,6 +89,11 @@ class RunPrefix:
     def _add(self, name: str) -> str:
         stays = name.startswith(INTERNAL) or len(name) > LONGEST or not name[:1].isalnum()
         return name if stays else self.text + name
+
+    def _add_to_pattern(self, pattern: str) -> str:
+        begin = _BEGIN_OF_PATTERN.match(pattern)
+        assert begin is not None, "it matches nothing, too"
+        return f"{begin[1] or ''}{self.text}(?:{pattern[begin.end() :]})" if pattern else pattern
 
     def _remove(self, name: str) -> str:
         return name.removeprefix(self.text)

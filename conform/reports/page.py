@@ -11,8 +11,12 @@ from rejoin.conform.comparison.outcomes import KINDS, ScriptOutcome
 from rejoin.conform.reports.table import HEAD
 from rejoin.pages import render
 
-LONGEST: Final = 2_000
+LONGEST: Final = 500
 """Characters of a value; the beginning of a longer one is shown."""
+MOST_ROWS: Final = 40
+"""Differences of a script that are shown."""
+MOST_OPEN: Final = 30
+"""With more scripts than these that differ, each is folded."""
 
 
 def page(outcomes: Sequence[ScriptOutcome], broker: str, kafka: str) -> str:
@@ -23,7 +27,7 @@ def page(outcomes: Sequence[ScriptOutcome], broker: str, kafka: str) -> str:
         own = Counter(each.word for each in outcomes if each.of_set == name)
         rows.append((name, sum(own.values()), *(own[word] for word in HEAD[2:])))
     scripts = [
-        {"name": each.full_name, "rows": [_row(one) for one in each.differences]}
+        {"name": each.full_name, "rows": _rows(each), "more": max(0, len(each.differences) - MOST_ROWS)}
         for each in outcomes
         if each.differences
     ]
@@ -38,8 +42,18 @@ def page(outcomes: Sequence[ScriptOutcome], broker: str, kafka: str) -> str:
         rows=rows,
         kinds=[(kind, kinds[kind], KINDS[kind]) for kind in KINDS if kinds[kind]],
         scripts=scripts,
+        most_open=MOST_OPEN,
         reasons=reasons.most_common(),
     )
+
+
+def _rows(outcome: ScriptOutcome) -> list[dict[str, str]]:
+    """The first differences; the request of a step is in the first row of it."""
+    rows, steps = [], set()
+    for one in outcome.differences[:MOST_ROWS]:
+        rows.append(_row(one) | ({} if one.step not in steps else {"request": ""}))
+        steps.add(one.step)
+    return rows
 
 
 def _row(one: Any) -> dict[str, str]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -28,11 +27,8 @@ from rejoin.conform.reports import baseline
 from rejoin.conform.reports.junit import junit
 from rejoin.conform.reports.page import page
 from rejoin.conform.reports.table import table
-from rejoin.coordinator.config import Settings
-from rejoin.coordinator.in_process_brokers.cluster import BrokerCluster
 from rejoin.coordinator.service import logs
-from rejoin.coordinator.service.options import ControlOptions, Options
-from rejoin.coordinator.testing import GroupCoordinator
+from tests.conform.own_broker import own_broker
 
 logs.configure("critical")
 
@@ -48,17 +44,6 @@ SMALL = [name for name in SETS if name != "transactions"]
 LISTED_TWICE = "wire/plain/bad-requests/a-protocol-listed-twice"
 
 
-@asynccontextmanager
-async def own_broker(**settings: object) -> AsyncIterator[tuple[str, int]]:
-    """A broker of ours with the settings of the recordings in steps."""
-    given = {"group_min_session_timeout_ms": 500, "transaction_partition_verification_enable": True} | settings
-    options = Options(settings=Settings.model_validate(given), port=0, kafka_port=0, control=ControlOptions())
-    async with BrokerCluster(options, 1) as cluster:
-        kafka = GroupCoordinator(cluster, asyncio.get_running_loop(), has_socket=True)
-        host, _, port = kafka.bootstrap_servers.rpartition(":")
-        yield host, int(port)
-
-
 def scripts_named(*names: str) -> list[PackedScript]:
     return [
         script
@@ -70,7 +55,8 @@ def scripts_named(*names: str) -> list[PackedScript]:
 
 
 async def judged(*names: str, **settings: object) -> list[ScriptOutcome]:
-    async with own_broker(**settings) as address:
+    given = {"group_min_session_timeout_ms": 500, "transaction_partition_verification_enable": True} | settings
+    async with own_broker(**given) as address:
         judge = Judge(await look(address, BrokerAccess()))
         outcomes = await judge.judge(scripts_named(*names), lambda _: None)
         assert await judge.clean_up() == []

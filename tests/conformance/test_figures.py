@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import re
 
 import pytest
 
-from conformance.emulators.tally import SET, play_here, recorded
 from tests import paths
 from tests.conformance.golden import PATHS, recordings
 from tests.conformance.groups.test_recorded_groups import SCRIPTS
@@ -17,12 +15,6 @@ from tests.conformance.transactions.test_recorded_brokers import SCRIPTS as SCRI
 from tests.docs.texts import TEXTS
 
 PAGE = TEXTS["docs/conformance.md"]
-
-
-def row(name: str) -> tuple[int, ...]:
-    """A row of the table, by the beginning of its name."""
-    ((cells),) = re.findall(rf"^\| {name} [^|]*\|(.*)\|$", PAGE, re.MULTILINE)
-    return tuple(map(int, cells.split("|")))
 
 
 def test_the_number_of_scripts_and_requests_is_that_of_the_recordings() -> None:
@@ -60,13 +52,3 @@ def test_the_number_of_sequences_and_answers_is_that_of_the_recordings(recording
     with gzip.open(paths.GOLDEN / recording) as lines:
         count = sum(1 for _ in lines)
     assert claim.format(f"{count:,}") in " ".join(TEXTS["README.md"].split())
-
-
-def test_the_table_has_what_the_replay_counts() -> None:
-    count = len(recorded())
-    assert f"It counts the scripts of the set `{SET}`" in " ".join(PAGE.split())
-    assert row("Apache Kafka") == (count, 0, count, count)
-    here = play_here()
-    assert row("Rejoin") == (here.played, here.not_spoken, here.same_errors, here.same)
-    others = [row("kfake"), row("mock cluster")]
-    assert all(played == count >= not_spoken + errors >= errors >= same for played, not_spoken, errors, same in others)

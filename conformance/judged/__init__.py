@@ -1,0 +1,1 @@
+"""Runs ``rejoin conform`` on several brokers with the settings of each recording, and counts the outcomes."""
