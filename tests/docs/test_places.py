@@ -200,7 +200,7 @@ def of_an_event(monkeypatch: pytest.MonkeyPatch) -> Missed:
 
 def of_a_log_line(monkeypatch: pytest.MonkeyPatch) -> Missed:
     more = (Template("never_read", "Never read"), re.compile("Never read"))
-    monkeypatch.setitem(families._LINES, JAVA, [*families.known_by_text(JAVA), more])  # type: ignore[index]
+    monkeypatch.setitem(families._LINES, JAVA, [*families.known_by_text(JAVA), more])
     checks = (
         test_each_line_of_a_client_has_a_kind_that_is_read,
         test_examples.test_each_line_of_a_client_has_an_example,

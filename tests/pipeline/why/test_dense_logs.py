@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -86,9 +87,9 @@ def test_work_grows_with_the_rebalances_and_no_faster(scene: Scene, tmp_path: Pa
     logs = [written(tmp_path / f"{number}.log", scene, number) for number in (FEW, MANY)]
     rows = [list(read_file(str(log), None, "UTC")) for log in logs]
     events_of_files(rows[0])  # what is made once
-    few, many = (calls_of(lambda each=each: events_of_files(each)) for each in rows)
+    few, many = (calls_of(partial(events_of_files, each)) for each in rows)
     assert many < 1.2 * MANY / FEW * few
     sources = [open_source(log) for log in logs]
     assert sources[0].story("bills").rebalances  # what is made once
-    few, many = (calls_of(lambda each=each: each.story("bills")) for each in sources)
+    few, many = (calls_of(partial(each.story, "bills")) for each in sources)
     assert many < 1.2 * MANY / FEW * few

@@ -8,6 +8,7 @@ from typing import Any, Final
 import orjson
 import pytest
 
+from rejoin.journal.kafka_logs.clients import names
 from rejoin.journal.kafka_logs.clients.details import DETAILS
 from rejoin.pipeline.reading.client_logs import families
 from rejoin.pipeline.reading.coverage import Coverage
@@ -15,19 +16,19 @@ from rejoin.pipeline.reading.log_files import read_file
 
 TIME: Final = "2025-03-09 07:05:03,250"
 LAYOUTS: Final = {
-    families.JAVA: TIME + " INFO [Consumer clientId=c-1, groupId=bills] {} (org.apache.kafka.clients.Any)",
-    families.RDKAFKA: "%7|1741503903.250|ANY|c-1#consumer-1| [thrd:main]: {}",
-    families.KAFKA_PYTHON: TIME + " INFO kafka.coordinator.consumer: {}",
-    families.AIOKAFKA: TIME + " INFO aiokafka.consumer.group_coordinator: {}",
-    families.KAFKAJS: '{{"level":"INFO","timestamp":"2025-03-09T07:05:03.250Z","logger":"kafkajs",'
+    names.JAVA: TIME + " INFO [Consumer clientId=c-1, groupId=bills] {} (org.apache.kafka.clients.Any)",
+    names.RDKAFKA: "%7|1741503903.250|ANY|c-1#consumer-1| [thrd:main]: {}",
+    names.KAFKA_PYTHON: TIME + " INFO kafka.coordinator.consumer: {}",
+    names.AIOKAFKA: TIME + " INFO aiokafka.consumer.group_coordinator: {}",
+    names.KAFKAJS: '{{"level":"INFO","timestamp":"2025-03-09T07:05:03.250Z","logger":"kafkajs",'
     '"message":"[Consumer] {}","groupId":"bills"}}',
-    families.FRANZ_GO: TIME + " [INFO] {}; group: bills",
-    families.SARAMA: "[sarama] 2025/03/09 07:05:03 client/coordinator {}",
-    families.BROD: TIME + " [info] Group member (bills,coor=#PID<0.1.0>,cb=#PID<0.2.0>,generation=3):\n{}",
-    families.SMALLRYE: TIME + " INFO SRMSG19999: {}",
-    families.STREAMS: TIME + " INFO stream-thread [bills-0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f-StreamThread-1] {}",
-    families.SPRING: TIME + " INFO o.s.k.l.KafkaMessageListenerContainer : {}",
-    families.RUBY: TIME + " INFO [bills] {{orders: 0}}: Joining group `bills`, and {}",
+    names.FRANZ_GO: TIME + " [INFO] {}; group: bills",
+    names.SARAMA: "[sarama] 2025/03/09 07:05:03 client/coordinator {}",
+    names.BROD: TIME + " [info] Group member (bills,coor=#PID<0.1.0>,cb=#PID<0.2.0>,generation=3):\n{}",
+    names.SMALLRYE: TIME + " INFO SRMSG19999: {}",
+    names.STREAMS: TIME + " INFO stream-thread [bills-0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f-StreamThread-1] {}",
+    names.SPRING: TIME + " INFO o.s.k.l.KafkaMessageListenerContainer : {}",
+    names.RUBY: TIME + " INFO [bills] {{orders: 0}}: Joining group `bills`, and {}",
 }
 """A line of each client, in a layout in which it says which client wrote it."""
 OF_A_GROUP: Final = (
@@ -37,10 +38,10 @@ OF_A_GROUP: Final = (
 )
 OF_NOTHING: Final = "sleeping between two batches of mangoes"
 OF_NO_GROUP: Final = LAYOUTS | {
-    families.FRANZ_GO: TIME + " [INFO] {}; broker: 4",
-    families.SARAMA: "[sarama] 2025/03/09 07:05:03 consumer/broker/4 {}",
-    families.BROD: TIME + " [info] client bills: {}",
-    families.RUBY: TIME + " INFO [bills] {{orders: 0}}: {}",
+    names.FRANZ_GO: TIME + " [INFO] {}; broker: 4",
+    names.SARAMA: "[sarama] 2025/03/09 07:05:03 consumer/broker/4 {}",
+    names.BROD: TIME + " [info] client bills: {}",
+    names.RUBY: TIME + " INFO [bills] {{orders: 0}}: {}",
 }
 """Lines in a layout that does not name a group, for clients that have such lines."""
 
