@@ -52,7 +52,7 @@ function decode(text, begin) {
   }
   return { row, owner: Uint32Array.from(owner), start: Float64Array.from(start), end: Float64Array.from(end), first };
 }
-const NICE = [1, 5, 10, 50, 100, 500, 1e3, 2e3, 5e3, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 18e5, 36e5, 72e5, 108e5, 216e5, 432e5, 864e5, 1728e5, 6048e5];
+const NICE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 18e5, 36e5, 72e5, 108e5, 216e5, 432e5, 864e5, 1728e5, 6048e5];
 
 class Chart {
   constructor(box, group) {
@@ -132,10 +132,11 @@ class Chart {
     for (let at = Math.ceil(this.from / every) * every; at <= this.to; at += every) {
       const px = this.x(at);
       c.fillRect(Math.round(px), this.bottom - 8, 1, 5);
-      if (px > this.left + 20 && px < this.width - 30) {
-        const date = new Date(at);
-        c.fillText(day && !this.simulated ? `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}${date.getUTCHours() ? " " + two(date.getUTCHours()) + "h" : ""}` : clock(at, this.simulated, every < 1000), px, this.height - 6);
-      }
+      const date = new Date(at);
+      const text = day && !this.simulated ? `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}${date.getUTCHours() ? " " + two(date.getUTCHours()) + "h" : ""}` : clock(at, this.simulated, every < 1000);
+      // A label at the end of the axis stays within the drawing, if the one before leaves room for that.
+      const middle = Math.min(px, this.width - c.measureText(text).width / 2 - 2);
+      if (px - middle < 20) c.fillText(text, middle, this.height - 6);
     }
   }
   // What happened around the group, such as deployments: dashed lines over all panels.

@@ -41,10 +41,11 @@ function table(box, chart) {
   let shown = 0; const more = make("button");
   const add = () => {
     for (const mark of group.rebalances.slice(shown, shown + CHUNK)) {
-      const row = make("tr"), [from, to, cause, who, outcome, moved, regained, stopped, , reason] = mark;
+      const row = make("tr"), [from, to, cause, who, outcome, moved, regained, stopped, , reason, , inferred] = mark;
       const link = make("button", "", clock(from, group.simulated, true, true));
       link.addEventListener("click", () => { const room = Math.max(2000, (to - from) * 3); chart.zoom(from - room, to + room); chart.canvas.scrollIntoView({ block: "center" }); });
       const first = make("td"); first.append(link);
+      if (inferred) first.append(make("span", "soft", " inferred"));
       row.append(first, make("td", "", CAUSES[cause][1] + (reason >= 0 ? `: ${group.reasons[reason]}` : "")), make("td", "", who < 0 ? "" : group.names[who]),
         make("td", "", outcome === "completed" ? generationOf(mark) : outcome), make("td", "n", chart.length(to - from)),
         make("td", "n", moved ?? ""), make("td", "n", regained ?? ""), make("td", "n", stopped === null ? "" : chart.length(stopped)));

@@ -35,6 +35,7 @@ from rejoin.pipeline.report.page.findings import (
 )
 from rejoin.pipeline.report.page.markup import counted, escaped, grouped, place, table, tiles
 from rejoin.pipeline.report.transactions import section
+from rejoin.pipeline.vocabulary import LOGS
 
 Naming = Callable[[GroupReport], str] | None
 
@@ -243,28 +244,22 @@ def _numbers(group: GroupReport) -> list[tuple[str, str]]:
     longest = max((int(row.get("unavailable_ms") or 0) for row in group.rebalances), default=0)
     tiles: list[tuple[str, str]] = []
     if group.rebalances:
-        tiles.append(_counted(len(group.rebalances), "rebalance", f", {len(completed):,} completed"))
-    if group.rebalances and not group.is_untimed:
+        tiles.append(counted(len(group.rebalances), "rebalance", f", {len(completed):,} completed"))
+    if longest and not group.is_untimed:
         tiles.append((span(longest), "the longest"))
     if (group.rebalances and not group.is_untimed) or group.stopped_ms:
         tiles.append((seconds(group.stopped_ms), _STOPPED))
     moved = [row["moved"] for row in group.rebalances if row.get("moved") is not None]
     if moved:
-        tiles.append(_counted(sum(moved), "partition", " moved"))
+        tiles.append(counted(sum(moved), "partition", " moved"))
     if group.counts.get("members"):
-        tiles.append(_counted(group.counts["members"], "member", " at most"))
+        tiles.append(counted(group.counts["members"], "member", " at most"))
     if group.partitions:
-        tiles.append(_counted(len(group.partitions), "partition"))
+        tiles.append(counted(len(group.partitions), "partition"))
     for name, words in (("duplicates", " processed twice"), ("lost", " lost")):
         if group.counts.get(name) is not None:
-            tiles.append(_counted(group.counts[name], "record", words))
+            tiles.append(counted(group.counts[name], "record", words))
     return tiles
-
-
-def _counted(number: int, noun: str, behind: str = "") -> tuple[str, str]:
-    """A tile's number, and the noun that fits it."""
-    shown, _, words = count(number, noun).partition(" ")
-    return shown, words + behind
 
 
 def _requests(rows: Sequence[Row]) -> str:
@@ -305,7 +300,8 @@ def _read(report: Report) -> Iterable[str]:
                 escaped(row["run_id"]),
                 grouped(row["rows"]),
                 grouped(row["missing"]),
-                grouped(row["out_of_order"]),
+                # Rows of logs are in the order that was made of their lines.
+                "" if row["source"] in LOGS else grouped(row["out_of_order"]),
                 grouped(row["clock_steps"]),
             ]
             for row in report.streams

@@ -8,6 +8,7 @@ from typing import Any, Final
 from rejoin.pipeline.findings.cause_texts import CAUSES, DEFAULT_REASONS
 from rejoin.pipeline.findings.formatting import count, is_simulated, period
 from rejoin.pipeline.report.data import GroupReport
+from rejoin.pipeline.vocabulary import INFERRED
 
 _REASON_CHARS: Final = 160
 
@@ -23,12 +24,11 @@ def chart_of(group: GroupReport) -> dict[str, Any]:
         reason = str(row.get("client_reason") or "")[:_REASON_CHARS]
         if reason.startswith(DEFAULT_REASONS):
             reason = ""
-        who = row.get("who") or ""
-        end = row.get("ended_at_ms")
+        who, prepared, end = row.get("who") or "", row["prepared_at_ms"], row.get("ended_at_ms")
         rebalances.append(
             [
-                row["prepared_at_ms"],
-                row["prepared_at_ms"] if end is None else end,
+                prepared,
+                prepared if end is None else end,
                 causes.index(cause),
                 names.setdefault(who, len(names)) if who else -1,
                 row.get("outcome"),
@@ -38,6 +38,7 @@ def chart_of(group: GroupReport) -> dict[str, Any]:
                 row.get("generation_to"),
                 reasons.setdefault(reason, len(reasons)) if reason else -1,
                 row.get("given_up"),
+                int(row.get("confidence") == INFERRED),
             ]
         )
     return {

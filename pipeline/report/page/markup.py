@@ -44,10 +44,10 @@ def tiles(tiles: Iterable[tuple[str, str]]) -> str:
     return f'<div class="tiles">{inside}</div>'
 
 
-def counted(number: int, noun: str) -> tuple[str, str]:
-    """A tile of so many."""
+def counted(number: int, noun: str, behind: str = "") -> tuple[str, str]:
+    """A tile of so many; ``behind`` follows the noun."""
     value, words = count(number, noun).split(" ", 1)
-    return value, words
+    return value, words + behind
 
 
 def escaped(value: Any) -> str:

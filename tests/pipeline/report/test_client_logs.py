@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rejoin.pipeline.reading.inputs import NoInput
+from rejoin.pipeline.report.page.chart import chart_of
 from rejoin.pipeline.report.run import make_report
 from rejoin.pipeline.why.sources import open_source
 from tests.paths import GOLDEN
@@ -50,6 +51,11 @@ def test_a_page_on_a_log_without_times_names_lines(tmp_path: Path) -> None:
     body = page[page.index("<main>") : page.index("</main>")]
     assert "from line 4 to line 8" in body
     assert not re.findall(r"\d:\d\d:\d\d|\d m?s\b|consumer-seconds|the longest", body)
+    assert "rebalance, 1 completed" in body, "one is singular"
+    assert chart_of(made.groups[0])["rebalances"][0][-1] == 1, "inferred"
+    rows = re.search(r"out of order.*?</table>", body, re.DOTALL)
+    assert rows is not None
+    assert re.findall(r"<td[^>]*></td>", rows[0]), "rows of logs are put in order"
     assert not (tmp_path / "out" / "laboratory.html").exists()
     assert made.groups[0].stopped_ms == 0
 
