@@ -288,7 +288,7 @@ dashboard-queries: setup
 NODE ?= memory
 clients: setup
 	BURROW=$(BURROW) $(RUN) -m conformance.clients --node $(NODE) $(CLIENTS)
-	$(if $(CLIENTS),,$(RUN) -m conformance.clients.consumer_groups)
+	$(if $(CLIENTS),,$(RUN) -m conformance.clients.helpers && $(RUN) -m conformance.clients.consumer_groups)
 
 # The clients log in by each mechanism, over TLS and without; writes its table of docs/clients.md.
 client-logins: setup

@@ -70,7 +70,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_report_header() -> list[str]:
     missing = [name for name in ("curl", "node") if shutil.which(name) is None]
-    header = [f"examples/testing: not played here, for want of {', '.join(missing)}"] if missing else []
+    header = [f"examples/testing, helpers: not played here, for want of {', '.join(missing)}"] if missing else []
     if CHROMIUM is None:
         header.append("pages: not looked at here, for want of chromium")
     return header

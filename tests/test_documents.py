@@ -15,7 +15,8 @@ from tests.paths import ROOT
 from tests.sources.modules import PACKAGES, imports, modules
 
 FOLDERS = (
-    "tests|examples|benchmarks|conformance|client|coordinator|protocol|journal|transcript|simulation|pipeline|docs|src"
+    "tests|examples|helpers|benchmarks|conformance|client|coordinator|protocol|journal|transcript|simulation|pipeline"
+    "|docs|src"
 )
 EVERYTHING = "\n".join(TEXTS.values())
 

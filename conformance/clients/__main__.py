@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -12,7 +11,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from conformance.clients import burrow, tools
-from conformance.clients.node import IN_MEMORY, KINDS, running, running_kind
+from conformance.clients.helpers import starting_brokers
+from conformance.clients.node import IN_MEMORY, KINDS, running_kind
 from conformance.clients.programs import CLIENTS, ClientProgram
 from conformance.clients.results import EXAMPLE, ROOT, Result, replace_results
 
@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def run_client(client: ClientProgram, kind: str) -> bool:
-    """Run a client's program, and its example with a node in memory; print what they do, and keep the results."""
+    """Run a client's program, and its example beside a node in memory; print what they do, and keep the results."""
     command = client.life()
     with running_kind(kind) as node:
         done = subprocess.run(
@@ -76,11 +76,15 @@ def run_client(client: ClientProgram, kind: str) -> bool:
 
 def _run_example(command: list[str]) -> str:
     """The problem of an example; empty where it passed."""
-    with running("--control", "-c", "group.initial.rebalance.delay.ms=0") as node:
-        environment = {**os.environ, "BOOTSTRAP_SERVERS": node.bootstrap_servers, "CONTROL_URL": node.url}
-        done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=EXAMPLE_SECONDS
-        )
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=starting_brokers(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=EXAMPLE_SECONDS,
+    )
     return "" if done.returncode == 0 else " ".join((done.stdout + done.stderr).split())[:300]
 
 

@@ -23,7 +23,7 @@ JAVA: Final = ("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"
 class ClientProgram:
     """A client: the commands that run its life and its example. ``lacks`` are steps that it has no call for.
 
-    A life is given where a node listens, an example finds it in the environment.
+    A life is given where a node listens, an example starts its own.
     """
 
     name: str
@@ -75,7 +75,7 @@ def node_packages(folder: Path) -> Path:
     """A copy of the sources beside the packages of ``package.json``: npm writes nothing into the work tree."""
     copy = BUILT / f"npm-{folder.parent.name}-{folder.name}"
     copy.mkdir(parents=True, exist_ok=True)
-    for source in (*folder.glob("*.mjs"), folder / "package.json"):
+    for source in (*folder.glob("*.mjs"), folder / "package.json"):  # helpers are links
         (copy / source.name).write_text(source.read_text())
     run("npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--silent", folder=copy)
     return copy

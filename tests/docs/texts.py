@@ -14,6 +14,7 @@ TEXTS: Final = {
         ROOT / "COVERAGE.md",
         ROOT / "ARCHITECTURE.md",
         ROOT / "CONTRIBUTING.md",
+        ROOT / "helpers" / "README.md",
         *sorted((ROOT / "docs").glob("*.md")),
     ]
 }

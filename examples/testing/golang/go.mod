@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/twmb/franz-go v1.22.2
-	github.com/twmb/franz-go/pkg/kadm v1.19.0
+	rejoin/helpers v0.0.0
 )
 
 require (
@@ -12,3 +12,5 @@ require (
 	github.com/pierrec/lz4/v4 v4.1.33 // indirect
 	github.com/twmb/franz-go/pkg/kmsg v1.15.0 // indirect
 )
+
+replace rejoin/helpers => ../../../helpers/go

@@ -1,61 +1,92 @@
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
-import static org.junit.jupiter.api.Assertions.fail;
 
-import java.net.URI;
-import java.net.http.HttpClient;
-import java.net.http.HttpRequest;
-import java.net.http.HttpResponse;
 import java.time.Duration;
 import java.util.*;
 import java.util.function.BooleanSupplier;
-import org.apache.kafka.clients.admin.*;
 import org.apache.kafka.clients.consumer.*;
-import org.apache.kafka.clients.producer.*;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.*;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import rejoin.Rejoin;
+import rejoin.Rejoin.RejoinTest;
 
 /** A consumer loses its session and comes back: no record is lost, and those after the commit come twice. */
 class LostSessionTest {
-    private static final String BOOTSTRAP = System.getenv("BOOTSTRAP_SERVERS");
-    private static final String CONTROL = System.getenv("CONTROL_URL");
-    private static final int PARTITIONS = 3;
-
     private final Set<String> values = new HashSet<>();
     private int duplicates;
     private int lost;
 
-    @BeforeAll
-    static void isConfigured() {
-        if (BOOTSTRAP == null || CONTROL == null) {
-            fail("set BOOTSTRAP_SERVERS=127.0.0.1:9092 and CONTROL_URL=http://127.0.0.1:9095");
-        }
-    }
-
+    @RejoinTest(topics = "orders:3", settings = "group.initial.rebalance.delay.ms=0")
     @Test
-    void comesBackAfterItsSession() throws Exception {
-        try (var admin = Admin.create(Map.<String, Object>of("bootstrap.servers", BOOTSTRAP))) {
-            admin.createTopics(List.of(new NewTopic("orders", PARTITIONS, (short) 1))).all().get();
-        }
-        produce(0, 10); // of each partition
-        Map<String, Object> settings = Map.of(
-            "bootstrap.servers", BOOTSTRAP, "group.id", "orders-app", "client.id", "one", "auto.offset.reset", "earliest",
-            "enable.auto.commit", false, "session.timeout.ms", 45_000, "heartbeat.interval.ms", 100);
-        try (var consumer = new KafkaConsumer<>(settings, new StringDeserializer(), new StringDeserializer())) {
-            consumer.subscribe(List.of("orders"), new Rebalances());
+    void comesBackAfterItsSession(Rejoin rejoin) {
+        rejoin.produce("orders", null, 10); // to each partition
+        try (var consumer = consumer(rejoin)) {
             readUntil(consumer, () -> values.size() == 30);
             Map<TopicPartition, OffsetAndMetadata> six = new HashMap<>();
             consumer.assignment().forEach(partition -> six.put(partition, new OffsetAndMetadata(6)));
             consumer.commitSync(six);
 
-            expire("orders-app", "one"); // as if no heartbeat had come for 45 seconds
+            rejoin.expire("orders-app", Map.of("client_id", "one")); // as if no heartbeat had come for 45 seconds
             readUntil(consumer, () -> lost == 1);
-            produce(10, 11);
+            rejoin.produce("orders", null, 1);
             readUntil(consumer, () -> values.size() == 33);
         }
         assertEquals(12, duplicates); // four of each partition came after the commit
+    }
+
+    /** Its first attempts to join fail; it goes on trying, and the answers are in the requests that the broker has seen. */
+    @RejoinTest(topics = "orders:3", settings = "group.initial.rebalance.delay.ms=0")
+    @Test
+    void joinsAlthoughTheCoordinatorIsNotAvailable(Rejoin rejoin) {
+        rejoin.addFault(Map.of("keys", "JoinGroup", "error", "COORDINATOR_NOT_AVAILABLE", "count", 2));
+        try (var consumer = consumer(rejoin)) {
+            readUntil(consumer, () -> consumer.assignment().size() == 3);
+            rejoin.waitForGroup("orders-app", Map.of("state", "Stable", "members", 1, "assigned", 3));
+        }
+        assertTrue(rejoin.requests(Map.of("api", "JoinGroup", "client_id", "one")).size() > 2);
+    }
+
+    /** The coordinator's 45 seconds pass at once. The consumer's own timers stay in real time. */
+    @RejoinTest(clock = "virtual", topics = "orders:3")
+    @Test
+    void losesASessionOf45SecondsAtOnce(Rejoin rejoin) {
+        try (var consumer = consumer(rejoin)) {
+            join(rejoin, consumer);
+            var silence = rejoin.addFault(Map.of("keys", "Heartbeat", "pause", true, "count", -1));
+            silence.waitFor(1);
+            rejoin.advance(Duration.ofSeconds(45));
+            rejoin.waitForGroup("orders-app", "Empty", 0);
+            silence.remove();
+            readUntil(consumer, () -> lost == 1);
+            join(rejoin, consumer);
+        }
+    }
+
+    private void join(Rejoin rejoin, KafkaConsumer<String, String> consumer) {
+        readUntil(consumer, () -> isWaiting(rejoin));
+        rejoin.advance(Duration.ofSeconds(3)); // the initial rebalance delay
+        readUntil(consumer, () -> consumer.assignment().size() == 3);
+        rejoin.waitForGroup("orders-app", Map.of("state", "Stable", "members", 1, "assigned", 3));
+    }
+
+    private static boolean isWaiting(Rejoin rejoin) {
+        try {
+            rejoin.waitForGroup("orders-app", Map.of("waiting", 1, "timeout_ms", 0));
+            return true;
+        } catch (Rejoin.NotReached notYet) {
+            return false;
+        }
+    }
+
+    private KafkaConsumer<String, String> consumer(Rejoin rejoin) {
+        Map<String, Object> settings = Map.of(
+            "bootstrap.servers", rejoin.bootstrapServers(), "group.id", "orders-app", "client.id", "one",
+            "auto.offset.reset", "earliest", "enable.auto.commit", false, "session.timeout.ms", 45_000,
+            "heartbeat.interval.ms", 100);
+        var consumer = new KafkaConsumer<>(settings, new StringDeserializer(), new StringDeserializer());
+        consumer.subscribe(List.of("orders"), new Rebalances());
+        return consumer;
     }
 
     private void readUntil(KafkaConsumer<String, String> consumer, BooleanSupplier condition) {
@@ -67,26 +98,7 @@ class LostSessionTest {
                 }
             }
         }
-        assertTrue(condition.getAsBoolean(), values.size() + " records, lost " + lost + " times");
-    }
-
-    private static void produce(int first, int end) {
-        Map<String, Object> settings = Map.of("bootstrap.servers", BOOTSTRAP);
-        try (var producer = new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer())) {
-            for (int partition = 0; partition < PARTITIONS; partition++) {
-                for (int number = first; number < end; number++) {
-                    producer.send(new ProducerRecord<>("orders", partition, null, partition + "/" + number));
-                }
-            }
-        }
-    }
-
-    private static void expire(String group, String clientId) throws Exception {
-        String body = "{\"group\": \"%s\", \"client_id\": \"%s\"}".formatted(group, clientId);
-        var request = HttpRequest.newBuilder(URI.create(CONTROL + "/control/groups/expire"))
-            .header("Content-Type", "application/json").POST(HttpRequest.BodyPublishers.ofString(body)).build();
-        var answer = HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString());
-        assertEquals(200, answer.statusCode(), answer.body());
+        assertTrue(condition.getAsBoolean(), () -> values.size() + " records, lost " + lost + " times");
     }
 
     private final class Rebalances implements ConsumerRebalanceListener {

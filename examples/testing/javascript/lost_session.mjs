@@ -1,10 +1,8 @@
-// What the tests of both clients share: records that were read, and the control API.
-export const BOOTSTRAP = process.env.BOOTSTRAP_SERVERS;
-if (!BOOTSTRAP || !process.env.CONTROL_URL) {
-  console.error("set BOOTSTRAP_SERVERS=127.0.0.1:9092 and CONTROL_URL=http://127.0.0.1:9095");
-  process.exit(1);
-}
-export const PARTITIONS = 3;
+// Shared by the tests of both clients: records that were read, and conditions to wait for.
+
+/** Options of the broker: a group is stable at once. */
+export const OPTIONS = { topics: { orders: 3 }, settings: { "group.initial.rebalance.delay.ms": 0 } };
+export const STABLE = { state: "Stable", members: 1, assigned: 3, timeout_ms: 30_000 };
 
 /** Counts values, and those that came more than once. */
 export class Values {
@@ -29,16 +27,18 @@ export async function until(what, condition) {
   }
 }
 
-export function messages(first, end) {
-  const numbers = Array.from({ length: end - first }, (_, index) => first + index);
-  return [0, 1, 2].flatMap((partition) => numbers.map((number) => ({ partition, value: `${partition}/${number}` })));
+/** The member joins, and its group is stable after the initial rebalance delay of a virtual clock. */
+export async function joined(rejoin) {
+  await rejoin.waitForGroup("orders-app", { waiting: 1, timeout_ms: 30_000 });
+  await rejoin.advance(3_000);
+  await rejoin.waitForGroup("orders-app", STABLE);
 }
 
-export async function expire(group, clientId) {
-  const answer = await fetch(`${process.env.CONTROL_URL}/control/groups/expire`, {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ group, client_id: clientId }),
-  });
-  if (!answer.ok) throw new Error(await answer.text());
+/** The coordinator's 45 seconds pass at once, with no heartbeat. The consumer's own timers stay in real time. */
+export async function loseSession(rejoin) {
+  const silence = await rejoin.addFault({ keys: "Heartbeat", pause: true, count: -1 });
+  await silence.wait();
+  await rejoin.advance(45_000);
+  await rejoin.waitForGroup("orders-app", { state: "Empty" });
+  await silence.remove();
 }

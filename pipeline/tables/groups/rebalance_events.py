@@ -17,6 +17,7 @@ ENDS: Final = {
     "rebalance_completed": COMPLETED,
     "group_emptied": EMPTIED,
     "group_loaded": ABORTED,
+    "group_created": ABORTED,
     "group_deleted": ABORTED,
     "group_state_changed": ABORTED,
 }

@@ -6,7 +6,8 @@ never said how a rebalance ended.
 
 Outcomes: **completed** by ``rebalance_completed``; **emptied** by ``group_emptied``; **superseded** when the next one
 begins before it was completed; **aborted** when the coordinator resigned, crashed or loaded the group anew, or the
-group was deleted; **open** when the journal ends first. Lengths of attempts add up to the length of the whole.
+group was deleted or created anew; **open** when the journal ends first. Lengths of attempts add up to the length of
+the whole.
 
 Instants of different coordinators of one group are compared only to count rebalances and to find storms.
 """

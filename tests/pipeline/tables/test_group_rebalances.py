@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rejoin.pipeline.tables.groups.rebalances import rebalances_of_group
+from rejoin.pipeline.tables.groups.rebalances import EVENTS_READ, rebalances_of_group
 from rejoin.pipeline.tables.groups.rows import EventOfGroup, GroupRows, RunSummary
 
 
@@ -29,6 +29,15 @@ def test_another_coordinator_that_loads_the_group_aborts_what_the_one_before_had
         ("aborted", 40, 1),
         ("open", None, 2),
     ]
+
+
+@pytest.mark.parametrize("name", EVENTS_READ)
+def test_any_event_may_follow_the_begin_of_a_rebalance(name: str) -> None:
+    """So a group may be created again on the coordinator that has forgotten it, as after a reset."""
+    started = event("rebalance_started", 10, cause="join-new", members=["m"], previous_state="Empty")
+    row, *_ = rows_of(started, event(name, 40, members=["m"], state="Dead", generation=1, member_id="m"))
+    if name == "group_created":
+        assert (row["outcome"], row["ended_at_ms"]) == ("aborted", 40)
 
 
 def test_rebalances_that_follow_each_other_closely_are_a_storm_over_all_coordinators() -> None:

@@ -1,0 +1,1 @@
+../../../helpers/node/rejoin.mjs

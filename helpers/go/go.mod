@@ -1,0 +1,3 @@
+module rejoin/helpers
+
+go 1.24
