@@ -9,7 +9,7 @@ import random
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -35,6 +35,7 @@ GROUPS: Final = tuple(
 )
 AMBIGUOUS: Final = ("grep -n", "grep over files", "an indent")
 """A number before a number, or an indented one, may be anything: these are not put around each other."""
+BROKERS_LOG: Final = "server.log.gz"
 LONGEST: Final = 1_500
 """Lines of one file."""
 SHORTEST_MS: Final = 5_000
@@ -55,11 +56,14 @@ class Cut:
     is_reversed: bool
     wrappers: tuple[str, ...]
     """From the inside to the outside."""
+    of_broker: bool = False
+    """Whether the log of the broker, which has other groups as well, is the only one."""
 
     def files(self) -> Iterator[tuple[str, list[str]]]:
         """Names of files, with their lines."""
         for name in self.members:
-            lines = _between(CLIENT_LOGS / self.group / name, self.from_ms, self.to_ms)
+            folder = CLIENT_LOGS / self.group
+            lines = _between((folder.parent if self.of_broker else folder) / name, self.from_ms, self.to_ms)
             if self.is_reversed:
                 lines = [line for line in lines if line.strip() and not line[0].isspace()]
             for wrapper in self.wrappers:
@@ -87,6 +91,12 @@ def cut(seed: int) -> Cut:
     others = [each for each in WRAPPERS if inner not in AMBIGUOUS or each not in AMBIGUOUS]
     wrappers = chance.choice([(), (), (inner,), (inner, chance.choice(others))])
     return Cut(group, members, from_ms, to_ms, chance.random() < 0.25, wrappers)
+
+
+def cut_of_broker(seed: int) -> Cut:
+    """A window of the log of the broker that coordinated a group."""
+    chosen = cut(seed)
+    return replace(chosen, members=(BROKERS_LOG,), of_broker=True)
 
 
 def findings_of_files(folder: Path, files: Iterable[tuple[str, list[str]]]) -> list[Row]:
