@@ -15,8 +15,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rejoin.simulation.run import play
-from rejoin.simulation.scenario.reading import read_scenario
 from tests import paths
+from tests.journal.few_records import of_the_gallery
 from tests.pipeline.quick import environment
 from tests.pipeline.spark.executors import write_tables
 from tests.pipeline.spark.standalone import standalone
@@ -53,7 +53,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Work:
     folder = tmp_path_factory.mktemp("cluster")
     (folder / "grid.yaml").write_text(SWEEP)
     journal = folder / "run.jsonl"
-    play(read_scenario(paths.GALLERY / "gc_pause_longer_than_the_session.yaml"), journal=journal)
+    play(of_the_gallery("gc_pause_longer_than_the_session"), journal=journal)
     # Python on the executors reads the lines of a broker's log.
     inputs = [str(journal), str(paths.RECORDED / "small" / "group-coordinator.log")]
     with standalone(folder, cores=2) as master:
