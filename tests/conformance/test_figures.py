@@ -6,7 +6,9 @@ import gzip
 
 import pytest
 
+from rejoin.conform.recordings.reading import SETS, read_set
 from tests import paths
+from tests.conform.mutations import MUTATIONS
 from tests.conformance.golden import PATHS, recordings
 from tests.conformance.groups.test_recorded_groups import SCRIPTS
 from tests.conformance.members.test_moving_lives import LIVES
@@ -52,3 +54,28 @@ def test_the_number_of_sequences_and_answers_is_that_of_the_recordings(recording
     with gzip.open(paths.GOLDEN / recording) as lines:
         count = sum(1 for _ in lines)
     assert claim.format(f"{count:,}") in " ".join(TEXTS["README.md"].split())
+
+
+def rows_of(page: str, heading: str) -> list[list[str]]:
+    """The cells of the table below a heading, without its head."""
+    _, _, below = TEXTS[page].partition(f"\n## {heading}\n")
+    lines = [line for line in below.partition("\n## ")[0].splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
+
+
+def test_the_results_of_judged_brokers_add_up() -> None:
+    played = sum(script.unplayable is None for name in SETS for script in read_set(name))
+    rows = rows_of("docs/conform.md", "Results")
+    assert [name.split(" ")[0] for name, *_ in rows] == ["Apache", "Rejoin", "kfake", "mock"]
+    for _, *counts, not_applicable in rows:
+        *sets, (equal, of) = (tuple(map(int, count.split(" of "))) for count in counts)
+        assert len(sets) == len(SETS)
+        assert (equal, of) == (sum(each for each, _ in sets), sum(each for _, each in sets))
+        assert of + int(not_applicable) == played
+
+
+def test_each_broken_rule_is_found_by_a_script_that_exists() -> None:
+    names = {script.full_name for of_set in SETS for script in read_set(of_set)}
+    rows = rows_of("docs/conform.md", "Broken rules")
+    assert [rule for rule, *_ in rows] == [mutation.words for mutation in MUTATIONS]
+    assert {script.strip("`") for _, script, _ in rows} <= names
