@@ -187,9 +187,9 @@ export class Rejoin {
 
   async #explained(error) {
     const found = error instanceof Error ? error : new Error(String(error));
-    const evidence = await this.evidence();
-    found.message += `\n\n${evidence}`;
-    found.stack = `${found.stack}\n\n${evidence}`;
+    const [said, stack] = [found.message, found.stack];
+    found.message = `${said}\n\n${await this.evidence()}`;
+    found.stack = stack.replace(said, () => found.message); // runners print one or the other
     return found;
   }
 
