@@ -259,8 +259,10 @@ def _may_be_of(history: GroupHistory, outage: Outage, absence: Absence) -> bool:
     if not absence.is_silent:
         return False
     grace = (absence.before.session_timeout_ms or SOON_MS) + SOON_MS // 4
+    # A broker may load a group some seconds before it takes connections: sessions can end between the two.
+    since = min(outage.load.at_ms, outage.to_ms)
     return (
-        outage.to_ms <= absence.gone_at_ms <= outage.to_ms + grace
+        since <= absence.gone_at_ms <= outage.to_ms + grace
         and absence.went_at_ms >= outage.from_ms - SOON_MS
         and absence.back_at_ms >= outage.from_ms
     )
