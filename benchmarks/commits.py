@@ -33,9 +33,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import structlog
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks import printer
 from benchmarks.server_load import loop_factory
 from rejoin.coordinator.commands.serve import calm_collector
 from rejoin.coordinator.core.inputs import Context
@@ -387,7 +387,7 @@ def main(*, quick: bool = False) -> int:
             if store == "SQLite":
                 cheapest = {what: min(each.micros for each in rates) for what, rates in found.items()}
                 of_cpu = cheapest["bare"] / cheapest["node"]
-    Console().print(table)
+    printer().print(table)
     is_kept = of_cpu >= CPU_BOUND
     kept = "kept" if is_kept else "MISSED"
     print(f"node on SQLite, CPU, bound ≥ {CPU_BOUND} of bare in the cheapest rounds: {of_cpu:.2f}, {kept}")

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks import printer
 from benchmarks.node_step import Replies, started
 from rejoin.coordinator.core.effects import Append, Reply
 from rejoin.coordinator.core.inputs import Context, Elapsed, Received, Stored
@@ -206,7 +206,7 @@ def main() -> None:
     for name, (measure, entries) in MEASURED.items():
         spent, count = measure(), entries()
         table.add_row(name, f"{count:,}", f"{spent:,.0f}", f"{spent / count:.1f}")
-    Console().print(table)
+    printer().print(table)
 
 
 if __name__ == "__main__":

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import structlog
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks import printer
 from benchmarks.server_load import loop_factory
 from rejoin.coordinator.commands.log.contents import LogRecord, LogSummary
 from rejoin.coordinator.commands.log.filling import fill_database
@@ -255,7 +255,7 @@ def main() -> None:
                 with asyncio.Runner(loop_factory=loop_factory()) as runner:
                     table.add_row(*runner.run(measure(store, rounds)))
                 print(f"{len(table.rows)} of 4 measured, {time.perf_counter() - began:.0f} s", file=sys.stderr)
-    Console().print(table)
+    printer().print(table)
 
 
 if __name__ == "__main__":

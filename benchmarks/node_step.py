@@ -6,9 +6,9 @@ import itertools
 import time
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks import printer
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Context, Elapsed, Received
 from rejoin.coordinator.core.node import Node
@@ -118,7 +118,7 @@ def main() -> None:
     for (count, beating), seconds in best.items():
         row = (f"{count:,}", f"{count * MEMBERS:,}", f"{beating:,}", f"{seconds * 1e6:.2f}", f"{seconds / of_one:.2f}")
         table.add_row(*row)
-    Console().print(table)
+    printer().print(table)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,9 @@ import time
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks import printer
 from benchmarks.server_load import ServerProcess, http_post, loop_factory, on_last_core, served
 from rejoin.coordinator.commands.serve import calm_collector
 from rejoin.coordinator.service import logs
@@ -232,7 +232,7 @@ def main() -> None:
             f"{found.first_sync_to_last_answer:.2f} s",
         )
     table.caption = "µs: the service's processor time for each member; memory: connection, member and parked join"
-    Console().print(table)
+    printer().print(table)
 
 
 if __name__ == "__main__":

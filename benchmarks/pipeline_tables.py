@@ -36,6 +36,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import printer
 from benchmarks.pipeline_sql import OWNERSHIP, REBALANCES
 from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.reading.on_spark import parse, read_lines, sort_out
@@ -54,8 +55,6 @@ WARM_UP = 4
 ROUNDS = 5
 EVERYTHING = True
 """Whether every table is made, or only the two that DuckDB makes as well."""
-WIDE = 110
-"""Columns of the table where it is not printed on a terminal."""
 
 MADE = {"rebalances": (rebalances, REBALANCES), "ownership": (ownership, OWNERSHIP)}
 
@@ -240,9 +239,7 @@ def bench(*, events: int = EVENTS, records: float = RECORDS, grow: bool = False,
             size_and_rate = (f"--events={size * MILLION}", f"--records={records}")
             subprocess.run([sys.executable, "-m", "benchmarks.pipeline_tables", *size_and_rate], check=True)
         return
-    # In a file nothing is cut off.
-    console = Console() if sys.stdout.isatty() else Console(width=WIDE)
-    measure(console, events, records, everything=everything)
+    measure(printer(), events, records, everything=everything)
 
 
 def main() -> None:

@@ -18,9 +18,9 @@ from pathlib import Path
 from time import process_time
 from typing import Any, Final, TypeAlias
 
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks import printer
 from rejoin.coordinator.core.groups.consumer.assignors import (
     Assignments,
     AssignorMember,
@@ -64,7 +64,7 @@ def main() -> int:
                         table.add_row(str(topics), wish, name, event, *row)
                         if name == "uniform" and wish == "equal":
                             worst = max(worst, ms / floor)
-    console = Console()
+    console = printer()
     console.print(f"{PARTITIONS:,} partitions, {MEMBERS:,} members", table, sep="\n")
     console.print(f"uniform, equal subscriptions: {worst:.2f} × floor, aim ≤ {AIM:g}")
     if ask is None:

@@ -23,9 +23,9 @@ from statistics import median
 from time import perf_counter, sleep
 from typing import Any, Final, cast
 
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks import printer
 from rejoin.commands import COMMANDS
 from rejoin.coordinator.testing import BlockingGroupCoordinator, GroupCoordinator, running, running_in_thread
 from rejoin.protocol.messages.cluster.api_versions import ApiVersionsRequest
@@ -273,14 +273,14 @@ def main() -> int:
         table.add_column(column, justify="left" if column == "what" else "right")
     for what, took, wanted in rows:
         table.add_row(what, f"{median(took):.1f}", f"{min(took):.1f}", f"< {wanted:.0f}")
-    Console().print(table)
+    printer().print(table)
     with tempfile.TemporaryDirectory() as directory:
         helps = Table(title="processor time of --help")
         helps.add_column("command")
         helps.add_column("ms", justify="right")
         for name, took_ms in _help_times(Path(directory), HELP_ROUNDS).items():
             helps.add_row(name, f"{took_ms:.0f}")
-        Console().print(helps)
+        printer().print(helps)
         print(f"modules of rejoin serve when it listens: {len(modules_when_listening(Path(directory)))}")
         serve, libraries = _processor_times(Path(directory), COMPARED)
     ratio = median(serve) / median(libraries)

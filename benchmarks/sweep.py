@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks import printer
 from rejoin.pipeline.spark.session import session
 from rejoin.pipeline.sweep.grid import Grid, grid_from
 from rejoin.pipeline.sweep.runner import LIGHT, run_grid, slots_of, spark_player
@@ -96,7 +96,7 @@ def main() -> None:
             each = median(pooled) * WORKERS / runs * 1000
             verdict = "yes" if ratio >= LEAST else "NO"
             table.add_row(name, f"{each:.0f}", f"{median(pooled):.2f}", f"{median(swept):.2f}", f"{ratio:.2f}", verdict)
-    console = Console()
+    console = printer()
     console.print(table)
     console.print(f"Before that, once: {start_s:.1f} s until Spark and the pool were up.")
 

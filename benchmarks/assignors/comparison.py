@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from benchmarks import printer
 from benchmarks.assignors.problems import ODD_ONE, QUARTERS, ROTATING, SIZES, STRESS, Problem
 
 OURS = "rejoin"
@@ -116,7 +116,7 @@ def bench(
     """
     # End cleanly, so that no worker outlives this process.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    console = Console()
+    console = printer()
     console.print("size: members × topics × partitions of each\n", _table(headings=True), sep="\n")
     verdicts: list[Verdict] = []
     last: Problem | None = None

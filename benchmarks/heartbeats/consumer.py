@@ -9,9 +9,9 @@ from collections.abc import Callable
 from time import process_time
 from typing import Any, Final
 
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks import printer
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Context, Elapsed, Received
 from rejoin.coordinator.core.node import Node
@@ -192,7 +192,7 @@ def main() -> int:
         worst = max(worst, modern / classic)
         cells = (f"{value:.2f}" for value in (modern, classic, modern / classic, *one))
         table.add_row(f"{groups:,}", *cells)
-    console = Console()
+    console = printer()
     console.print(table)
     console.print(f"a heartbeat without change: {worst:.2f} × a classic one, aim ≤ {AIM:g}")
     table = Table(box=None, pad_edge=False)

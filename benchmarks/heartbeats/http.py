@@ -14,9 +14,9 @@ from statistics import median
 from typing import Any, Final
 
 from aiohttp import web
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks import printer
 from benchmarks.server_load import LoadResult, aiohttp_app, hammer, http_post, on_last_core, served
 from rejoin.coordinator.commands.serve import calm_collector
 from rejoin.coordinator.config import Settings
@@ -133,7 +133,7 @@ def main() -> None:
         by_cpu, by_rate = cpu[name] / cpu["service"], rate["service"] / rate[name]
         wanted = f"≥ {AT_LEAST[name]}" if name in AT_LEAST else ""
         table.add_row(name, f"{cpu[name]:.1f}", f"{rate[name]:,.0f}", f"{by_cpu:.2f}", f"{by_rate:.2f}", wanted)
-    Console().print(table)
+    printer().print(table)
 
 
 if __name__ == "__main__":

@@ -20,9 +20,9 @@ from dataclasses import replace
 from statistics import median
 from typing import Any, Final
 
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks import printer
 from benchmarks.heartbeats.http import form_group, http_heartbeat, member_id
 from benchmarks.heartbeats.mock_cluster import mock_heartbeat, start_mock_cluster
 from benchmarks.server_load import LoadResult, hammer, on_last_core, served
@@ -133,7 +133,7 @@ def main() -> int:
         rate = median(each.per_second for each in rows)
         wanted = f"≤ {AT_MOST[name]}" if name in AT_MOST else ""
         table.add_row(name, f"{cpu[name]:.1f}", f"{rate:,.0f}", f"{cpu['Kafka'] / cpu[name]:.2f}", wanted)
-    Console().print(table)
+    printer().print(table)
     return int(any(cpu["Kafka"] > most * cpu[name] for name, most in FAILS_ABOVE.items()))
 
 

@@ -27,9 +27,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks import printer
 from benchmarks.heartbeats.kafka import kafka_port
 from benchmarks.kafka.plain_servers import start_checking, start_copying, start_keeping
 from benchmarks.server_load import ServerProcess, loop_factory, never_asleep, on_last_core, served
@@ -240,7 +240,7 @@ def main() -> int:
         shares = [f"{_share(costs, name):.2f}" for name in ("memory", "--data")]
         plain = [shown.get(name, "–") for name in PLAIN]
         table.add_row(doing, size, *plain, shown["memory"], shares[0], shown["--data"], shares[1])
-    console = Console()
+    console = printer()
     console.print(table)
     console.print(f"share: of the speed of copy, which computes the CRC and forgets; aim in memory {AT_LEAST}")
     for (doing, size), costs in found.items():

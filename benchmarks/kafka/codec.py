@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks import printer
 from rejoin.protocol.message import Struct
 from rejoin.protocol.messages.cluster.metadata import (
     MetadataResponse,
@@ -155,7 +155,7 @@ def main() -> None:
         binary, json = best[case.name, "binary"], best.get((case.name, "json"))
         compared = ("", "") if json is None else (f"{json:.2f}", f"{binary / json:.2f}")
         table.add_row(case.name, f"{binary:.2f}", *compared)
-    Console().print(table)
+    printer().print(table)
 
 
 if __name__ == "__main__":

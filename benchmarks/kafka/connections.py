@@ -12,9 +12,9 @@ import sys
 from contextlib import ExitStack
 from typing import Any, Final
 
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks import printer
 from benchmarks.heartbeats.kafka import kafka_port, start_echo
 from benchmarks.kafka.batches import TOPIC, batch_of, framed, new_topic, produce, start_service
 from benchmarks.server_load import ServerProcess, loop_factory, on_last_core, served
@@ -126,7 +126,7 @@ def main() -> int:
     table.add_column("kB each", justify="right")
     for name, held in idle.items():
         table.add_row(name, f"{held / 1_024:.1f}")
-    console = Console()
+    console = printer()
     console.print(table)
     table = Table(title="Parked Fetches, woken by one Produce")
     for column in ("parked", "µs CPU each"):

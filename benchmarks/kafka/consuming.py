@@ -14,9 +14,9 @@ from functools import partial
 from statistics import median
 from typing import Any, Final
 
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks import printer
 from rejoin.client import Consumer, TopicPartition
 from rejoin.client.transports.kafka.transport import KafkaTransport
 from rejoin.coordinator.testing import GroupCoordinator, running
@@ -160,6 +160,6 @@ def main() -> int:
         table.add_column(column, justify="left" if column == "client" else "right")
     for client, cost in costs.items():
         table.add_row(client, f"{cost:.2f}", f"{cost / costs['ours']:.2f}")
-    Console().print(table)
+    printer().print(table)
     ours, *others = costs.pop("ours"), *costs.values()
     return int(ours > AT_MOST * min(others, default=ours))

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer
 from kafka import KafkaProducer
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks import printer
 from benchmarks.kafka.throughput import rejoin as served
 from rejoin import Producer
 
@@ -108,7 +108,7 @@ def main() -> int:
         ratio = times["Rejoin"] / min(cost for name, cost in times.items() if name != "Rejoin")
         worst = max(worst, ratio)
         table.add_row(case, *(f"{times[name]:.1f}" for name in CLIENTS), f"{ratio:.2f}")
-    Console().print(table)
+    printer().print(table)
     return 0 if worst <= AT_MOST else 1
 
 

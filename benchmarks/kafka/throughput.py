@@ -21,9 +21,9 @@ from typing import Any, Final, TypeAlias
 
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks import printer
 from benchmarks.server_load import ServerProcess
 
 RECORDS: Final = 1_000_000
@@ -181,7 +181,7 @@ def main(*, quick: bool = False) -> int:
             f"{records / cost.consume:,.0f}",
             f"{cost.resident / 2**20:,.0f} MiB",
         )
-    console = Console()
+    console = printer()
     console.print(table)
     ratios: dict[str, float] = {}
     if "kfake" in found:

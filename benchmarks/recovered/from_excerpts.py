@@ -32,6 +32,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from benchmarks import printer
 from rejoin.pipeline.why.sources import open_source
 from rejoin.pipeline.why.story import SourceProblem
 
@@ -153,7 +154,7 @@ def _seconds(command: list[str]) -> tuple[float, float, bool]:
 
 def main(folders: Iterable[Path] = (GOLDEN,)) -> int:
     """Print the table. Returns 1 where something was invented."""
-    console, invented = Console(), 0
+    console, invented = printer(), 0
     for folder in folders:
         if not is_judged(folder):
             listed = Table("file", "group", "first finding", title=f"answers to the logs of {escape(str(folder))}")

@@ -20,9 +20,9 @@ from time import perf_counter
 from typing import Any, Final
 
 import aiohttp
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks import printer
 from rejoin.pipeline.report.data import GroupReport, Intervals, Report
 from rejoin.pipeline.report.page import render
 
@@ -176,7 +176,7 @@ def main() -> None:
             rounds = [asyncio.run(_in_browser(browser, page, Path(name, f"profile{n}"))) for n in range(3)]
         table.add_row("until it is loaded (DOMContentLoaded), ms", f"{median(loaded for loaded, _ in rounds):,.0f}")
         table.add_row("to draw the chart once, ms", f"{median(drawn for _, drawn in rounds):,.0f}")
-    Console().print(table)
+    printer().print(table)
 
 
 if __name__ == "__main__":

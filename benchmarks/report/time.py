@@ -24,9 +24,9 @@ from typing import Final, NamedTuple
 import psutil
 from cyclopts import run as run_command
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks import printer
 from rejoin.pipeline.commands.report import run as run_report
 from rejoin.pipeline.report.defaults import MOST_GROUPS, TITLE
 from rejoin.pipeline.spark.session import session
@@ -131,7 +131,7 @@ def bench(*, events: tuple[int, ...] = (), rounds: int = ROUNDS) -> None:
     for size, costs in reports.items():
         ratios = [median(one[part] / other[part] for one, other in zip(costs, empties, strict=True)) for part in (0, 1)]
         table.add_row(f"a report on {size:,} rows", *_medians(costs), *(f"{ratio:.2f}" for ratio in ratios))
-    Console().print(table)
+    printer().print(table)
 
 
 def _medians(costs: list[Cost]) -> list[str]:

@@ -26,9 +26,9 @@ from cyclopts import run as run_command
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks import printer
 from rejoin.pipeline.spark.session import session
 from rejoin.pipeline.watch.event_stream import SETTINGS, keep_events, lines_of_journals
 from rejoin.pipeline.watch.store import WatchStore
@@ -126,7 +126,7 @@ def bench(*, before: tuple[int, ...] = (), batch: int = 0, rounds: int = 0) -> i
         shutil.rmtree(work, ignore_errors=True)
     growth = sums[-1] / sums[0]
     met = growth <= GROWTH
-    console = Console()
+    console = printer()
     console.print(table)
     console.print(
         f"batches of {batch:,} events, medians of {rounds}; after the most {growth:.2f} x the time after the fewest, "

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final
 
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks import printer
 from benchmarks.node_step import Replies, started
 from benchmarks.transactions.producers import START, TOPIC, batch
 from rejoin.coordinator.commands.serve import calm_collector
@@ -144,7 +144,7 @@ def main() -> int:
                 ratio = committed / max(all_records, 0.01)
                 largest = max(largest, ratio)
                 table.add_row(name, position, *row, f"{committed:,.0f}", f"{ratio:.1f}", f"{more:.2f}")
-    Console().print(table)
+    printer().print(table)
     for name, log in logs.items():
         micros_each = log.seconds / log.end_offset * 1e6
         print(f"loading the log, {name}: {log.seconds:.2f} s of CPU, {micros_each:.1f} µs a batch")

@@ -13,9 +13,9 @@ import time
 from typing import Final
 
 import structlog
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks import printer
 from benchmarks.server_load import loop_factory
 from benchmarks.transactions.producers import TransactionalProducer, make_topic
 from rejoin.coordinator.commands.serve import calm_collector
@@ -62,7 +62,7 @@ def main() -> int:
     for count, seconds in found.items():
         growth = of_one[count] / least
         table.add_row(f"{count:,}", f"{seconds * 1e3:.2f}", f"{of_one[count] * 1e6:.1f}", f"{growth:.2f}")
-    Console().print(table)
+    printer().print(table)
     is_linear = max(of_one.values()) <= GROWTH * least
     print(f"a marker among many partitions, aim ≤ {GROWTH:g} × one among few: {'met' if is_linear else 'MISSED'}")
     return 0 if is_linear else 1

@@ -33,9 +33,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import structlog
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks import printer
 from benchmarks.commits import Rate
 from benchmarks.server_load import loop_factory
 from benchmarks.transactions.bare import bare_transactions
@@ -159,7 +159,7 @@ def main() -> int:
             f"{least / micros:.2f}",
             "" if bound is None else f"≥ {bound}",
         )
-    Console().print(table)
+    printer().print(table)
     print("a transaction costs more CPU than its bound" if is_missed else "every bound is kept")
     return int(is_missed)
 

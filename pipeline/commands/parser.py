@@ -38,7 +38,7 @@ def report(
     Parameters
     ----------
     inputs
-        Files and directories to read, or - for standard input: logs of consumers (seven client libraries), brokers'
+        Files and directories to read, or - for standard input: logs of consumers (fifteen client libraries), brokers'
         server.log and kafka-request.log, journals (*.jsonl), and Parquet of events. Files may be packed (gzip, bzip2,
         xz), and lie in zip and tar archives. The content of a file decides how it is read.
     out

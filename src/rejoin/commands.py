@@ -197,7 +197,11 @@ COMMANDS: Final = {
             "rejoin report /var/log/kafka --out out/why --timezone Europe/Berlin",
             "rejoin report out/journal --out out/why --group orders-app",
         ),
-        {0: "written", 2: "an option is wrong, there is nothing to read, or Spark failed", **_STOPPED},
+        {
+            0: "written",
+            2: "an option is wrong, there is nothing to read, or Spark failed",
+            130: "stopped by Ctrl-C or SIGTERM",
+        },
         "tables",
     ),
     "watch": Command(
