@@ -59,7 +59,7 @@ class ScriptOutcome:
     known: int = 0
     """Differences that a baseline has; they are not among the others."""
     is_late: bool = False
-    """Whether it was played much later than in the recording."""
+    """Whether the script was played much later than in the recording."""
 
     @property
     def full_name(self) -> str:
