@@ -37,6 +37,14 @@ FILES = {
     ("serve", "--control-token-file"): ("serve --port 0 --control --control-token-file PATH", "missing folder"),
     ("serve", "--tls-ca-file"): ("serve --port 0 --tls-self-signed --tls-ca-file PATH", "folder below apart"),
     ("serve", "--users-file"): ("serve --port 0 --users-file PATH", "missing folder"),
+    ("conform", "--command-config"): (f"conform --bootstrap-server {NOWHERE} --command-config PATH", "missing folder"),
+    ("conform", "--baseline"): (f"conform --bootstrap-server {NOWHERE} --baseline PATH", "missing folder"),
+    ("conform", "--junit"): (f"conform --bootstrap-server {NOWHERE} --junit PATH", "folder below apart"),
+    ("conform", "--html"): (f"conform --bootstrap-server {NOWHERE} --html PATH", "folder below apart"),
+    ("conform", "--write-baseline"): (
+        f"conform --bootstrap-server {NOWHERE} --write-baseline PATH",
+        "folder below apart",
+    ),
     ("consume", "--journal"): ("consume --group g --topic t --journal PATH", "file below"),
     ("produce", "--file"): (f"produce --topic t --bootstrap-server {NOWHERE} --file PATH", "missing folder"),
     ("groups", "--command-config"): (

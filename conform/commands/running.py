@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from rejoin.atomic_file import FileNotWritten, check_writable
 from rejoin.client.commands.setting_options import WrongOption, security_from
 from rejoin.conform.commands.access import access_by
 from rejoin.conform.comparison.outcomes import ScriptOutcome
@@ -44,6 +45,12 @@ class Wanted:
     lists: bool = False
     verbose: bool = False
 
+    @property
+    def written(self) -> list[tuple[str, Path]]:
+        """The files to write, each with its option."""
+        files = (("--junit", self.junit), ("--html", self.html), ("--write-baseline", self.write_baseline))
+        return [(option, path) for option, path in files if path is not None]
+
 
 def main(wanted: Wanted) -> int:
     """Run; the exit code."""
@@ -54,10 +61,12 @@ def main(wanted: Wanted) -> int:
             for script in scripts:
                 print_text(f"{script.full_name}{f'  ({script.unplayable})' if script.unplayable else ''}")
             return EQUAL
+        for option, path in wanted.written:
+            check_writable(option, path)
         known = known_differences(wanted.baseline)
         access = access_by(security_from(wanted.command_config))
         return asyncio.run(_run(wanted, scripts, address, access, known))
-    except (WrongOption, BrokerRefused, ValueError) as problem:
+    except (WrongOption, FileNotWritten, BrokerRefused, ValueError) as problem:
         return refuse(problem)
     except KeyboardInterrupt:
         return STOPPED
@@ -145,7 +154,6 @@ def _write(wanted: Wanted, found: list[ScriptOutcome], outcomes: list[ScriptOutc
         files.append(("--write-baseline", wanted.write_baseline, baseline.written(found, RELEASE).encode()))
     for option, path, data in files:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
         except OSError as problem:
             raise WrongOption(f"{option} {path}: {problem.strerror}") from None

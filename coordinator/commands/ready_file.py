@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import orjson
 
-from rejoin.coordinator.commands.atomic_file import atomic_file
+from rejoin.atomic_file import atomic_file
 from rejoin.coordinator.service.app import App
 from rejoin.output import print_json
 

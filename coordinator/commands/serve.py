@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from rejoin.coordinator.commands.atomic_file import FileNotWritten, atomic_file, check_writable
+from rejoin.atomic_file import FileNotWritten, atomic_file, check_writable
 from rejoin.coordinator.commands.secret_options import (
     STORE_REFUSED,
     STORE_VARIABLE,

@@ -191,7 +191,6 @@ MAY_IMPORT = {
         "coordinator.core.topics.topics",
         "coordinator.core.topics.names",
         "coordinator.service.stores",
-        "coordinator.commands.atomic_file",
         "coordinator.commands.secret_options",
         "coordinator.storage",
     ),

@@ -147,7 +147,7 @@ def export(
         Leave out damaged records, and name them, instead of stopping at the first.
     """
 
-    from rejoin.coordinator.commands.atomic_file import atomic_file, check_writable  # noqa: PLC0415
+    from rejoin.atomic_file import atomic_file, check_writable  # noqa: PLC0415
     from rejoin.coordinator.commands.log import files  # noqa: PLC0415
 
     def run() -> int:
@@ -283,7 +283,7 @@ def _source(
 
 def _reported(run: Any) -> int:
     """Print a problem in one line. A closed pipe is no problem."""
-    from rejoin.coordinator.commands.atomic_file import FileNotWritten  # noqa: PLC0415
+    from rejoin.atomic_file import FileNotWritten  # noqa: PLC0415
     from rejoin.coordinator.commands.log.contents import LogProblem  # noqa: PLC0415
     from rejoin.coordinator.storage.base import StoreProblem  # noqa: PLC0415
 

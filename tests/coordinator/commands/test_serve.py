@@ -19,7 +19,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from rejoin.__main__ import main
-from rejoin.coordinator.commands.atomic_file import FileNotWritten, atomic_file, check_writable
+from rejoin.atomic_file import FileNotWritten, atomic_file, check_writable
 from rejoin.coordinator.commands.journal_schema import journal_schema
 from rejoin.coordinator.commands.serve import options_from, topic_from
 from rejoin.coordinator.commands.serve_options import ServeOptions
