@@ -10,17 +10,19 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
 import time
+import traceback
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 from urllib.parse import urlsplit
 
 import rejoin
@@ -239,7 +241,7 @@ def _start(master: str, settings: dict[str, str], app: str, folder: Path) -> Spa
             known = os.environ.get("PYTHONPATH")
             environment["PYTHONPATH"] = str(_ROOT) if not known else f"{_ROOT}{os.pathsep}{known}"
         with _environment(environment), log_file().open("ab") as log:
-            gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+            gateway = _launch(conf, log)
     context = SparkContext(conf=conf, gateway=gateway)
     jvm = context._jvm
     for name in _LOOKED_UP:
@@ -247,6 +249,21 @@ def _start(master: str, settings: dict[str, str], app: str, folder: Path) -> Spa
         if name not in vars(jvm):
             setattr(jvm, name, _JavaClass(getattr(jvm, name)))
     return context
+
+
+def _launch(conf: SparkConf, log: IO[bytes]) -> Any:
+    """Start the JVM. One whose start is interrupted is killed: it would not find its folder, and stay for ever."""
+    try:
+        return launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+    except BaseException as problem:
+        # Only the frame that waits for the JVM knows its process.
+        for frame, _ in traceback.walk_tb(problem.__traceback__):
+            process = frame.f_locals.get("proc")
+            if isinstance(process, subprocess.Popen):
+                process.kill()
+                with process:
+                    pass  # waits, and closes its pipe
+        raise
 
 
 def _settings(master: str, folder: Path, fast: bool) -> dict[str, str]:

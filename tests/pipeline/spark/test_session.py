@@ -9,8 +9,12 @@ import sys
 import zipfile
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
+from typing import NoReturn
 
+import psutil
 import pytest
+from pyspark import SparkContext, java_gateway
 from pyspark.sql import SparkSession
 
 from rejoin.pipeline.spark import session
@@ -164,6 +168,22 @@ def test_a_start_that_fails_is_reported_with_the_log() -> None:
     assert found[1] in log.read_text()
     log.unlink()
     log.parent.rmdir()
+
+
+def test_a_jvm_whose_start_is_interrupted_ends(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    begun: list[psutil.Process] = []
+
+    def interrupt(_: float) -> NoReturn:
+        begun.extend(set(psutil.Process().children()) - before)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(java_gateway, "time", SimpleNamespace(sleep=interrupt))
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    before = set(psutil.Process().children())
+    with pytest.raises(KeyboardInterrupt):
+        session._start("local[1]", {}, "interrupted", tmp_path)
+    assert len(begun) == 1, "the JVM"
+    assert not begun[0].is_running()
 
 
 def test_packages_that_do_not_go_together_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
