@@ -42,7 +42,7 @@ browser:
 # The tests wait for sockets and processes now and then, so lint and types cost hardly any time beside them.
 test: setup browser $(VENV)/spark-classes
 	@$(MAKE) --no-print-directory lint > $(VENV)/lint.log 2>&1 & lint=$$!; \
-	$(RUN) -m tests.cpu $(RUN) -m pytest -n 3 --dist loadgroup; tests=$$?; \
+	$(RUN) -m tests.cpu $(RUN) -m pytest -n 4 --dist loadgroup; tests=$$?; \
 	wait $$lint; linted=$$?; cat $(VENV)/lint.log; exit $$((tests || linted))
 
 # While editing: lint, types, and the tests that need no socket, process or Spark. Types take one core, so tests run beside.
