@@ -46,11 +46,11 @@ LONG: Final = ("kafka.throughput", "sweep", "report.watch", "recovered_from_logs
 
 
 HAS_QUICK: Final = ("commits", "report.time", "assignors", "kafka.throughput")
-"""Those whose ``main()`` leaves something out, or takes fewer rounds, when it is called with ``quick``."""
+"""Benchmarks whose ``main()`` measures less when it is called with ``quick``."""
 
 
 HAS_FOLDERS: Final = ("recovered.from_excerpts",)
-"""Those whose ``main()`` takes folders of logs."""
+"""Benchmarks whose ``main()`` takes folders of logs."""
 
 
 def main(arguments: list[str]) -> int:

@@ -1,6 +1,6 @@
 """Packs the recordings for ``rejoin conform``, into conform/recordings: ``python -m conformance.packing``.
 
-A script that cannot be asked of somebody else's broker is packed as its header and the reason.
+A script that cannot be asked of another broker is packed as its header and the reason.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ METHODS: Final = {
     "JavaScript": r"^  (?!constructor|for|if)(?:async )?(\w+)\(.*\{$|^    this\.(url) =|^  (bootstrapServers) =",
 }
 HANDLE: Final = {"Java": {"id"}, "Go": set[str](), "JavaScript": set[str]()}
-"""What only the handle of a fault has beside its methods."""
+"""Attributes that only the handle of a fault has."""
 FIELDS: Final = {
     "Java": r'"(\w+)", ',
     "Go": r'"(\w+)":',
