@@ -30,6 +30,8 @@ BOUND_TO_TIME: Final[Mapping[str, str]] = {
     "transactions/forgotten/producers-are-forgotten": "Kafka answered within 40 ms, between two checks of expiry",
 }
 """Scripts whose outcome is a matter of milliseconds, each with the reason."""
+_BROKER: Final = 4
+"""The type of a resource of DescribeConfigs. Kafka: ConfigResource.Type.BROKER."""
 TRANSACTION_VERSION: Final = "transaction.version"
 NEWEST_TRANSACTION_VERSION: Final = 2
 
@@ -94,12 +96,23 @@ def _other_setting(script: PackedScript, broker: BrokerFeatures) -> str | None:
             return f"{TRANSACTION_VERSION} is {level}, and was {wanted} in the recording"
     for name, value in script.header["settings"].items():
         here = broker.settings.get(name)
-        if here in (None, value) or name in SHOWS_NOWHERE or not asked & CONCERNS.get(name, frozenset(asked)):
+        if here in (None, value):
             continue
-        if name in BOUNDS and not _is_between(script, here, value):
+        shows = _describes_a_broker(script) or (
+            name not in SHOWS_NOWHERE
+            and asked & CONCERNS.get(name, frozenset(asked))
+            and (name not in BOUNDS or _is_between(script, here, value))
+        )
+        if not shows:
             continue
         return f"{name} is {here}, and was {value} in the recording"
     return None
+
+
+def _describes_a_broker(script: PackedScript) -> bool:
+    """Whether the answers are the settings themselves."""
+    described = (line["request"]["resources"] for line in script.requests if line["api"] == "DescribeConfigs")
+    return any(resource["resourceType"] == _BROKER for resources in described for resource in resources)
 
 
 def _is_between(script: PackedScript, here: str, recorded: str) -> bool:

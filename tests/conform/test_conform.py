@@ -139,6 +139,15 @@ def test_a_script_is_not_applicable_where_a_request_or_a_setting_is_missing() ->
     assert why_not(script, features(**{delay: "3000"})) == f"{delay} is 3000, and was 400 in the recording"
 
 
+def test_a_broker_is_described_where_it_has_the_settings_of_the_recording() -> None:
+    script = next(script for script in read_set("admin") if "describing-a-broker" in script.name)
+    speaks = BrokerFeatures({api_key("DescribeConfigs"): (0, newest("DescribeConfigs"))}, {"num.partitions": "2"})
+    assert why_not(script, speaks) is None
+    for name, recorded in script.header["settings"].items():
+        other = replace(speaks, settings={name: "50"})
+        assert why_not(script, other) == f"{name} is 50, and was {recorded} in the recording"
+
+
 def test_a_script_of_the_workshop_alone_says_why() -> None:
     reasons = {script.unplayable for name in SMALL for script in read_set(name)} - {None}
     assert len(reasons) >= 4
