@@ -220,6 +220,8 @@ async def look(address: Address, access: BrokerAccess) -> JudgedBroker:
         raise BrokerRefused(f"{where} did not answer within {ASK_SECONDS:.0f} s; expected a Kafka broker") from None
     except (UnreadableResponse, LookupError, TypeError, ValueError) as problem:
         raise BrokerRefused(f"{where} did not answer as a Kafka broker does: {problem}") from None
+    except PermissionError as problem:
+        raise BrokerRefused(f"the login failed: {problem}; expected other credentials in --command-config") from None
     except OSError as problem:
         raise BrokerRefused(f"{where} cannot be reached: {problem}; name a broker by --bootstrap-server") from None
     if len(nodes) != 1:

@@ -20,7 +20,7 @@ from rejoin.protocol.wire.errors import SchemaError
 CLIENT: Final = "rejoin-conform"
 
 
-class LoginRefused(OSError):
+class LoginRefused(PermissionError):
     """The broker does not let this client in."""
 
 

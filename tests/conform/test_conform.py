@@ -13,7 +13,9 @@ from xml.etree import ElementTree
 import pytest
 
 from conformance.packing import SOURCES, digest, packed_sets, scripts_in_steps
+from rejoin.client.security_config import ClientSecurityConfig
 from rejoin.conform.applicability import BrokerFeatures, why_not
+from rejoin.conform.commands.access import access_by
 from rejoin.conform.commands.running import Wanted, address_of, chosen, main
 from rejoin.conform.comparison.compare import Difference
 from rejoin.conform.comparison.outcomes import ScriptOutcome, classified, kind_of
@@ -296,6 +298,14 @@ async def test_what_is_no_broker_is_named(answer: Answer, said: str) -> None:
     async with server:
         with pytest.raises(BrokerRefused, match=said):
             await look(server.sockets[0].getsockname()[:2], BrokerAccess())
+
+
+async def test_a_login_that_fails_is_no_broker_that_cannot_be_reached() -> None:
+    given = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN"}
+    config = ClientSecurityConfig.model_validate(given | {"sasl_username": "a", "sasl_password": "b"})
+    async with own_broker() as address:
+        with pytest.raises(BrokerRefused, match=r"^the login failed: .+ in --command-config"):
+            await look(address, access_by(config))
 
 
 async def test_where_nothing_listens_is_said() -> None:
