@@ -7,10 +7,11 @@ from typing import Any
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.admin_actions import AdminActions
+from rejoin.coordinator.control.advertising import AdvertisedAddress
 from rejoin.coordinator.control.broker_actions import BrokerActions
 from rejoin.coordinator.control.clock_driver import ClockDriver
 from rejoin.coordinator.control.clocks import VirtualClock
-from rejoin.coordinator.control.errors import ConditionNotReached, InvalidArgument, NotFound, NotPossible
+from rejoin.coordinator.control.errors import ConditionNotReached, InvalidArgument, NotFound, NotPossible, unknown
 from rejoin.coordinator.control.evidence import Evidence
 from rejoin.coordinator.control.fault_injection.fault_injector import FaultInjector
 from rejoin.coordinator.control.fault_injection.fault_rules import FaultRule
@@ -23,6 +24,7 @@ from rejoin.coordinator.core.topics.table import INTERNAL_TOPICS
 from rejoin.coordinator.core.views import GroupView
 from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.storage.base import OffsetsLog
+from rejoin.protocol.brokers.listener_address import ListenerAddress
 from rejoin.protocol.message import Request
 from rejoin.transcript.steps import RecordedNode, StepRecorder
 
@@ -152,6 +154,21 @@ class Control:
         faults = len(self.faults.all())
         servers = self._service.bootstrap_servers or None
         return {**self.clock_driver.shown(), "mark": self.recorder.mark, "faults": faults, "bootstrap_servers": servers}
+
+    def advertise(self, wanted: AdvertisedAddress) -> dict[str, Any]:
+        """Send clients of a listener to another address. Those that are connected learn of it from new Metadata."""
+        listeners = [each.listener for each in self._service.endpoints]
+        name = wanted.listener or next(iter(listeners), "")
+        if name not in listeners:
+            raise unknown("listener", name, listeners)
+        self.clock.catch_up()
+        if not self._service.advertise(ListenerAddress(name, wanted.host, wanted.port)):
+            detail = "several nodes have the addresses of their start; name them in advertised.listeners"
+            raise NotPossible("not-alone", detail)
+        return {
+            "bootstrap_servers": self._service.bootstrap_servers,
+            "listeners": {each.listener: each.address for each in self._service.endpoints},
+        }
 
     def new_node(self, settings: Settings) -> RecordedNode:
         """A node whose steps are recorded."""

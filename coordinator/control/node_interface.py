@@ -10,6 +10,7 @@ from rejoin.coordinator.core.inputs import Broker, Context, Input, Millis, Token
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.views import GroupView, LogSlice, OffsetView, TimerView, TopicView
 from rejoin.coordinator.pending_reply import PendingReply
+from rejoin.protocol.brokers.listener_address import ListenerAddress
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
 from rejoin.protocol.types import TopicPartition
@@ -78,6 +79,13 @@ class ControlledService(Protocol):
     @property
     def bootstrap_servers(self) -> str:
         """Where Kafka clients connect; empty without a listener for them."""
+
+    @property
+    def endpoints(self) -> tuple[ListenerAddress, ...]:
+        """The listeners of Kafka's protocol, each with the address that it advertises."""
+
+    def advertise(self, address: ListenerAddress) -> bool:
+        """Send clients of a listener to another address; false where a node is not the only one."""
 
     async def create_initial_topics(self) -> None:
         """Create the topics that are there from the beginning."""

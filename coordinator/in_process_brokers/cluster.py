@@ -124,6 +124,10 @@ class BrokerCluster:
         """The listeners of Kafka's protocol of all brokers."""
         return tuple(endpoint for app in self.apps for endpoint in app.endpoints)
 
+    def advertise(self, _: ListenerAddress) -> bool:
+        """Brokers have the addresses that they were registered with."""
+        return False
+
     # --- starting and stopping
 
     async def create_initial_topics(self) -> None:

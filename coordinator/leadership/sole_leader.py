@@ -38,6 +38,12 @@ class SoleLeader:
                 host.start_leading(partition, self._log.elect(partition))
         self._publish(host)
 
+    def advertise(self, broker: Broker) -> None:
+        """Send clients to other addresses of this node."""
+        assert self._host is not None, "it was started"
+        self._broker = broker
+        self._publish(self._host)
+
     async def stop(self, patience_s: float) -> None:
         host = self._host
         if host is not None and host.leading:

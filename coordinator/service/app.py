@@ -168,6 +168,14 @@ class App:
         """Where Kafka clients connect; empty without a listener for them."""
         return self.endpoints[0].address if self.endpoints else ""
 
+    def advertise(self, address: ListenerAddress) -> bool:
+        """Send clients of a listener to another address; false where this node is not the only one."""
+        endpoints = tuple(address if each.listener == address.listener else each for each in self.endpoints)
+        if not self.runtime.advertise(endpoints):
+            return False
+        self.endpoints = endpoints
+        return True
+
     async def start(self) -> None:
         """Bind, start leading, create the topics, and serve.
 

@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 import structlog
@@ -126,6 +127,7 @@ class Runtime:
         self._driving = False
         self._awaiting_topics: list[asyncio.Future[None]] = []
         self._alarm: Alarm | None = None
+        self._has_other_addresses = False
         self._alarm_at: Millis = 0
         self._arrivals = arrivals
         self._is_taking_arrivals = False
@@ -160,6 +162,15 @@ class Runtime:
                 raise StoreProblem(f"the topics cannot be read from the store: {problem}") from problem
         self._data_logs.keep_only(self.node.topic_ids())
         await self.leadership.start(self, self.broker)
+
+    def advertise(self, endpoints: tuple[ListenerAddress, ...]) -> bool:
+        """Send clients to other addresses of the listeners; false where this node is not the only one."""
+        if not isinstance(self.leadership, SoleLeader):
+            return False
+        self.broker = replace(self.broker, endpoints=endpoints)
+        self._has_other_addresses = True
+        self.leadership.advertise(self.broker)
+        return True
 
     async def drain(self, patience_s: float = DRAIN_SECONDS) -> None:
         """Resign everywhere; parked requests are answered, and other nodes can take over at once."""
@@ -253,6 +264,9 @@ class Runtime:
             self._alarm.cancel()
             self._alarm = None
         self._set_alarm()
+        if self._has_other_addresses:
+            # The other node may be of before.
+            self.advertise(self.broker.endpoints)
 
     def clock_stepped(self, by_ms: Millis) -> None:
         """The clock has stepped forward. No step is under way: the clock looks from the event loop."""

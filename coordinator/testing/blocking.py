@@ -131,6 +131,7 @@ class BlockingGroupCoordinator(RunningCoordinator):
     expire = Blocking(GroupCoordinator.expire)
     kick = Blocking(GroupCoordinator.kick)
     resign = Blocking(GroupCoordinator.resign)
+    advertise = Blocking(GroupCoordinator.advertise)
     elect = Blocking(GroupCoordinator.elect)
     snapshot = Blocking(GroupCoordinator.snapshot)
     restore = Blocking(GroupCoordinator.restore)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.admin_actions import CompactionScope, MemberKey, PartitionKey, SnapshotKey, TopicTarget
+from rejoin.coordinator.control.advertising import AdvertisedAddress
 from rejoin.coordinator.control.broker_actions import LedPartition, LinkEnds, NewLeader
 from rejoin.coordinator.control.clock_driver import Advance
 from rejoin.coordinator.control.control import Control
@@ -31,6 +32,7 @@ _ARGUMENTS: Final[dict[str, type[BaseModel]]] = {
     model.__name__: model
     for model in (
         Advance,
+        AdvertisedAddress,
         CompactionScope,
         FaultRule,
         GroupCondition,

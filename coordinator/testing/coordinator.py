@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from rejoin.coordinator.control.admin_actions import MemberKey, PartitionKey, SnapshotKey
+from rejoin.coordinator.control.advertising import AdvertisedAddress
 from rejoin.coordinator.control.clock_driver import Advance
 from rejoin.coordinator.control.control import Control
 from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupCondition
@@ -156,6 +157,16 @@ class GroupCoordinator(BrokerMethods, EvidenceMethods, FaultMethods, TopicMethod
             return int(control.actions.elect(PartitionKey(partition=partition, group=group))["partition"])
 
         return await self._ask(elect)
+
+    async def advertise(self, host: str, port: int, listener: str | None = None) -> str:
+        """Send clients of a listener to another address; returns the addresses of all listeners, for clients."""
+
+        def advertise(control: Control) -> str:
+            return str(
+                control.advertise(AdvertisedAddress(host=host, port=port, listener=listener))["bootstrap_servers"]
+            )
+
+        return await self._ask(advertise)
 
     async def snapshot(self) -> str:
         """Keep the whole state; returns the name to restore it by."""

@@ -126,6 +126,7 @@ async def test_every_operation_of_the_control_api_has_a_method() -> None:
         "/control/groups/kick": "kick",
         "/control/partitions/resign": "resign",
         "/control/partitions/elect": "elect",
+        "/control/advertise": "advertise",
         "/control/brokers": "brokers",
         "/control/brokers/{id}/stop": "stop_broker",
         "/control/brokers/{id}/kill": "kill_broker",

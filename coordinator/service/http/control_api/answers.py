@@ -177,6 +177,13 @@ class MovesAnswer(ControlAnswer):
     moved: list[LeaderAnswer]
 
 
+class AdvertisedAnswer(ControlAnswer):
+    """The addresses that clients are sent to, by the listener's name."""
+
+    bootstrap_servers: str
+    listeners: dict[str, str]
+
+
 class CompactionAnswer(ControlAnswer):
     """The names of the topics whose logs were compacted."""
 

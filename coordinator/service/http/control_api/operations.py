@@ -8,6 +8,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from rejoin.coordinator.control.control import Control
+from rejoin.coordinator.service.http.control_api.addresses import ADDRESSES
 from rejoin.coordinator.service.http.control_api.answers import (
     DescriptionAnswer,
     answer_schemas,
@@ -36,6 +37,7 @@ OPERATIONS: Final = (
     ControlOperation("GET", CONTROL, "this description, and the current state", NoFields, DescriptionAnswer, _describe),
     *CLOCK_AND_FAULTS,
     *GROUPS,
+    *ADDRESSES,
     *BROKERS,
     *TOPICS,
     *EVIDENCE,

@@ -45,6 +45,7 @@ ONE_BROKER: list[tuple[str, dict[str, Any]]] = [
     ("GET /control/transcript", {}),
     ("GET /control/broker-log", {}),
     ("GET /control/request-log", {}),
+    ("POST /control/advertise", {"host": "localhost", "port": 49_153}),
     ("POST /control/snapshot", {}),
     ("POST /control/restore", {"snapshot": "1"}),
     ("POST /control/groups/kick", {"group": GROUP, "client_id": "app"}),
