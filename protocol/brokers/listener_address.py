@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from ipaddress import IPv6Address
 from typing import Final, NamedTuple
 
 HTTP: Final = "HTTP"
@@ -91,5 +92,13 @@ def check_advertised_host(host: str) -> None:
     """
     if host in _EVERY_ADDRESS:
         raise ValueError(f"{host} stands for every address of this machine; expected one that clients can connect to")
-    if _HOST.fullmatch(host) is None:
+    if _HOST.fullmatch(host) is None or (":" in host and not _is_ipv6(host)):
         raise ValueError(f"{host!r} is no host; expected a host name or an IP address, without a port")
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        IPv6Address(host)
+    except ValueError:
+        return False
+    return True

@@ -60,7 +60,9 @@ async def test_each_listener_has_an_address_of_its_own() -> None:
             await coordinator.advertise("broker", 9_092, "DOCKR")
 
 
-@pytest.mark.parametrize(("host", "port"), [("0.0.0.0", 9_092), ("a b", 9_092), ("", 9_092), ("broker", 0)])
+@pytest.mark.parametrize(
+    ("host", "port"), [("0.0.0.0", 9_092), ("a b", 9_092), ("a:1", 9_092), ("", 9_092), ("broker", 0)]
+)
 async def test_an_address_that_clients_cannot_use_is_refused(host: str, port: int) -> None:
     async with running() as coordinator:
         with pytest.raises(ValueError, match=r"host|port"):
