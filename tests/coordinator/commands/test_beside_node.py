@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -32,16 +34,23 @@ asyncio.run(main())
 
 
 WAITS = """
-import signal, sys
+import signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
 print("up", flush=True)
-signal.pause()
+time.sleep(60)
 """
 
 
-def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+@contextmanager
+def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """The node, which has ended at the end."""
     command = [sys.executable, "-m", "rejoin", *NODE, *arguments]
-    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            yield process
+            process.wait(PATIENCE)
+        finally:
+            process.kill()
 
 
 def rejoin(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
