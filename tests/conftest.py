@@ -6,12 +6,15 @@ import gc
 import os
 import shutil
 import sys
+from collections.abc import Generator
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
+from rejoin.coordinator.service import logs
 from tests.coordinator.ports import free_port
 from tests.postgres import postgres as postgres
 from tests.postgres import postgres_server as postgres_server
@@ -35,12 +38,26 @@ if settings.get_current_profile_name() == "repeatable":
     providers._get_local_constants = Constants
 
 
+# What a coordinator logs in a test is seen only where the test asks for it.
+logs.configure("critical", sys.__stderr__)
+
 # Thousands of tests are collected, and nothing of that is garbage.
 gc.disable()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write what transcripts now give into their files")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """Configure logging again where a test did, such as by a command: its stream is closed when the test has ended."""
+    before = structlog.get_config()
+    try:
+        return (yield)
+    finally:
+        if structlog.get_config()["logger_factory"] is not before["logger_factory"]:
+            structlog.configure(**before)
 
 
 @pytest.hookimpl(trylast=True)

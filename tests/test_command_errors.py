@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 import pytest
-import structlog
 from cyclopts import App
 
 from rejoin.__main__ import main
@@ -176,12 +175,8 @@ def required(command: str, *, without: str = "") -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def _logs_as_they_were(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Some commands configure their log before they look at files."""
+def _without_a_store(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("REJOIN_STORE", raising=False)
-    before = structlog.get_config()
-    yield
-    structlog.configure(**before)
 
 
 def refused(command: str, arguments: list[str], capfd: pytest.CaptureFixture[str]) -> str:

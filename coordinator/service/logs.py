@@ -103,17 +103,20 @@ def _entry(by_client: dict[str, set[int]], client: str) -> set[int]:
 
 
 class _Unfailing:
-    """A stream whose lines are lost where they cannot be written: a full disk must not stop the node."""
+    """A stream whose lines are lost where they cannot be written: a full disk must not stop the node.
+
+    A closed stream raises ValueError: test runners close the streams that they replace.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> None:
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             self._stream.write(text)
 
     def flush(self) -> None:
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             self._stream.flush()
 
 

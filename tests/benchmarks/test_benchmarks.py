@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 
 from benchmarks import __main__ as command
 from benchmarks import simulation
@@ -137,9 +136,7 @@ SHOWN: dict[str, list[str]] = {
 def _process_as_it_was() -> Iterator[None]:
     """Benchmarks are made for a process of their own."""
     cores, handler, threshold = os.sched_getaffinity(0), signal.getsignal(signal.SIGTERM), gc.get_threshold()
-    logging = structlog.get_config()
     yield
-    structlog.configure(**logging)
     gc.set_threshold(*threshold)
     os.sched_setaffinity(0, cores)
     signal.signal(signal.SIGTERM, handler)

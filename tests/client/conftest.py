@@ -9,11 +9,8 @@ from typing import Any
 import pytest
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App
 from rejoin.coordinator.service.options import InitialTopic, Options
-
-logs.configure("critical")
 
 Serve = Callable[..., Awaitable[App]]
 

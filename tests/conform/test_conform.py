@@ -29,10 +29,7 @@ from rejoin.conform.reports import baseline
 from rejoin.conform.reports.junit import junit
 from rejoin.conform.reports.page import page
 from rejoin.conform.reports.table import table
-from rejoin.coordinator.service import logs
 from tests.conform.own_broker import own_broker
-
-logs.configure("critical")
 
 PLAYED = (
     "groups/plain/looking/finding-several",

@@ -7,11 +7,8 @@ from typing import Final
 
 import pytest
 
-from rejoin.coordinator.service import logs
 from tests.conformance.golden import PATHS, differing, name_of, recording, unexplained
 from tests.conformance.http_replay import OverHttp
-
-logs.configure("critical")
 
 EVERY: Final = 6
 NAMES_ITS_PORT: Final = {"DescribeCluster", "FindCoordinator", "Metadata"}

@@ -16,12 +16,9 @@ from conformance.kafka.broker import HOST
 from conformance.security.login import LoginPlayer, Step, load
 from conformance.security.record import GOLDEN, LISTENERS, USERS, Certificates
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App
 from rejoin.coordinator.service.options import Options
 from tests.conformance.replaying.virtual_time import run_virtually
-
-logs.configure("critical")
 
 SCRIPTS = load()
 SETTINGS: dict[str, dict[str, Any]] = {

@@ -5,23 +5,13 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import structlog
 
 from rejoin.__main__ import main
 from rejoin.client.commands.consumer_processes import _without_processes
 from rejoin.journal.writer import JournalWriter
-
-
-@pytest.fixture(autouse=True)
-def _logs_as_they_were() -> Iterator[None]:
-    """The command logs to its standard error."""
-    before = structlog.get_config()
-    yield
-    structlog.configure(**before)
 
 
 @pytest.mark.parametrize(

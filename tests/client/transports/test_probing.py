@@ -15,13 +15,10 @@ from rejoin.client.security_config import ClientSecurityConfig
 from rejoin.client.transports.addresses import open_transport
 from rejoin.client.transports.base import TransportError
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App
 from rejoin.coordinator.service.options import Options
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest
 from tests.certificates import Authority
-
-logs.configure("critical")
 
 ADDRESSES: dict[str, Callable[[App], str]] = {
     "Kafka's protocol": lambda app: app.bootstrap_servers,

@@ -22,14 +22,11 @@ from rejoin.client.transports.addresses import open_transport
 from rejoin.client.transports.base import TransportError
 from rejoin.client.transports.http import ProblemError
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App
 from rejoin.coordinator.service.options import Options
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest, MetadataResponse
 from tests.certificates import Authority
-
-logs.configure("critical")
 
 METADATA = MetadataRequest(topics=None)
 LISTENERS = {"SASL": "SASL_PLAINTEXT", "SASLTLS": "SASL_SSL", "HTTP": "SASL_SSL"}

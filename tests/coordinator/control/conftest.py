@@ -10,12 +10,9 @@ import aiohttp
 import pytest
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App
 from rejoin.coordinator.service.options import ControlOptions, InitialTopic, Options
 from tests.coordinator.control.helpers import ControlledNode
-
-logs.configure("critical")
 
 Start = Callable[..., Awaitable[ControlledNode]]
 

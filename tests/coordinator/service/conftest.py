@@ -10,14 +10,11 @@ import aiohttp
 import pytest
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App
 from rejoin.coordinator.service.options import Options
 from rejoin.coordinator.storage.memory import MemoryLog
 from tests.coordinator.faulty_log import FaultyLog
 from tests.coordinator.service.helpers import Harness, ManualClock
-
-logs.configure("critical")
 
 Serve = Callable[..., Awaitable[Harness]]
 

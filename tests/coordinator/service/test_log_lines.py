@@ -102,6 +102,15 @@ def test_lines_are_json_without_a_terminal() -> None:
     assert json.loads(line)["owned_after"] == {"a": 3}
 
 
+def test_a_stream_that_was_closed_loses_its_lines_and_stops_nothing() -> None:
+    out = io.StringIO()
+    logs.configure("info", out)
+    log = structlog.get_logger()
+    log.info("first")
+    out.close()
+    log.info("second")
+
+
 def test_lines_of_json_have_escapes_for_what_is_not_visible() -> None:
     logs.configure("info", out := io.StringIO())
     structlog.get_logger().info("group_created", group_id="\x9b2J\u202eé", members=["\x7f"])
