@@ -1,6 +1,6 @@
 """Kafka Streams and Spring for Apache Kafka: what they log of the group beside the lines of Java's consumer.
 
-Texts of Streams are those of StreamThread, TaskManager, StreamsPartitionAssignor and KafkaStreams from 2.0 to 3.9,
+Texts of Streams are those of StreamThread, TaskManager, StreamsPartitionAssignor and KafkaStreams from 2.0 to 4.0,
 behind the name of the thread or client; those of Spring are of its KafkaMessageListenerContainer from 2.1 to 4.0.
 """
 
@@ -16,6 +16,14 @@ def _line(kind: str, text: str, variant: str = "") -> Template:
 
 
 _MISSED: Final = "This implies that {reason?}"
+_ASSIGNED: Final = (
+    "~\\s+~New active tasks: [{active?}]~\\s+~New standby tasks: [{standby?}]"
+    "~\\s+~Existing active tasks: [{active_before?}]~\\s+~Existing standby tasks: [{standby_before?}]"
+)
+_CURRENT: Final = (
+    "~\\s+~current active tasks: [{active?}]~\\s+~current standby tasks: [{standby?}]"
+    "~\\s+~previous active tasks: [{active_before?}]~\\s*~"
+)
 
 STREAMS_LINES: Final[tuple[Template, ...]] = (
     _line("streams_state", "State transition from {state_before} to {state}"),
@@ -28,12 +36,21 @@ STREAMS_LINES: Final[tuple[Template, ...]] = (
     _line("rejoin_requested", "~(?=Active task\\(s\\) got corrupted)~{reason?}. Triggering a rebalance.", "corrupted"),
     _line(
         "rejoin_requested",
-        "Requested to schedule ~(?=(?:next probing|immediate) rebalance)~{reason?}~(?: at .*)?\\.~",
+        "Requested to schedule ~(?=(?:next probing|probing|immediate) rebalance)~{reason?}~(?: (?:at|for) .*)?\\.~",
         "scheduled",
     ),
     _line("join_failed", "Received error code {problem}"),
     _line("join_failed", "~(?=.*(?:INCOMPLETE_SOURCE_TOPIC_METADATA|MissingSourceTopic))~{problem}", "topics"),
-    _line("remark", "Detected the states of tasks {tasks?} are corrupted. {rest}", "corrupted"),
+    _line("rejoin_requested", "~(?:.*[ .])?(?=TaskMigratedException)~{reason?}: {rest}", "migrated"),
+    _line("tasks_assigned", f"Handle new assignment with:{_ASSIGNED}"),
+    _line("tasks_assigned", f"partition assignment took {{took_ms}} ms.{_CURRENT}", "took"),
+    _line("tasks_ready", "Restoration took {waited_ms} ms for all ~(?:active )?~tasks [{tasks?}]"),
+    _line("tasks_corrupted", "Detected the states of tasks ~[\\[{]~{tasks?}~[\\]}]~ are corrupted. {rest}"),
+    _line(
+        "tasks_corrupted",
+        "~(?:.*[ .])?~TaskCorruptedException: Tasks ~[\\[{]~{tasks?}~[\\]}]~ are corrupted{rest?}",
+        "exception",
+    ),
     _line("remark", "Kafka Streams version: {version}", "version"),
     _line("remark", "~(?:stream-|standby-)?task \\[~{task?}] {rest}", "task"),
 )

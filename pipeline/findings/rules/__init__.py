@@ -43,6 +43,7 @@ from rejoin.pipeline.findings.rules.own_words.memberships import (
     session_expired,
 )
 from rejoin.pipeline.findings.rules.own_words.subscriptions import assigned_nothing, topic_unavailable
+from rejoin.pipeline.findings.rules.own_words.tasks import corrupted_tasks, slow_restoration
 from rejoin.pipeline.findings.rules.phases import rebalance_still_open, rejoin_loop, sync_held_up
 from rejoin.pipeline.findings.rules.polls import join_held_up, max_poll_exceeded, owned_not_moving
 from rejoin.pipeline.findings.rules.readiness import ready_for_the_consumer_protocol
@@ -70,6 +71,8 @@ RULES: Final[tuple[Rule, ...]] = (
     session_expired,
     coordinator_lost_again,
     assigned_nothing,
+    corrupted_tasks,
+    slow_restoration,
     rejoined_by_its_own_log,
     flapping_member,
     join_held_up,

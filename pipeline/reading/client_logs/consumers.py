@@ -19,6 +19,9 @@ from rejoin.pipeline.vocabulary import (
     CLIENT_LOG,
     SESSION_ENDED,
     SOFTWARE_VERSION,
+    TASKS_ASSIGNED,
+    TASKS_CORRUPTED,
+    TASKS_READY,
     TOPIC_UNAVAILABLE,
 )
 
@@ -46,7 +49,11 @@ _SOFTWARE: Final = {
 _OF_SESSIONS: Final = ("heartbeat_failed", "coordinator_lost")
 _SESSION_ENDED: Final = re.compile(r"session (?:timed out|expired)(?:.*? after (?P<waited>\d+) ms)?")
 _EVENTS: Final = frozenset(
-    (*(event.name for event in EVENT_TYPES), BUG_SIGN, SOFTWARE_VERSION, TOPIC_UNAVAILABLE, ASSIGNED_NOTHING)
+    (
+        *(event.name for event in EVENT_TYPES),
+        *(BUG_SIGN, SOFTWARE_VERSION, TOPIC_UNAVAILABLE, ASSIGNED_NOTHING),
+        *(TASKS_ASSIGNED, TASKS_READY, TASKS_CORRUPTED),
+    )
 )
 _INFERRED: Final = ("coordinator_lost",)
 
@@ -139,6 +146,8 @@ def _row(statement: Statement) -> EventRow:
         row["offsets"] = [dict(zip(("topic", "partition", "offset"), each, strict=True)) for each in values["offsets"]]
     if statement.kind == TOPIC_UNAVAILABLE:
         row["topic"] = values.get("topic")
+    if statement.kind == TASKS_READY:
+        row["waited_ms"] = values["waited_ms"]
     if statement.kind == "group_left":
         row["notified"] = True
     return row

@@ -153,10 +153,14 @@ def known_or_of_a_group(message: ClientMessage, *, is_signed: bool = True) -> Cl
     """
     if message.kind:
         return message
+    details = _DETAILS.get(message.family)
+    is_detail = details is not None and details.match(message.text) is not None
+    # Tasks of Streams are its assignment, and their lines name no group.
+    if is_detail and message.family == STREAMS:
+        return replace(message, kind="remark")
     if _OF_A_GROUP.search(message.text) is None:
         return None
-    details = _DETAILS.get(message.family)
-    if details is not None and details.match(message.text) is not None:
+    if is_detail:
         return replace(message, kind="remark")
     return message if is_signed else None
 

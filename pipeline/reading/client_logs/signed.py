@@ -36,12 +36,15 @@ MARKS: Final = re.compile(
 STREAMS_CLIENT: Final = "streams_client_state"
 """The kind of a state of a whole client of Streams, which its threads' states make."""
 _OF_STREAMS: Final = re.compile(
-    r"(?<![\w-])stream-(?P<what>thread|client) \[(?P<name>.+?)(?:-consumer)?\] (?P<text>.*)", re.DOTALL
+    r"(?<![\w-])stream-(?P<what>thread|client) \[(?P<name>.+?)(?:-consumer)?\] ?(?P<text>.*)", re.DOTALL
 )
 _APPLICATION: Final = re.compile(
     r"(?P<application>.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:-StreamThread-\d+)?"
 )
 _THREAD: Final = re.compile(r".+-StreamThread-\d+")
+_TASKS_BELOW: Final = ("Handle new assignment", "partition assignment took")
+"""Beginnings of lines of Streams with the tasks on lines of their own below."""
+_MOST_BELOW: Final = 4
 _OF_SPRING: Final = re.compile(
     r"KafkaMessageListenerContainer(?:\$ListenerConsumer)?(?::\d+)?[\]\s:|-]*(?P<text>.*)", re.DOTALL
 )
@@ -88,9 +91,13 @@ def _of_streams(record: ClientRecord) -> ClientMessage | None:
         return None
     name, is_thread = match["name"], _THREAD.fullmatch(match["name"]) is not None
     application = _APPLICATION.fullmatch(name)
+    text = LOGGER_BEHIND.sub("", match["text"])
+    if text.startswith(_TASKS_BELOW):
+        below = (LOGGER_BEHIND.sub("", each).strip() for each in record.more[:_MOST_BELOW])
+        text = "\n\t".join((text.rstrip(), *filter(None, below)))
     found = matched(
         STREAMS,
-        LOGGER_BEHIND.sub("", match["text"]),
+        text,
         client_id=f"{name}-consumer" if is_thread else name,
         group_id=None if application is None else application["application"],
     )

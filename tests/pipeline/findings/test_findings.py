@@ -139,8 +139,10 @@ def test_does_not_find_it_where_it_is_not(found: Found, finding: str, run: str) 
 OWN_WORDS = {
     "assigned-nothing",
     "coordinator-lost-again",
+    "corrupted-tasks",
     "rejoined-by-its-own-log",
     "session-expired",
+    "slow-restoration",
     "topic-unavailable",
 }
 """For logs of single consumers; see tests/pipeline/why/test_logs.py and reading/client_logs/test_subscriptions.py."""

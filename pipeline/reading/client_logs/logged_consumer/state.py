@@ -15,7 +15,7 @@ from rejoin.pipeline.reading.client_logs.logged_consumer.given import has_partit
 from rejoin.pipeline.reading.client_logs.logged_consumer.leaving import Leaving
 from rejoin.pipeline.reading.client_logs.logged_consumer.refusals import restated
 from rejoin.pipeline.reading.client_logs.signed import STREAMS_CLIENT
-from rejoin.pipeline.vocabulary import ASSIGNED_NOTHING
+from rejoin.pipeline.vocabulary import ASSIGNED_NOTHING, TASKS_ASSIGNED, TASKS_CORRUPTED, TASKS_READY, is_untimed
 
 _PARTITION: Final = re.compile(r"topic='(?P<topic>[^']*)', partition=(?P<partition>\d+)")
 _MEMBERS_GIVEN: Final = re.compile(
@@ -75,6 +75,12 @@ class LoggedConsumer:
     leaving: Leaving = field(default_factory=Leaving)
     nothing: Statement | None = None
     """The last assignment, and those just before, if they have no partition."""
+    has_standby: bool = False
+    """Whether the thread of Streams has standby tasks: with them, it is of use without any partition."""
+    assigned_at: int | None = None
+    """Since when a thread of Streams has tasks that do not all run yet, in ms."""
+    ready_said: bool = False
+    """Whether a line with its own figure has said how long these tasks took."""
 
 
 def said_by(consumer: LoggedConsumer, message: ClientMessage, statement: Statement) -> Iterator[Statement]:
@@ -297,7 +303,7 @@ def _session_ended(consumer: LoggedConsumer, values: dict[str, Any], statement: 
 def ended(consumer: LoggedConsumer) -> Iterator[Statement]:
     """Conclusions where a log ends: a leave was a stop, and a session of sarama has no known generation."""
     yield from consumer.leaving.ended()
-    if consumer.nothing is not None:
+    if consumer.nothing is not None and not consumer.has_standby:
         yield consumer.nothing
     began, consumer.session = consumer.session, None
     if began is not None:
@@ -310,8 +316,37 @@ def ended(consumer: LoggedConsumer) -> Iterator[Statement]:
 def _streams_state(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
     """A thread of Streams that stops running to give up or take over tasks: all that it says of a rebalance where its
     consumer's own lines are not in the log."""
-    if values["state_before"] == "RUNNING" and values["state"] in _REBALANCING and consumer.generation == -1:
+    before, state = values["state_before"], values["state"]
+    if before == "RUNNING" and state in _REBALANCING and consumer.generation == -1:
         yield replace(about(consumer, statement, {}), kind="rejoin_requested")
+    if state == _ASSIGNED:
+        if before != _ASSIGNED:
+            consumer.assigned_at, consumer.ready_said = statement.at_ms, False
+        return
+    since, consumer.assigned_at = consumer.assigned_at, None
+    # Old releases do not log how long the tasks of a thread took.
+    if since is None or consumer.ready_said or is_untimed(since):
+        return
+    if (before, state) == (_ASSIGNED, "RUNNING"):
+        yield replace(about(consumer, statement, {"waited_ms": statement.at_ms - since}), kind=TASKS_READY)
+
+
+def _tasks_assigned(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
+    """All tasks of a thread of Streams after a rebalance."""
+    consumer.has_standby = bool(values.get("standby", "").strip())
+    yield about(consumer, statement, {})
+
+
+def _tasks_ready(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
+    consumer.ready_said = True
+    more = {"waited_ms": int(values["waited_ms"]), "problem": values.get("tasks") or None}
+    yield replace(about(consumer, statement, more), kind=TASKS_READY)
+
+
+def _tasks_corrupted(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
+    # The exception names the changelog's partitions of each task as well.
+    tasks = ", ".join(dict.fromkeys(_TASK.findall(values["tasks"])))
+    yield replace(about(consumer, statement, {"problem": tasks or None}), kind=TASKS_CORRUPTED)
 
 
 def _container(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
@@ -335,7 +370,9 @@ def _topic_assigned(consumer: LoggedConsumer, values: dict[str, Any], statement:
     yield replace(about(consumer, statement, more), kind="partitions_assigned")
 
 
-_REBALANCING: Final = ("PARTITIONS_REVOKED", "PARTITIONS_ASSIGNED", "REBALANCING")
+_ASSIGNED: Final = "PARTITIONS_ASSIGNED"
+_REBALANCING: Final = ("PARTITIONS_REVOKED", _ASSIGNED, "REBALANCING")
+_TASK: Final = re.compile(r"(?<![\w-])\d+_\d+(?![\w-])")
 _FRANZ_PARTITIONS: Final = re.compile(r"([^\s,\[\]]+)\[([\d ]*)\]")
 
 
@@ -435,6 +472,9 @@ _SPECIAL: Final[dict[str, Callable[[LoggedConsumer, dict[str, Any], Statement], 
     "session_ended": _session_ended,
     "streams_state": _streams_state,
     STREAMS_CLIENT: _streams_state,
+    TASKS_ASSIGNED: _tasks_assigned,
+    TASKS_READY: _tasks_ready,
+    TASKS_CORRUPTED: _tasks_corrupted,
     "container_assigned": _container,
     "container_revoked": _container,
     "container_lost": _container,
