@@ -213,9 +213,10 @@ OTHERS: Final = (
     *("consumer.session.timeout.ms", "config.storage.topic", "bootstrap.servers", "client.id"),
     *("worker.unsync.backoff.ms", "scheduled.rebalance.max.delay.ms", "consumer.crash"),
     *("server.log", "segment.bytes", "log.cleaner.enable"),
+    *("num.standby.replicas", "state.dir"),
     *("org.apache.kafka.clients.consumer", "java.util.regex"),
 )
-"""Configurations of groups, brokers and Connect beyond the emulator's; files, classes and events."""
+"""Configurations of groups, brokers, Connect and Streams beyond the emulator's; files, classes and events."""
 
 
 def _texts(file: Path) -> Iterator[str]:
