@@ -125,4 +125,22 @@ def is_deploy(history: GroupHistory, wave: Sequence[Absence]) -> bool:
         away += step
         most = max(most, away)
     enough = len(wave) >= max(2, size / 2) or (len(wave) >= 3 and all(each.exact for each in wave))
-    return enough and most <= max(1, size / 2)
+    return enough and most <= max(1, size / 2) and not _may_be_two_incidents(history, wave)
+
+
+def _may_be_two_incidents(history: GroupHistory, wave: Sequence[Absence]) -> bool:
+    """Whether a wave is two restarts far from each other, of no more than half of the group. No other gap confirms
+    theirs, and a log that begins or ends near them does not show whether more members followed."""
+    if len(wave) != 2 or wave[1].went_at_ms - wave[0].went_at_ms <= LEAST_CUT_MS:
+        return False
+    begin, end = wave[0].gone_at_ms, max(each.back_at_ms for each in wave)
+    sizes = (
+        len({*one.members_before, *_away_at(wave, one.prepared_at_ms)})
+        for one in history.later
+        if one.members_before and begin <= one.prepared_at_ms <= end
+    )
+    return 2 * len(wave) <= max(sizes, default=history.size_at(begin))
+
+
+def _away_at(wave: Sequence[Absence], at_ms: int) -> list[str]:
+    return [each.before.member_id for each in wave if each.gone_at_ms <= at_ms <= each.back_at_ms]
