@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.pipeline.findings.rules.test_consumer_groups import event
-from tests.pipeline.findings.test_findings_rules import MARCH_3, MINUTE, found, rebalance, session
+from tests.pipeline.findings.test_findings_rules import MARCH_3, MINUTE, found, rebalance, restarts, session
 
 Row = dict[str, Any]
 
@@ -61,6 +61,23 @@ def test_instance_ids_that_change_with_each_rollout_are_named() -> None:
 )
 def test_members_that_come_back_under_their_ids_or_go_for_good_did_not_change_them(sessions: list[Row]) -> None:
     assert "changing-instance-ids" not in found(session=sessions)
+
+
+# --- deploys
+
+
+@pytest.mark.parametrize(
+    ("members", "apart_ms", "is_deploy"),
+    [(4, 80_000, False), (3, 80_000, True), (4, 11_000, True)],
+    ids=["half of the group, far apart", "most of the group", "half of the group, near each other"],
+)
+def test_two_restarts_are_a_deploy_only_with_a_short_gap_or_most_members(
+    members: int, apart_ms: int, is_deploy: bool
+) -> None:
+    rows = restarts(["a", "b"], 2_000, apart_ms)
+    for each in rows["rebalance"]:
+        each["members_before"] = ["a-0", "b-0", *(f"m{nth}" for nth in range(members - 2))]
+    assert ("rolling-restart" in found(**rows)) is is_deploy
 
 
 # --- autoscalers
