@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from rejoin.pipeline.findings.absences import PAIRED_WITHIN_MS, SILENT_ENDS, Absence
 from rejoin.pipeline.findings.deploys import FLAPS, LEAST_CUT_MS, WAVE_MS, WIDER, deploys, widest_gap
-from rejoin.pipeline.findings.history import GroupHistory
+from rejoin.pipeline.findings.history import WAITS_MS, GroupHistory
 from rejoin.pipeline.findings.observed_rows import SUBSCRIPTION_CHANGED, MemberSession, ObservedRebalance
 from rejoin.pipeline.findings.outages import Outage
 from rejoin.pipeline.vocabulary import CLIENT_LOG
@@ -383,7 +383,7 @@ def _sort_out_sessions(history: GroupHistory, causes: Causes) -> None:
         names.add(name)
         ended = session.ended_at_ms
         fell_silent = id(session) not in back and ended is not None and session.end == "session-expiry"
-        if fell_silent and not _joined_again(history, session):
+        if fell_silent and not _joined_again(history, session) and not _may_still_come_back(causes, session):
             causes.dead.append(session)
         late_poll = history.left_late(session) or any(
             event.member_id == session.member_id for event in history.late_poll_events
@@ -431,3 +431,13 @@ def _started_by(history: GroupHistory) -> int:
             break
         until = joined
     return until
+
+
+def _may_still_come_back(causes: Causes, session: MemberSession) -> bool:
+    """Whether an outage ended a member's session with those of others that came back, and the source ends before this
+    one had the time to."""
+    ended, history = session.ended_at_ms or 0, causes.history
+    together = any(
+        id(each) in causes._outage_ids and abs(each.gone_at_ms - ended) <= TOGETHER_MS for each in history.absences
+    )
+    return together and history.end_ms - ended < WAITS_MS
