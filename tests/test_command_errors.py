@@ -44,6 +44,8 @@ FILES = {
         f"conform --bootstrap-server {NOWHERE} --write-baseline PATH",
         "folder below apart",
     ),
+    ("conform-client", "--junit"): ("conform-client --junit PATH -- true", "folder below apart"),
+    ("conform-client", "--transcripts"): ("conform-client --transcripts PATH -- true", "file below"),
     ("consume", "--journal"): ("consume --group g --topic t --journal PATH", "file below"),
     ("produce", "--file"): (f"produce --topic t --bootstrap-server {NOWHERE} --file PATH", "missing folder"),
     ("groups", "--command-config"): (

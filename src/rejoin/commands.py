@@ -188,6 +188,22 @@ COMMANDS: Final = {
             **_STOPPED,
         },
     ),
+    "conform-client": Command(
+        "conform.commands.conform_client:run",
+        "Judge a consumer of any language by its requests in trouble.",
+        "Explain",
+        (
+            "rejoin conform-client -- python consumer.py",
+            "rejoin conform-client --only new-member --only removed -- java -jar consumer.jar {BOOTSTRAP_SERVERS}",
+            "rejoin conform-client --list",
+        ),
+        {
+            0: "no trouble failed",
+            1: "a trouble failed",
+            2: "an option is wrong, or a trouble could not be played",
+            **_STOPPED,
+        },
+    ),
     "report": Command(
         "pipeline.commands.parser:report",
         "Explain rebalances from logs of consumers and brokers, and from journals.",

@@ -448,6 +448,12 @@ MAY_IMPORT = {
     "conform.commands": (
         *("protocol", "conform", "client.security_config", "client.core.errors", "client.core.inputs"),
         *("client.commands.setting_options", "client.transports.base", "client.transports.security"),
+        "coordinator.testing.coordinator",
+    ),
+    # What judges clients is a broker itself: the one for tests.
+    "conform.clients": (
+        *("protocol", "conform.clients", "coordinator.control.sent_requests"),
+        *("coordinator.testing.coordinator", "coordinator.testing.results", "coordinator.testing.starting"),
     ),
     "conform.recordings": (),
     "conform.reports": ("pages", "conform.comparison", "conform.reports"),

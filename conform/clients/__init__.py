@@ -1,0 +1,1 @@
+"""Judging a client: troubles that a broker makes, and the requests with which a right consumer reacts."""

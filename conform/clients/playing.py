@@ -1,0 +1,114 @@
+"""One trouble played: a broker of its own, a fresh start of the client, the trouble, and the verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from rejoin.conform.clients.observed import ClientLife, ClientOutcome, ClientVerdict, lines
+from rejoin.conform.clients.stage import (
+    PARTITIONS,
+    TOPIC,
+    ClientProgram,
+    TimeLimits,
+    TroubleStage,
+    has_joined,
+)
+from rejoin.conform.clients.troubles import ClientTrouble
+from rejoin.coordinator.testing.coordinator import GroupCoordinator
+from rejoin.coordinator.testing.starting import running
+
+StartClient: TypeAlias = Callable[[GroupCoordinator], Awaitable[ClientProgram]]
+
+_SETTINGS: Final[dict[str, Any]] = {"group.initial.rebalance.delay.ms": 0}
+_FIRST_RECORDS: Final = 10
+_FEED_SECONDS: Final = 0.25
+_LONGER_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True)
+class PlayedTrouble:
+    """A trouble with its verdict, and the whole life as a transcript."""
+
+    trouble: ClientTrouble
+    verdict: ClientVerdict
+    seconds: float
+    transcript: str = ""
+
+
+async def play(
+    trouble: ClientTrouble, start: StartClient, limits: TimeLimits, *, has_socket: bool = True
+) -> PlayedTrouble:
+    """Start a broker and a client, make the trouble, and judge."""
+    began = time.monotonic()
+    async with running(topics={TOPIC: PARTITIONS}, settings=_SETTINGS, socket=has_socket) as coordinator:
+        stage = TroubleStage(coordinator, limits)
+        await coordinator.produce(TOPIC, None, _FIRST_RECORDS)
+        if trouble.before is not None:
+            await trouble.before(stage)
+        feeding = asyncio.ensure_future(_feed(coordinator))
+        try:
+            stage.program = await start(coordinator)
+            verdict = await _judged(trouble, stage)
+        finally:
+            feeding.cancel()
+            with suppress(asyncio.CancelledError):
+                await feeding
+            if stage.program is not None:
+                await stage.program.kill()
+        transcript = await coordinator.transcript(claim=f"{trouble.name}: {trouble.done}.")
+    return PlayedTrouble(trouble, verdict, time.monotonic() - began, transcript)
+
+
+async def _judged(trouble: ClientTrouble, stage: TroubleStage) -> ClientVerdict:
+    program, limits = stage.program, stage.limits
+    assert program is not None
+    if not await stage.until(has_asked if trouble.act is None else has_joined, limits.start):
+        return ClientVerdict(ClientOutcome.NOT_PLAYED, _why_not_joined(await stage.life(), program, limits))
+    if trouble.act is not None:
+        await stage.begin()
+        await trouble.act(stage)
+    if await stage.until(lambda life: is_settled(trouble, life), limits.reaction):
+        # Some react, and go on beside that as if nothing had happened. Others are in the middle of the next rebalance.
+        await stage.one_more_heartbeat(min(_LONGER_SECONDS, limits.reaction))
+        await stage.until(lambda life: is_settled(trouble, life), limits.reaction)
+    verdict = trouble.check(await stage.life())
+    if trouble.before is None and program.problem and not has_joined(await stage.life()):
+        return ClientVerdict(ClientOutcome.NOT_PLAYED, _why_not_joined(await stage.life(), program, limits))
+    if verdict.outcome is ClientOutcome.FAILED and program.problem and not stage.asked_to_end:
+        return ClientVerdict(ClientOutcome.FAILED, f"{verdict.reason}; the program {program.problem}", verdict.evidence)
+    return verdict
+
+
+def has_asked(life: ClientLife) -> bool:
+    """Whether the client sent a request for a group."""
+    return bool(lines(life.requests))
+
+
+def is_settled(trouble: ClientTrouble, life: ClientLife) -> bool:
+    """Whether there is nothing to wait for: the client passed, or cannot meet the trouble any more."""
+    outcome = trouble.check(life).outcome
+    return outcome is ClientOutcome.PASSED or (outcome is ClientOutcome.NOT_APPLICABLE and trouble.act is not None)
+
+
+def _why_not_joined(life: ClientLife, program: ClientProgram, limits: TimeLimits) -> str:
+    problem = program.problem
+    if problem:
+        return f"the program {problem} before it had joined a group"
+    within = f"within {limits.start:g} s"
+    if not life.requests:
+        return f"the program did not connect to BOOTSTRAP_SERVERS {within}"
+    if not lines(life.requests):
+        return f"the program connected, and asked for no group {within}"
+    return f"the program got no assignment {within}"
+
+
+async def _feed(coordinator: GroupCoordinator) -> None:
+    """Write a record to each partition now and then, so that there is something to commit."""
+    while True:
+        await asyncio.sleep(_FEED_SECONDS)
+        await coordinator.produce(TOPIC, None, 1)

@@ -1,0 +1,108 @@
+"""The client as a process: started in a process group of its own, its output bounded, and ended with all it started."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final, Self
+
+from rejoin.conform.clients.stage import GROUP, TOPIC
+
+MOST_OUTPUT_BYTES: Final = 16 * 2**20
+KEPT_OUTPUT_BYTES: Final = 4_096
+_PIECE: Final = 2**16
+_END_SECONDS: Final = 5.0
+_ENDED_BY_SIGTERM: Final = 128 + signal.SIGTERM
+"""Exit code of JVMs and shells that SIGTERM ended."""
+
+
+class NotStarted(Exception):
+    """The command cannot be started."""
+
+
+class ClientProcess:
+    """A running command."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._printed = 0
+        self._tail = b""
+        self._reading = asyncio.ensure_future(self._read())
+
+    @classmethod
+    async def start(cls, command: Sequence[str], bootstrap_servers: str) -> Self:
+        """Start a command. Raises NotStarted."""
+        variables = {"BOOTSTRAP_SERVERS": bootstrap_servers, "TOPIC": TOPIC, "GROUP_ID": GROUP}
+        filled = [_filled(word, variables) for word in command]
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *filled,
+                env=os.environ | variables,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as problem:
+            why = getattr(problem, "strerror", None) or problem
+            raise NotStarted(f"{command[0]}: {why}; expected a program after --") from None
+        return cls(process)
+
+    @property
+    def problem(self) -> str | None:
+        """End of the program in words, or that it prints too much; None while it runs."""
+        if self._printed > MOST_OUTPUT_BYTES:
+            return f"printed more than {MOST_OUTPUT_BYTES >> 20} MiB"
+        code = self._process.returncode
+        if code is None:
+            return None
+        ended = f"was ended by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+        last = self._last_line()
+        return f"{ended} ({last})" if last and code else ended
+
+    async def close(self, seconds: float) -> bool:
+        """Send SIGTERM; whether it ended by itself, and not by the signal."""
+        with suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGTERM)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), seconds)
+        code = self._process.returncode
+        return code is not None and code >= 0 and code != _ENDED_BY_SIGTERM
+
+    async def kill(self) -> None:
+        """Kill the process group."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), _END_SECONDS)
+        self._reading.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._reading
+
+    async def _read(self) -> None:
+        assert self._process.stdout is not None
+        while piece := await self._process.stdout.read(_PIECE):
+            self._printed += len(piece)
+            self._tail = (self._tail + piece)[-KEPT_OUTPUT_BYTES:]
+            if self._printed > MOST_OUTPUT_BYTES:
+                return
+
+    def _last_line(self) -> str:
+        said = [each.strip() for each in self._tail.decode(errors="replace").splitlines() if each.strip()]
+        return said[-1][:200] if said else ""
+
+
+def _filled(word: str, variables: dict[str, str]) -> str:
+    for name, value in variables.items():
+        word = word.replace(f"{{{name}}}", value)
+    return word
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,146 @@
+"""The checks over written lives: requests with their answers, without a broker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rejoin.conform.clients import checks
+from rejoin.conform.clients.observed import ClientLife, ClientOutcome, ClientVerdict
+from rejoin.conform.clients.troubles import BY_NAME
+from rejoin.coordinator.control.sent_requests import RecordedRequest
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.registry import BY_NAME as APIS
+
+VERSIONS = {"Heartbeat": 4, "JoinGroup": 7, "SyncGroup": 5, "OffsetCommit": 8, "FindCoordinator": 4, "LeaveGroup": 4}
+
+
+def life_of(text: str, *, every_ms: int = 100, closed: bool = False) -> ClientLife:
+    """A life of lines: API, member or -, generation or offset, and an error, OK or LOST. ``!`` is the trouble."""
+    requests: list[RecordedRequest] = []
+    since = 0
+    for line in text.strip().splitlines():
+        if line.strip() == "!":
+            since = len(requests)
+            continue
+        api, member, number, answer = line.split()
+        requests.append(sent(len(requests) + 1, every_ms * len(requests), api, member.strip("-"), int(number), answer))
+    return ClientLife(tuple(requests), since, closed)
+
+
+def sent(mark: int, at_ms: int, api: str, member: str, number: int, answer: str) -> RecordedRequest:
+    version = VERSIONS[api]
+    error = ErrorCode.NONE if answer in ("OK", "LOST") else ErrorCode[answer]
+    given: dict[str, Any] = {"group_id": "g", "member_id": member}
+    if api == "JoinGroup":
+        given |= {"session_timeout_ms": 1, "protocol_type": "consumer", "protocols": ()}
+    elif api == "SyncGroup":
+        given |= {"generation_id": number, "assignments": ()}
+    elif api == "Heartbeat":
+        given |= {"generation_id": number}
+    elif api == "LeaveGroup":
+        given = {"group_id": "g", "members": ({"member_id": member},)}
+    elif api == "FindCoordinator":
+        given = {"coordinator_keys": ("g",)}
+    elif api == "OffsetCommit":
+        partition = {"partition_index": 0, "committed_offset": number, "committed_metadata": ""}
+        given |= {"generation_id_or_member_epoch": 1, "topics": ({"name": "t", "partitions": (partition,)},)}
+    request = APIS[api].request.model_validate(given)
+    response: Any = request.error_response(version, error)
+    if api == "JoinGroup":
+        response = response.model_copy(update={"generation_id": number, "member_id": member or "new"})
+    found = None if answer == "LOST" else response
+    return RecordedRequest(mark, at_ms, api, version, "client", "127.0.0.1", request, found)
+
+
+def verdict_of(trouble: str, text: str, **how: Any) -> ClientVerdict:
+    return BY_NAME[trouble].check(life_of(text, **how))
+
+
+JOINED = "JoinGroup m 1 OK\nSyncGroup m 1 OK\nHeartbeat m 1 OK\n!\n"
+
+RIGHT = {
+    "coordinator-moves": "Heartbeat m 1 NOT_COORDINATOR\nOffsetCommit m 5 NOT_COORDINATOR\n"
+    "FindCoordinator - 0 OK\nHeartbeat m 1 OK",
+    "coordinator-unavailable": "Heartbeat m 1 COORDINATOR_NOT_AVAILABLE\n"
+    + "FindCoordinator - 0 COORDINATOR_NOT_AVAILABLE\n" * 4
+    + "FindCoordinator - 0 OK\nHeartbeat m 1 OK",
+    "new-member": "Heartbeat m 1 REBALANCE_IN_PROGRESS\nHeartbeat m 1 REBALANCE_IN_PROGRESS\nOffsetCommit m 5 OK\n"
+    "JoinGroup m 2 OK\nSyncGroup m 2 OK\nHeartbeat m 2 OK",
+    "removed": "Heartbeat m 1 UNKNOWN_MEMBER_ID\nOffsetCommit m 5 UNKNOWN_MEMBER_ID\nJoinGroup - 2 OK\n"
+    "SyncGroup new 2 OK\nHeartbeat new 2 OK",
+    "illegal-generation": "Heartbeat m 1 ILLEGAL_GENERATION\nJoinGroup m 2 OK\nSyncGroup m 2 OK\nHeartbeat m 2 OK",
+    "connection-cut": "Heartbeat m 1 LOST\nFindCoordinator - 0 OK\nHeartbeat m 1 OK",
+    "commit-refused": "OffsetCommit m 5 COORDINATOR_LOAD_IN_PROGRESS\nOffsetCommit m 7 OK",
+    "commit-answer-lost": "OffsetCommit m 5 LOST\nOffsetCommit m 5 OK",
+    "fenced": "Heartbeat m 1 FENCED_INSTANCE_ID\nHeartbeat m 1 FENCED_INSTANCE_ID",
+    "close": "OffsetCommit m 5 OK\nLeaveGroup m 1 OK",
+}
+
+WRONG = {
+    "coordinator-moves": {
+        "did not look": "Heartbeat m 1 NOT_COORDINATOR\n" * 3,
+        "joined as a new member": "Heartbeat m 1 NOT_COORDINATOR\nFindCoordinator - 0 OK\nJoinGroup - 2 OK",
+        "sent 6 requests": "Heartbeat m 1 NOT_COORDINATOR\n" * 7 + "FindCoordinator - 0 OK\nHeartbeat m 1 OK",
+        "no heartbeat": "Heartbeat m 1 NOT_COORDINATOR\nFindCoordinator - 0 OK",
+    },
+    "new-member": {
+        "did not join": "Heartbeat m 1 REBALANCE_IN_PROGRESS\n" * 5,
+        "as another member": "Heartbeat m 1 REBALANCE_IN_PROGRESS\nJoinGroup - 2 OK",
+        "old generation": "Heartbeat m 1 REBALANCE_IN_PROGRESS\nJoinGroup m 2 OK\nSyncGroup m 2 OK\n"
+        + "Heartbeat m 1 ILLEGAL_GENERATION\n" * 2,
+        "no heartbeat": "Heartbeat m 1 REBALANCE_IN_PROGRESS\nJoinGroup m 2 OK\nSyncGroup m 2 OK",
+    },
+    "removed": {
+        "sent heartbeats": "Heartbeat m 1 UNKNOWN_MEMBER_ID\n" * 3,
+        "committed as": "Heartbeat m 1 UNKNOWN_MEMBER_ID\n" + "OffsetCommit m 5 UNKNOWN_MEMBER_ID\n" * 2,
+        "joined with the member id": "Heartbeat m 1 UNKNOWN_MEMBER_ID\nJoinGroup m 1 UNKNOWN_MEMBER_ID",
+    },
+    "commit-refused": {
+        "did not commit": "OffsetCommit m 5 COORDINATOR_LOAD_IN_PROGRESS\nHeartbeat m 1 OK",
+        "never committed offset 5": "OffsetCommit m 5 COORDINATOR_LOAD_IN_PROGRESS\nOffsetCommit m 4 OK",
+    },
+    "fenced": {
+        "joined again": "Heartbeat m 1 FENCED_INSTANCE_ID\nJoinGroup m 2 OK",
+        "went on with OffsetCommit": "Heartbeat m 1 FENCED_INSTANCE_ID\n" + "OffsetCommit m 5 FENCED_INSTANCE_ID\n" * 2,
+    },
+}
+
+
+@pytest.mark.parametrize("trouble", RIGHT)
+def test_a_right_client_passes(trouble: str) -> None:
+    assert verdict_of(trouble, JOINED + RIGHT[trouble]).outcome is ClientOutcome.PASSED
+
+
+@pytest.mark.parametrize(("trouble", "reason"), [(name, each) for name, lives in WRONG.items() for each in lives])
+def test_a_wrong_client_fails_with_its_requests(trouble: str, reason: str) -> None:
+    verdict = verdict_of(trouble, JOINED + WRONG[trouble][reason])
+    assert verdict.outcome is ClientOutcome.FAILED
+    assert reason in verdict.reason
+    assert verdict.evidence[0].startswith("#")
+
+
+@pytest.mark.parametrize("trouble", [name for name in RIGHT if name != "close"])
+def test_a_client_that_never_met_the_trouble_is_not_judged(trouble: str) -> None:
+    assert verdict_of(trouble, JOINED).outcome is ClientOutcome.NOT_APPLICABLE
+
+
+def test_attempts_without_time_in_between_fail() -> None:
+    life = RIGHT["coordinator-unavailable"]
+    verdict = verdict_of("coordinator-unavailable", JOINED + life, every_ms=1)
+    assert "without waiting" in verdict.reason
+    loading = "JoinGroup - -1 COORDINATOR_LOAD_IN_PROGRESS\n" * 4 + "JoinGroup - 1 OK\nHeartbeat new 1 OK"
+    assert verdict_of("coordinator-loading", loading).outcome is ClientOutcome.PASSED
+    assert "without waiting" in verdict_of("coordinator-loading", loading, every_ms=1).reason
+
+
+def test_a_program_that_was_ended_by_its_signal_is_not_judged_by_its_end() -> None:
+    assert verdict_of("close", JOINED).outcome is ClientOutcome.NOT_APPLICABLE
+    assert verdict_of("close", JOINED, closed=True).outcome is ClientOutcome.FAILED
+
+
+def test_a_request_in_flight_is_not_held_against_a_client() -> None:
+    assert checks.MOST_IN_FLIGHT == 1
+    life = "Heartbeat m 1 ILLEGAL_GENERATION\nHeartbeat m 1 OK\nJoinGroup m 2 OK\nSyncGroup m 2 OK\nHeartbeat m 2 OK"
+    assert verdict_of("illegal-generation", JOINED + life).outcome is ClientOutcome.PASSED
