@@ -78,17 +78,15 @@ class ClientProcess:
             os.killpg(self._process.pid, signal.SIGKILL)
         with suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), _END_SECONDS)
-        self._reading.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._reading
+        # To its end, so that the pipe is closed; a program that left the process group may hold it open.
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._reading, _END_SECONDS)
 
     async def _read(self) -> None:
         assert self._process.stdout is not None
         while piece := await self._process.stdout.read(_PIECE):
             self._printed += len(piece)
             self._tail = (self._tail + piece)[-KEPT_OUTPUT_BYTES:]
-            if self._printed > MOST_OUTPUT_BYTES:
-                return
 
     def _last_line(self) -> str:
         said = [each.strip() for each in self._tail.decode(errors="replace").splitlines() if each.strip()]

@@ -95,7 +95,7 @@ WRONG = {
     "removed": {
         "sent heartbeats": "Heartbeat m 1 UNKNOWN_MEMBER_ID\n" * 3,
         "committed as": "Heartbeat m 1 UNKNOWN_MEMBER_ID\n" + "OffsetCommit m 5 UNKNOWN_MEMBER_ID\n" * 2,
-        "joined with the member id": "Heartbeat m 1 UNKNOWN_MEMBER_ID\nJoinGroup m 1 UNKNOWN_MEMBER_ID",
+        "joined with the member id": "Heartbeat m 1 UNKNOWN_MEMBER_ID\n" + "JoinGroup m 1 UNKNOWN_MEMBER_ID\n" * 2,
     },
     "commit-refused": {
         "did not commit": "OffsetCommit m 5 COORDINATOR_LOAD_IN_PROGRESS\nHeartbeat m 1 OK",
