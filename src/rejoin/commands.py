@@ -194,7 +194,7 @@ COMMANDS: Final = {
         "Explain",
         (
             "rejoin conform-client -- python consumer.py",
-            "rejoin conform-client --only new-member --only removed -- java -jar consumer.jar {BOOTSTRAP_SERVERS}",
+            "rejoin conform-client --only removed -- ./consumer {BOOTSTRAP_SERVERS}",
             "rejoin conform-client --list",
         ),
         {
