@@ -23,6 +23,12 @@ MOST_LINES: Final = 100_000
 """Lines about groups: 20,000 rebalances of a consumer, which take about a minute and 1 GB."""
 
 
+_KNOWN_LINES: Final = (
+    "The lines that are used are those of a known client, but say neither who joined or left a group nor why: give "
+    "more of this log."
+)
+
+
 class LogSource(EventSource):
     """The events that logs show. What cannot be read is left out and noted."""
 
@@ -58,7 +64,7 @@ class LogSource(EventSource):
         self._coverage.add_files(counts_of_files(rows))
         self._coverage.add_events(events)
         if not any(row["group_id"] for row in events):
-            nearest = nearest_layout(each.path for each in files)
+            nearest = _KNOWN_LINES if self._coverage.used else nearest_layout(each.path for each in files)
             used = self._coverage.sentences()[0] if self._coverage.lines else "no lines"
             named = sorted({row["about"][2:] for row in rows if (row.get("about") or "").startswith("g:")})
             what = (

@@ -169,6 +169,17 @@ def test_a_refusal_names_the_line_that_could_be_a_clients_and_its_layout(text: s
     assert said in str(refused.value)
 
 
+def test_a_known_line_that_says_nothing_of_a_group_is_not_called_unknown(tmp_path: Path) -> None:
+    line = (
+        "2023-05-04 02:10:40.511 INFO  o.a.k.s.p.internals.TaskManager - stream-thread "
+        "[pays-91c7be02-4f0d-4e6a-b1a7-2d5b60a1c3f4-StreamThread-2] task [0_1] Suspended RUNNING\n"
+    )
+    with pytest.raises(SourceProblem) as refused:
+        story_of(tmp_path, line)
+    assert "(1 line: 1 used). The lines that are used are those of a known client" in str(refused.value)
+    assert "no known client" not in str(refused.value)
+
+
 def test_a_file_of_several_layouts_is_read_whole(tmp_path: Path) -> None:
     lines = (
         "[2025-03-09 07:05:00,000] INFO [Consumer clientId=b-1, groupId=bills] (Re-)joining group "
