@@ -7,6 +7,8 @@ import io
 import json
 import random
 import re
+import sys
+import tempfile
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -36,8 +38,8 @@ GROUPS: Final = tuple(
 AMBIGUOUS: Final = ("grep -n", "grep over files", "an indent")
 """A number before a number, or an indented one, may be anything: these are not put around each other."""
 BROKERS_LOG: Final = "server.log.gz"
-LONGEST: Final = 1_500
-"""Lines of one file."""
+MOST_LINES: Final = 1_500
+"""Of one file of a cut."""
 SHORTEST_MS: Final = 5_000
 _TIME: Final = re.compile(
     r"(?:(?P<date>\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d)|^%\d\|(?P<epoch>\d{10}))(?:[.,](?P<ms>\d{3}))?"
@@ -58,12 +60,16 @@ class Cut:
     """From the inside to the outside."""
     of_broker: bool = False
     """Whether the log of the broker, which has other groups as well, is the only one."""
+    most_lines: int = MOST_LINES
+    """Of each file."""
 
     def files(self) -> Iterator[tuple[str, list[str]]]:
         """Names of files, with their lines."""
         for name in self.members:
             folder = CLIENT_LOGS / self.group
-            lines = _between((folder.parent if self.of_broker else folder) / name, self.from_ms, self.to_ms)
+            lines = _between((folder.parent if self.of_broker else folder) / name, self.from_ms, self.to_ms)[
+                : self.most_lines
+            ]
             if self.is_reversed:
                 lines = [line for line in lines if line.strip() and not line[0].isspace()]
             for wrapper in self.wrappers:
@@ -97,6 +103,15 @@ def cut_of_broker(seed: int) -> Cut:
     """A window of the log of the broker that coordinated a group."""
     chosen = cut(seed)
     return replace(chosen, members=(BROKERS_LOG,), of_broker=True)
+
+
+@cache
+def findings_of_all(group: str, of_broker: bool) -> tuple[Row, ...]:
+    """The findings from all logs of a group's members, or from the whole log of the broker."""
+    names = [BROKERS_LOG] if of_broker else sorted(each.name for each in (CLIENT_LOGS / group).glob("*.log.gz"))
+    whole = Cut(group, tuple(names), 0, sys.maxsize, False, (), of_broker, most_lines=sys.maxsize)
+    with tempfile.TemporaryDirectory() as folder:
+        return tuple(findings_of_files(Path(folder) / group, whole.files()))
 
 
 def findings_of_files(folder: Path, files: Iterable[tuple[str, list[str]]]) -> list[Row]:
@@ -140,7 +155,7 @@ def _seconds(date: str) -> int:
 
 def _between(path: Path, from_ms: int, to_ms: int) -> list[str]:
     lines, times = _lines(path)
-    return lines[bisect_left(times, from_ms) : bisect_left(times, to_ms)][:LONGEST]
+    return lines[bisect_left(times, from_ms) : bisect_left(times, to_ms)]
 
 
 @cache
