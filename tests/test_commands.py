@@ -176,7 +176,7 @@ def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[s
     ("given", "said"),
     [
         ("grups", f"rejoin: there is no command grups; is it groups? expected one of {', '.join(COMMANDS)}\n"),
-        ("client", f"rejoin: there is no command client; expected one of {', '.join(COMMANDS)}\n"),
+        ("kafka", f"rejoin: there is no command kafka; expected one of {', '.join(COMMANDS)}\n"),
     ],
 )
 def test_an_unknown_subcommand_is_refused_with_the_known_ones(
