@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 from rejoin.conform.clients.observed import (
     HEARTBEATS,
     OF_COORDINATORS,
+    OF_MEMBERS,
     ClientLife,
     ClientOutcome,
     ClientVerdict,
@@ -175,14 +176,14 @@ def commits_again(error: ErrorCode | None, life: ClientLife) -> ClientVerdict:
 
 def stays_fenced(life: ClientLife) -> ClientVerdict:
     """Ends its membership for good: another process has its group.instance.id now."""
-    hit = life.index_of(ErrorCode.FENCED_INSTANCE_ID, HEARTBEATS)
+    hit = life.index_of(ErrorCode.FENCED_INSTANCE_ID, OF_MEMBERS)
     if hit is None:
         return not_applicable("it has no group.instance.id")
     rest = life.after(hit)
-    again = list(only(rest, "JoinGroup"))
-    if again:
+    if any(not member_of(each) or is_accepted(each) for each in only(rest, "JoinGroup")):
         return failed("joined again, and so fences the other process", life.requests[hit:])
-    for api in ("Heartbeat", "OffsetCommit"):
+    # A join with the old member id is refused, and harms no one.
+    for api in ("Heartbeat", "OffsetCommit", "JoinGroup"):
         if len(list(only(rest, api))) > MOST_IN_FLIGHT:
             return failed(f"went on with {api} after it was fenced", life.requests[hit:])
     return _PASSED

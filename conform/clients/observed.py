@@ -14,6 +14,9 @@ HEARTBEATS: Final = ("Heartbeat", "ConsumerGroupHeartbeat")
 OF_COORDINATORS: Final = (*HEARTBEATS, "JoinGroup", "SyncGroup", "OffsetCommit", "OffsetFetch", "LeaveGroup")
 """Requests that a member sends to its coordinator."""
 
+OF_MEMBERS: Final = ("Heartbeat", "OffsetCommit", "JoinGroup", "SyncGroup")
+"""Requests that FENCED_INSTANCE_ID can answer."""
+
 SHOWN: Final = (*OF_COORDINATORS, "FindCoordinator")
 LONGEST_EVIDENCE: Final = 12
 

@@ -113,11 +113,15 @@ def last_join(requests: Sequence[RecordedRequest]) -> JoinGroupRequest | None:
 
 
 class SecondMember:
-    """A member that subscribes as the client does, follows each rebalance, and gives no assignment itself."""
+    """A member that subscribes as the client does, follows each rebalance, and gives no assignment itself.
 
-    def __init__(self, coordinator: GroupCoordinator, like: JoinGroupRequest) -> None:
+    With ``instance`` it is a static member, and takes the place of the one that has this group.instance.id.
+    """
+
+    def __init__(self, coordinator: GroupCoordinator, like: JoinGroupRequest, instance: str | None = None) -> None:
         self._coordinator = coordinator
         self._like = like
+        self._instance = instance
         self.member_id = ""
         self.generation = -1
 
@@ -127,7 +131,10 @@ class SecondMember:
         while True:
             await asyncio.sleep(_OTHER_HEARTBEAT_SECONDS)
             beat = HeartbeatRequest(
-                group_id=self._like.group_id, generation_id=self.generation, member_id=self.member_id
+                group_id=self._like.group_id,
+                generation_id=self.generation,
+                member_id=self.member_id,
+                group_instance_id=self._instance,
             )
             answer: Any = await self._ask(beat)
             if answer.error_code is ErrorCode.REBALANCE_IN_PROGRESS:
@@ -138,7 +145,7 @@ class SecondMember:
             request = self._like.model_copy(
                 update={
                     "member_id": self.member_id,
-                    "group_instance_id": None,
+                    "group_instance_id": self._instance,
                     "session_timeout_ms": _OTHER_SESSION_MS,
                     "reason": None,
                 }
@@ -154,6 +161,7 @@ class SecondMember:
                 group_id=self._like.group_id,
                 generation_id=joined.generation_id,
                 member_id=self.member_id,
+                group_instance_id=self._instance,
                 protocol_type=joined.protocol_type,
                 protocol_name=joined.protocol_name,
                 assignments=(),

@@ -6,15 +6,15 @@ Sources are classes of the Java client, whose reactions are the reference, and K
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias
 
 from rejoin.conform.clients import checks
 from rejoin.conform.clients.checks import Check, of_classic
-from rejoin.conform.clients.observed import HEARTBEATS, OF_COORDINATORS, ClientLife, is_accepted, only
+from rejoin.conform.clients.observed import HEARTBEATS, OF_COORDINATORS, OF_MEMBERS, ClientLife, is_accepted, only
 from rejoin.conform.clients.stage import SecondMember, TroubleStage, last_join
 from rejoin.coordinator.testing.results import NotReached, OperationRefused
 from rejoin.protocol.errors import ErrorCode
@@ -90,8 +90,7 @@ async def _add_member(stage: TroubleStage) -> None:
     if join is None:
         return
     other = SecondMember(stage.coordinator, join)
-    running = asyncio.ensure_future(other.run())
-    try:
+    async with _second_member(other):
 
         def has_followed(life: ClientLife) -> bool:
             beats: list[Any] = [each.request for each in only(life.requests, "Heartbeat") if is_accepted(each)]
@@ -103,6 +102,14 @@ async def _add_member(stage: TroubleStage) -> None:
         has_met_it = await stage.until(has_met, stage.limits.meeting)
         if has_met_it and await stage.until(has_followed, stage.limits.reaction):
             await other.leave()
+
+
+@asynccontextmanager
+async def _second_member(other: SecondMember) -> AsyncIterator[None]:
+    """Run a second member for the length of the block."""
+    running = asyncio.ensure_future(other.run())
+    try:
+        yield
     finally:
         running.cancel()
         with suppress(asyncio.CancelledError):
@@ -130,10 +137,17 @@ async def _close(stage: TroubleStage) -> None:
 
 
 async def _fence(stage: TroubleStage) -> None:
-    """A static member alone can be fenced."""
+    """Another process joins with the client's group.instance.id, and gets its place; a static member alone has one."""
     join = last_join((await stage.life()).requests)
-    if join is not None and join.group_instance_id is not None:
-        await _faulty(_quiet, keys="Heartbeat", error="FENCED_INSTANCE_ID", hits=-1)(stage)
+    if join is None or join.group_instance_id is None:
+        return
+    async with _second_member(SecondMember(stage.coordinator, join, join.group_instance_id)):
+
+        def has_met(life: ClientLife) -> bool:
+            return life.index_of(ErrorCode.FENCED_INSTANCE_ID, OF_MEMBERS) is not None
+
+        if await stage.until(has_met, stage.limits.meeting):
+            await _quiet(stage)
 
 
 async def _fence_epoch(stage: TroubleStage) -> None:
@@ -222,7 +236,7 @@ TROUBLES: Final = (
     ),
     ClientTrouble(
         "fenced",
-        "heartbeats of a static member are answered FENCED_INSTANCE_ID",
+        "another process joins with the group.instance.id of the client, which then gets FENCED_INSTANCE_ID",
         "stop: neither join nor send heartbeats nor commit",
         "KIP-345; AbstractCoordinator.HeartbeatResponseHandler",
         of_classic(checks.stays_fenced),

@@ -103,6 +103,7 @@ WRONG = {
     },
     "fenced": {
         "joined again": "Heartbeat m 1 FENCED_INSTANCE_ID\nJoinGroup m 2 OK",
+        "went on with JoinGroup": "Heartbeat m 1 FENCED_INSTANCE_ID\n" + "JoinGroup m 1 FENCED_INSTANCE_ID\n" * 2,
         "went on with OffsetCommit": "Heartbeat m 1 FENCED_INSTANCE_ID\n" + "OffsetCommit m 5 FENCED_INSTANCE_ID\n" * 2,
     },
 }
@@ -144,3 +145,13 @@ def test_a_request_in_flight_is_not_held_against_a_client() -> None:
     assert checks.MOST_IN_FLIGHT == 1
     life = "Heartbeat m 1 ILLEGAL_GENERATION\nHeartbeat m 1 OK\nJoinGroup m 2 OK\nSyncGroup m 2 OK\nHeartbeat m 2 OK"
     assert verdict_of("illegal-generation", JOINED + life).outcome is ClientOutcome.PASSED
+
+
+def test_one_refused_join_with_the_old_member_id_fences_no_other_process() -> None:
+    fenced = JOINED + "OffsetCommit m 5 FENCED_INSTANCE_ID\nJoinGroup m 1 FENCED_INSTANCE_ID"
+    assert verdict_of("fenced", fenced).outcome is ClientOutcome.PASSED
+
+
+def test_a_join_as_a_new_member_fences_the_other_process_even_where_it_is_refused() -> None:
+    fenced = JOINED + "Heartbeat m 1 FENCED_INSTANCE_ID\nJoinGroup - 1 COORDINATOR_LOAD_IN_PROGRESS"
+    assert "fences the other process" in verdict_of("fenced", fenced).reason
