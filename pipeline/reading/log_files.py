@@ -24,6 +24,7 @@ from rejoin.pipeline.reading.client_logs.signed import MARKS as SIGNED
 from rejoin.pipeline.reading.client_logs.statements import ClientLogFile
 from rejoin.pipeline.reading.client_logs.unsigned import MARKS as UNSIGNED
 from rejoin.pipeline.reading.coverage import MARKS as OF_FILES
+from rejoin.pipeline.reading.limits import TOO_LARGE
 from rejoin.pipeline.reading.packed.opening import ENDING, UNREADABLE, opened, size_of
 from rejoin.pipeline.reading.peeling.order import LARGEST, LineOrder, OldestFirst, look_at_order
 from rejoin.pipeline.reading.request_log import LoggedExchange
@@ -103,7 +104,13 @@ def _read_clients(
                     continue
                 about = f"g:{found.group}" if found.group is not None else f"c:{found.values.get('client_id')}"
                 row = {"what": "client", "about": about, "order_ms": found.order_ms, "node": found.node}
-                yield row | {"file": path, "line": found.line, "body": _json(found)}
+                body = _kept(found)
+                if isinstance(body, BrokenLine):
+                    log.counts.broken += 1
+                    log.counts.statements -= 1
+                    yield _broken(path, body)
+                else:
+                    yield row | {"file": path, "line": found.line, "body": body}
         if lines.counts.records == 0 and lines.counts.unplaced:
             yield from _unplaced(path, counts)
     finally:
@@ -170,16 +177,14 @@ def _process_of(path: str) -> str:
 def _row(log: LogFile, found: Statement | LoggedExchange | BrokenLine) -> dict[str, Any]:
     if isinstance(found, BrokenLine):
         return _broken(log.file, found)
-    try:
-        # The dataclass itself: asdict takes twice the time of all the rest.
-        body = _json(found)
-    except (TypeError, RecursionError) as problem:
+    body = _kept(found)
+    if isinstance(body, BrokenLine):
         log.counts.broken += 1
         if isinstance(found, LoggedExchange):
             log.counts.requests -= 1
         else:
             log.counts.statements -= 1
-        return _broken(log.file, BrokenLine(found.line, f"cannot be kept: {problem}", ""))
+        return _broken(log.file, body)
     if isinstance(found, LoggedExchange):
         about = f"g:{found.group_id}" if found.group_id is not None else f"p:{log.node}"
         row = {"what": "request", "about": about, "order_ms": found.answered_at_ms, "node": log.node}
@@ -187,6 +192,33 @@ def _row(log: LogFile, found: Statement | LoggedExchange | BrokenLine) -> dict[s
         about = _about(found)
         row = {"what": "statement", "about": about, "order_ms": found.order_ms, "node": found.node}
     return row | {"file": log.file, "line": found.line, "body": body}
+
+
+_OF_32_BITS: Final = frozenset(
+    (
+        *("generation", "number", "partition", "members", "count", "epoch", "plain_epoch", "previous", "member_epoch"),
+        *("local_epoch", "before", "after", "producer_epoch", "current_epoch", "coordinator_epoch", "static_members"),
+    )
+)
+_MOST_DIGITS: Final = 10
+"""With a sign: a thousand million, which is the most in journals as well."""
+_OF_64_BITS: Final = frozenset(("waited_ms", "took_ms", "late_ms", "limit_ms", "load_ms", "offset", "producer_id"))
+_MOST_DIGITS_OF_64_BITS: Final = 18
+
+
+def _kept(found: Statement | LoggedExchange) -> str | BrokenLine:
+    """A line as JSON; a broken line where its numbers are too large, or it is nested too deeply."""
+    if isinstance(found, Statement):
+        values = found.values
+        if any(name in _OF_32_BITS and len(str(values[name])) > _MOST_DIGITS for name in values):
+            return BrokenLine(found.line, TOO_LARGE, "")
+        if any(name in _OF_64_BITS and len(str(values[name])) > _MOST_DIGITS_OF_64_BITS for name in values):
+            return BrokenLine(found.line, TOO_LARGE, "")
+    try:
+        # The dataclass itself: asdict takes twice the time of all the rest.
+        return _json(found)
+    except (TypeError, RecursionError) as problem:
+        return BrokenLine(found.line, f"cannot be kept: {problem}", "")
 
 
 def _about(statement: Statement) -> str:

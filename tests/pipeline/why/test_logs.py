@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from rejoin.pipeline.commands.parser import why
+from rejoin.pipeline.commands.parser import report, why
 from rejoin.pipeline.why import logs
 from rejoin.pipeline.why.logs import LARGEST
 from rejoin.pipeline.why.sources import open_source
@@ -167,6 +167,26 @@ def test_a_refusal_names_the_line_that_could_be_a_clients_and_its_layout(text: s
     with pytest.raises(SourceProblem) as refused:
         story_of(tmp_path, text)
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[Consumer clientId=b-1, groupId=bills] Successfully joined group with generation {}",
+        "[Consumer clientId=b-1, groupId=bills] Setting newly assigned partitions [bills-2, bills-{}]",
+        "[Consumer clientId=b-1, groupId=bills] Setting offset for partition bills-2 to the committed offset {}",
+    ],
+)
+@pytest.mark.parametrize("digits", [11, 19, 30, 400])
+def test_a_number_that_is_too_large_spoils_its_line_alone(text: str, digits: int, tmp_path: Path) -> None:
+    begins, ends = "[2025-03-09 07:05:00,000] INFO", f"({CONSUMER_COORDINATOR})\n"
+    joining = f"{begins} [Consumer clientId=b-1, groupId=bills] (Re-)joining group {ends}"
+    (tmp_path / "app.log").write_text(f"{joining}{begins} {text.format('9' * digits)} {ends}")
+    assert [group.group_id for group in open_source(tmp_path / "app.log").groups()] == ["bills"]
+    assert report([tmp_path / "app.log"], out=tmp_path / "out") == 0
+
+
+CONSUMER_COORDINATOR: Final = "org.apache.kafka.clients.consumer.internals.ConsumerCoordinator"
 
 
 def test_a_known_line_that_says_nothing_of_a_group_is_not_called_unknown(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from rejoin.pipeline.reading.client_logs.logged_consumer.refusals import restate
 from rejoin.pipeline.reading.client_logs.signed import STREAMS_CLIENT
 from rejoin.pipeline.vocabulary import ASSIGNED_NOTHING, TASKS_ASSIGNED, TASKS_CORRUPTED, TASKS_READY, is_untimed
 
-_PARTITION: Final = re.compile(r"topic='(?P<topic>[^']*)', partition=(?P<partition>\d+)")
+_PARTITION: Final = re.compile(r"topic='(?P<topic>[^']*)', partition=(?P<partition>\d{1,9})\b")
 _MEMBERS_GIVEN: Final = re.compile(
     r"(?P<member>[^{=]+?)=Assignment\(partitions=\[(?P<partitions>[^\]]*)\][^)]*\)(?:, )?"
 )
@@ -373,7 +373,7 @@ def _topic_assigned(consumer: LoggedConsumer, values: dict[str, Any], statement:
 _ASSIGNED: Final = "PARTITIONS_ASSIGNED"
 _REBALANCING: Final = ("PARTITIONS_REVOKED", _ASSIGNED, "REBALANCING")
 _TASK: Final = re.compile(r"(?<![\w-])\d+_\d+(?![\w-])")
-_FRANZ_PARTITIONS: Final = re.compile(r"([^\s,\[\]]+)\[([\d ]*)\]")
+_FRANZ_PARTITIONS: Final = re.compile(r"([^\s,\[\]]+)\[((?:\d{1,9}\b ?)*)\]")
 
 
 def _epoch(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
@@ -422,7 +422,7 @@ def partitions_of(text: str) -> list[tuple[str, int]]:
     found = []
     for part in text.strip("[]{}() \n").split(", "):
         topic, dash, number = part.strip().rpartition("-")
-        if dash and number.isdigit():
+        if dash and number.isdigit() and len(number) < 10:
             found.append((topic, int(number)))
     return found
 
