@@ -82,8 +82,8 @@ def _field(name: str, annotation: Any, metadata: Iterable[Any], is_required: boo
         elif origin is tuple:
             is_array = True
         elif origin in (Union, UnionType):
+            is_nullable |= type(None) in inner
             inner = tuple(each for each in inner if each is not type(None))
-            is_nullable = True
         annotation = inner[0]
     versions = _mark(marks, In) or ALL_VERSIONS
     # A nullable field without a first version for it may be null wherever it is carried.

@@ -152,3 +152,15 @@ CONSUMER_GROUP_DESCRIBE: Final = register(69, (0, 1), 0, "ConsumerGroupDescribe"
 DESCRIBE_TOPIC_PARTITIONS: Final = register(
     75, (0, 0), 0, "DescribeTopicPartitions", ".topics.describe_topic_partitions"
 )
+SHARE_GROUP_HEARTBEAT: Final = define(76, (1, 1), 0, "ShareGroupHeartbeat", ".share.share_group_heartbeat")
+SHARE_GROUP_DESCRIBE: Final = define(77, (1, 1), 0, "ShareGroupDescribe", ".share.share_group_describe")
+SHARE_FETCH: Final = define(78, (1, 2), 0, "ShareFetch", ".share.share_fetch")
+SHARE_ACKNOWLEDGE: Final = define(79, (1, 2), 0, "ShareAcknowledge", ".share.share_acknowledge")
+INITIALIZE_SHARE_GROUP_STATE: Final = define(83, (0, 0), 0, "InitializeShareGroupState", ".share.share_group_state")
+READ_SHARE_GROUP_STATE: Final = define(84, (0, 0), 0, "ReadShareGroupState", ".share.share_group_state")
+WRITE_SHARE_GROUP_STATE: Final = define(85, (0, 1), 0, "WriteShareGroupState", ".share.share_group_state")
+DELETE_SHARE_GROUP_STATE: Final = define(86, (0, 0), 0, "DeleteShareGroupState", ".share.share_group_state")
+READ_SHARE_GROUP_STATE_SUMMARY: Final = define(87, (0, 1), 0, "ReadShareGroupStateSummary", ".share.share_group_state")
+DESCRIBE_SHARE_GROUP_OFFSETS: Final = define(90, (0, 1), 0, "DescribeShareGroupOffsets", ".share.share_group_offsets")
+ALTER_SHARE_GROUP_OFFSETS: Final = define(91, (0, 0), 0, "AlterShareGroupOffsets", ".share.share_group_offsets")
+DELETE_SHARE_GROUP_OFFSETS: Final = define(92, (0, 0), 0, "DeleteShareGroupOffsets", ".share.share_group_offsets")

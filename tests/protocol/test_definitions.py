@@ -112,7 +112,7 @@ def defined(field: dict[str, Any], within: Versions) -> Description:
         "type": "struct" if name[0].isupper() else name,
         "array": field["type"].startswith("[]"),
         "versions": versions,
-        "nullable": None if nullable == NEVER else max(nullable[0], versions[0]),
+        "nullable": None if nullable[1] < versions[0] else max(nullable[0], versions[0]),
         "tag": field.get("tag"),
         "entity": field.get("entityType"),
         "default": default_of(field),
@@ -169,7 +169,11 @@ RENAMED: Final = {("TxnOffsetCommitRequest", "generationId"): "generationIdOrMem
 """Fields that Kafka 4.4 names after more than one group protocol, by the older names that they have in kafka-python."""
 
 
-NOT_IN_KAFKA_PYTHON: Final = {"ConsumerGroupHeartbeat", "ConsumerGroupDescribe"}
+NOT_IN_KAFKA_PYTHON: Final = {
+    "ConsumerGroupHeartbeat",
+    "ConsumerGroupDescribe",
+    *(api.name for api in DEFINED.values() if "Share" in api.name),
+}
 DEFINITIONS: Final = [
     pytest.param(api, source, id=f"{api.name}-{source}")
     for api in DEFINED.values()

@@ -61,6 +61,7 @@ MAY_IMPORT = {
     "protocol.messages": (
         "protocol.errors",
         "protocol.messages.leader_hints",
+        "protocol.messages.share.acknowledgements",
         "protocol.message",
         "protocol.java",
         "protocol.messages.partition_results",

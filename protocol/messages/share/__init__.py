@@ -1,0 +1,1 @@
+"""Messages of share groups (KIP-932)."""
