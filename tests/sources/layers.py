@@ -125,6 +125,12 @@ MAY_IMPORT = {
         "coordinator.core.transactions.coordinator",
     ),
     "coordinator.core.transactions": ("protocol", "journal.events", "coordinator.core", "coordinator.config"),
+    # The log of a coordinator knows topics and partitions, and nothing of what it keeps.
+    "coordinator.core.state_topics": (
+        *STEP,
+        "coordinator.core.partitions",
+        "coordinator.core.topics",
+    ),
     "coordinator.core.fetch": (
         *STEP,
         "coordinator.core.fetch",
