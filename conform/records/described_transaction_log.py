@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from rejoin.conform.records.described_records import bytes_of, described_batches
 from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC, TransactionLogValue
-from rejoin.protocol.wire.transaction_state import key_bytes, read_key, read_value, value_bytes
+from rejoin.protocol.wire.state_topics.transaction_state import key_bytes, read_key, read_value, value_bytes
 
 PRODUCER_IDS: Final = ("previousProducerId", "nextProducerId")
 """Fields of a value with producer ids, beside ``producerId``."""

@@ -1,6 +1,6 @@
 """The records of ``__transaction_state``: one for each transactional id, of which the newest counts.
 
-They are stored in Kafka's binary form (``wire/transaction_state.py``), as record batches.
+They are stored in Kafka's binary form (``wire/state_topics/transaction_state.py``), as record batches.
 Kafka: TransactionLogKey, TransactionLogValue.
 """
 

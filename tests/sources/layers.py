@@ -138,6 +138,17 @@ MAY_IMPORT = {
         "coordinator.core.partitions",
         "coordinator.core.topics",
     ),
+    # A window knows records and members by their numbers and names alone: no log, no group, no request.
+    "coordinator.core.share.window": (
+        "protocol.errors",
+        "protocol.messages.records.fetch",
+        "protocol.messages.share.acknowledgements",
+        "coordinator.core.inputs",
+        "coordinator.core.share.window",
+        "coordinator.core.share_state.state_batch",
+    ),
+    "coordinator.core.share": (*STEP, "coordinator.core.share", "coordinator.core.share_state"),
+    "coordinator.core.share_state": (*STEP, "coordinator.core.share_state"),
     # Offsets ask what any kind of group answers.
     "coordinator.core.offsets": (
         *STEP,

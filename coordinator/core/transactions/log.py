@@ -23,7 +23,7 @@ from rejoin.protocol.wire.record_batch import (
 )
 from rejoin.protocol.wire.record_encoder import encode_record
 from rejoin.protocol.wire.records import read_batch
-from rejoin.protocol.wire.transaction_state import key_bytes, read_key, read_value, value_bytes
+from rejoin.protocol.wire.state_topics.transaction_state import key_bytes, read_key, read_value, value_bytes
 
 
 def transaction_batch(

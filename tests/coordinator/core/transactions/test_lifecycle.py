@@ -14,7 +14,7 @@ from rejoin.protocol.java import concurrent_hash_map_order
 from rejoin.protocol.messages.records.produce import ProduceResponse
 from rejoin.protocol.wire.record_batch import parse_header
 from rejoin.protocol.wire.records import read_batch
-from rejoin.protocol.wire.transaction_state import read_key
+from rejoin.protocol.wire.state_topics.transaction_state import read_key
 from tests.coordinator.core.driver import PARTITION, TOPIC, DrivenNode
 from tests.coordinator.core.transactions.producer import Producer, fetch, markers, node
 

@@ -1,0 +1,231 @@
+"""Acknowledging and releasing records: what changes, before it is persisted.
+
+# Kafka: SharePartition.acknowledge, releaseAcquiredRecords.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rejoin.coordinator.core.inputs import Millis
+from rejoin.coordinator.core.share.window.batches import (
+    ACKNOWLEDGED,
+    ACQUIRED,
+    ARCHIVED,
+    ARCHIVING,
+    Batch,
+    RecordStates,
+)
+from rejoin.coordinator.core.share.window.changes import RecordChange, after_release, begin
+from rejoin.coordinator.core.share.window.effects import DeadLetterCause
+from rejoin.coordinator.core.share.window.values import AcknowledgeType, WindowSettings
+from rejoin.coordinator.core.share.window.window import Window
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.share.acknowledgements import AcknowledgementBatch
+
+_NEWEST_WITHOUT_RENEWAL: Final = int(AcknowledgeType.REJECT)
+
+
+class BrokenAcknowledgementError(Exception):
+    """A range across the start while nothing is in flight: Kafka throws, and the whole request is answered with -1."""
+
+
+def acknowledgement_error(
+    batches: Sequence[AcknowledgementBatch], *, knows_renewal: bool, is_renewal: bool
+) -> ErrorCode:
+    """The error of a partition's acknowledgements by their form, before any state is looked at.
+
+    ``knows_renewal``: version 2 of the request or later. ``is_renewal``: the request's ``isRenewAck``.
+    # Kafka: validateAcknowledgementBatches. A batch may begin at the last offset of the one before.
+    """
+    newest = AcknowledgeType.RENEW if knows_renewal else _NEWEST_WITHOUT_RENEWAL
+    before = -1
+    for batch in batches:
+        first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
+        if first > last or first < before or not types or (len(types) > 1 and len(types) != last - first + 1):
+            return ErrorCode.INVALID_REQUEST
+        if min(types) < 0 or max(types) > newest:
+            return ErrorCode.INVALID_REQUEST
+        if not is_renewal and max(types) == AcknowledgeType.RENEW:
+            return ErrorCode.INVALID_REQUEST
+        before = last
+    return ErrorCode.NONE
+
+
+class MemberChanges:
+    """Changes of records that one member holds, by its acknowledgements or its release; they are begun, in order."""
+
+    __slots__ = ("_dead_letters", "_deadline", "_member", "_settings", "_window", "changes", "limit")
+
+    def __init__(self, window: Window, member: str, settings: WindowSettings, now: Millis) -> None:
+        self._window = window
+        self._member = member
+        self._settings = settings
+        self._deadline = now + settings.lock_duration_ms
+        self._dead_letters = settings.has_dead_letters
+        self.limit = settings.delivery_count_limit
+        self.changes: list[RecordChange] = []
+
+    def acknowledge(self, batches: Sequence[AcknowledgementBatch]) -> ErrorCode:
+        """Begin all changes; at an error stop. Who calls rolls back then; renewals stay."""
+        for each in batches:
+            error = self._acknowledge_one(each)
+            if error is not ErrorCode.NONE:
+                return error
+        return ErrorCode.NONE
+
+    def _acknowledge_one(self, asked: AcknowledgementBatch) -> ErrorCode:
+        window, first, last, types = self._window, asked.first_offset, asked.last_offset, asked.acknowledge_types
+        if min(types) < 0 or max(types) > AcknowledgeType.RENEW:
+            return ErrorCode.INVALID_REQUEST
+        if last < window.start:
+            return ErrorCode.NONE
+        at = window.floor(first)
+        if at < 0:
+            if not first < window.start <= last:
+                return ErrorCode.INVALID_RECORD_STATE
+            at = window.floor(window.start)
+            if at < 0:
+                raise BrokenAcknowledgementError
+        touched = window.batches[at : window.floor(last) + 1]
+        if touched[-1].last < last or window.batches[-1].last < first:
+            return ErrorCode.INVALID_REQUEST
+        for batch in touched:
+            if batch.last >= window.start:
+                error = self._acknowledge_in(batch, first, last, types)
+                if error is not ErrorCode.NONE:
+                    return error
+        return ErrorCode.NONE
+
+    def _acknowledge_in(self, batch: Batch, first: int, last: int, types: Sequence[int]) -> ErrorCode:
+        start = self._window.start
+        if batch.records is None:
+            if batch.state != ACQUIRED or batch.member != self._member:
+                return ErrorCode.INVALID_RECORD_STATE
+            if len(types) == 1 and first <= batch.first and batch.last <= last and not batch.first < start:
+                return self._verdict(batch, batch.first, batch.last, types[0])
+        records = batch.split(self._window.locks)
+        begin_at, end = max(first, start, batch.first), min(last, batch.last)
+        if len(types) == 1:
+            return self._acknowledge_run(batch, records, begin_at, end, types[0])
+        for run_first, run_last, kind in _runs_of(types, first, begin_at, end):
+            error = self._acknowledge_run(batch, records, run_first, run_last, kind)
+            if error is not ErrorCode.NONE:
+                return error
+        return ErrorCode.NONE
+
+    def _acknowledge_run(self, batch: Batch, records: RecordStates, first: int, last: int, kind: int) -> ErrorCode:
+        """One type for neighbours in a split batch, up to the first that the member does not hold."""
+        begin_at, end = first - batch.first, last - batch.first + 1
+        size = end - begin_at
+        held = size
+        if records.states.count(ACQUIRED, begin_at, end) != size or (
+            records.members[begin_at:end].count(self._member) != size
+        ):
+            held = self._held(records, begin_at, end)
+        for at, stop in _equal_counts(records, begin_at, begin_at + held):
+            error = self._verdict(batch, batch.first + at, batch.first + stop - 1, kind)
+            if error is not ErrorCode.NONE:
+                return error
+        return ErrorCode.NONE if held == size else ErrorCode.INVALID_RECORD_STATE
+
+    def _held(self, records: RecordStates, begin_at: int, end: int) -> int:
+        """How many records from the first on the member holds."""
+        for at in range(begin_at, end):
+            if records.states[at] != ACQUIRED or records.members[at] != self._member:
+                return at - begin_at
+        return end - begin_at
+
+    def _verdict(self, batch: Batch, first: int, last: int, kind: int) -> ErrorCode:
+        """Change acquired neighbours of equal delivery count."""
+        if kind == AcknowledgeType.RENEW:
+            return self._renew(batch, first, last)
+        count = batch.count if batch.records is None else batch.records.counts[first - batch.first]
+        cause = None
+        if kind == AcknowledgeType.ACCEPT:
+            state = ACKNOWLEDGED
+        elif kind == AcknowledgeType.RELEASE:
+            state, cause = after_release(count, self.limit, dead_letters=self._dead_letters)
+        elif kind == AcknowledgeType.REJECT and self._dead_letters:
+            state, cause = ARCHIVING, DeadLetterCause.REJECTED
+        else:
+            state = ARCHIVED
+        self._begin(RecordChange(batch, first, last, state, count, cause))
+        return ErrorCode.NONE
+
+    def _renew(self, batch: Batch, first: int, last: int) -> ErrorCode:
+        """Lock the records anew, at once: a renewal is not persisted."""
+        if not self._settings.allows_renewal:
+            return ErrorCode.INVALID_RECORD_STATE
+        locks, records = self._window.locks, batch.records
+        if records is None:
+            batch.unlock(locks)
+            batch.lock = locks.set(self._deadline, batch, first, last, whole=True)
+        else:
+            at, end = first - batch.first, last - batch.first + 1
+            records.unlock(at, end, locks)
+            records.locks[at:end] = [locks.set(self._deadline, batch, first, last, whole=False)] * (end - at)
+        return ErrorCode.NONE
+
+    def release(self) -> None:
+        """Begin the change of everything that the member holds."""
+        window, start = self._window, self._window.start
+        for batch in window.batches:
+            if batch.records is None:
+                if batch.state != ACQUIRED or batch.member != self._member:
+                    continue
+                if not batch.first < start <= batch.last:
+                    self._give_back(batch, batch.first, batch.last, batch.count)
+                    continue
+            records = batch.split(window.locks)
+            for at, stop in self._held_runs(records):
+                first, last = batch.first + at, batch.first + stop - 1
+                if first < start <= last:
+                    self._give_back(batch, first, start - 1, records.counts[at])
+                    first = start
+                self._give_back(batch, first, last, records.counts[at])
+
+    def _held_runs(self, records: RecordStates) -> Iterator[tuple[int, int]]:
+        """Neighbours of equal count that the member holds, by index."""
+        states, members, end = records.states, records.members, len(records.states)
+        at = states.find(ACQUIRED)
+        while at >= 0:
+            stop = at
+            while stop < end and states[stop] == ACQUIRED and members[stop] == self._member:
+                stop += 1
+            if stop > at:
+                yield from list(_equal_counts(records, at, stop))
+            at = states.find(ACQUIRED, max(stop, at + 1))
+
+    def _give_back(self, batch: Batch, first: int, last: int, count: int) -> None:
+        state, cause = after_release(count, self.limit, dead_letters=self._dead_letters)
+        if last < self._window.start:
+            state, cause = ARCHIVED, None
+        self._begin(RecordChange(batch, first, last, state, count, cause))
+
+    def _begin(self, change: RecordChange) -> None:
+        begin(self._window, change)
+        self.changes.append(change)
+
+
+def _runs_of(types: Sequence[int], first: int, begin_at: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Runs of one type between two offsets; ``types`` has one for each offset from ``first`` on."""
+    at, stop = begin_at - first, end - first + 1
+    while at < stop:
+        kind, run = types[at], at + 1
+        while run < stop and types[run] == kind:
+            run += 1
+        yield first + at, first + run - 1, kind
+        at = run
+
+
+def _equal_counts(records: RecordStates, begin_at: int, end: int) -> Iterator[tuple[int, int]]:
+    """Runs of equal delivery count, by index."""
+    counts = records.counts
+    while begin_at < end:
+        count, stop = counts[begin_at], begin_at + 1
+        while stop < end and counts[stop] == count:
+            stop += 1
+        yield begin_at, stop
+        begin_at = stop

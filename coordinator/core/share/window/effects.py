@@ -1,0 +1,85 @@
+"""Effects of a share-partition: the caller takes them after each call and carries them out in order.
+
+A result comes back as a call on the share-partition. The effects of that call come before the rest of those already
+taken, as Kafka's callbacks do: carry out depth first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, TypeAlias
+
+from rejoin.coordinator.core.share_state.state_batch import PersistedBatch
+from rejoin.protocol.errors import ErrorCode
+
+
+class StateRun(NamedTuple):
+    """Offsets that change to one state. ``by_record``: a request to the share coordinator has one batch for each."""
+
+    first_offset: int
+    last_offset: int
+    delivery_state: int
+    delivery_count: int
+    by_record: bool
+
+
+@dataclass(slots=True, frozen=True)
+class StateWrite:
+    """A write to the share coordinator. The result comes back as ``written(write_id, error, now)``."""
+
+    write_id: int
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int
+    runs: tuple[StateRun, ...]
+
+    def batches(self) -> Iterator[PersistedBatch]:
+        """State batches of a WriteShareGroupState request: Kafka's leader sends split batches record by record."""
+        for first, last, state, count, by_record in self.runs:
+            if by_record:
+                for offset in range(first, last + 1):
+                    yield PersistedBatch(offset, offset, state, count)
+            else:
+                yield PersistedBatch(first, last, state, count)
+
+
+class DeadLetterCause(StrEnum):
+    """Reason why records go to the dead-letter queue."""
+
+    REJECTED = "rejected"
+    DELIVERY_COUNT = "delivery count"
+
+
+@dataclass(slots=True, frozen=True)
+class DeadLetter:
+    """Records for the dead-letter queue. Its end, good or bad, comes back as ``dead_letter_ended(letter_id, now)``."""
+
+    letter_id: int
+    first_offset: int
+    last_offset: int
+    delivery_count: int
+    cause: DeadLetterCause
+
+
+@dataclass(slots=True, frozen=True)
+class CallEnded:
+    """An acknowledgement or a release is complete. ``call`` is the caller's object.
+
+    ``breaks_request`` is true where Kafka throws: the whole request is answered with UNKNOWN_SERVER_ERROR, and what was
+    done for earlier partitions stays.
+    """
+
+    call: object
+    error: ErrorCode
+    breaks_request: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class FetchesWoken:
+    """Waiting fetches of the share-partition should look again."""
+
+
+WindowEffect: TypeAlias = StateWrite | DeadLetter | CallEnded | FetchesWoken

@@ -1,0 +1,62 @@
+"""Locks that run out: the records can be acquired again, or are archived at the delivery limit.
+
+# Kafka: SharePartition.releaseAcquisitionLockOnTimeout.
+"""
+
+from __future__ import annotations
+
+from rejoin.coordinator.core.share.window.batches import (
+    ACQUIRED,
+    ARCHIVED,
+    AVAILABLE,
+    IN_TRANSITION,
+    LOCK_EXPIRED,
+    Batch,
+)
+from rejoin.coordinator.core.share.window.changes import RecordChange, after_release, change_now
+from rejoin.coordinator.core.share.window.values import WindowSettings
+from rejoin.coordinator.core.share.window.window import Window
+
+
+def expire(window: Window, batch: Batch, first: int, last: int, settings: WindowSettings) -> list[RecordChange]:
+    """End the lock of a whole batch or of one record, and return the changes to write.
+
+    Records in transition only remember that their lock ran out.
+    """
+    if batch.records is None and batch.state == ACQUIRED and batch.first < window.start <= batch.last:
+        batch.split(window.locks)
+    if batch.records is None:
+        return _expire_whole(window, batch, settings)
+    changes = []
+    for offset in range(first, last + 1):
+        changes += _expire_record(window, batch, offset, settings)
+    return changes
+
+
+def _expire_whole(window: Window, batch: Batch, settings: WindowSettings) -> list[RecordChange]:
+    if batch.state & IN_TRANSITION:
+        batch.state |= LOCK_EXPIRED
+    if batch.state != ACQUIRED:
+        return []
+    return _end(window, RecordChange(batch, batch.first, batch.last, AVAILABLE, batch.count), settings)
+
+
+def _expire_record(window: Window, batch: Batch, offset: int, settings: WindowSettings) -> list[RecordChange]:
+    records = batch.split(window.locks)
+    at = offset - batch.first
+    if records.states[at] & IN_TRANSITION:
+        records.states[at] |= LOCK_EXPIRED
+    if records.states[at] != ACQUIRED:
+        return []
+    return _end(window, RecordChange(batch, offset, offset, AVAILABLE, records.counts[at]), settings)
+
+
+def _end(window: Window, change: RecordChange, settings: WindowSettings) -> list[RecordChange]:
+    limit, dead_letters = settings.delivery_count_limit, settings.has_dead_letters
+    change.state, change.cause = after_release(change.count, limit, dead_letters=dead_letters)
+    if change.last < window.start:
+        change.state, change.cause = ARCHIVED, None
+    change_now(window, change)
+    if change.state == AVAILABLE:
+        window.find_next = True
+    return [change]

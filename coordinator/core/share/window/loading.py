@@ -1,0 +1,38 @@
+"""A window from the state that the share coordinator keeps."""
+
+from __future__ import annotations
+
+from rejoin.coordinator.core.share.window.batches import ARCHIVING, TERMINAL, Batch
+from rejoin.coordinator.core.share.window.changes import RecordChange
+from rejoin.coordinator.core.share.window.effects import DeadLetterCause
+from rejoin.coordinator.core.share.window.window import Window
+from rejoin.coordinator.core.share_state.state_batch import PersistedBatch
+
+
+def load(window: Window, start: int, batches: tuple[PersistedBatch, ...], limit: int) -> list[RecordChange] | None:
+    """Fill an empty window, and return records that wait for the dead-letter queue; none: the state is broken.
+
+    Holes between the start and the last batch were acquired and never persisted: they are acquired as new.
+    # Kafka: SharePartition.maybeInitialize.
+    """
+    window.start = window.end = start
+    archiving, expected = [], start
+    for first, last, state, count in batches:
+        if first < start or last < first:
+            window.clear()
+            return None
+        if first > expected and window.gap is None:
+            window.gap = expected
+        expected = last + 1
+        batch = Batch(first, last, state, count)
+        window.add(batch)
+        if state in TERMINAL:
+            window.complete += batch.size
+        if state == ARCHIVING:
+            cause = DeadLetterCause.DELIVERY_COUNT if count >= limit else DeadLetterCause.REJECTED
+            archiving.append(RecordChange(batch, first, last, state, count, cause))
+    if batches:
+        window.find_next = True
+        window.end = window.gap_end = batches[-1].last_offset
+        window.move_start()
+    return archiving

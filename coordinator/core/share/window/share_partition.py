@@ -1,0 +1,355 @@
+"""A share-partition: the records of one partition that the members of one share group have in flight.
+
+How a leader uses it::
+
+    partition = SharePartition(leader_epoch, settings)
+    if partition.start_loading():
+        ...                                      # read the state from the share coordinator
+        error = partition.loaded(state, reset_offset)
+    if partition.lock_fetch(token):              # at most one fetch reads it at a time
+        if partition.may_acquire():
+            offset = partition.next_fetch_offset()
+            ...                                  # read the log from there
+            acquired = partition.acquire(member_id, read, offset, limits, now)
+        partition.unlock_fetch(token)
+    for effect in partition.take_effects():      # after each call, depth first: see ``effects.py``
+        ...
+    while (fired := partition.expire_next(now)) is not None:
+        ...                                      # one lock each; take the effects in between
+
+Time is ``now``, in ms. A call without ``now`` sets no lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from rejoin.coordinator.core.inputs import Millis
+from rejoin.coordinator.core.share.window.aborted import without
+from rejoin.coordinator.core.share.window.acknowledging import BrokenAcknowledgementError, MemberChanges
+from rejoin.coordinator.core.share.window.acquiring import AcquireLimits, Acquisition, BrokenAcquisitionError
+from rejoin.coordinator.core.share.window.batches import ACQUIRED, ARCHIVED, ARCHIVING
+from rejoin.coordinator.core.share.window.changes import Pending, RecordChange, change_now, keep, roll_back
+from rejoin.coordinator.core.share.window.effects import (
+    CallEnded,
+    DeadLetter,
+    DeadLetterCause,
+    FetchesWoken,
+    StateWrite,
+    WindowEffect,
+)
+from rejoin.coordinator.core.share.window.expiring import expire
+from rejoin.coordinator.core.share.window.loading import load
+from rejoin.coordinator.core.share.window.values import (
+    Acquired,
+    ReadRange,
+    SharePartitionState,
+    SharePartitionView,
+    WindowSettings,
+)
+from rejoin.coordinator.core.share.window.window import StartInHoleError, Window
+from rejoin.coordinator.core.share_state.state_batch import PersistedState
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.share.acknowledgements import AcknowledgementBatch
+
+LEADER_ERRORS: Final[Mapping[ErrorCode, ErrorCode]] = {
+    ErrorCode.NONE: ErrorCode.NONE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.GROUP_ID_NOT_FOUND: ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+}
+"""Errors of the share coordinator, as clients of the leader see them; others are UNKNOWN_SERVER_ERROR."""
+
+FENCING_ERRORS: Final = frozenset(
+    {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+)
+"""Errors of an acknowledgement, a release or a fetch after which the leader fences and drops the share-partition."""
+
+
+class SharePartition:
+    """One share-partition in one leader epoch. Effects collect until the caller takes them.
+
+    No record is held by two members; acknowledged and archived records stay so; delivery counts never fall.
+    """
+
+    __slots__ = (
+        "_effects",
+        "_fetch_holder",
+        "_letters",
+        "_next_id",
+        "_settings",
+        "_window",
+        "_writes",
+        "leader_epoch",
+        "state",
+        "state_epoch",
+    )
+
+    def __init__(self, leader_epoch: int, settings: WindowSettings) -> None:
+        self.state = SharePartitionState.EMPTY
+        self.leader_epoch = leader_epoch
+        self.state_epoch = 0
+        self._settings = settings
+        self._window = Window()
+        self._effects: list[WindowEffect] = []
+        self._writes: dict[int, Pending] = {}
+        self._letters: dict[int, RecordChange] = {}
+        self._next_id = 0
+        self._fetch_holder: object = None
+
+    def take_effects(self) -> list[WindowEffect]:
+        """Effects since the last call, in order."""
+        effects, self._effects = self._effects, []
+        return effects
+
+    # --- loading
+
+    def start_loading(self) -> bool:
+        """Whether the caller should read the state now and end with ``loaded``: true once, for an empty one."""
+        if self.state is not SharePartitionState.EMPTY:
+            return False
+        self.state = SharePartitionState.INITIALIZING
+        return True
+
+    def loaded(self, state: PersistedState | ErrorCode, reset_offset: Callable[[], int | None]) -> ErrorCode:
+        """The state was read, or the share coordinator answered an error. Return the error for clients.
+
+        ``reset_offset`` gives the offset by ``share.auto.offset.reset`` where the state has none; none: no record is
+        that young. A share-partition that failed to load has to be dropped; the next fetch loads a new one.
+        """
+        if self.state is not SharePartitionState.INITIALIZING:
+            return ErrorCode.NONE
+        error = self._load(state, reset_offset) if isinstance(state, PersistedState) else leader_error(state)
+        self.state = SharePartitionState.ACTIVE if error is ErrorCode.NONE else SharePartitionState.FAILED
+        return error
+
+    def _load(self, state: PersistedState, reset_offset: Callable[[], int | None]) -> ErrorCode:
+        start = reset_offset() if state.start_offset < 0 else state.start_offset
+        if start is None:
+            return ErrorCode.OFFSET_NOT_AVAILABLE
+        archiving = load(self._window, start, state.batches, self._settings.delivery_count_limit)
+        if archiving is None:
+            return ErrorCode.UNKNOWN_SERVER_ERROR
+        self.state_epoch = state.state_epoch
+        self._send_letters(archiving)
+        return ErrorCode.NONE
+
+    def fence(self) -> None:
+        """The share-partition is dropped: deleted, led elsewhere, or left behind by an error. Locks still run out."""
+        self.state = SharePartitionState.FENCED
+
+    # --- reading
+
+    @property
+    def is_active(self) -> bool:
+        """Whether records can be acquired and acknowledged."""
+        return self.state is SharePartitionState.ACTIVE
+
+    @property
+    def start_offset(self) -> int:
+        """The start of the window: everything below is done with."""
+        return self._window.start
+
+    @property
+    def end_offset(self) -> int:
+        """The last offset of the window; the next offset if nothing is in flight."""
+        return self._window.end
+
+    @property
+    def delivery_complete_count(self) -> int:
+        """How many records of the window are acknowledged or archived."""
+        return self._window.complete
+
+    def lock_fetch(self, holder: object) -> bool:
+        """Whether a fetch may read now; it then holds the lock. A fetch that holds it already may."""
+        if self._fetch_holder is None:
+            self._fetch_holder = holder
+        return self._fetch_holder is holder
+
+    def unlock_fetch(self, holder: object) -> None:
+        """The fetch is over; another one may read."""
+        if self._fetch_holder is holder:
+            self._fetch_holder = None
+
+    def may_acquire(self) -> bool:
+        """Whether a fetch could acquire anything: something inside the window is available, or there is room."""
+        window = self._window
+        return self.next_fetch_offset() != window.end + 1 or window.in_flight < self._settings.max_record_locks
+
+    def next_fetch_offset(self) -> int:
+        """The offset from which the next fetch reads the log."""
+        return self._window.next_fetch_offset()
+
+    def acquire(
+        self, member_id: str, read: Sequence[ReadRange], fetch_offset: int, limits: AcquireLimits, now: Millis
+    ) -> Acquired:
+        """Acquire records of whole log batches that were read from ``fetch_offset`` on, for a member."""
+        acquisition = Acquisition(self._window, member_id, limits, self._settings, now)
+        try:
+            acquisition.run(read, fetch_offset)
+        except BrokenAcquisitionError:
+            return Acquired(broken=True)
+        return Acquired(tuple(acquisition.rows), acquisition.count)
+
+    def drop_aborted(self, acquired: Acquired, aborted: Sequence[ReadRange]) -> Acquired:
+        """Archive batches of aborted transactions just acquired, and cut them out of the rows (``aborted.py``).
+
+        # Kafka: maybeFilterAbortedTransactionalAcquiredRecords. Nothing is written.
+        """
+        window = self._window
+        for base, last in aborted:
+            if window.floor(base) < 0:
+                return Acquired(broken=True)
+            window.complete += window.archive(base, last, ACQUIRED)
+        rows = without(acquired.rows, aborted)
+        return Acquired(tuple(rows), sum(row.last_offset - row.first_offset + 1 for row in rows))
+
+    def log_start_moved(self, log_start: int) -> None:
+        """A fetch found that the log begins at a later offset than the window."""
+        self._window.log_start_moved(log_start)
+
+    # --- acknowledging
+
+    def acknowledge(self, call: object, member_id: str, batches: Sequence[AcknowledgementBatch], now: Millis) -> None:
+        """Acknowledge records; the result comes as ``CallEnded``. Check the form first (``acknowledgement_error``)."""
+        work = MemberChanges(self._window, member_id, self._settings, now)
+        try:
+            error = work.acknowledge(batches)
+        except BrokenAcknowledgementError:
+            self._roll_back(work.changes, member_id, work.limit)
+            self._effects.append(CallEnded(call, ErrorCode.UNKNOWN_SERVER_ERROR, breaks_request=True))
+            return
+        if error is not ErrorCode.NONE:
+            self._roll_back(work.changes, member_id, work.limit)
+            self._effects.append(CallEnded(call, error))
+        else:
+            self._write_or_end(Pending(work.changes, member_id, work.limit, call))
+
+    def release(self, call: object, member_id: str, now: Millis) -> None:
+        """Release everything that a member holds, as its session is gone; the result comes as ``CallEnded``."""
+        work = MemberChanges(self._window, member_id, self._settings, now)
+        work.release()
+        self._write_or_end(Pending(work.changes, member_id, work.limit, call))
+
+    def _roll_back(self, changes: Sequence[RecordChange], member_id: str, limit: int) -> None:
+        for change in changes:
+            roll_back(self._window, change, member_id, limit)
+
+    def _write_or_end(self, pending: Pending) -> None:
+        if pending.changes:
+            self._write(pending)
+        else:
+            self._effects.append(CallEnded(pending.call, ErrorCode.NONE))
+
+    # --- persisting
+
+    def _write(self, pending: Pending) -> None:
+        window, write_id = self._window, self._take_id()
+        self._writes[write_id] = pending
+        runs = tuple(change.run() for change in pending.changes)
+        self._effects.append(
+            StateWrite(write_id, self.state_epoch, self.leader_epoch, window.start, window.complete, runs)
+        )
+
+    def _take_id(self) -> int:
+        self._next_id += 1
+        return self._next_id
+
+    def written(self, write_id: int, error: ErrorCode) -> None:
+        """A write has its result: the share coordinator's error code, UNKNOWN_SERVER_ERROR for a broken call."""
+        pending = self._writes.pop(write_id, None)
+        if pending is None:
+            return
+        seen = leader_error(error)
+        if pending.final:
+            self._settle(pending, None)
+        elif seen is not ErrorCode.NONE:
+            self._roll_back(pending.changes, pending.member, pending.limit)
+            self._effects.append(CallEnded(pending.call, seen))
+        else:
+            for change in pending.changes:
+                keep(self._window, change)
+            self._settle(pending, CallEnded(pending.call, ErrorCode.NONE))
+
+    def _settle(self, pending: Pending, ended: CallEnded | None) -> None:
+        """Move the start, end the call, and send what was archived to the dead-letter queue."""
+        try:
+            moved = self._window.move_start()
+        except StartInHoleError:
+            # Kafka: the callback ends here. The caller gets its success; dead letters are lost until a reload.
+            if ended is not None:
+                self._effects.append(ended)
+            return
+        if ended is not None:
+            self._effects.append(ended)
+        if moved and pending.wakes:
+            self._effects.append(FetchesWoken())
+        self._send_letters(pending.changes)
+
+    def _send_letters(self, changes: Sequence[RecordChange]) -> None:
+        for change in changes:
+            if change.state != ARCHIVING or change.cause is None:
+                continue
+            step = change.size if change.whole else 1
+            for first in range(change.first, change.last + 1, step):
+                self._send_letter(change, first, first + step - 1, change.cause)
+
+    def _send_letter(self, change: RecordChange, first: int, last: int, cause: DeadLetterCause) -> None:
+        letter_id = self._take_id()
+        self._letters[letter_id] = RecordChange(change.batch, first, last, ARCHIVED, change.count)
+        self._effects.append(DeadLetter(letter_id, first, last, change.count, cause))
+
+    def dead_letter_ended(self, letter_id: int) -> None:
+        """A dead letter is written, or has failed: its records are archived in either case."""
+        change = self._letters.pop(letter_id, None)
+        if change is not None:
+            change_now(self._window, change)
+            self._write(Pending([change], final=True))
+
+    # --- locks
+
+    def next_deadline(self) -> Millis | None:
+        """The instant at which the first lock runs out, or none."""
+        return self._window.locks.next_deadline()
+
+    def expire_next(self, now: Millis) -> tuple[int, int] | None:
+        """End one lock that is due, and return its offsets; none: no lock is due.
+
+        Take the effects before the next call, as their results may end other locks.
+        """
+        due = self._window.locks.pop_due(now)
+        if due is None:
+            return None
+        batch, first, last = due
+        changes = expire(self._window, batch, first, last, self._settings)
+        if changes:
+            self._write(Pending(changes, final=True, wakes=False))
+            self._effects.append(FetchesWoken())
+        return first, last
+
+    # --- views
+
+    def view(self, now: Millis) -> SharePartitionView:
+        """The share-partition as a value, for descriptions and tests."""
+        window = self._window
+        return SharePartitionView(
+            state=self.state,
+            start_offset=window.start,
+            end_offset=window.end,
+            find_next=window.find_next,
+            delivery_complete_count=window.complete,
+            state_epoch=self.state_epoch,
+            leader_epoch=self.leader_epoch,
+            gap_window=None if window.gap is None else (window.gap, window.gap_end),
+            batches=tuple(batch.view(now) for batch in window.batches),
+        )
+
+
+def leader_error(error: ErrorCode) -> ErrorCode:
+    """An error of the share coordinator as clients of the leader see it."""
+    return LEADER_ERRORS.get(error, ErrorCode.UNKNOWN_SERVER_ERROR)

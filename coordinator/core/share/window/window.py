@@ -1,0 +1,241 @@
+"""The window of a share-partition: its offsets, its batches, and how its start moves.
+
+``end`` has two meanings, as in Kafka: the last offset of the window, or, while nothing is in flight, the next offset.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import Final
+
+from rejoin.coordinator.core.share.window.batches import (
+    ACQUIRED,
+    ARCHIVED,
+    AVAILABLE,
+    STATE,
+    TERMINAL,
+    Batch,
+)
+from rejoin.coordinator.core.share.window.locks import Locks
+from rejoin.coordinator.core.share.window.values import NO_MEMBER
+
+NOTHING: Final = -1
+
+
+class StartInHoleError(Exception):
+    """The start lies behind a split batch, in no batch: Kafka's NullPointerException, in the persister's callback."""
+
+
+class Window:
+    """Batches by their first offset, in order; they never overlap."""
+
+    __slots__ = ("batches", "complete", "end", "find_next", "firsts", "gap", "gap_end", "locks", "start")
+
+    def __init__(self) -> None:
+        self.start = 0
+        self.end = 0
+        self.batches: list[Batch] = []
+        self.firsts: list[int] = []
+        self.locks = Locks()
+        self.find_next = False
+        """Whether a record inside the window may be available."""
+        self.complete = 0
+        """Records of the window that are final. Sent with each write, for the lag (KIP-1226)."""
+        self.gap: int | None = None
+        """The next hole of the window that was loaded. Records in holes were acquired and never persisted."""
+        self.gap_end = 0
+        """The end when the window was loaded; the holes count only while the end stays there."""
+
+    # --- batches
+
+    def add(self, batch: Batch) -> None:
+        """Put a batch into its place."""
+        at = bisect_left(self.firsts, batch.first)
+        self.firsts.insert(at, batch.first)
+        self.batches.insert(at, batch)
+
+    def floor(self, offset: int) -> int:
+        """The index of the last batch that begins at or below an offset; -1: there is none."""
+        return bisect_right(self.firsts, offset) - 1
+
+    def between(self, first: int, last: int) -> list[Batch]:
+        """Batches that begin from first to last, inclusive."""
+        return self.batches[bisect_left(self.firsts, first) : bisect_right(self.firsts, last)]
+
+    def touched(self, first: int, last: int) -> list[Batch]:
+        """Batches that begin in a range, after the one that begins at or below it."""
+        return self.batches[max(self.floor(first), 0) : bisect_right(self.firsts, last)]
+
+    def clear(self) -> None:
+        """Drop all batches."""
+        self.batches.clear()
+        self.firsts.clear()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing from the start on is in flight."""
+        return not self.batches or self.start > self.batches[-1].last
+
+    @property
+    def in_flight(self) -> int:
+        """How many records count against the limit of locks."""
+        return self.end - self.start + 1 if not self.is_empty else 0
+
+    @property
+    def has_holes(self) -> bool:
+        """Whether holes of the loaded window are still to be acquired."""
+        return self.gap is not None and self.gap_end == self.end
+
+    def fill_holes_below(self, offset: int) -> None:
+        """Everything below an offset was acquired: the next hole is at it or behind it."""
+        if self.gap is not None:
+            self.gap = offset if offset <= self.gap_end else None
+
+    # --- fetching
+
+    def next_fetch_offset(self) -> int:
+        """The offset from which the next fetch reads.
+
+        # Kafka: SharePartition.nextFetchOffset.
+        """
+        if self.is_empty:
+            self.find_next = False
+            return self.end
+        if self.find_next:
+            hole = self.gap if self.has_holes else None
+            for batch in self.batches:
+                if hole is not None:
+                    if batch.first > hole:
+                        return hole
+                    hole = max(hole, batch.last + 1)
+                offset = batch.first_available()
+                if offset is not None:
+                    return offset
+            self.find_next = False
+        return self.end + 1
+
+    # --- archiving
+
+    def archive(self, first: int, last: int, state: int) -> int:
+        """Archive the records of one state from first to last, without a write, and return how many these are.
+
+        A transition that is under way keeps its flag; its rollback finds the record archived.
+        """
+        archived = 0
+        for batch in self.touched(first, last):
+            # Kafka: of aborted transactions, a batch that ends before the range is split if it is acquired.
+            if batch.last < first and state == AVAILABLE:
+                continue
+            if batch.records is None:
+                if batch.state & STATE != state:
+                    continue
+                if first <= batch.first and batch.last <= last:
+                    batch.state = batch.state & ~STATE | ARCHIVED
+                    batch.member = NO_MEMBER
+                    if state == ACQUIRED:
+                        batch.unlock(self.locks)
+                    archived += batch.size
+                    continue
+            archived += self._archive_records(batch, max(first, batch.first), min(last, batch.last), state)
+        return archived
+
+    def _archive_records(self, batch: Batch, first: int, last: int, state: int) -> int:
+        records = batch.split(self.locks)
+        states, base, archived = records.states, batch.first, 0
+        for at in range(first - base, last - base + 1):
+            if states[at] & STATE == state:
+                states[at] = states[at] & ~STATE | ARCHIVED
+                records.members[at] = NO_MEMBER
+                if state == ACQUIRED:
+                    records.unlock(at, at + 1, self.locks)
+                archived += 1
+        return archived
+
+    def archive_lost(self, first: int, last: int) -> None:
+        """Archive available records that the log no longer has."""
+        archived = self.archive(first, last, AVAILABLE)
+        if archived:
+            self.complete += archived
+            self.find_next = True
+
+    # --- the start
+
+    def log_start_moved(self, log_start: int) -> None:
+        """Records below the log's new start are lost: available ones are archived, acquired ones stay until released.
+
+        # Kafka: SharePartition.updateCacheAndOffsets. Nothing is written; the start is, with the next write.
+        """
+        if log_start <= self.start:
+            return
+        if not self.batches:
+            self.start = self.end = log_start
+            return
+        passed = self.terminal(self.start, log_start - 1)
+        if self.archive(self.start, log_start - 1, AVAILABLE):
+            self.find_next = True
+        self.complete -= passed
+        self.start = log_start
+        self.end = max(self.end, log_start)
+
+    def terminal(self, first: int, last: int) -> int:
+        """How many records from first to last are final."""
+        return sum(batch.terminal(first, last) for batch in self.touched(first, last))
+
+    def move_start(self) -> bool:
+        """Pass the records at the start that are done with, and return whether there were any.
+
+        # Kafka: SharePartition.maybeUpdateCachedStateAndOffsets.
+        """
+        if not self._is_start_done():
+            return False
+        done = self._last_done()
+        if done == NOTHING:
+            return False
+        if done == self.batches[-1].last:
+            self.start = self.end = done + 1
+            self.complete = 0
+            self.clear()
+            return True
+        before, at = self.start, self.floor(done)
+        if done == self.batches[at].last:
+            at += 1
+            start = self.firsts[at]
+            if self.has_holes and self.gap is not None:
+                start = min(start, self.gap)
+            self.start = max(before, start)
+        else:
+            self.start = done + 1
+        self.complete -= self.terminal(before, self.start - 1)
+        del self.batches[:at]
+        del self.firsts[:at]
+        return True
+
+    def _is_start_done(self) -> bool:
+        at = self.floor(self.start)
+        if at < 0:
+            return False  # a hole that was never acquired
+        batch = self.batches[at]
+        if batch.records is None:
+            return batch.state in TERMINAL
+        if self.start > batch.last:
+            raise StartInHoleError
+        return batch.records.states[self.start - batch.first] in TERMINAL
+
+    def _last_done(self) -> int:
+        """The last of the leading records that are done with, or NOTHING."""
+        done = NOTHING
+        hole = self.gap if self.has_holes else None
+        for batch in self.batches:
+            if hole is not None and batch.last >= hole:
+                break
+            if batch.records is None:
+                if batch.state not in TERMINAL:
+                    break
+                done = batch.last
+                continue
+            leading = batch.records.leading_terminal()
+            if leading:
+                done = batch.first + leading - 1
+            if leading < batch.size:
+                break
+        return done

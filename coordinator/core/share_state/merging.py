@@ -1,0 +1,72 @@
+"""Merging state batches: at each offset the highest delivery count wins, then the highest state.
+
+# Kafka: PersisterStateBatchCombiner.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from rejoin.coordinator.core.share_state.state_batch import PersistedBatch
+
+
+def merge(kept: Sequence[PersistedBatch], written: Iterable[PersistedBatch], start_offset: int) -> list[PersistedBatch]:
+    """Merge batches, which may overlap, into those that are kept, which are in order and do not.
+
+    Offsets below the start are dropped; a start of -1 drops none. The cost follows the range that is written.
+    """
+    base, news = cut(kept, start_offset), cut(sorted(written), start_offset)
+    if not news:
+        return base
+    first, last = news[0].first_offset, max(batch.last_offset for batch in news)
+    begin = bisect_left(base, first, key=_last_offset)
+    end = bisect_left(base, last + 1, key=_first_offset)
+    # A neighbour on either side may join.
+    begin, end = max(begin - 1, 0), min(end + 1, len(base))
+    base[begin:end] = _overlaid([*base[begin:end], *news])
+    return base
+
+
+def cut(batches: Sequence[PersistedBatch], start_offset: int) -> list[PersistedBatch]:
+    """Batches, by ascending first offset, without offsets below the start."""
+    left = [batch for batch in batches if batch.last_offset >= start_offset]
+    at = 0
+    while at < len(left) and left[at].first_offset < start_offset:
+        left[at] = left[at]._replace(first_offset=start_offset)
+        at += 1
+    return left
+
+
+def _overlaid(batches: list[PersistedBatch]) -> list[PersistedBatch]:
+    """Batches that do not overlap, in order, from batches that may; equal neighbours joined."""
+    batches.sort()
+    edges = sorted({edge for first, last, _, _ in batches for edge in (first, last + 1)})
+    active: list[tuple[int, int, int]] = []  # best first: count and state negative, then the last offset
+    merged: list[PersistedBatch] = []
+    at = 0
+    for begin, end in pairwise(edges):
+        while at < len(batches) and batches[at].first_offset == begin:
+            _, last, state, count = batches[at]
+            heapq.heappush(active, (-count, -state, last))
+            at += 1
+        while active and active[0][2] < begin:
+            heapq.heappop(active)
+        if active:
+            count, state = -active[0][0], -active[0][1]
+            before = merged[-1] if merged else None
+            if before is not None and before[1:] == (begin - 1, state, count):
+                merged[-1] = before._replace(last_offset=end - 1)
+            else:
+                merged.append(PersistedBatch(begin, end - 1, state, count))
+    return merged
+
+
+def _first_offset(batch: PersistedBatch) -> int:
+    return batch.first_offset
+
+
+def _last_offset(batch: PersistedBatch) -> int:
+    return batch.last_offset
