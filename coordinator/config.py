@@ -19,6 +19,7 @@ from rejoin.coordinator.settings.emulator import EmulatorSettings
 from rejoin.coordinator.settings.groups import ClassicGroupSettings
 from rejoin.coordinator.settings.listeners import ListenerSettings
 from rejoin.coordinator.settings.logs import FetchSettings, LogSettings
+from rejoin.coordinator.settings.share_records import ShareRecordSettings
 from rejoin.coordinator.settings.topic_defaults import TopicDefaults
 from rejoin.coordinator.settings.transactions import TransactionSettings
 from rejoin.protocol.brokers.releases import newest_versions
@@ -41,6 +42,7 @@ class Settings(
     ListenerSettings,
     LogSettings,
     TransactionSettings,
+    ShareRecordSettings,
     FetchSettings,
     ClassicGroupSettings,
     TopicDefaults,

@@ -70,6 +70,9 @@ class ServedApi:
 
 _READ, _WRITE, _DESCRIBE, _DELETE = Operation.READ, Operation.WRITE, Operation.DESCRIBE, Operation.DELETE
 
+_BY_BROKERS: Final = Rule(cluster=Operation.CLUSTER_ACTION)
+"""Requests between brokers, which administrators may send, too."""
+
 SERVED: Final[dict[api.Api, ServedApi]] = {
     api.HEARTBEAT: ServedApi(
         lambda of: of.groups.heartbeat, Rule(group=_READ, needs_key=True, while_loading=_heartbeat_while_loading)
@@ -118,7 +121,8 @@ SERVED: Final[dict[api.Api, ServedApi]] = {
         lambda of: of.transactions.marker_requests.write_markers, Rule(cluster=Operation.CLUSTER_ACTION)
     ),
     api.FIND_COORDINATOR: ServedApi(
-        lambda of: of.cluster.find_coordinator, Rule(group=_DESCRIBE, transactional_id=_DESCRIBE)
+        lambda of: of.cluster.find_coordinator,
+        Rule(group=_DESCRIBE, transactional_id=_DESCRIBE, cluster=Operation.CLUSTER_ACTION),
     ),
     api.SASL_HANDSHAKE: ServedApi(lambda of: of.sasl.handshake, Rule()),
     api.SASL_AUTHENTICATE: ServedApi(lambda of: of.sasl.authenticate, Rule()),
@@ -170,6 +174,13 @@ SERVED: Final[dict[api.Api, ServedApi]] = {
     api.LIST_TRANSACTIONS: ServedApi(
         lambda of: of.transactions.descriptions.list_transactions, Rule(transactional_id=_DESCRIBE)
     ),
+    api.SHARE_FETCH: ServedApi(lambda of: of.share.requests.fetch, Rule(group=_READ, topic=_READ)),
+    api.SHARE_ACKNOWLEDGE: ServedApi(lambda of: of.share.requests.acknowledge, Rule(group=_READ, topic=_READ)),
+    api.INITIALIZE_SHARE_GROUP_STATE: ServedApi(lambda of: of.share.state_requests.handle, _BY_BROKERS),
+    api.READ_SHARE_GROUP_STATE: ServedApi(lambda of: of.share.state_requests.handle, _BY_BROKERS),
+    api.WRITE_SHARE_GROUP_STATE: ServedApi(lambda of: of.share.state_requests.handle, _BY_BROKERS),
+    api.DELETE_SHARE_GROUP_STATE: ServedApi(lambda of: of.share.state_requests.handle, _BY_BROKERS),
+    api.READ_SHARE_GROUP_STATE_SUMMARY: ServedApi(lambda of: of.share.state_requests.handle, _BY_BROKERS),
     api.LIST_OFFSETS: ServedApi(lambda of: of.list_offsets.list_offsets, Rule(topic=_DESCRIBE)),
 }
 """Every API that a node serves."""

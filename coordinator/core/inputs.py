@@ -41,6 +41,8 @@ class Context:
     """The listener that the request came in by; addresses in the response are those of its own kind."""
     by_operator: bool = False
     """Whether the request is the operator's, not a client's: limits of requests do not apply."""
+    connection: str = ""
+    """The connection that the request came in by, unlike all others of the node; empty where its end is not seen."""
 
 
 @dataclass(slots=True)
@@ -215,6 +217,13 @@ class RegexesResolved:
     version: int
 
 
+@dataclass(slots=True)
+class ConnectionLost:
+    """A connection by which a share session was opened is gone."""
+
+    connection: str
+
+
 class ControlInput:
     """Something that does not happen by itself: a test asks for it, and has checked that it is possible."""
 
@@ -266,5 +275,6 @@ Input: TypeAlias = (
     | TopicsChanged
     | NodeAnswered
     | RegexesResolved
+    | ConnectionLost
     | ControlInput
 )

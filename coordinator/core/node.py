@@ -16,6 +16,8 @@ from rejoin.coordinator.core.fetch.purgatory import FetchTimer
 from rejoin.coordinator.core.inputs import (
     ClusterSeen,
     CompactionWanted,
+    ConnectionLost,
+    ControlInput,
     Elapsed,
     Elected,
     FetchWaited,
@@ -38,10 +40,12 @@ from rejoin.coordinator.core.inputs import (
 from rejoin.coordinator.core.partitions.partition import PartitionTimer
 from rejoin.coordinator.core.runtime.delayed import DelayedTimer
 from rejoin.coordinator.core.runtime.shard import Shard, ShardState
+from rejoin.coordinator.core.share.timers import ShareStateTimer, ShareTimer
 from rejoin.coordinator.core.step_context import NEXT_PART, PartTimer
 from rejoin.coordinator.core.transactions.timers import TransactionTimer
 from rejoin.journal.events.coordinator import CoreFailed
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.share_partitions import SHARE_GROUP_STATE_TOPIC_ID
 from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC_ID
 from rejoin.protocol.registry import BY_REQUEST, PRODUCE
 from rejoin.protocol.request_contents.traits import traits_of
@@ -121,6 +125,8 @@ class Node(NodeViews, NodeQuiescence):
                     self._partitions.fire(key)
                 elif isinstance(key.kind, TransactionTimer):
                     self._requests.transactions.fire(key)
+                elif isinstance(key.kind, ShareTimer | ShareStateTimer):
+                    self._requests.share.fire(key)
                 else:
                     self._shards[owner.topic].fire(key)
             except Exception as problem:
@@ -222,20 +228,16 @@ class Node(NodeViews, NodeQuiescence):
                 self._partitions.registered()
             case FollowersFetched():
                 self._partitions.followers_fetched(what)
-            case SessionLost():
-                self._groups.lose_session(what.group_id, what.member_id)
             case NodeAnswered():
                 self._requests.peers.answered(what)
             case RegexesResolved():
                 shard = self._shard(what.partition)
                 if shard is not None and shard.epoch == what.epoch and shard.state is ShardState.ACTIVE:
                     shard.machine.consumer.regexes_resolved(what)
-            case FetchWaited():
-                self._fetches.end_wait(what.token)
-            case CompactionWanted():
-                self._partitions.compact(what.topic)
-            case RecordsWritten():
-                self._requests.topics.write(what)
+            case ConnectionLost():
+                self._requests.disconnected(what.connection)
+            case ControlInput():
+                self._control(what)
             case TopicsStored():
                 self._changes.stored(what)
             case TopicsChanged():
@@ -247,6 +249,23 @@ class Node(NodeViews, NodeQuiescence):
         """A data partition has changed. What the transaction coordinator keeps is in some of them."""
         if partition.topic_id == TRANSACTION_STATE_TOPIC_ID:
             self._requests.transactions.coordinator.on_progress(partition)
+        elif partition.topic_id == SHARE_GROUP_STATE_TOPIC_ID:
+            self._requests.share.on_progress(partition)
+        elif (share := self._requests.share_if_used) is not None:
+            share.on_progress(partition)
+
+    def _control(self, what: ControlInput) -> None:
+        match what:
+            case SessionLost():
+                self._groups.lose_session(what.group_id, what.member_id)
+            case FetchWaited():
+                self._fetches.end_wait(what.token)
+            case CompactionWanted():
+                self._partitions.compact(what.topic)
+            case RecordsWritten():
+                self._requests.topics.write(what)
+            case _:
+                raise TypeError(f"{what!r} is nothing that a test can ask for")
 
     def _shard(self, partition: TopicPartition) -> Shard[Any] | None:
         """The shard of a partition, if this node leads it."""
@@ -259,8 +278,10 @@ class Node(NodeViews, NodeQuiescence):
     # --- another node in the same state
 
     def waiting(self) -> list[Token]:
-        """The token of every parked JoinGroup, SyncGroup and Fetch."""
-        return self._groups.parked_tokens() + self._fetches.parked_tokens()
+        """The token of every parked JoinGroup, SyncGroup, Fetch and ShareFetch."""
+        share = self._requests.share_if_used
+        fetches = self._fetches.parked_tokens() + ([] if share is None else share.requests.parked_tokens())
+        return self._groups.parked_tokens() + fetches
 
     def copy(self, instead: Callable[[Token], Token]) -> Self:
         """A node of its own in the very state of this one, with another token for each that waits.

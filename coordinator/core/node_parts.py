@@ -52,7 +52,7 @@ class NodeParts:
         self._fetches = FetchRequests(self._ctx, logs, admission)
         self._partitions.observe(self._fetches)
         offsets_topic.on_progress = self._fetches.on_progress
-        self._changes.on_applied = self._fetches.on_topics_changed
+        self._changes.on_applied = self._on_topics_changed
         self._requests = RequestHandlers(
             self._ctx,
             admission,
@@ -67,3 +67,9 @@ class NodeParts:
             self._fetches,
             PeerRequests(self._ctx),
         )
+
+    def _on_topics_changed(self) -> None:
+        """Topics, settings or features have changed."""
+        self._fetches.on_topics_changed()
+        if (share := self._requests.share_if_used) is not None:
+            share.topics_changed()

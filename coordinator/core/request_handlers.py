@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from rejoin.coordinator.core.partitions.list_offsets import ListOffsetsRequests
     from rejoin.coordinator.core.partitions.produce.requests import ProduceRequests
     from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager
+    from rejoin.coordinator.core.share.share import Share
     from rejoin.coordinator.core.topics.config_requests import ConfigRequests
     from rejoin.coordinator.core.topics.requests import TopicRequests
     from rejoin.coordinator.core.transactions.transactions import Transactions
@@ -99,7 +100,12 @@ class RequestHandlers:
         from rejoin.coordinator.core.cluster.requests import ClusterRequests
 
         return ClusterRequests(
-            self.ctx, self.shards, self.changes, self.admission, lambda: self.transactions.coordinator
+            self.ctx,
+            self.shards,
+            self.changes,
+            self.admission,
+            lambda: self.transactions.coordinator,
+            lambda: self.share.coordinator,
         )
 
     @cached_property
@@ -148,6 +154,35 @@ class RequestHandlers:
             self.offsets,
             lambda: self.topics.placement,
         )
+
+    # --- share groups
+
+    @cached_property
+    def share(self) -> Share:
+        from rejoin.coordinator.core.share.share import Share
+
+        return Share(
+            self.ctx,
+            self.admission,
+            self.cluster_metadata,
+            self.all_topics,
+            self.partitions,
+            self.changes,
+            self.logs,
+            self.peers,
+            self.produces.produce,
+            lambda: self.topics.placement,
+        )
+
+    @property
+    def share_if_used(self) -> Share | None:
+        """The objects for share groups, or none where nothing has needed them yet."""
+        return self.__dict__.get("share")
+
+    def disconnected(self, connection: str) -> None:
+        """A connection is gone."""
+        if (share := self.share_if_used) is not None:
+            share.requests.disconnected(connection)
 
     # --- data partitions
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import structlog
 
-from rejoin.coordinator.core.inputs import Context, FetchWaited
+from rejoin.coordinator.core.inputs import ConnectionLost, Context, FetchWaited
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.service.arrivals import Arrivals
@@ -357,5 +357,14 @@ def _kafka_listener(options: Options, app: App, arrivals: Arrivals | None) -> Ka
         if app.control is None:
             app.runtime.hand_in(FetchWaited(pending))
 
+    def share_session_lost(connection: str) -> None:
+        app.runtime.hand_in(ConnectionLost(connection))
+
     given = (options.settings, app.metrics, arrivals, app.runtime.submit if app.control is None else app.submit)
-    return KafkaListener(*given, app.security, end_wait=end_wait, is_recorded=bool(app.control))
+    return KafkaListener(
+        *given,
+        app.security,
+        end_wait=end_wait,
+        share_session_lost=share_session_lost,
+        is_recorded=bool(app.control),
+    )

@@ -10,9 +10,8 @@ from enum import IntEnum
 from typing import Annotated, Final, NamedTuple, TypeAlias
 
 from rejoin.protocol.message import Struct
+from rejoin.protocol.records.share_partitions import SharePartitionKey
 from rejoin.protocol.types import GroupId, In, Int8, Int16, Int32, Int64, PartitionIndex, TopicId
-
-SHARE_GROUP_STATE_TOPIC: Final = "__share_group_state"
 
 NO_COUNT: Final = -1
 """A delivery complete count that is not known."""
@@ -23,14 +22,6 @@ class ShareRecordType(IntEnum):
 
     SNAPSHOT = 0
     UPDATE = 1
-
-
-class SharePartitionKey(NamedTuple):
-    """A share-partition: a group, and a partition of a topic by its id."""
-
-    group_id: str
-    topic_id: str
-    partition: int
 
 
 class ShareStateKey(Struct):

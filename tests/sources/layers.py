@@ -122,6 +122,7 @@ MAY_IMPORT = {
         "coordinator.core.groups",
         "coordinator.core.partitions",
         "coordinator.core.topics",
+        "coordinator.core.share_state.coordinator",
         "coordinator.core.transactions.coordinator",
     ),
     "coordinator.core.transactions": ("protocol", "journal.events", "coordinator.core", "coordinator.config"),
@@ -147,8 +148,8 @@ MAY_IMPORT = {
         "coordinator.core.share.window",
         "coordinator.core.share_state.state_batch",
     ),
-    "coordinator.core.share": (*STEP, "coordinator.core.share", "coordinator.core.share_state"),
-    "coordinator.core.share_state": (*STEP, "coordinator.core.share_state"),
+    "coordinator.core.share": ("protocol", "coordinator.core", "coordinator.config"),
+    "coordinator.core.share_state": ("protocol", "coordinator.core"),
     # Offsets ask what any kind of group answers.
     "coordinator.core.offsets": (
         *STEP,

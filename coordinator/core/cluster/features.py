@@ -16,8 +16,10 @@ from rejoin.protocol.records.topics import FeatureLevelData, FeatureLevelRecord
 
 TRANSACTION_VERSION: Final = "transaction.version"
 GROUP_VERSION: Final = "group.version"
-NEWEST_LEVELS: Final = {TRANSACTION_VERSION: 2, GROUP_VERSION: 1}
+SHARE_VERSION: Final = "share.version"
+NEWEST_LEVELS: Final = {TRANSACTION_VERSION: 2, GROUP_VERSION: 1, SHARE_VERSION: 2}
 CONSUMER_GROUP_HEARTBEAT_KEY: Final = 68
+SHARE_FETCH_KEY: Final = 78
 
 
 class ClusterFeatures:
@@ -31,6 +33,8 @@ class ClusterFeatures:
             self.supported[TRANSACTION_VERSION] = NEWEST_LEVELS[TRANSACTION_VERSION]
         if CONSUMER_GROUP_HEARTBEAT_KEY in served:
             self.supported[GROUP_VERSION] = NEWEST_LEVELS[GROUP_VERSION]
+        if SHARE_FETCH_KEY in served:
+            self.supported[SHARE_VERSION] = NEWEST_LEVELS[SHARE_VERSION]
         self._settings = settings
         self._changed: dict[str, int] = {}
         self.changes = 0

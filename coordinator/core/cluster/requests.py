@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.inputs import Broker, Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.runtime.authorizer import Resource
+from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Resource
 from rejoin.coordinator.core.runtime.repeated import computed_once
 from rejoin.coordinator.core.runtime.shards import CLUSTER_ID
 from rejoin.coordinator.core.step_context import StepContext
@@ -33,12 +33,16 @@ from rejoin.protocol.messages.cluster.find_coordinator import (
     FindCoordinatorResponse,
     no_coordinator,
 )
+from rejoin.protocol.records.share_partitions import parse_coordinator_key
 from rejoin.protocol.unvalidated import unvalidated
 
 if TYPE_CHECKING:
+    from rejoin.coordinator.core.share_state.coordinator import ShareCoordinator
     from rejoin.coordinator.core.transactions.coordinator import TransactionCoordinator
 
 FIRST_API_VERSIONS_WITH_LEVEL_0: Final = 4
+SHARE_KEY_TYPE: Final = 2
+FIRST_LOOKUP_OF_SHARE_PARTITIONS: Final = 6
 KEY_TYPES: Final = {0: Resource.GROUP, 1: Resource.TRANSACTIONAL_ID}
 FIRST_BATCHED_LOOKUP: Final = 4
 FIRST_API_VERSIONS_WITH_SOFTWARE: Final = 3
@@ -58,14 +62,20 @@ class ClusterRequests:
         changes: TopicChanges,
         admission: Admission,
         transactions: Callable[[], TransactionCoordinator],
+        share: Callable[[], ShareCoordinator],
     ) -> None:
         self._ctx = ctx
         self._shards = shards
         self._changes = changes
         self._admission = admission
         self._transactions = transactions
+        self._share = share
 
     def find_coordinator(self, token: Token, request: FindCoordinatorRequest, context: Context) -> None:
+        if _is_share(request, context) and self._admission.allows(FindCoordinatorRequest, context, Resource.CLUSTER):
+            again = partial(self.find_coordinator, token, request, context)
+            if not self._share().when_ready(next(iter(request.coordinator_keys), ""), again):
+                return
         if KEY_TYPES.get(request.key_type) is Resource.TRANSACTIONAL_ID:
             again = partial(self.find_coordinator, token, request, context)
             if not self._transactions().when_ready(next(iter(request.coordinator_keys), request.key), again):
@@ -89,13 +99,14 @@ class ClusterRequests:
     def _find(self, key: str, request: FindCoordinatorRequest, context: Context) -> Coordinator:
         """The coordinator of one key. The key itself may be anything, even empty."""
         resource = KEY_TYPES.get(request.key_type)
-        if resource is None:
-            # Differs: there is no share coordinator here, so key type 2 is unknown in v6 as well.
+        broker: Broker | ErrorCode
+        if _is_share(request, context):
+            broker = self._locate_share_partition(key, request, context)
+        elif resource is None:
             # Kafka: the one error that has a text in v4 and later as well.
             refused = no_coordinator(key, ErrorCode.INVALID_REQUEST)
             return refused.model_copy(update={"error_message": refused.error_code.name})
-        broker: Broker | ErrorCode
-        if resource is Resource.GROUP:
+        elif resource is Resource.GROUP:
             broker = self._admission.locate(self._shards, request, context, resource, key)
         else:
             broker = self._locate_transaction(key, request, context)
@@ -121,6 +132,17 @@ class ClusterRequests:
         if error is not ErrorCode.NONE:
             return error
         return self._transactions().leader_of(key) or ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+    def _locate_share_partition(
+        self, key: str, request: FindCoordinatorRequest, context: Context
+    ) -> Broker | ErrorCode:
+        """The node that coordinates a share-partition, or why there is none to name."""
+        error = self._admission.authorize(request, context, Resource.CLUSTER, CLUSTER_NAME)
+        if error is not ErrorCode.NONE:
+            return error
+        if parse_coordinator_key(key) is None:
+            return ErrorCode.INVALID_REQUEST
+        return self._share().leader_of(key) or ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     def api_versions(self, token: Token, request: ApiVersionsRequest, context: Context) -> None:
         error = self._error_of(request, context)
@@ -164,3 +186,8 @@ class ClusterRequests:
         if request.cluster_id is not None and (request.cluster_id, request.node_id) != here:
             return ErrorCode.REBOOTSTRAP_REQUIRED
         return ErrorCode.NONE
+
+
+def _is_share(request: FindCoordinatorRequest, context: Context) -> bool:
+    """Whether a request looks for the coordinators of share-partitions."""
+    return request.key_type == SHARE_KEY_TYPE and context.api_version >= FIRST_LOOKUP_OF_SHARE_PARTITIONS

@@ -17,12 +17,12 @@ from rejoin.coordinator.core.share_state.state_batch import PersistedBatch, Pers
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.share_group_state import (
     NO_COUNT,
-    SharePartitionKey,
     ShareSnapshotValue,
     ShareStateBatch,
     ShareStateRecord,
     ShareUpdateValue,
 )
+from rejoin.protocol.records.share_partitions import SharePartitionKey
 from rejoin.protocol.unvalidated import unvalidated
 
 NO_OFFSET: Final = -1

@@ -21,6 +21,7 @@ from rejoin.coordinator.settings.topic_defaults import changed_defaults
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import TopicCreated, TopicDeleted, TopicGrown
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, OFFSETS_TOPIC_ID
+from rejoin.protocol.records.share_partitions import SHARE_GROUP_STATE_TOPIC
 from rejoin.protocol.records.topics import (
     GROUP_RESOURCE,
     ConfigData,
@@ -34,7 +35,7 @@ from rejoin.protocol.records.topics import (
 )
 from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC
 
-INTERNAL_TOPICS: Final = frozenset((OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, "__share_group_state"))
+INTERNAL_TOPICS: Final = frozenset((OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC))
 
 
 @dataclass(slots=True)

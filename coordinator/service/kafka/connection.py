@@ -56,6 +56,8 @@ class KafkaConnection(asyncio.Protocol):
         "client_host",
         "client_id",
         "heads",
+        "holds_share_session",
+        "identity",
         "last_used",
         "max_request_bytes",
         "name",
@@ -94,6 +96,10 @@ class KafkaConnection(asyncio.Protocol):
         """The name and version of the client's software, once ApiVersions has said it."""
         self.heads: dict[bytes, RequestHead] = {}
         """First bytes of requests, by API and version."""
+        self.identity = listener.new_identity()
+        """A name that no other connection of the listener has had."""
+        self.holds_share_session = False
+        """Whether a ShareFetch came, so that the node has to hear of the connection's end."""
         self.last_used = 0.0
         """When something came last, by the loop's clock."""
 
@@ -111,6 +117,8 @@ class KafkaConnection(asyncio.Protocol):
         # Kafka: a request that is parked goes on without its connection; its answer is dropped.
         self.transport = self._outgoing = None
         self._listener.closed(self)
+        if self.holds_share_session:
+            self._listener.share_session_lost(self.identity)
         if self._parked is not None and self._pending is not None and self._parked.wire.api is FETCH:
             # Differs: in Kafka a Fetch, too, waits for all of its time.
             self._listener.end_wait(self._pending)

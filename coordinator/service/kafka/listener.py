@@ -10,6 +10,7 @@ import math
 import re
 import socket
 from collections.abc import Callable, Coroutine, Sequence
+from itertools import count
 from typing import Any, Final
 
 import structlog
@@ -54,12 +55,16 @@ class KafkaListener:
         security: ListenerSecurity,
         *,
         end_wait: Callable[[PendingReply], None],
+        share_session_lost: Callable[[str], None],
         is_recorded: bool = False,
     ) -> None:
-        """``end_wait`` answers a Fetch that waits. ``is_recorded``: requests are kept by their identity, so each is an
+        """``end_wait`` answers a Fetch that waits. ``share_session_lost`` is called with the identity of a connection
+        that ends after a ShareFetch came by it. ``is_recorded``: requests are kept by their identity, so each is an
         object of its own.
         """
         self.end_wait = end_wait
+        self.share_session_lost = share_session_lost
+        self._identities = count(1)
         self.loop = asyncio.get_running_loop()
         self.submit = submit
         self.security = security
@@ -150,6 +155,10 @@ class KafkaListener:
         await self.stop()
 
     # --- connections
+
+    def new_identity(self) -> str:
+        """A name for a connection, unlike those of all others."""
+        return f"connection-{next(self._identities)}"
 
     def opened(self, connection: KafkaConnection) -> None:
         """A connection is there. One too many is closed at once."""

@@ -18,7 +18,16 @@ from rejoin.coordinator.service.served_version import NO_ERROR, ServedVersion
 from rejoin.protocol.brokers.offered_versions import ADVERTISED_FROM, offered
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
-from rejoin.protocol.registry import API_VERSIONS, CONSUMER_GROUP_HEARTBEAT, DEFINED, FETCH, HEARTBEAT, PRODUCE, Api
+from rejoin.protocol.registry import (
+    API_VERSIONS,
+    CONSUMER_GROUP_HEARTBEAT,
+    DEFINED,
+    FETCH,
+    HEARTBEAT,
+    PRODUCE,
+    SHARE_FETCH,
+    Api,
+)
 from rejoin.protocol.wire.codec import (
     Codec,
     RequestHeader,
@@ -317,10 +326,13 @@ def _context(header: RequestHeader, api: Api, connection: KafkaConnection) -> Co
     if len(client_id) > _LONGEST_CLIENT_ID:
         reason = f"a client id of {len(client_id)} characters; expected at most {_LONGEST_CLIENT_ID}"
         raise NotServed(api.name, reason, "a client id that is too long")
+    if api is SHARE_FETCH:
+        connection.holds_share_session = True
     return Context(
         api_version=header.api_version,
         client_id=client_id,
         client_host=f"/{connection.client_host}",
         principal=connection.principal,
         listener=connection.name,
+        connection=connection.identity,
     )

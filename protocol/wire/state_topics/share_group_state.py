@@ -9,7 +9,6 @@ from functools import cache
 from typing import Any, Final
 
 from rejoin.protocol.records.share_group_state import (
-    SharePartitionKey,
     ShareRecordType,
     ShareSnapshotValue,
     ShareStateKey,
@@ -17,6 +16,7 @@ from rejoin.protocol.records.share_group_state import (
     ShareStateValue,
     ShareUpdateValue,
 )
+from rejoin.protocol.records.share_partitions import SharePartitionKey
 from rejoin.protocol.unvalidated import unvalidated
 from rejoin.protocol.wire.errors import RecordsError, SchemaError
 from rejoin.protocol.wire.reader import Reader, compile_reader

@@ -29,6 +29,8 @@ from rejoin.protocol.registry import (
     PRODUCE,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
+    SHARE_ACKNOWLEDGE,
+    SHARE_FETCH,
     WRITE_TXN_MARKERS,
     Api,
 )
@@ -45,6 +47,8 @@ KAFKA_4: Final[dict[Api, int]] = {
     WRITE_TXN_MARKERS: 1,
     DESCRIBE_CONFIGS: 1,
     DESCRIBE_LOG_DIRS: 1,
+    SHARE_FETCH: 1,
+    SHARE_ACKNOWLEDGE: 1,
 }
 """The oldest versions of Kafka 4 (KIP-896); every other API begins with version 0."""
 

@@ -14,7 +14,7 @@ from rejoin.protocol.messages.cluster.update_features import (
 from tests.coordinator.core.driver import DrivenNode
 
 UPGRADE, SAFE_DOWNGRADE = 1, 2
-TRANSACTIONS, GROUPS = "transaction.version", "group.version"
+TRANSACTIONS, GROUPS, SHARES = "transaction.version", "group.version", "share.version"
 
 
 def update(driven: DrivenNode, feature: str, level: int, upgrade_type: int = SAFE_DOWNGRADE) -> UpdateFeaturesResponse:
@@ -26,7 +26,8 @@ def update(driven: DrivenNode, feature: str, level: int, upgrade_type: int = SAF
 
 def levels(driven: DrivenNode) -> dict[str, int]:
     answer = driven.ask(ApiVersionsRequest(client_software_name="test", client_software_version="1"), 4)
-    return {feature.name: feature.max_version_level for feature in answer.finalized_features}
+    found = {feature.name: feature.max_version_level for feature in answer.finalized_features}
+    return {name: level for name, level in found.items() if name != SHARES}
 
 
 def restart(driven: DrivenNode) -> None:
@@ -75,3 +76,12 @@ def test_a_client_that_may_not_alter_the_cluster_changes_nothing() -> None:
     driven = DrivenNode(emulator_deny=("User:*:ALTER:cluster=kafka-cluster",))
     assert update(driven, TRANSACTIONS, 1).error_code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert levels(driven) == {TRANSACTIONS: 2, GROUPS: 1}
+
+
+def test_share_groups_are_on_until_they_are_switched_off() -> None:
+    driven = DrivenNode()
+    answer = driven.ask(ApiVersionsRequest(client_software_name="test", client_software_version="1"), 4)
+    assert {each.name: each.max_version_level for each in answer.finalized_features}[SHARES] == 2
+    assert update(driven, SHARES, 0).error_code is ErrorCode.NONE
+    answer = driven.ask(ApiVersionsRequest(client_software_name="test", client_software_version="1"), 4)
+    assert SHARES not in {each.name for each in answer.finalized_features}

@@ -24,6 +24,7 @@ from rejoin.coordinator.service.refusals.json_size import check_json_size
 from rejoin.coordinator.service.refusals.refused_requests import refusals_of
 from rejoin.protocol.fields import FieldSpec, fields_of
 from rejoin.protocol.message import Request
+from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest
 from rejoin.protocol.messages.groups.describe_groups import DescribeGroupsRequest
 from rejoin.protocol.messages.offsets.offset_commit import (
     OffsetCommitRequest,
@@ -42,6 +43,7 @@ from rejoin.protocol.messages.transactions.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from rejoin.protocol.records.share_partitions import SharePartitionKey
 from rejoin.protocol.registry import DELETE_TOPICS, DESCRIBE_GROUPS, OFFSET_FETCH, Api
 from rejoin.protocol.types import WireType
 from rejoin.protocol.wire.codec import Codec, codec_of
@@ -78,6 +80,9 @@ def full_node(kind: str) -> RealTopic:
     if node is None:
         node = large_state(kind)
         node.ask(CreateTopicsRequest(topics=tuple(topic(name, 1) for name in TOPICS)), 7)
+        # The first such request makes a topic, which is paid for once.
+        key = SharePartitionKey(TOPIC, node.node._topics.id_of(TOPIC), 0).coordinator_key
+        node.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=(key,)), 6)
         offsets = tuple(
             OffsetCommitRequestPartition(partition_index=index, committed_offset=5, committed_metadata="")
             for index in range(PARTITIONS)

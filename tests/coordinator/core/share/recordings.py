@@ -30,7 +30,11 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Struct
 from rejoin.protocol.messages.records.fetch import AbortedTransaction
 from rejoin.protocol.messages.share.acknowledgements import AcknowledgementBatch
-from rejoin.protocol.records.share_group_state import NO_COUNT, SharePartitionKey, ShareStateRecord
+from rejoin.protocol.records.share_group_state import (
+    NO_COUNT,
+    ShareStateRecord,
+)
+from rejoin.protocol.records.share_partitions import SharePartitionKey
 from tests.paths import GOLDEN
 
 KEY = SharePartitionKey("g", "AAAAAAAAAAEAAAAAAAAAAQ", 0)
