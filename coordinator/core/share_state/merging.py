@@ -25,8 +25,11 @@ def merge(kept: Sequence[PersistedBatch], written: Iterable[PersistedBatch], sta
     begin = bisect_left(base, first, key=_last_offset)
     end = bisect_left(base, last + 1, key=_first_offset)
     # A neighbour on either side may join.
-    begin, end = max(begin - 1, 0), min(end + 1, len(base))
-    base[begin:end] = _overlaid([*base[begin:end], *news])
+    before, after = max(begin - 1, 0), min(end + 1, len(base))
+    if begin == end and all(one.last_offset < other.first_offset for one, other in pairwise(news)):
+        base[before:after] = _joined([*base[before:begin], *news, *base[end:after]])
+    else:
+        base[before:after] = _overlaid([*base[before:after], *news])
     return base
 
 
@@ -40,12 +43,26 @@ def cut(batches: Sequence[PersistedBatch], start_offset: int) -> list[PersistedB
     return left
 
 
+def _joined(batches: list[PersistedBatch]) -> list[PersistedBatch]:
+    """Batches that do not overlap, in order; equal neighbours joined."""
+    merged = [batches[0]]
+    first, last, state, count = batches[0]
+    for batch in batches[1:]:
+        if batch.first_offset == last + 1 and batch.delivery_state == state and batch.delivery_count == count:
+            last = batch.last_offset
+            merged[-1] = PersistedBatch(first, last, state, count)
+        else:
+            merged.append(batch)
+            first, last, state, count = batch
+    return merged
+
+
 def _overlaid(batches: list[PersistedBatch]) -> list[PersistedBatch]:
     """Batches that do not overlap, in order, from batches that may; equal neighbours joined."""
     batches.sort()
     edges = sorted({edge for first, last, _, _ in batches for edge in (first, last + 1)})
     active: list[tuple[int, int, int]] = []  # best first: count and state negative, then the last offset
-    merged: list[PersistedBatch] = []
+    pieces: list[PersistedBatch] = []
     at = 0
     for begin, end in pairwise(edges):
         while at < len(batches) and batches[at].first_offset == begin:
@@ -55,13 +72,8 @@ def _overlaid(batches: list[PersistedBatch]) -> list[PersistedBatch]:
         while active and active[0][2] < begin:
             heapq.heappop(active)
         if active:
-            count, state = -active[0][0], -active[0][1]
-            before = merged[-1] if merged else None
-            if before is not None and before[1:] == (begin - 1, state, count):
-                merged[-1] = before._replace(last_offset=end - 1)
-            else:
-                merged.append(PersistedBatch(begin, end - 1, state, count))
-    return merged
+            pieces.append(PersistedBatch(begin, end - 1, -active[0][1], -active[0][0]))
+    return _joined(pieces)
 
 
 def _first_offset(batch: PersistedBatch) -> int:

@@ -322,8 +322,13 @@ def _snapshot(state: ShareState, create_timestamp: Millis, write_timestamp: Mill
 
 
 def _to_record(batches: Sequence[PersistedBatch]) -> tuple[ShareStateBatch, ...]:
-    return tuple(unvalidated(ShareStateBatch, **batch._asdict()) for batch in batches)
+    return tuple(
+        unvalidated(ShareStateBatch, first_offset=first, last_offset=last, delivery_state=state, delivery_count=count)
+        for first, last, state, count in batches
+    )
 
 
 def _from_record(batches: Sequence[ShareStateBatch]) -> list[PersistedBatch]:
-    return [PersistedBatch(*(getattr(batch, name) for name in PersistedBatch._fields)) for batch in batches]
+    return [
+        PersistedBatch(one.first_offset, one.last_offset, one.delivery_state, one.delivery_count) for one in batches
+    ]

@@ -17,8 +17,7 @@ from rejoin.coordinator.core.share.window.batches import (
     Batch,
     RecordStates,
 )
-from rejoin.coordinator.core.share.window.changes import RecordChange, after_release, begin
-from rejoin.coordinator.core.share.window.effects import DeadLetterCause
+from rejoin.coordinator.core.share.window.changes import RecordChange, begin, released
 from rejoin.coordinator.core.share.window.values import AcknowledgeType, WindowSettings
 from rejoin.coordinator.core.share.window.window import Window
 from rejoin.protocol.errors import ErrorCode
@@ -56,7 +55,7 @@ def acknowledgement_error(
 class MemberChanges:
     """Changes of records that one member holds, by its acknowledgements or its release; they are begun, in order."""
 
-    __slots__ = ("_dead_letters", "_deadline", "_member", "_settings", "_window", "changes", "limit")
+    __slots__ = ("_dead_letters", "_deadline", "_member", "_settings", "_tables", "_window", "changes", "limit")
 
     def __init__(self, window: Window, member: str, settings: WindowSettings, now: Millis) -> None:
         self._window = window
@@ -65,6 +64,7 @@ class MemberChanges:
         self._deadline = now + settings.lock_duration_ms
         self._dead_letters = settings.has_dead_letters
         self.limit = settings.delivery_count_limit
+        self._tables: dict[int, bytes] = {}
         self.changes: list[RecordChange] = []
 
     def acknowledge(self, batches: Sequence[AcknowledgementBatch]) -> ErrorCode:
@@ -104,54 +104,51 @@ class MemberChanges:
             if batch.state != ACQUIRED or batch.member != self._member:
                 return ErrorCode.INVALID_RECORD_STATE
             if len(types) == 1 and first <= batch.first and batch.last <= last and not batch.first < start:
-                return self._verdict(batch, batch.first, batch.last, types[0])
+                return self._acknowledge_whole(batch, types[0])
         records = batch.split(self._window.locks)
         begin_at, end = max(first, start, batch.first), min(last, batch.last)
-        if len(types) == 1:
-            return self._acknowledge_run(batch, records, begin_at, end, types[0])
-        for run_first, run_last, kind in _runs_of(types, first, begin_at, end):
-            error = self._acknowledge_run(batch, records, run_first, run_last, kind)
-            if error is not ErrorCode.NONE:
-                return error
-        return ErrorCode.NONE
+        kinds = (
+            bytes(types) * (end - begin_at + 1) if len(types) == 1 else bytes(types[begin_at - first : end - first + 1])
+        )
+        return self._acknowledge_records(batch, records, begin_at, kinds)
 
-    def _acknowledge_run(self, batch: Batch, records: RecordStates, first: int, last: int, kind: int) -> ErrorCode:
-        """One type for neighbours in a split batch, up to the first that the member does not hold."""
-        begin_at, end = first - batch.first, last - batch.first + 1
-        size = end - begin_at
-        held = size
-        if records.states.count(ACQUIRED, begin_at, end) != size or (
-            records.members[begin_at:end].count(self._member) != size
-        ):
-            held = self._held(records, begin_at, end)
-        for at, stop in _equal_counts(records, begin_at, begin_at + held):
-            error = self._verdict(batch, batch.first + at, batch.first + stop - 1, kind)
-            if error is not ErrorCode.NONE:
-                return error
-        return ErrorCode.NONE if held == size else ErrorCode.INVALID_RECORD_STATE
+    def _acknowledge_records(self, batch: Batch, records: RecordStates, first: int, kinds: bytes) -> ErrorCode:
+        """A type for each of neighbours in a split batch, up to the first that the member does not hold."""
+        at = first - batch.first
+        held = self._held(records, at, len(kinds))
+        for begin_at, end in _renewed_or_not(kinds[:held]):
+            if kinds[begin_at] == AcknowledgeType.RENEW:
+                error = self._renew(batch, first + begin_at, first + end - 1)
+                if error is not ErrorCode.NONE:
+                    return error
+                continue
+            for run, stop in _equal_counts(records, at + begin_at, at + end):
+                count = records.counts[run]
+                codes = kinds[run - at : stop - at].translate(self._codes(count))
+                self._begin(RecordChange(batch, batch.first + run, batch.first + stop - 1, codes, count))
+        return ErrorCode.NONE if held == len(kinds) else ErrorCode.INVALID_RECORD_STATE
 
-    def _held(self, records: RecordStates, begin_at: int, end: int) -> int:
-        """How many records from the first on the member holds."""
-        for at in range(begin_at, end):
-            if records.states[at] != ACQUIRED or records.members[at] != self._member:
-                return at - begin_at
-        return end - begin_at
+    def _held(self, records: RecordStates, at: int, size: int) -> int:
+        """How many records of a slice the member holds, from the first on."""
+        states, members, member = records.states[at : at + size], records.members[at : at + size], self._member
+        if states.count(ACQUIRED) == size and members.count(member) == size:
+            return size
+        pairs = enumerate(zip(states, members, strict=True))
+        return next(held for held, (state, holder) in pairs if state != ACQUIRED or holder != member)
 
-    def _verdict(self, batch: Batch, first: int, last: int, kind: int) -> ErrorCode:
-        """Change acquired neighbours of equal delivery count."""
+    def _codes(self, count: int) -> bytes:
+        """A table from acknowledge types, without renewal, to codes of records with a delivery count."""
+        if count not in self._tables:
+            rejected = ARCHIVING if self._dead_letters else ARCHIVED
+            given_back = released(count, self.limit, dead_letters=self._dead_letters)
+            self._tables[count] = bytes((ARCHIVED, ACKNOWLEDGED, given_back, rejected)).ljust(256)
+        return self._tables[count]
+
+    def _acknowledge_whole(self, batch: Batch, kind: int) -> ErrorCode:
         if kind == AcknowledgeType.RENEW:
-            return self._renew(batch, first, last)
-        count = batch.count if batch.records is None else batch.records.counts[first - batch.first]
-        cause = None
-        if kind == AcknowledgeType.ACCEPT:
-            state = ACKNOWLEDGED
-        elif kind == AcknowledgeType.RELEASE:
-            state, cause = after_release(count, self.limit, dead_letters=self._dead_letters)
-        elif kind == AcknowledgeType.REJECT and self._dead_letters:
-            state, cause = ARCHIVING, DeadLetterCause.REJECTED
-        else:
-            state = ARCHIVED
-        self._begin(RecordChange(batch, first, last, state, count, cause))
+            return self._renew(batch, batch.first, batch.last)
+        codes = bytes((kind,)).translate(self._codes(batch.count))
+        self._begin(RecordChange(batch, batch.first, batch.last, codes, batch.count))
         return ErrorCode.NONE
 
     def _renew(self, batch: Batch, first: int, last: int) -> ErrorCode:
@@ -199,30 +196,36 @@ class MemberChanges:
             at = states.find(ACQUIRED, max(stop, at + 1))
 
     def _give_back(self, batch: Batch, first: int, last: int, count: int) -> None:
-        state, cause = after_release(count, self.limit, dead_letters=self._dead_letters)
+        code = released(count, self.limit, dead_letters=self._dead_letters)
         if last < self._window.start:
-            state, cause = ARCHIVED, None
-        self._begin(RecordChange(batch, first, last, state, count, cause))
+            code = ARCHIVED
+        size = 1 if batch.records is None else last - first + 1
+        self._begin(RecordChange(batch, first, last, bytes((code,)) * size, count))
 
     def _begin(self, change: RecordChange) -> None:
         begin(self._window, change)
         self.changes.append(change)
 
 
-def _runs_of(types: Sequence[int], first: int, begin_at: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Runs of one type between two offsets; ``types`` has one for each offset from ``first`` on."""
-    at, stop = begin_at - first, end - first + 1
-    while at < stop:
-        kind, run = types[at], at + 1
-        while run < stop and types[run] == kind:
-            run += 1
-        yield first + at, first + run - 1, kind
-        at = run
+def _renewed_or_not(kinds: bytes) -> Iterator[tuple[int, int]]:
+    """Runs of renewals, and runs of other types, by index."""
+    at = 0
+    while at < len(kinds):
+        renewal = kinds.find(AcknowledgeType.RENEW, at)
+        if renewal == at:
+            end = len(kinds) - len(kinds[at:].lstrip(bytes((AcknowledgeType.RENEW,))))
+        else:
+            end = len(kinds) if renewal < 0 else renewal
+        yield at, end
+        at = end
 
 
 def _equal_counts(records: RecordStates, begin_at: int, end: int) -> Iterator[tuple[int, int]]:
     """Runs of equal delivery count, by index."""
     counts = records.counts
+    if begin_at < end and counts[begin_at:end].count(counts[begin_at]) == end - begin_at:
+        yield begin_at, end
+        return
     while begin_at < end:
         count, stop = counts[begin_at], begin_at + 1
         while stop < end and counts[stop] == count:

@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Final
 
 from rejoin.coordinator.core.share.window.batches import (
+    ACKNOWLEDGED,
     ACQUIRED,
     ARCHIVED,
     ARCHIVING,
@@ -22,35 +26,70 @@ from rejoin.coordinator.core.share.window.effects import DeadLetterCause, StateR
 from rejoin.coordinator.core.share.window.values import NO_MEMBER
 from rejoin.coordinator.core.share.window.window import Window
 
+BY_LIMIT: Final = 32
+"""Bit of a new state: the delivery count limit is the cause that the record is archived."""
+
+_STATES: Final = bytes(code & STATE for code in range(256))
+_SHOWN: Final = bytes(code & STATE | IN_TRANSITION for code in range(256))
+
 
 class RecordChange:
-    """Neighbours in one batch that go to one state. ``whole``: the batch had one state when the change began."""
+    """Neighbours of equal delivery count in one batch, with the state that each goes to.
 
-    __slots__ = ("batch", "cause", "count", "first", "last", "state", "whole")
+    ``codes`` has a byte for each record: its new state, and perhaps BY_LIMIT. ``whole``: the batch had one state when
+    the change began, and ``codes`` has one byte.
+    """
 
-    def __init__(
-        self, batch: Batch, first: int, last: int, state: int, count: int, cause: DeadLetterCause | None = None
-    ) -> None:
+    __slots__ = ("batch", "codes", "count", "first", "last", "whole")
+
+    def __init__(self, batch: Batch, first: int, last: int, codes: bytes, count: int) -> None:
         self.batch = batch
         self.first = first
         self.last = last
         self.whole = batch.records is None
-        self.state = state
+        self.codes = codes
         self.count = count
-        self.cause = cause
-
-    @property
-    def size(self) -> int:
-        return self.last - self.first + 1
 
     @property
     def is_stale(self) -> bool:
         """Whether the batch was split since: its records know nothing of the change."""
         return self.whole and self.batch.records is not None
 
-    def run(self) -> StateRun:
+    def slice(self) -> tuple[int, int]:
+        """The indices of the records in a split batch."""
+        return self.first - self.batch.first, self.last - self.batch.first + 1
+
+    def terminal_from(self, start: int) -> int:
+        """How many records become final, of those at the start of the window or behind it."""
+        if self.whole:
+            return max(0, self.last - max(self.first, start) + 1) if self.codes[0] & STATE in TERMINAL else 0
+        states = self.codes[max(0, start - self.first) :].translate(_STATES)
+        return states.count(ACKNOWLEDGED) + states.count(ARCHIVED)
+
+    def runs(self) -> Iterator[StateRun]:
         """The change as a write has it."""
-        return StateRun(self.first, self.last, self.state, self.count, not self.whole)
+        if self.whole:
+            yield StateRun(self.first, self.last, self.codes[0] & STATE, self.count, False)
+            return
+        first = self.first
+        for state, run in groupby(self.codes.translate(_STATES)):
+            last = first + len(tuple(run)) - 1
+            yield StateRun(first, last, state, self.count, True)
+            first = last + 1
+
+    def dead_letters(self) -> Iterator[tuple[int, int, DeadLetterCause]]:
+        """First offset, last offset and cause of each piece for the dead-letter queue: a batch, or one record."""
+        if self.whole:
+            if self.codes[0] & STATE == ARCHIVING:
+                yield self.first, self.last, _cause(self.codes[0])
+        elif ARCHIVING in self.codes.translate(_STATES):
+            for offset, code in enumerate(self.codes, self.first):
+                if code & STATE == ARCHIVING:
+                    yield offset, offset, _cause(code)
+
+
+def _cause(code: int) -> DeadLetterCause:
+    return DeadLetterCause.DELIVERY_COUNT if code & BY_LIMIT else DeadLetterCause.REJECTED
 
 
 @dataclass(slots=True)
@@ -70,85 +109,74 @@ class Pending:
 
 
 def begin(window: Window, change: RecordChange) -> None:
-    """Show the new state, which cannot be changed before the write has a result."""
-    batch, state = change.batch, change.state | IN_TRANSITION
-    if batch.records is None:
-        batch.state = state
+    """Show the new states, which cannot be changed before the write has a result."""
+    batch, records = change.batch, change.batch.records
+    if records is None:
+        batch.state = change.codes[0] & STATE | IN_TRANSITION
         batch.member = NO_MEMBER
     else:
-        at, end, size = change.first - batch.first, change.last - batch.first + 1, change.size
-        batch.records.states[at:end] = bytes((state,)) * size
-        batch.records.members[at:end] = [NO_MEMBER] * size
-    if change.state in TERMINAL:
-        window.complete += _size_from(change, window.start)
-
-
-def _size_from(change: RecordChange, start: int) -> int:
-    return max(0, change.last - max(change.first, start) + 1)
+        at, end = change.slice()
+        records.states[at:end] = change.codes.translate(_SHOWN)
+        records.members[at:end] = [NO_MEMBER] * (end - at)
+    window.complete += change.terminal_from(window.start)
 
 
 def keep(window: Window, change: RecordChange) -> None:
-    """The write succeeded: the new state stands, and its locks are gone."""
-    batch = change.batch
-    if change.state == AVAILABLE:
+    """The write succeeded: the new states stand, and their locks are gone."""
+    if AVAILABLE in change.codes:
         window.find_next = True
-    if change.is_stale:
-        return
-    if batch.records is None:
+    if not change.is_stale:
+        _settle(window, change)
+
+
+def _settle(window: Window, change: RecordChange) -> None:
+    batch, records = change.batch, change.batch.records
+    if records is None:
         batch.state &= STATE
         batch.unlock(window.locks)
     else:
-        at, end = change.first - batch.first, change.last - batch.first + 1
-        batch.records.settle(at, end)
-        batch.records.unlock(at, end, window.locks)
+        at, end = change.slice()
+        records.settle(at, end)
+        records.unlock(at, end, window.locks)
+
+
+def change_now(window: Window, change: RecordChange) -> None:
+    """Make a change that stands whatever becomes of its write, and take the locks off."""
+    begin(window, change)
+    _settle(window, change)
 
 
 def roll_back(window: Window, change: RecordChange, member: str, limit: int) -> None:
-    """The write failed: the member holds the records again, unless the lock ran out meanwhile."""
-    batch, expired = change.batch, ARCHIVED if change.count >= limit else AVAILABLE
-    if change.state in TERMINAL:
-        window.complete -= _size_from(change, window.start)
+    """The write failed: the member holds the records again, unless their lock ran out meanwhile."""
+    batch, records, expired = change.batch, change.batch.records, ARCHIVED if change.count >= limit else AVAILABLE
+    window.complete -= change.terminal_from(window.start)
     if change.is_stale:
         return
-    if batch.records is None:
-        batch.state, batch.member = _before(change, batch.state, member, expired)
+    if records is None:
+        batch.state, batch.member = _before(change.codes[0], batch.state, member, expired)
         if batch.state != ACQUIRED:
             batch.unlock(window.locks)
             window.find_next |= batch.state == AVAILABLE
         return
-    records = batch.records
-    for at in range(change.first - batch.first, change.last - batch.first + 1):
-        state, records.members[at] = _before(change, records.states[at], member, expired)
+    for at, code in enumerate(change.codes, change.first - batch.first):
+        state, records.members[at] = _before(code, records.states[at], member, expired)
         records.states[at] = state
         if state != ACQUIRED:
             records.unlock(at, at + 1, window.locks)
             window.find_next |= state == AVAILABLE
 
 
-def _before(change: RecordChange, state: int, member: str, expired: int) -> tuple[int, str]:
+def _before(code: int, state: int, member: str, expired: int) -> tuple[int, str]:
     """State and holder after a rollback, by the state byte at its time."""
-    if change.state == AVAILABLE and state & STATE == ARCHIVED:
+    if code == AVAILABLE and state & STATE == ARCHIVED:
         return ARCHIVED, NO_MEMBER  # archived by the log meanwhile
     if state & LOCK_EXPIRED:
         return expired, NO_MEMBER
     return ACQUIRED, member
 
 
-def change_now(window: Window, change: RecordChange) -> None:
-    """Make a change that stands whatever becomes of its write, and take the locks off."""
-    batch = change.batch
-    begin(window, change)
-    if batch.records is None:
-        batch.state = change.state
-        batch.unlock(window.locks)
-    else:
-        at, end = change.first - batch.first, change.last - batch.first + 1
-        batch.records.settle(at, end)
-        batch.records.unlock(at, end, window.locks)
-
-
-def after_release(count: int, limit: int, *, dead_letters: bool) -> tuple[int, DeadLetterCause | None]:
-    """The state of a record that its member gives back, or whose lock ran out."""
+def released(count: int, limit: int, *, dead_letters: bool) -> int:
+    """The code of a record that its member gives back, or whose lock ran out."""
     if count < limit:
-        return AVAILABLE, None
-    return (ARCHIVING, DeadLetterCause.DELIVERY_COUNT) if dead_letters else (ARCHIVED, None)
+        return AVAILABLE
+    return ARCHIVING | BY_LIMIT if dead_letters else ARCHIVED

@@ -36,6 +36,10 @@ class StateWrite:
     delivery_complete_count: int
     runs: tuple[StateRun, ...]
 
+    def merged(self) -> list[PersistedBatch]:
+        """State batches for a share coordinator in the same process, which puts neighbours together in any case."""
+        return [PersistedBatch(first, last, state, count) for first, last, state, count, _ in self.runs]
+
     def batches(self) -> Iterator[PersistedBatch]:
         """State batches of a WriteShareGroupState request: Kafka's leader sends split batches record by record."""
         for first, last, state, count, by_record in self.runs:

@@ -13,7 +13,7 @@ from rejoin.coordinator.core.share.window.batches import (
     LOCK_EXPIRED,
     Batch,
 )
-from rejoin.coordinator.core.share.window.changes import RecordChange, after_release, change_now
+from rejoin.coordinator.core.share.window.changes import RecordChange, change_now, released
 from rejoin.coordinator.core.share.window.values import WindowSettings
 from rejoin.coordinator.core.share.window.window import Window
 
@@ -38,7 +38,7 @@ def _expire_whole(window: Window, batch: Batch, settings: WindowSettings) -> lis
         batch.state |= LOCK_EXPIRED
     if batch.state != ACQUIRED:
         return []
-    return _end(window, RecordChange(batch, batch.first, batch.last, AVAILABLE, batch.count), settings)
+    return _end(window, batch, batch.first, batch.last, batch.count, settings)
 
 
 def _expire_record(window: Window, batch: Batch, offset: int, settings: WindowSettings) -> list[RecordChange]:
@@ -48,15 +48,17 @@ def _expire_record(window: Window, batch: Batch, offset: int, settings: WindowSe
         records.states[at] |= LOCK_EXPIRED
     if records.states[at] != ACQUIRED:
         return []
-    return _end(window, RecordChange(batch, offset, offset, AVAILABLE, records.counts[at]), settings)
+    return _end(window, batch, offset, offset, records.counts[at], settings)
 
 
-def _end(window: Window, change: RecordChange, settings: WindowSettings) -> list[RecordChange]:
-    limit, dead_letters = settings.delivery_count_limit, settings.has_dead_letters
-    change.state, change.cause = after_release(change.count, limit, dead_letters=dead_letters)
-    if change.last < window.start:
-        change.state, change.cause = ARCHIVED, None
+def _end(
+    window: Window, batch: Batch, first: int, last: int, count: int, settings: WindowSettings
+) -> list[RecordChange]:
+    code = released(count, settings.delivery_count_limit, dead_letters=settings.has_dead_letters)
+    if last < window.start:
+        code = ARCHIVED
+    change = RecordChange(batch, first, last, bytes((code,)), count)
     change_now(window, change)
-    if change.state == AVAILABLE:
+    if code == AVAILABLE:
         window.find_next = True
     return [change]

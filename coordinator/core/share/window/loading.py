@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from rejoin.coordinator.core.share.window.batches import ARCHIVING, TERMINAL, Batch
-from rejoin.coordinator.core.share.window.changes import RecordChange
-from rejoin.coordinator.core.share.window.effects import DeadLetterCause
+from rejoin.coordinator.core.share.window.changes import BY_LIMIT, RecordChange
 from rejoin.coordinator.core.share.window.window import Window
 from rejoin.coordinator.core.share_state.state_batch import PersistedBatch
 
@@ -29,8 +28,8 @@ def load(window: Window, start: int, batches: tuple[PersistedBatch, ...], limit:
         if state in TERMINAL:
             window.complete += batch.size
         if state == ARCHIVING:
-            cause = DeadLetterCause.DELIVERY_COUNT if count >= limit else DeadLetterCause.REJECTED
-            archiving.append(RecordChange(batch, first, last, state, count, cause))
+            code = ARCHIVING | BY_LIMIT if count >= limit else ARCHIVING
+            archiving.append(RecordChange(batch, first, last, bytes((code,)), count))
     if batches:
         window.find_next = True
         window.end = window.gap_end = batches[-1].last_offset

@@ -19,42 +19,54 @@ _STALE_ENTRIES = 64
 
 
 class Lock:
-    """A deadline of the records from ``first`` to ``last`` of a batch; ``whole``: of the batch as one.
+    """A deadline of a batch as one (``whole``), or of its records up to ``last``.
 
-    ``held`` counts records that still have it. ``due`` is the first record whose turn has not come.
+    ``due`` is the first record whose turn has not come. ``held`` counts the records that still have the lock.
     """
 
-    __slots__ = ("batch", "deadline", "due", "first", "held", "last", "order", "whole")
+    __slots__ = ("batch", "deadline", "due", "held", "last", "whole")
 
-    def __init__(self, deadline: Millis, order: int, batch: Batch, first: int, last: int, whole: bool) -> None:
+    def __init__(self, deadline: Millis, batch: Batch, first: int, last: int, whole: bool) -> None:
         self.deadline = deadline
-        self.order = order
         self.batch: Batch | None = batch
-        self.first = self.due = first
+        self.due = first
         self.last = last
         self.whole = whole
         self.held = 1 if whole else last - first + 1
+
+    def takes(self, deadline: Millis, batch: Batch, first: int) -> bool:
+        """Whether records from an offset on can have this lock, too: they are next to its own, of which one is left."""
+        is_open = not self.whole and self.batch is batch and self.due <= self.last
+        return is_open and self.deadline == deadline and self.last == first - 1
 
 
 class Locks:
     """The locks of one share-partition, by deadline; of one deadline, by the order in which they were set."""
 
-    __slots__ = ("_heap", "_live", "_order")
+    __slots__ = ("_heap", "_live", "_newest", "_order")
 
     def __init__(self) -> None:
         self._heap: list[tuple[Millis, int, Lock]] = []
         self._order = 0
         self._live = 0
+        self._newest: Lock | None = None
 
     def set(self, deadline: Millis, batch: Batch, first: int, last: int, *, whole: bool) -> Lock:
-        """Lock a batch, or records of one."""
-        lock = Lock(deadline, self._order, batch, first, last, whole)
+        """Lock a batch, or records of one. Records next to those locked just before get the same lock."""
+        newest = self._newest
+        if newest is not None and not whole and newest.takes(deadline, batch, first):
+            newest.last = last
+            newest.held += last - first + 1
+            self._order += last - first + 1
+            return newest
+        self._newest = lock = Lock(deadline, batch, first, last, whole)
+        order = self._order
         self._order += lock.held
         self._live += 1
         if len(self._heap) > 2 * self._live + _STALE_ENTRIES:
             self._heap = [entry for entry in self._heap if entry[2].batch is not None]
             heapq.heapify(self._heap)
-        heapq.heappush(self._heap, (deadline, lock.order, lock))
+        heapq.heappush(self._heap, (deadline, order, lock))
         return lock
 
     def drop(self, lock: Lock, records: int) -> None:
@@ -81,17 +93,12 @@ class Locks:
         assert batch is not None, "a lock that is due has a batch"
         if lock.whole:
             heapq.heappop(self._heap)
-            return batch, lock.first, lock.last
+            return batch, lock.due, lock.last
         offset = lock.due
         lock.due += 1
         if lock.due > lock.last:
             heapq.heappop(self._heap)
         return batch, offset, offset
-
-    def clear(self) -> None:
-        """Drop all locks."""
-        self._heap.clear()
-        self._live = 0
 
 
 def _is_due(lock: Lock) -> bool:

@@ -29,12 +29,11 @@ from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.share.window.aborted import without
 from rejoin.coordinator.core.share.window.acknowledging import BrokenAcknowledgementError, MemberChanges
 from rejoin.coordinator.core.share.window.acquiring import AcquireLimits, Acquisition, BrokenAcquisitionError
-from rejoin.coordinator.core.share.window.batches import ACQUIRED, ARCHIVED, ARCHIVING
+from rejoin.coordinator.core.share.window.batches import ACQUIRED, ARCHIVED
 from rejoin.coordinator.core.share.window.changes import Pending, RecordChange, change_now, keep, roll_back
 from rejoin.coordinator.core.share.window.effects import (
     CallEnded,
     DeadLetter,
-    DeadLetterCause,
     FetchesWoken,
     StateWrite,
     WindowEffect,
@@ -202,6 +201,8 @@ class SharePartition:
         # Kafka: maybeFilterAbortedTransactionalAcquiredRecords. Nothing is written.
         """
         window = self._window
+        if not acquired.rows:
+            return acquired
         for base, last in aborted:
             if window.floor(base) < 0:
                 return Acquired(broken=True)
@@ -251,7 +252,7 @@ class SharePartition:
     def _write(self, pending: Pending) -> None:
         window, write_id = self._window, self._take_id()
         self._writes[write_id] = pending
-        runs = tuple(change.run() for change in pending.changes)
+        runs = tuple(run for change in pending.changes for run in change.runs())
         self._effects.append(
             StateWrite(write_id, self.state_epoch, self.leader_epoch, window.start, window.complete, runs)
         )
@@ -293,16 +294,12 @@ class SharePartition:
 
     def _send_letters(self, changes: Sequence[RecordChange]) -> None:
         for change in changes:
-            if change.state != ARCHIVING or change.cause is None:
-                continue
-            step = change.size if change.whole else 1
-            for first in range(change.first, change.last + 1, step):
-                self._send_letter(change, first, first + step - 1, change.cause)
-
-    def _send_letter(self, change: RecordChange, first: int, last: int, cause: DeadLetterCause) -> None:
-        letter_id = self._take_id()
-        self._letters[letter_id] = RecordChange(change.batch, first, last, ARCHIVED, change.count)
-        self._effects.append(DeadLetter(letter_id, first, last, change.count, cause))
+            for first, last, cause in change.dead_letters():
+                letter_id = self._take_id()
+                size = 1 if change.whole else last - first + 1
+                archived = RecordChange(change.batch, first, last, bytes((ARCHIVED,)) * size, change.count)
+                self._letters[letter_id] = archived
+                self._effects.append(DeadLetter(letter_id, first, last, change.count, cause))
 
     def dead_letter_ended(self, letter_id: int) -> None:
         """A dead letter is written, or has failed: its records are archived in either case."""

@@ -79,7 +79,7 @@ class Window:
     @property
     def in_flight(self) -> int:
         """How many records count against the limit of locks."""
-        return self.end - self.start + 1 if not self.is_empty else 0
+        return self.end - self.start + 1 if self.batches else 0
 
     @property
     def has_holes(self) -> bool:
