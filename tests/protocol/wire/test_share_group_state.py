@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from rejoin.protocol.records.share_group_state import (
-    SharePartitionKey,
     ShareRecordType,
     ShareSnapshotValue,
     ShareStateBatch,
@@ -13,6 +12,7 @@ from rejoin.protocol.records.share_group_state import (
     ShareStateValue,
     ShareUpdateValue,
 )
+from rejoin.protocol.records.share_partitions import SharePartitionKey
 from rejoin.protocol.wire.errors import RecordsError
 from rejoin.protocol.wire.state_topics.share_group_state import key_bytes, read_key, read_record, value_bytes
 

@@ -18,12 +18,12 @@ from rejoin.coordinator.core.share_state.share_states import (
 from rejoin.coordinator.core.share_state.state_batch import PersistedBatch, PersistedState
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.share_group_state import (
-    SharePartitionKey,
     ShareRecordType,
     ShareSnapshotValue,
     ShareStateRecord,
     ShareUpdateValue,
 )
+from rejoin.protocol.records.share_partitions import SharePartitionKey
 
 TOPIC = "AAAAAAAAAAEAAAAAAAAAAQ"
 KEY = SharePartitionKey("g", TOPIC, 0)
