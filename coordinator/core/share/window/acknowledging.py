@@ -107,9 +107,10 @@ class MemberChanges:
                 return self._acknowledge_whole(batch, types[0])
         records = batch.split(self._window.locks)
         begin_at, end = max(first, start, batch.first), min(last, batch.last)
-        kinds = (
-            bytes(types) * (end - begin_at + 1) if len(types) == 1 else bytes(types[begin_at - first : end - first + 1])
-        )
+        if begin_at > end:
+            return ErrorCode.NONE  # the range begins in a hole behind this batch
+        kinds = bytes(types)
+        kinds = kinds * (end - begin_at + 1) if len(types) == 1 else kinds[begin_at - first : end - first + 1]
         return self._acknowledge_records(batch, records, begin_at, kinds)
 
     def _acknowledge_records(self, batch: Batch, records: RecordStates, first: int, kinds: bytes) -> ErrorCode:

@@ -148,10 +148,16 @@ def change_now(window: Window, change: RecordChange) -> None:
 
 def roll_back(window: Window, change: RecordChange, member: str, limit: int) -> None:
     """The write failed: the member holds the records again, unless their lock ran out meanwhile."""
-    batch, records, expired = change.batch, change.batch.records, ARCHIVED if change.count >= limit else AVAILABLE
-    window.complete -= change.terminal_from(window.start)
     if change.is_stale:
         return
+    batch, first = change.batch, max(change.first, window.start)
+    terminal = batch.terminal(first, change.last)
+    _restore(window, change, member, ARCHIVED if change.count >= limit else AVAILABLE)
+    window.complete += batch.terminal(first, change.last) - terminal
+
+
+def _restore(window: Window, change: RecordChange, member: str, expired: int) -> None:
+    batch, records = change.batch, change.batch.records
     if records is None:
         batch.state, batch.member = _before(change.codes[0], batch.state, member, expired)
         if batch.state != ACQUIRED:
@@ -169,7 +175,7 @@ def roll_back(window: Window, change: RecordChange, member: str, limit: int) -> 
 def _before(code: int, state: int, member: str, expired: int) -> tuple[int, str]:
     """State and holder after a rollback, by the state byte at its time."""
     if code == AVAILABLE and state & STATE == ARCHIVED:
-        return ARCHIVED, NO_MEMBER  # archived by the log meanwhile
+        return ARCHIVED, NO_MEMBER  # the log has lost it meanwhile
     if state & LOCK_EXPIRED:
         return expired, NO_MEMBER
     return ACQUIRED, member

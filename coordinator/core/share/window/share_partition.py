@@ -206,7 +206,7 @@ class SharePartition:
         for base, last in aborted:
             if window.floor(base) < 0:
                 return Acquired(broken=True)
-            window.complete += window.archive(base, last, ACQUIRED)
+            window.archive(base, last, ACQUIRED)
         rows = without(acquired.rows, aborted)
         return Acquired(tuple(rows), sum(row.last_offset - row.first_offset + 1 for row in rows))
 

@@ -15,6 +15,7 @@ from rejoin.coordinator.core.share.window.batches import (
     STATE,
     TERMINAL,
     Batch,
+    RecordStates,
 )
 from rejoin.coordinator.core.share.window.locks import Locks
 from rejoin.coordinator.core.share.window.values import NO_MEMBER
@@ -116,46 +117,45 @@ class Window:
 
     # --- archiving
 
-    def archive(self, first: int, last: int, state: int) -> int:
-        """Archive the records of one state from first to last, without a write, and return how many these are.
+    def archive(self, first: int, last: int, state: int) -> bool:
+        """Archive the records of one state from first to last, without a write, and say whether there were any.
 
         A transition that is under way keeps its flag; its rollback finds the record archived.
         """
-        archived = 0
+        found = False
         for batch in self.touched(first, last):
             # Kafka: of aborted transactions, a batch that ends before the range is split if it is acquired.
             if batch.last < first and state == AVAILABLE:
                 continue
-            if batch.records is None:
-                if batch.state & STATE != state:
-                    continue
+            if batch.records is not None:
+                found |= self._archive_records(batch, batch.records, first, last, state)
+            elif batch.state & STATE == state:
                 if first <= batch.first and batch.last <= last:
                     batch.state = batch.state & ~STATE | ARCHIVED
                     batch.member = NO_MEMBER
                     if state == ACQUIRED:
                         batch.unlock(self.locks)
-                    archived += batch.size
-                    continue
-            archived += self._archive_records(batch, max(first, batch.first), min(last, batch.last), state)
-        return archived
+                    self.complete += max(0, batch.last - max(batch.first, self.start) + 1)
+                    found = True
+                else:
+                    found |= self._archive_records(batch, batch.split(self.locks), first, last, state)
+        return found
 
-    def _archive_records(self, batch: Batch, first: int, last: int, state: int) -> int:
-        records = batch.split(self.locks)
-        states, base, archived = records.states, batch.first, 0
-        for at in range(first - base, last - base + 1):
+    def _archive_records(self, batch: Batch, records: RecordStates, first: int, last: int, state: int) -> bool:
+        states, base, found = records.states, batch.first, False
+        for at in range(max(first, base) - base, min(last, batch.last) - base + 1):
             if states[at] & STATE == state:
                 states[at] = states[at] & ~STATE | ARCHIVED
                 records.members[at] = NO_MEMBER
                 if state == ACQUIRED:
                     records.unlock(at, at + 1, self.locks)
-                archived += 1
-        return archived
+                self.complete += base + at >= self.start
+                found = True
+        return found
 
     def archive_lost(self, first: int, last: int) -> None:
         """Archive available records that the log no longer has."""
-        archived = self.archive(first, last, AVAILABLE)
-        if archived:
-            self.complete += archived
+        if self.archive(first, last, AVAILABLE):
             self.find_next = True
 
     # --- the start
@@ -170,10 +170,8 @@ class Window:
         if not self.batches:
             self.start = self.end = log_start
             return
-        passed = self.terminal(self.start, log_start - 1)
-        if self.archive(self.start, log_start - 1, AVAILABLE):
-            self.find_next = True
-        self.complete -= passed
+        self.archive_lost(self.start, log_start - 1)
+        self.complete -= self.terminal(self.start, log_start - 1)
         self.start = log_start
         self.end = max(self.end, log_start)
 
@@ -196,15 +194,14 @@ class Window:
             self.complete = 0
             self.clear()
             return True
-        before, at = self.start, self.floor(done)
+        before, at, start = self.start, self.floor(done), done + 1
         if done == self.batches[at].last:
             at += 1
             start = self.firsts[at]
             if self.has_holes and self.gap is not None:
                 start = min(start, self.gap)
-            self.start = max(before, start)
-        else:
-            self.start = done + 1
+        # Records below the start that are still acquired hold back what is done with; the start does not fall to them.
+        self.start = max(before, start)
         self.complete -= self.terminal(before, self.start - 1)
         del self.batches[:at]
         del self.firsts[:at]
