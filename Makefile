@@ -184,6 +184,12 @@ client-log-seeds: SEEDS ?= 20
 client-log-seeds: setup
 	REJOIN_CLIENT_LOG_SEEDS=$(SEEDS) $(RUN) -m pytest tests/pipeline/reading/client_logs/test_written.py -q
 
+# Random steps of members, log, share coordinator and leaders on share-partitions: what must hold after each. SEEDS=N.
+.PHONY: share-seeds
+share-seeds: SEEDS ?= 2000
+share-seeds: setup
+	REJOIN_SHARE_SEEDS=$(SEEDS) $(RUN) -m pytest tests/coordinator/core/share/test_properties.py -q
+
 # Every table made by executors, which are processes of their own, equals that of one process.
 executors: setup
 	REJOIN_EXECUTOR_TABLES=all $(RUN) -m pytest tests/pipeline/spark/test_executors.py

@@ -26,7 +26,7 @@ class Record(NamedTuple):
     """A record of the window."""
 
     state: RecordState
-    count: int
+    deliveries: int
     member: str
     in_transition: bool
 
@@ -98,13 +98,13 @@ class Checker:
             before = self.before.get(offset)
             if before is None:
                 continue
-            assert now.count >= before.count, "delivery counts never fall"
+            assert now.deliveries >= before.deliveries, "delivery counts never fall"
             if before.state in FINAL and not before.in_transition:
                 assert now == before, "acknowledged and archived are final"
             if before.state is now.state is RecordState.ACQUIRED and before.member != now.member:
                 raise AssertionError("a record is held by one member at a time")
             if before.in_transition and now.state is RecordState.ACQUIRED:
-                assert now.count == before.count, "a rollback is no delivery"
+                assert now.deliveries == before.deliveries, "a rollback is no delivery"
 
     def check_acquired(self, do: dict[str, Any], out: dict[str, Any], records: dict[int, Record]) -> None:
         for first, last, count in out.get("acquired", ()):

@@ -1,0 +1,88 @@
+"""Windows are small, and work on them grows with the records at most; whole batches cost the same at any size."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+
+from tests.benchmarks.calls import steps_of
+from tests.coordinator.core.share.one_partition import OnePartition
+
+MOST_BYTES_PER_RECORD = 100
+RECORDS = 10_000
+ACCEPT, RENEW = 1, 4
+
+
+def large_window(records: int = RECORDS) -> OnePartition:
+    one = OnePartition()
+    one.settings.max_record_locks = records
+    for base in range(0, records, 500):
+        one.fetch(f"member-{base}", (base, base + 499))
+    return one
+
+
+@pytest.mark.parametrize("each", ["by a split", "by a renewal"])
+def test_a_record_that_is_tracked_by_itself_costs_few_bytes(each: str) -> None:
+    large_window()  # what is made once is made by now
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        one = large_window()
+        for base in range(0, RECORDS, 500):
+            offsets = range(base, base + 500) if each == "by a renewal" else (base + 250,)
+            one.acknowledge(f"member-{base}", *((offset, offset, (RENEW,)) for offset in offsets))
+        used = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert all(batch.by_record for batch in one.partition.view(0).batches)
+    assert used / RECORDS < MOST_BYTES_PER_RECORD
+
+
+def test_locks_that_were_given_up_are_forgotten() -> None:
+    one = OnePartition()
+    tracemalloc.start()
+    try:
+        sizes = []
+        for base in range(0, 40_000, 10):
+            one.fetch("A", (base, base + 9))
+            one.acknowledge("A", (base, base + 9, (ACCEPT,)))
+            one.writes.clear()
+            one.errors.clear()
+            if base % 10_000 == 0:
+                sizes.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert sizes[-1] - sizes[1] < 10_000
+    assert one.partition.next_deadline() is None
+
+
+def round_of(records: int, types: tuple[int, ...]) -> int:
+    """The steps of a fetch and an acknowledgement of so many records, in batches of the log of 50."""
+    one = OnePartition()
+    read = [(base, base + 49) for base in range(0, records, 50)]
+    return steps_of(lambda: (one.fetch("A", *read), one.acknowledge("A", (0, records - 1, types))))
+
+
+def test_a_whole_batch_costs_the_same_at_any_size() -> None:
+    assert round_of(2_000, (ACCEPT,)) <= 1.5 * round_of(500, (ACCEPT,)) < 1_000
+
+
+@pytest.mark.parametrize("pattern", [(1,), (1, 3), (1, 1, 3)])
+def test_an_acknowledgement_with_a_type_for_each_record_is_linear(pattern: tuple[int, ...]) -> None:
+    few, many = (round_of(records, (pattern * records)[:records]) for records in (500, 2_000))
+    assert many < 4.5 * few
+    assert few < 500 * 20
+
+
+def step_of_one_of(members: int) -> int:
+    """The steps of an acknowledgement, where so many members have 20 records each in flight."""
+    one = OnePartition()
+    for member in range(members):
+        one.fetch(f"m{member}", (member * 20, member * 20 + 19))
+    last = (members - 1) * 20
+    return steps_of(lambda: one.acknowledge(f"m{members - 1}", (last, last + 19, (ACCEPT,))))
+
+
+def test_one_of_many_members_costs_as_much_as_one_of_few() -> None:
+    assert step_of_one_of(100) <= 1.1 * step_of_one_of(10)
