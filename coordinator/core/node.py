@@ -233,7 +233,7 @@ class Node(NodeViews, NodeQuiescence):
             case RegexesResolved():
                 shard = self._shard(what.partition)
                 if shard is not None and shard.epoch == what.epoch and shard.state is ShardState.ACTIVE:
-                    shard.machine.consumer.regexes_resolved(what)
+                    shard.machine.kinds.consumer.regexes_resolved(what)
             case ConnectionLost():
                 self._requests.disconnected(what.connection)
             case ControlInput():

@@ -44,7 +44,7 @@ class NodeQuiescence(NodeParts):
         """The session of a member whose heartbeats only restart it, or none."""
         machine = self._groups.machine_of(group_id)
         if machine is not None and self._groups.consumer_group(group_id) is not None:
-            return machine.consumer.quiet_session(group_id, member_id, group_instance_id, generation_id)
+            return machine.kinds.consumer.quiet_session(group_id, member_id, group_instance_id, generation_id)
         group = self._groups.classic_group(group_id)
         return quiescence.quiet_session(group, self._ctx.deadlines, member_id, group_instance_id, generation_id)
 

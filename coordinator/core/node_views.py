@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rejoin.coordinator.core import describe
-from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.inputs import (
     Millis,
     TopicsRecords,
@@ -36,9 +35,7 @@ class NodeViews(NodeParts):
         group = None if shard is None else shard.groups.get(group_id)
         if shard is None or group is None:
             return None
-        if isinstance(group, ClassicGroup):
-            return describe.of_group(group, shard.statistics.of(group_id), self._ctx.deadlines)
-        return describe.of_consumer_group(shard.consumer, group_id, self._ctx.deadlines)
+        return shard.kind_of(group).view(group)
 
     def describe_offsets(self, group_id: str, now: Millis) -> list[OffsetView]:
         """The committed offsets of a group, by topic and partition."""

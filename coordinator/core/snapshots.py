@@ -15,7 +15,7 @@ from rejoin.protocol.types import TopicPartition
 
 if TYPE_CHECKING:
     from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
-    from rejoin.coordinator.core.groups.consumer.model.member import PartitionsByTopicId
+    from rejoin.coordinator.core.groups.modern.epochs import PartitionsByTopicId
 
 
 class MemberSnapshot(NamedTuple):

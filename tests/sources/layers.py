@@ -97,9 +97,9 @@ MAY_IMPORT = {
     ),
     # What every shard needs knows no groups.
     "coordinator.core.runtime": STEP,
-    "coordinator.core.groups": (*STEP, "coordinator.core.groups", "coordinator.core.offsets"),
+    "coordinator.core.groups": (*STEP, "coordinator.core.groups", "coordinator.core.offsets", "coordinator.core.views"),
     # The classic protocol knows what any kind of group has, and neither offsets nor another kind.
-    "coordinator.core.groups.classic": (*STEP, "coordinator.core.groups"),
+    "coordinator.core.groups.classic": (*STEP, "coordinator.core.groups", "coordinator.core.views"),
     # What a data partition is knows no topics: who makes and deletes them says so. Requests look topics up.
     "coordinator.core.partitions": (
         *STEP,

@@ -7,13 +7,14 @@ of the members goes to the :class:`GroupKind` of the group.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from rejoin.coordinator.core.inputs import Context, Millis, Token
 from rejoin.coordinator.core.runtime.appends import AppendCompletion
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
+from rejoin.coordinator.core.views import GroupView
 from rejoin.journal.events.coordinator import MemberFenced
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -106,9 +107,17 @@ class Group(Protocol):
 
 G = TypeVar("G", bound=Group)
 
+OnChecked: TypeAlias = Callable[[ErrorCode], None]
+"""Called with NONE where something may go on, or with the error that prevents it."""
+
 
 class GroupKind(ABC, Generic[G]):
-    """One kind of groups on one shard. Kafka: requests of the classic protocol may come to groups of any kind."""
+    """One kind of groups on one shard. ``core/groups/kinds.py`` has the table of kinds.
+
+    Kafka: requests of the classic protocol may come to groups of any kind.
+    """
+
+    # --- requests of the classic protocol
 
     @abstractmethod
     def join(self, group: G, token: Token, request: JoinGroupRequest, context: Context) -> None:
@@ -126,19 +135,43 @@ class GroupKind(ABC, Generic[G]):
     def leave(self, group: G, token: Token, request: LeaveGroupRequest, version: int) -> LeaveGroupResponse | None:
         """LeaveGroup; without a response, it is answered when it is stored."""
 
+    def yields_to_classic(self, group: G) -> bool:
+        """Whether a JoinGroup makes a classic group in place of this one."""
+        return False
+
     @abstractmethod
     def committed(self, group: G, member_id: str) -> None:
         """A commit of this member was accepted: it counts as a heartbeat."""
+
+    # --- what happens
 
     @abstractmethod
     def timer_fired(self, group: G, key: TimerKey) -> None:
         """A timer of this group is due."""
 
     @abstractmethod
+    def session_key(self, group: G, member_id: str) -> TimerKey:
+        """The timer of a member's session."""
+
+    def topics_changed(self, topics: Collection[str], *, has_new: bool) -> None:
+        """Topics were created, grown or deleted."""
+
+    def topics_deleted(self, topic_ids: Collection[str]) -> None:
+        """Topics are gone."""
+
+    def configured(self, group_id: str) -> None:
+        """The settings that a group has of its own have changed. There need not be such a group."""
+
+    # --- the log
+
+    @abstractmethod
+    def replay(self, record: Any) -> Millis:
+        """Apply a record while the log is read; returns when it was written, or -1 where it does not say so."""
+
+    @abstractmethod
     def loaded(self, group: G, offset_count: int) -> None:
         """The log is read: every member's session starts now."""
 
-    @abstractmethod
     def enforce_max_size(self, group: G) -> None:
         """Start a rebalance where a loaded group has more members than it may have."""
 
@@ -146,17 +179,42 @@ class GroupKind(ABC, Generic[G]):
     def close(self, group: G, error: ErrorCode) -> None:
         """Answer every parked request with this error; the group is Dead."""
 
-    @abstractmethod
-    def delete(self, group: G, records: tuple[Record, ...], completion: AppendCompletion) -> None:
-        """Take a group out, and write these records and tombstones for it."""
+    @property
+    def groups_in_flight(self) -> Collection[str]:
+        """The groups that are ahead of the log: records of them are being written."""
+        return ()
+
+    def read_committed(self, group_id: str, read: Callable[[], None]) -> None:
+        """Call ``read`` while a group is as the log has it, without appends in flight."""
+        read()
 
     @abstractmethod
     def records(self, group: G) -> list[TimedRecord]:
         """The records that stand for this group in a compacted log; a group that has only offsets has none."""
 
     @abstractmethod
+    def tombstones(self, group: G) -> list[Record]:
+        """The end of everything that a group has in the log."""
+
+    # --- deletion
+
+    def prepare_deletion(self, group: G, then: OnChecked) -> None:
+        """Delete what a group has elsewhere, before its own records go."""
+        then(ErrorCode.NONE)
+
+    @abstractmethod
+    def delete(self, group: G, records: tuple[Record, ...], completion: AppendCompletion) -> None:
+        """Take a group out, and write these records and tombstones for it."""
+
+    @abstractmethod
     def deleted(self, group: G) -> None:
         """The group is no longer in the log: it is Dead."""
+
+    # --- for people
+
+    @abstractmethod
+    def view(self, group: G) -> GroupView:
+        """The group with all that Kafka's own admin requests do not show."""
 
 
 def emit_fenced(

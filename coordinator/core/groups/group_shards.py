@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
-from rejoin.coordinator.core.groups.classic.group import CLASSIC, ClassicGroup
+from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.groups.shard import GroupsShard
-from rejoin.coordinator.core.groups.timers import member_session_timer, session_timer
 from rejoin.coordinator.core.inputs import Token
 from rejoin.coordinator.core.offsets.store import GroupOffsets
 from rejoin.coordinator.core.runtime.appends import ShardLog
@@ -18,7 +17,7 @@ from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
-    from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
+    from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata
 
 
 class GroupShards(Shards[GroupsShard]):
@@ -45,9 +44,7 @@ class GroupShards(Shards[GroupsShard]):
     def consumer_group(self, group_id: str) -> ConsumerGroup | None:
         """A group of this node, if it is there and of this kind."""
         machine = self.machine_of(group_id)
-        if machine is None or group_id not in machine.groups or machine.groups[group_id].kind == CLASSIC:
-            return None
-        return machine.consumer.group(group_id)
+        return None if machine is None else machine.consumer_group(group_id)
 
     def offsets(self, group_id: str) -> GroupOffsets | None:
         """The offsets of a group of this node."""
@@ -61,14 +58,13 @@ class GroupShards(Shards[GroupsShard]):
     def topics_changed(self, topics: Collection[str], *, has_new: bool) -> None:
         """Topics were created, grown or deleted."""
         for machine in self.machines():
-            if machine.has_consumer_groups:
-                machine.consumer.topics_changed(topics, has_new=has_new)
+            machine.topics_changed(topics, has_new=has_new)
 
     def group_configured(self, group_id: str) -> None:
         """The settings that a group has of its own have changed."""
         machine = self.machine_of(group_id)
-        if machine is not None and machine.has_consumer_groups:
-            machine.consumer.configured(group_id)
+        if machine is not None:
+            machine.configured(group_id)
 
     def parked_tokens(self) -> list[Token]:
         """Every token that is parked with a member."""
@@ -78,7 +74,10 @@ class GroupShards(Shards[GroupsShard]):
 
     def lose_session(self, group_id: str, member_id: str) -> None:
         """Fire a member's session timer now. Parked requests stand in for heartbeats here as ever."""
-        timer = session_timer if self.consumer_group(group_id) is None else member_session_timer
-        key = timer(self.partition_of(group_id), group_id, member_id)
+        machine = self.machine_of(group_id)
+        group = None if machine is None else machine.groups.get(group_id)
+        if machine is None or group is None:
+            return
+        key = machine.kind_of(group).session_key(group, member_id)
         self._ctx.deadlines.cancel(key)
         self.fire(key)

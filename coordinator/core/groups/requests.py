@@ -103,7 +103,7 @@ class GroupRequests:
         if self._admission.allows_everything and self._ctx.features.group_version:
             led = self._shards.shard_of(request.group_id)
             is_active = led is not None and led.state is ShardState.ACTIVE
-            if led is not None and is_active and led.machine.consumer.answer_unchanged(token, request, context):
+            if led is not None and is_active and led.machine.kinds.consumer.answer_unchanged(token, request, context):
                 return
         shard = self._admission.admit(self._shards, request, context, request.group_id)
         names = request.subscribed_topic_names
@@ -114,7 +114,7 @@ class GroupRequests:
         if isinstance(shard, ErrorCode):
             self._ctx.reply(token, refused(shard))
         else:
-            shard.consumer.consumer_heartbeat(token, request, context)
+            shard.kinds.consumer.consumer_heartbeat(token, request, context)
 
     def _check_topics(
         self, request: ConsumerGroupHeartbeatRequest, context: Context, names: tuple[str, ...]

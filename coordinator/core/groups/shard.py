@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rejoin.coordinator.core.effects import Reply
-from rejoin.coordinator.core.groups.classic.group import CLASSIC, ClassicGroup
-from rejoin.coordinator.core.groups.classic.groups import ClassicGroups
+from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.member import ParkedJoin
 from rejoin.coordinator.core.groups.classic.responses import join_refused
-from rejoin.coordinator.core.groups.group import Group, GroupKind, TimedRecord
+from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER
+from rejoin.coordinator.core.groups.group import Group, TimedRecord
+from rejoin.coordinator.core.groups.kinds import Kinds, ShardParts
 from rejoin.coordinator.core.groups.loading import Replay
 from rejoin.coordinator.core.groups.statistics import StatisticsStore
 from rejoin.coordinator.core.groups.timers import GroupTimer
@@ -34,8 +35,8 @@ from rejoin.protocol.records.consumer_offsets import group_record, offset_record
 from rejoin.protocol.records.keyed import Record, TransactionMarker
 
 if TYPE_CHECKING:
-    from rejoin.coordinator.core.groups.consumer.groups import ConsumerGroups
-    from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
+    from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
+    from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata
 
 OnDeleted: TypeAlias = Callable[[str, ErrorCode], None]
 """Called with a group id when the group is gone, or could not be deleted."""
@@ -58,35 +59,17 @@ class GroupsShard(StateMachine):
         self.statistics = StatisticsStore()
         self._in_creation: dict[str, list[Reply]] = {}
         """The groups whose first record is being written, with the replies that wait for it."""
-        self._classic = ClassicGroups(ctx, log, self.groups, self.statistics)
-        self._topics = topics
-        self._consumer: ConsumerGroups | None = None
+        self.kinds = Kinds(ShardParts(ctx, log, self.groups, self.statistics, topics))
+        self.kind_of = self.kinds.of
+        """The operations on a group, which depend on its kind."""
         self.commits = OffsetCommits(ctx, log, self.offsets, self.producers, self, topics)
         self.deletions = OffsetDeletions(ctx, log, self.offsets)
-        self._replay = Replay(ctx, log.partition, self.groups, self.offsets, self.statistics, self._replay_consumer)
+        self._replay = Replay(ctx, self.groups, self.offsets, self.kinds)
         self._loaded_at = ctx.now
         self._expiry_key = TimerKey(GroupTimer.EXPIRY, log.partition)
 
-    def kind_of(self, group: Group) -> GroupKind[Any]:
-        """Operations on a group's kind."""
-        return self._classic if type(group) is ClassicGroup else self.consumer
-
-    @property
-    def consumer(self) -> ConsumerGroups:
-        """Operations on consumer groups; loaded with the first of them."""
-        if self._consumer is None:
-            from rejoin.coordinator.core.groups.consumer.groups import ConsumerGroups  # noqa: PLC0415
-
-            self._consumer = ConsumerGroups(self._ctx, self.log, self.groups, self._topics, self._classic)
-        return self._consumer
-
-    @property
-    def has_consumer_groups(self) -> bool:
-        """Whether there ever was one."""
-        return self._consumer is not None
-
     def group_records(self) -> list[TimedRecord]:
-        """The records that stand for the groups in a compacted log, without what is in flight of consumer groups."""
+        """The records that stand for the groups in a compacted log, without what is in flight."""
         records: list[TimedRecord] = []
 
         def read(group_id: str) -> None:
@@ -94,10 +77,10 @@ class GroupsShard(StateMachine):
             if group is not None:
                 records.extend(self.kind_of(group).records(group))
 
-        in_flight = self._consumer.writes.groups_in_flight if self._consumer is not None else []
+        in_flight = {group_id: kind for kind in self.kinds.made() for group_id in kind.groups_in_flight}
         for group_id in dict.fromkeys((*self.groups, *in_flight)):
             if group_id in in_flight:
-                self.consumer.writes.committed(group_id, partial(read, group_id))
+                in_flight[group_id].read_committed(group_id, partial(read, group_id))
             else:
                 read(group_id)
         return records
@@ -107,15 +90,17 @@ class GroupsShard(StateMachine):
         group = self.groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
 
+    def consumer_group(self, group_id: str) -> ConsumerGroup | None:
+        """A group, if it is there and of this kind."""
+        group = self.groups.get(group_id)
+        return None if group is None or group.kind != CONSUMER else self.kinds.consumer.group(group_id)
+
     # --- what the runtime calls
 
     def replay(self, record: Record) -> None:
         self._replay.replay(record)
         if isinstance(record, TransactionMarker):
             self.producers.replay(record)
-
-    def _replay_consumer(self, record: Record) -> None:
-        self.consumer.replay.replay(record)
 
     @property
     def newest_at(self) -> Millis:
@@ -147,11 +132,27 @@ class GroupsShard(StateMachine):
     def size(self) -> int:
         return len(self.groups)
 
+    def topics_changed(self, topics: Collection[str], *, has_new: bool) -> None:
+        """Topics were created, grown or deleted."""
+        for kind in self.kinds.made():
+            kind.topics_changed(topics, has_new=has_new)
+
+    def topics_deleted(self, topics: Mapping[str, str]) -> None:
+        """Topics are gone: their names by their ids."""
+        self.deletions.delete_topics(frozenset(topics.values()))
+        for kind in self.kinds.made():
+            kind.topics_deleted(topics)
+
+    def configured(self, group_id: str) -> None:
+        """The settings that a group has of its own have changed."""
+        for kind in self.kinds.made():
+            kind.configured(group_id)
+
     # --- creating groups
 
     def create_group(self, group_id: str, *, simple: bool) -> ClassicGroup:
         """A new classic group; a simple one has offsets and no members."""
-        group = self._classic.new_group(group_id)
+        group = self.kinds.classic.new_group(group_id)
         self.groups[group_id] = group
         self.statistics.start(group_id)
         self._schedule_expiry()
@@ -162,12 +163,13 @@ class GroupsShard(StateMachine):
         """JoinGroup: creates the group for a member without an id."""
         group = self.groups.get(request.group_id)
         tombstones: list[Record] = []
-        if group is not None and group.kind != CLASSIC and group.is_empty:
-            if self.consumer.writes.is_writing(request.group_id):
+        if group is not None and self.kind_of(group).yields_to_classic(group):
+            kind = self.kind_of(group)
+            if request.group_id in kind.groups_in_flight:
                 self.log.append((), JoinAgainCompletion(self, token, request, context))
                 return
             # Kafka: also where the member is refused. The log then still has the group, which is not in memory.
-            tombstones += self.consumer.tombstones(request.group_id)
+            tombstones += kind.tombstones(group)
             del self.groups[request.group_id]
             group = None
         if group is not None:
@@ -207,7 +209,7 @@ class GroupsShard(StateMachine):
         if self.groups.get(group.group_id) is not group or not (offsets is None or offsets.is_empty):
             return
         # Differs: Kafka answers only the JoinGroup that made the group; those that came after it wait on.
-        self._classic.close(group, error)
+        self.kinds.classic.close(group, error)
         self._remove(group)
         self._ctx.deadlines.cancel_scope(self.partition, group.group_id)
 
@@ -225,8 +227,19 @@ class GroupsShard(StateMachine):
         error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else group.validate_delete()
         if group is None or error is not ErrorCode.NONE:
             return error
-        self._delete(group, "requested", on_deleted)
+        self.kind_of(group).prepare_deletion(group, partial(self._delete_prepared, group, on_deleted))
         return None
+
+    def _delete_prepared(self, group: Group, on_deleted: OnDeleted, error: ErrorCode) -> None:
+        """Go on when the group's state elsewhere is deleted, or could not be. Meanwhile the group may have changed."""
+        group_id = group.group_id
+        if error is ErrorCode.NONE:
+            is_there = self.groups.get(group_id) is group
+            error = group.validate_delete() if is_there else ErrorCode.GROUP_ID_NOT_FOUND
+        if error is ErrorCode.NONE:
+            self._delete(group, "requested", on_deleted)
+        else:
+            on_deleted(group_id, error)
 
     def _delete(self, group: Group, why: Literal["requested", "expired"], on_deleted: OnDeleted | None) -> None:
         """Take a group out and write tombstones for it and all its offsets; it comes back if that fails."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from rejoin.coordinator.core.runtime.timers import TimerKey
+from rejoin.coordinator.core.inputs import Millis
+from rejoin.coordinator.core.runtime.timers import Deadlines, TimerKey
 from rejoin.protocol.types import TopicPartition
 
 
@@ -44,3 +45,9 @@ def member_timer(kind: GroupTimer, partition: TopicPartition, group_id: str, mem
 def member_session_timer(partition: TopicPartition, group_id: str, member_id: str) -> TimerKey:
     """The session of a member of a consumer group."""
     return TimerKey(GroupTimer.MEMBER_SESSION, partition, group_id, member_id)
+
+
+def named_deadlines(partition: TopicPartition, group_id: str, deadlines: Deadlines) -> dict[str, Millis]:
+    """The timers of a group, named."""
+    due = deadlines.of_scope(partition, group_id)
+    return {f"{key.kind.name.lower()} {key.name}".rstrip(): at for key, at in due.items()}

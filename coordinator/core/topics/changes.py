@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 
 from rejoin.coordinator.core.effects import AppendTopics
 from rejoin.coordinator.core.groups.group_shards import GroupShards
@@ -148,10 +148,12 @@ class TopicChanges:
             for group_id in list(self._topics.group_configs):
                 del self._topics.group_configs[group_id]
                 self._shards.group_configured(group_id)
-            gone = [topic.name for topic in self._topics.by_name.values() if topic.topic_id not in there]
-            for name in gone:
+            gone = {
+                topic.topic_id: topic.name for topic in self._topics.by_name.values() if topic.topic_id not in there
+            }
+            for name in gone.values():
                 self._remove(name, emits=emits)
-            self._follow(dict.fromkeys(gone, False), gone)
+            self._follow(dict.fromkeys(gone.values(), False), gone)
         for version, records in what.changes:
             if version > known:
                 self._apply(records, emits=emits)
@@ -169,7 +171,7 @@ class TopicChanges:
 
     def _apply(self, records: TopicsRecords, *, emits: bool = True) -> None:
         changed: dict[str, bool] = {}
-        removed: list[str] = []
+        removed: dict[str, str] = {}
         for record in records:
             match record:
                 case TopicRecord():
@@ -193,7 +195,7 @@ class TopicChanges:
                     if name is not None:
                         self._remove(name, emits=emits)
                         changed[name] = False
-                        removed.append(name)
+                        removed[record.data.topic_id] = name
         self._follow(changed, removed)
         if records and self.on_applied is not None:
             self.on_applied()
@@ -208,14 +210,16 @@ class TopicChanges:
         self._topics.delete(name, emits=emits)
         self._partitions.remove(name, topic.topic_id)
 
-    def _follow(self, changed: Mapping[str, bool], removed: Collection[str]) -> None:
-        """Pass all changed and removed topics to the groups in one call, so that each group is looked at once."""
+    def _follow(self, changed: Mapping[str, bool], removed: Mapping[str, str]) -> None:
+        """Pass all changed and removed topics to the groups in one call, so that each group is looked at once.
+
+        ``removed`` has names by ids.
+        """
         if changed:
             self._shards.topics_changed(changed.keys(), has_new=any(changed.values()))
         if removed:
-            names = frozenset(removed)
             for shard in self._shards.active():
-                shard.deletions.delete_topics(names)
+                shard.topics_deleted(removed)
 
     def delete_orphaned_offsets(self, partition: TopicPartition) -> None:
         """Drop offsets of topics that were deleted while no node led this offsets partition.

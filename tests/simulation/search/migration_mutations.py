@@ -14,7 +14,8 @@ from rejoin.coordinator.core.groups import shard
 from rejoin.coordinator.core.groups.consumer import groups, migration
 from rejoin.coordinator.core.groups.consumer.assignors import uniform
 from rejoin.coordinator.core.groups.consumer.members import reconciliation, removal, subscribing, timers
-from rejoin.coordinator.core.groups.consumer.model import changes, group, records, replay
+from rejoin.coordinator.core.groups.consumer.model import group, records, replay
+from rejoin.coordinator.core.groups.modern import changes
 from rejoin.protocol.errors import ErrorCode
 
 Break = Callable[[pytest.MonkeyPatch], None]

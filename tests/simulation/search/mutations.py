@@ -12,7 +12,7 @@ import pytest
 from rejoin.coordinator.core.groups import loading, shard
 from rejoin.coordinator.core.groups.classic import group as classic_group
 from rejoin.coordinator.core.groups.classic import groups as classic_groups
-from rejoin.coordinator.core.groups.classic import joining, member_operations, member_requests, rebalance
+from rejoin.coordinator.core.groups.classic import joining, member_operations, member_requests, rebalance, replay
 from rejoin.coordinator.core.groups.classic.state import EMPTY, ON_HEARTBEAT, PREPARING_REBALANCE
 from rejoin.coordinator.core.offsets import commits as committing
 from rejoin.coordinator.core.runtime import shard as runtime_shard
@@ -258,14 +258,13 @@ def offsets_are_not_loaded(patch: pytest.MonkeyPatch) -> None:
 
 @caught_by("a_completed_generation_is_forgotten", schedule="failovers")
 def a_group_is_loaded_as_it_was_first(patch: pytest.MonkeyPatch) -> None:
-    right = loading.Replay._replay_group
+    right = replay.ClassicReplay.replay
 
-    def wrong(self: Any, record: GroupRecord) -> None:
+    def wrong(self: Any, record: GroupRecord) -> int:
         known = self._groups.get(record.key.data.group)
-        if known is None or not known.generation:
-            right(self, record)
+        return right(self, record) if known is None or not known.generation else -1
 
-    patch.setattr(loading.Replay, "_replay_group", wrong)
+    patch.setattr(replay.ClassicReplay, "replay", wrong)
 
 
 @caught_by("a_silent_member_stays", first=8)

@@ -12,22 +12,25 @@ from rejoin.coordinator.core.groups.classic.joining import JoinRequests
 from rejoin.coordinator.core.groups.classic.member_operations import MemberOperations
 from rejoin.coordinator.core.groups.classic.member_requests import MemberRequests
 from rejoin.coordinator.core.groups.classic.rebalance import Rebalancer
+from rejoin.coordinator.core.groups.classic.replay import ClassicReplay
 from rejoin.coordinator.core.groups.classic.responses import join_refused, sync_refused
 from rejoin.coordinator.core.groups.classic.state import DEAD, PREPARING_REBALANCE, STABLE
+from rejoin.coordinator.core.groups.classic.view import of_classic_group
 from rejoin.coordinator.core.groups.group import Group, GroupKind, TimedRecord
 from rejoin.coordinator.core.groups.statistics import StatisticsStore
-from rejoin.coordinator.core.groups.timers import GroupTimer
-from rejoin.coordinator.core.inputs import Context, Token
+from rejoin.coordinator.core.groups.timers import GroupTimer, session_timer
+from rejoin.coordinator.core.inputs import Context, Millis, Token
 from rejoin.coordinator.core.runtime.appends import AppendCompletion, ShardLog
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
+from rejoin.coordinator.core.views import GroupView
 from rejoin.journal.events.coordinator import Cause, GroupLoaded
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
-from rejoin.protocol.records.consumer_offsets import group_record
+from rejoin.protocol.records.consumer_offsets import GroupRecord, group_record
 from rejoin.protocol.records.keyed import Record
 
 WITH_MEMBER_ID: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -43,6 +46,7 @@ class ClassicGroups(GroupKind[ClassicGroup]):
         self._log = log
         self._groups = groups
         self._statistics = statistics
+        self._replay = ClassicReplay(ctx, log.partition, groups, statistics)
         self._members = MemberOperations(ctx, statistics)
         self._rebalancer = Rebalancer(ctx, log, self._members, statistics)
         self._join_requests = JoinRequests(ctx, log, self._members, self._rebalancer)
@@ -52,6 +56,10 @@ class ClassicGroups(GroupKind[ClassicGroup]):
         """A group that is Empty and of generation 0."""
         ctx = self._ctx
         return ClassicGroup(group_id, self._partition, ctx.now, ctx.settings.emulator_member_order)
+
+    def loaded_group(self, group_id: str) -> ClassicGroup:
+        """A group of which the log has only offsets so far."""
+        return self._replay.new_group(group_id, self._ctx.now)
 
     # --- members
 
@@ -82,7 +90,13 @@ class ClassicGroups(GroupKind[ClassicGroup]):
             case GroupTimer.SYNC:
                 self._rebalancer.sync_timer_fired(group)
 
+    def session_key(self, group: ClassicGroup, member_id: str) -> TimerKey:
+        return session_timer(self._partition, group.group_id, member_id)
+
     # --- the life of a group
+
+    def replay(self, record: GroupRecord) -> Millis:
+        return self._replay.replay(record)
 
     def loaded(self, group: ClassicGroup, offset_count: int) -> None:
         for member in group.members.values():
@@ -126,7 +140,10 @@ class ClassicGroups(GroupKind[ClassicGroup]):
 
     def delete(self, group: ClassicGroup, records: tuple[Record, ...], completion: AppendCompletion) -> None:
         del self._groups[group.group_id]
-        self._log.append((*records, group_record(group.group_id, None)), completion)
+        self._log.append((*records, *self.tombstones(group)), completion)
+
+    def tombstones(self, group: ClassicGroup) -> list[Record]:
+        return [group_record(group.group_id, None)]
 
     def records(self, group: ClassicGroup) -> list[TimedRecord]:
         if not group.persisted or not group.generation:
@@ -136,3 +153,6 @@ class ClassicGroups(GroupKind[ClassicGroup]):
 
     def deleted(self, group: ClassicGroup) -> None:
         self._members.enter(group, DEAD)
+
+    def view(self, group: ClassicGroup) -> GroupView:
+        return of_classic_group(group, self._statistics.of(group.group_id), self._ctx.deadlines)

@@ -10,7 +10,8 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER, JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
+from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER, STATIC_LEAVE_EPOCH
+from rejoin.coordinator.core.groups.modern.epochs import JOIN_EPOCH, LEAVE_EPOCH
 from rejoin.coordinator.core.inputs import Context
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request

@@ -38,9 +38,9 @@ from rejoin.coordinator.core.groups.consumer.model.member import (
     ConsumerMemberMetadata,
     SupportedProtocol,
 )
-from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata, embedded_assignment
 from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER, ConsumerMemberState
 from rejoin.coordinator.core.groups.group import emit_fenced
+from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata, embedded_assignment
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import MemberIdHandedOut

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from rejoin.coordinator.core.groups.consumer.members.target import preferred_assignor
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember, CurrentAssignment
-from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
 from rejoin.coordinator.core.groups.group_shards import GroupShards
+from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata
 from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
@@ -81,9 +81,9 @@ class ConsumerGroupDescriptions:
         def read() -> None:
             group = shard.groups.get(group_id)
             if isinstance(group, ConsumerGroup):
-                found.append(self._described(group, shard.consumer.default_assignor))
+                found.append(self._described(group, shard.kinds.consumer.default_assignor))
 
-        shard.consumer.writes.committed(group_id, read)
+        shard.kinds.consumer.writes.committed(group_id, read)
         return found[0] if found else None
 
     def _described(self, group: ConsumerGroup, default_assignor: str) -> DescribedConsumerGroup:

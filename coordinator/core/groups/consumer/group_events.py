@@ -12,7 +12,6 @@ from typing import Any, Final
 from rejoin.coordinator.core.groups.consumer.model.changes import Changes
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import CurrentAssignment
-from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
 from rejoin.coordinator.core.groups.consumer.model.records import current_of, target_of
 from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER, ConsumerGroupState, ConsumerMemberState
 from rejoin.coordinator.core.groups.consumer.progress import (
@@ -24,6 +23,7 @@ from rejoin.coordinator.core.groups.consumer.progress import (
     together,
     without,
 )
+from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.consumer_groups import (
     GroupEpochBumped,

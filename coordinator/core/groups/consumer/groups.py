@@ -5,7 +5,7 @@ Kafka: the methods of GroupMetadataManager whose names begin with consumerGroup.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from rejoin.coordinator.core.groups.classic.groups import ClassicGroups
 from rejoin.coordinator.core.groups.consumer.classic_members import ClassicMembers
@@ -20,18 +20,20 @@ from rejoin.coordinator.core.groups.consumer.members.updating import Updates
 from rejoin.coordinator.core.groups.consumer.migration import Migration
 from rejoin.coordinator.core.groups.consumer.model.changes import Changes, Writes
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
-from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
 from rejoin.coordinator.core.groups.consumer.model.records import group_records, group_tombstones
 from rejoin.coordinator.core.groups.consumer.model.replay import ConsumerReplay
 from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER, ConsumerGroupState, ConsumerMemberState
 from rejoin.coordinator.core.groups.consumer.progress import GroupProgress
+from rejoin.coordinator.core.groups.consumer.view import of_consumer_group
 from rejoin.coordinator.core.groups.group import Group, GroupKind, TimedRecord
+from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata
 from rejoin.coordinator.core.groups.quiet_session import QuietSession
-from rejoin.coordinator.core.groups.timers import GroupTimer
+from rejoin.coordinator.core.groups.timers import GroupTimer, member_session_timer
 from rejoin.coordinator.core.inputs import Context, Millis, RegexesResolved, Token
 from rejoin.coordinator.core.runtime.appends import AppendCompletion, ShardLog
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
+from rejoin.coordinator.core.views import GroupView
 from rejoin.journal.events.coordinator import GroupCreated, GroupLoaded, GroupStateChanged
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -58,8 +60,8 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
         self._topics = topics
         self._partition = log.partition
         self._settings = GroupSettings(ctx.settings, topics.group_configs)
-        self.replay = ConsumerReplay(log.partition, groups, topics)
-        self.writes = Writes(log, self.replay)
+        self._replay = ConsumerReplay(log.partition, groups, topics)
+        self.writes = Writes(log, self._replay, Changes)
         self.writes.on_stored = self._stored
         self._events = GroupEvents(ctx, topics)
         self._timers = MemberTimers(ctx)
@@ -72,7 +74,7 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
         self._heartbeats = ConsumerHeartbeats(
             ctx,
             groups,
-            self.replay,
+            self._replay,
             self.writes,
             self._updates,
             self._removals,
@@ -132,9 +134,8 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
         assert isinstance(group, ConsumerGroup), f"{group_id} is a {group.kind} group"
         return group
 
-    def tombstones(self, group_id: str) -> list[Record]:
-        """The end of everything that a group has in the log."""
-        return [*group_tombstones(self.group(group_id))]
+    def yields_to_classic(self, group: ConsumerGroup) -> bool:
+        return group.is_empty
 
     def assignor_of(self, group: ConsumerGroup) -> str:
         """The assignor that a group's members prefer, or else the default."""
@@ -152,6 +153,9 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
                 self._removals.time_out(group, key, "did-not-rejoin")
             case GroupTimer.MEMBER_SYNC:
                 self._removals.time_out(group, key, "sync-expiry")
+
+    def session_key(self, group: ConsumerGroup, member_id: str) -> TimerKey:
+        return member_session_timer(self._partition, group.group_id, member_id)
 
     def regexes_resolved(self, what: RegexesResolved) -> None:
         """The topics of a group's expressions have been found."""
@@ -210,6 +214,10 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
                 GroupStateChanged(group_id=group.group_id, previous_state=before, state=state, generation=group.epoch)
             )
 
+    def replay(self, record: Record) -> Millis:
+        self._replay.replay(record)
+        return -1
+
     def loaded(self, group: ConsumerGroup, offset_count: int) -> None:
         group.persisted = True
         group.shown_state = group.previous_state = group.state
@@ -232,8 +240,7 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
         )
         self._events.loaded(group)
 
-    def enforce_max_size(self, group: ConsumerGroup) -> None:
-        """Kafka: a loaded group may be larger than it could become."""
+    # Kafka: a loaded group may be larger than it could become.
 
     def close(self, group: ConsumerGroup, error: ErrorCode) -> None:
         """No request is parked here."""
@@ -243,9 +250,24 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
         changes.write(*records, *group_tombstones(group))
         self.writes.append(group.group_id, changes, completion)
 
+    @property
+    def groups_in_flight(self) -> Collection[str]:
+        return self.writes.groups_in_flight
+
+    def read_committed(self, group_id: str, read: Callable[[], None]) -> None:
+        self.writes.committed(group_id, read)
+
     def records(self, group: ConsumerGroup) -> list[TimedRecord]:
         return [(self._ctx.now, record) for record in group_records(group)]
+
+    def tombstones(self, group: ConsumerGroup) -> list[Record]:
+        return [*group_tombstones(group)]
 
     def deleted(self, group: ConsumerGroup) -> None:
         if group.group_id not in self._groups:
             self._events.deleted(group.group_id)
+
+    def view(self, group: ConsumerGroup) -> GroupView:
+        group_id = group.group_id
+        assignor, timeout_ms = self.assignor_of(group), self.session_timeout_ms(group_id)
+        return of_consumer_group(group, assignor, timeout_ms, self.progress(group_id), self._ctx.deadlines)

@@ -20,10 +20,11 @@ from rejoin.coordinator.core.groups.consumer.members.updating import Update, Upd
 from rejoin.coordinator.core.groups.consumer.model.changes import Changes, Writes
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember, ConsumerMemberMetadata, PartitionEpochs
-from rejoin.coordinator.core.groups.consumer.model.member_order import converted
 from rejoin.coordinator.core.groups.consumer.model.replay import ConsumerReplay
-from rejoin.coordinator.core.groups.consumer.model.state import JOIN_EPOCH, STATIC_LEAVE_EPOCH
+from rejoin.coordinator.core.groups.consumer.model.state import STATIC_LEAVE_EPOCH
 from rejoin.coordinator.core.groups.group import Group, emit_fenced
+from rejoin.coordinator.core.groups.modern.epochs import JOIN_EPOCH
+from rejoin.coordinator.core.groups.modern.member_order import converted
 from rejoin.coordinator.core.groups.quiet_session import QuietSession
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.step_context import StepContext
@@ -126,8 +127,7 @@ class ConsumerHeartbeats:
         """Whether a heartbeat that says nothing new changes nothing, as long as nothing else does."""
         is_quiet = (
             group.epoch == group.assignment_epoch
-            and self._ctx.now < group.refresh.at
-            and group.refresh.group_epoch <= group.epoch
+            and not group.refresh.is_due(group.epoch, self._ctx.now)
             and not group.subscriptions.regexes
             and not group.needs_epoch
             and len(group.subscriptions.server_assignors) < 2
@@ -205,6 +205,8 @@ class ConsumerHeartbeats:
             if not group.is_empty:
                 return self._upgrade(group, request.member_id, changes)
             changes.write(group_record(group_id, None))
+        elif group is not None:
+            return ErrorCode.GROUP_ID_NOT_FOUND
         return self._replay.new_group(group_id)
 
     def _finish(

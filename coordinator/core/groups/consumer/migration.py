@@ -19,11 +19,8 @@ from rejoin.coordinator.core.groups.consumer.model.member import (
     ClassicMetadata,
     ConsumerMemberMetadata,
     CurrentAssignment,
-    PartitionsByTopicId,
     SupportedProtocol,
 )
-from rejoin.coordinator.core.groups.consumer.model.member_order import Known, filled_order, timeline_order
-from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata, embedded_assignment, metadata_hash
 from rejoin.coordinator.core.groups.consumer.model.records import (
     current_record,
     epoch_record,
@@ -32,9 +29,12 @@ from rejoin.coordinator.core.groups.consumer.model.records import (
     target_epoch_record,
     target_record,
 )
-from rejoin.coordinator.core.groups.consumer.model.replay import Undo
 from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER
 from rejoin.coordinator.core.groups.group import Group
+from rejoin.coordinator.core.groups.modern.changes import Undo
+from rejoin.coordinator.core.groups.modern.epochs import PartitionsByTopicId
+from rejoin.coordinator.core.groups.modern.member_order import Known, filled_order, timeline_order
+from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata, embedded_assignment, metadata_hash
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.consumer_groups import ConversionRefusal, ConversionRefused, GroupConverted
 from rejoin.journal.events.coordinator import Cause, GroupType

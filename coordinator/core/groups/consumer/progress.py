@@ -12,18 +12,9 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
-from rejoin.coordinator.core.groups.consumer.model.member import (
-    ConsumerMemberMetadata,
-    CurrentAssignment,
-    PartitionsByTopicId,
-)
-from rejoin.coordinator.core.groups.consumer.model.state import (
-    FIRST_EPOCH,
-    JOIN_EPOCH,
-    ConsumerGroupState,
-    ConsumerMemberState,
-    derived_state,
-)
+from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMemberMetadata, CurrentAssignment
+from rejoin.coordinator.core.groups.consumer.model.state import ConsumerGroupState, ConsumerMemberState, derived_state
+from rejoin.coordinator.core.groups.modern.epochs import FIRST_EPOCH, JOIN_EPOCH, PartitionsByTopicId
 from rejoin.coordinator.core.groups.statistics import RebalanceProgress
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.journal.events.coordinator import Cause, Ownership

@@ -310,7 +310,7 @@ def test_a_consumer_group_is_read_in_the_middle_of_a_reconciliation() -> None:
     epoch = node.heartbeat("a", 0).member_epoch
     node.heartbeat("b", 0)
     node.heartbeat("a", epoch, 0, 1, 2, 3)
-    states = {member.current.state.name for member in node.shard().consumer.group(GROUP).members.values()}
+    states = {member.current.state.name for member in node.shard().kinds.consumer.group(GROUP).members.values()}
     assert states == {"UNREVOKED_PARTITIONS", "UNRELEASED_PARTITIONS"}
     assert first_read(node) == live_records(node)
 

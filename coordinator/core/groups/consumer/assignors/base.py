@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from enum import StrEnum
 from itertools import compress
 from types import MappingProxyType
 from typing import ClassVar, Final, NamedTuple, TypeAlias
 
+from rejoin.coordinator.core.groups.modern.epochs import SubscriptionKind as SubscriptionKind
+
 Assignments: TypeAlias = Mapping[str, Mapping[str, Collection[int]]]
 """By member id, by topic id: the partitions that the member should have, each once. A member without any may be left
 out."""
-
-
-class SubscriptionKind(StrEnum):
-    """Whether all members subscribe alike. It selects the branch of an assignor."""
-
-    HOMOGENEOUS = "Homogeneous"
-    HETEROGENEOUS = "Heterogeneous"
 
 
 _NOTHING: Final[Mapping[str, Collection[int]]] = MappingProxyType({})

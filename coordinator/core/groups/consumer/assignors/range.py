@@ -7,12 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rejoin.coordinator.core.groups.consumer.assignors.base import (
-    Assignments,
-    AssignorMember,
-    ServerAssignor,
-    SubscriptionKind,
-)
+from rejoin.coordinator.core.groups.consumer.assignors.base import Assignments, AssignorMember, ServerAssignor
+from rejoin.coordinator.core.groups.modern.epochs import SubscriptionKind
 from rejoin.protocol.java import utf16_key, utf16_sorted
 
 

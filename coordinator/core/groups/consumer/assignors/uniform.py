@@ -13,10 +13,10 @@ from rejoin.coordinator.core.groups.consumer.assignors.base import (
     Assignments,
     AssignorMember,
     ServerAssignor,
-    SubscriptionKind,
     unassigned,
 )
 from rejoin.coordinator.core.groups.consumer.assignors.heterogeneous import assign_heterogeneous
+from rejoin.coordinator.core.groups.modern.epochs import SubscriptionKind
 from rejoin.protocol.java import copied_capacity, hashed_order, put_first, uuid_hash
 
 Run: TypeAlias = tuple[str, Sequence[int]]

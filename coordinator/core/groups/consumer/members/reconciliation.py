@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rejoin.coordinator.core.groups.consumer.model.member import CurrentAssignment, PartitionEpochs, PartitionsByTopicId
+from rejoin.coordinator.core.groups.consumer.model.member import CurrentAssignment, PartitionEpochs
 from rejoin.coordinator.core.groups.consumer.model.state import ConsumerMemberState
+from rejoin.coordinator.core.groups.modern.epochs import PartitionsByTopicId
 from rejoin.protocol.java import put_first
 
 Owned: TypeAlias = Mapping[str, Collection[int]] | None

@@ -10,13 +10,14 @@ from typing import Final, NamedTuple
 
 from rejoin.coordinator.core.effects import ResolveRegexes
 from rejoin.coordinator.core.groups.consumer.model.changes import Changes, Writes
-from rejoin.coordinator.core.groups.consumer.model.group import REFRESH_MS, ConsumerGroup, RefreshDeadline
+from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMemberMetadata
-from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata, metadata_hash
 from rejoin.coordinator.core.groups.consumer.model.records import epoch_record, regex_record
 from rejoin.coordinator.core.groups.consumer.model.subscriptions import ResolvedRegex
 from rejoin.coordinator.core.groups.consumer.regex_resolution import is_valid
 from rejoin.coordinator.core.groups.group import Group
+from rejoin.coordinator.core.groups.modern.epochs import REFRESH_MS, RefreshDeadline
+from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata, metadata_hash
 from rejoin.coordinator.core.inputs import RegexesResolved
 from rejoin.coordinator.core.runtime.appends import ShardLog
 from rejoin.coordinator.core.runtime.authorizer import Authorizer, Operation, Resource

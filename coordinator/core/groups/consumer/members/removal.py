@@ -11,10 +11,9 @@ from dataclasses import replace
 from functools import partial
 
 from rejoin.coordinator.core.groups.consumer.members.timers import MemberTimers
-from rejoin.coordinator.core.groups.consumer.model.changes import Changes, OnWritten, Writes
+from rejoin.coordinator.core.groups.consumer.model.changes import Changes, Writes
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember
-from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata, metadata_hash, named_partitions
 from rejoin.coordinator.core.groups.consumer.model.records import (
     current_record,
     epoch_record,
@@ -22,6 +21,8 @@ from rejoin.coordinator.core.groups.consumer.model.records import (
     target_epoch_record,
 )
 from rejoin.coordinator.core.groups.consumer.model.state import STATIC_LEAVE_EPOCH
+from rejoin.coordinator.core.groups.modern.changes import OnWritten
+from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata, metadata_hash, named_partitions
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.consumer_groups import StaticMemberLeft

@@ -25,7 +25,8 @@ from rejoin.coordinator.core.groups.consumer.model.records import (
     metadata_record,
     target_record,
 )
-from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER, JOIN_EPOCH
+from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER
+from rejoin.coordinator.core.groups.modern.epochs import JOIN_EPOCH
 from rejoin.journal.events.coordinator import GroupType, StaticMemberReplaced
 from rejoin.protocol.errors import ErrorCode
 

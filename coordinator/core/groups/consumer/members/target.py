@@ -20,12 +20,13 @@ from rejoin.coordinator.core.groups.consumer.assignors.incremental import reassi
 from rejoin.coordinator.core.groups.consumer.assignors.uniform import UniformAssignor, topic_order
 from rejoin.coordinator.core.groups.consumer.model.changes import Changes
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
-from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMemberMetadata, PartitionsByTopicId
-from rejoin.coordinator.core.groups.consumer.model.member_order import Known, assignor_order
-from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata, ids_of
+from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMemberMetadata
 from rejoin.coordinator.core.groups.consumer.model.records import target_epoch_record, target_record
 from rejoin.coordinator.core.groups.consumer.model.subscriptions import add
 from rejoin.coordinator.core.groups.consumer.model.target_index import SMALLEST_INDEXED, TargetIndex
+from rejoin.coordinator.core.groups.modern.epochs import PartitionsByTopicId, is_target_due
+from rejoin.coordinator.core.groups.modern.member_order import Known, assignor_order
+from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata, ids_of
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.protocol.java import hash_map_order
 
@@ -73,9 +74,7 @@ class TargetAssignments:
 
     def is_due(self, group: ConsumerGroup, interval_ms: int, now: Millis) -> bool:
         """Whether a new target is wanted, and may be computed now."""
-        if group.assignment_epoch >= group.epoch:
-            return False
-        return group.assignment_at == 0 or interval_ms == 0 or now >= group.assignment_at + interval_ms
+        return is_target_due(group.epoch, group.assignment_epoch, group.assignment_at, interval_ms, now)
 
     def compute(
         self,

@@ -5,30 +5,23 @@ Kafka: GroupMetadataManager.scheduleConsumerGroupSessionTimeout and its neighbou
 
 from __future__ import annotations
 
-from typing import Final
-
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember
+from rejoin.coordinator.core.groups.modern.session_timers import SessionTimers
 from rejoin.coordinator.core.groups.timers import GroupTimer, member_timer
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
 
-RETRY_MS: Final[Millis] = 500
-"""After this a timer fires again whose records could not be written."""
 
-
-class MemberTimers:
+class MemberTimers(SessionTimers):
     """Sets and cancels the timers of one shard's members."""
 
     def __init__(self, ctx: StepContext) -> None:
-        self._ctx = ctx
+        super().__init__(ctx)
         self._rebalancing: dict[tuple[str, str], int] = {}
         """The epoch of each member at which its rebalance timer was set."""
-
-    def restart_session(self, member: ConsumerMember, session_timeout_ms: Millis) -> None:
-        self._ctx.deadlines.set(member.session_key, self._ctx.now + session_timeout_ms)
 
     def start_rebalance(self, group: ConsumerGroup, member: ConsumerMember) -> None:
         """A member has to give something up from now on."""
@@ -43,12 +36,6 @@ class MemberTimers:
     def rebalance_epoch(self, group: ConsumerGroup, member_id: str) -> int | None:
         """The epoch at which the rebalance timer that fires now was set."""
         return self._rebalancing.pop((group.group_id, member_id), None)
-
-    def retry(self, key: TimerKey, error: ErrorCode) -> None:
-        """Take in the end of a timer's append; after an error the timer fires again."""
-        # Kafka: CoordinatorRuntime.EventBasedCoordinatorTimer.schedule. A shard that resigns cancels its timers.
-        if error is not ErrorCode.NONE and self._ctx.deadlines.at(key) is None:
-            self._ctx.deadlines.set(key, self._ctx.now + RETRY_MS)
 
     def retry_rebalance(self, group_id: str, key: TimerKey, epoch: int, error: ErrorCode) -> None:
         """As :meth:`retry`, for a rebalance timer."""
@@ -75,7 +62,7 @@ class MemberTimers:
 
     def cancel(self, group: ConsumerGroup, member: ConsumerMember) -> None:
         """A member is gone."""
-        self._ctx.deadlines.cancel(member.session_key)
+        self.cancel_session(member)
         self.cancel_rebalance(group, member)
         self.cancel_join(group, member)
         self.cancel_sync(group, member)

@@ -17,17 +17,18 @@ from rejoin.coordinator.core.groups.consumer.members.subscribing import NEW_MEMB
 from rejoin.coordinator.core.groups.consumer.members.target import TargetAssignments, preferred_assignor, preferred_with
 from rejoin.coordinator.core.groups.consumer.members.timers import MemberTimers
 from rejoin.coordinator.core.groups.consumer.model.changes import Changes
-from rejoin.coordinator.core.groups.consumer.model.group import REFRESH_MS, ConsumerGroup, RefreshDeadline
+from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import (
     ConsumerMember,
     ConsumerMemberMetadata,
     CurrentAssignment,
 )
-from rejoin.coordinator.core.groups.consumer.model.member_order import Known
-from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata, ids_of, metadata_hash
 from rejoin.coordinator.core.groups.consumer.model.records import current_record, epoch_record, metadata_record
 from rejoin.coordinator.core.groups.consumer.model.state import ConsumerMemberState
 from rejoin.coordinator.core.groups.group import Group
+from rejoin.coordinator.core.groups.modern.epochs import REFRESH_MS, RefreshDeadline
+from rejoin.coordinator.core.groups.modern.member_order import Known
+from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata, ids_of, metadata_hash
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import Cause, CauseClass
 from rejoin.protocol.errors import ErrorCode
@@ -128,7 +129,7 @@ class Updates:
         """A new group epoch, if a new assignment is needed; returns whether the topics were looked at."""
         now, refresh = self._ctx.now, group.refresh
         bump = bump or group.needs_epoch
-        if not bump and now < refresh.at and refresh.group_epoch <= group.epoch:
+        if not bump and not refresh.is_due(group.epoch, now):
             return False
         new_hash = metadata_hash(group.subscriptions.without(dropped), self._topics)
         if bump or new_hash != group.metadata_hash:

@@ -11,20 +11,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from rejoin.coordinator.core.groups.consumer.assignors.base import SubscriptionKind
 from rejoin.coordinator.core.groups.consumer.model.member import (
     NEW_ASSIGNMENT,
     ConsumerMember,
     ConsumerMemberMetadata,
     CurrentAssignment,
     PartitionEpochs,
-    PartitionsByTopicId,
 )
-from rejoin.coordinator.core.groups.consumer.model.member_order import MemberOrder
-from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
 from rejoin.coordinator.core.groups.consumer.model.state import (
     CONSUMER,
-    FIRST_EPOCH,
     ConsumerGroupState,
     ConsumerMemberState,
     derived_state,
@@ -32,14 +27,19 @@ from rejoin.coordinator.core.groups.consumer.model.state import (
 from rejoin.coordinator.core.groups.consumer.model.subscriptions import ResolvedRegex, Subscriptions
 from rejoin.coordinator.core.groups.consumer.model.target_index import TargetIndex
 from rejoin.coordinator.core.groups.group import Committer, RetentionStart
+from rejoin.coordinator.core.groups.modern.epochs import (
+    FIRST_EPOCH,
+    PartitionsByTopicId,
+    RefreshDeadline,
+    SubscriptionKind,
+)
+from rejoin.coordinator.core.groups.modern.member_order import MemberOrder
+from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata
 from rejoin.coordinator.core.groups.timers import member_session_timer
 from rejoin.coordinator.core.inputs import Millis, Token
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import OffsetCommitValue
 from rejoin.protocol.types import TopicPartition
-
-REFRESH_MS: Final = 2**31 - 1
-"""How long subscribed topics are not looked at again, unless they change."""
 
 FIRST_COMMIT_OF_MODERN_MEMBERS: Final = 9
 FIRST_TXN_COMMIT_WITH_STALE_EPOCH: Final = 6
@@ -47,14 +47,6 @@ FIRST_TXN_COMMIT_WITH_STALE_EPOCH: Final = 6
 
 def _committed_at(value: OffsetCommitValue) -> Millis:
     return value.commit_timestamp
-
-
-@dataclass(slots=True)
-class RefreshDeadline:
-    """When the subscribed topics are looked at again, and the group epoch that this was decided for."""
-
-    at: Millis = 0
-    group_epoch: int = 0
 
 
 @dataclass(slots=True)

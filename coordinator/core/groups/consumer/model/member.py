@@ -9,15 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
-from rejoin.coordinator.core.groups.consumer.model.state import NO_EPOCH, STATIC_LEAVE_EPOCH, ConsumerMemberState
+from rejoin.coordinator.core.groups.consumer.model.state import STATIC_LEAVE_EPOCH, ConsumerMemberState
+from rejoin.coordinator.core.groups.modern.epochs import NO_EPOCH, PartitionsByTopicId
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.protocol.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 
 PartitionEpochs: TypeAlias = Mapping[str, Mapping[int, int]]
 """By topic id, by partition: the epoch of the member at which it got the partition."""
-
-PartitionsByTopicId: TypeAlias = Mapping[str, frozenset[int]]
-"""Partitions by topic id."""
 
 NO_PARTITIONS: Final[PartitionEpochs] = {}
 

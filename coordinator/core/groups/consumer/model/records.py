@@ -17,11 +17,11 @@ from rejoin.coordinator.core.groups.consumer.model.member import (
     ConsumerMemberMetadata,
     CurrentAssignment,
     PartitionEpochs,
-    PartitionsByTopicId,
     SupportedProtocol,
 )
-from rejoin.coordinator.core.groups.consumer.model.state import FIRST_EPOCH, ConsumerMemberState
+from rejoin.coordinator.core.groups.consumer.model.state import ConsumerMemberState
 from rejoin.coordinator.core.groups.consumer.model.subscriptions import ResolvedRegex
+from rejoin.coordinator.core.groups.modern.epochs import FIRST_EPOCH, PartitionsByTopicId
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.protocol.java import utf16_sorted
 from rejoin.protocol.records import consumer_groups as stored

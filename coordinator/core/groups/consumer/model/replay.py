@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import RELEASED
-from rejoin.coordinator.core.groups.consumer.model.metadata import TopicsMetadata
 from rejoin.coordinator.core.groups.consumer.model.records import current_of, metadata_of, resolved_of, target_of
-from rejoin.coordinator.core.groups.consumer.model.state import NO_EPOCH
 from rejoin.coordinator.core.groups.group import Group
+from rejoin.coordinator.core.groups.modern.changes import Undo, nothing_to_undo
+from rejoin.coordinator.core.groups.modern.epochs import NO_EPOCH
+from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata
 from rejoin.protocol.records.consumer_groups import (
     ConsumerGroupCurrentMemberAssignmentRecord,
     ConsumerGroupMemberMetadataRecord,
@@ -29,13 +30,6 @@ from rejoin.protocol.records.consumer_groups import (
 from rejoin.protocol.records.consumer_offsets import GroupRecord
 from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
-
-Undo: TypeAlias = Callable[[], object]
-"""Undoes the change of a record."""
-
-
-def _nothing() -> None:
-    """Nothing to undo."""
 
 
 class ConsumerReplay:
@@ -59,7 +53,7 @@ class ConsumerReplay:
     def replay(self, record: Record) -> Undo:
         """Apply a record; returns what undoes it."""
         replay = self._by_type.get(type(record))
-        return _nothing if replay is None else replay(record)
+        return nothing_to_undo if replay is None else replay(record)
 
     # --- groups
 
@@ -72,11 +66,17 @@ class ConsumerReplay:
         group = self._groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
+    def repair(self, group_id: str) -> None:
+        """A change has failed behind which others were made."""
+        group = self.known(group_id)
+        if group is not None:
+            group.repair()
+
     def _group(self, group_id: str) -> tuple[ConsumerGroup, Undo]:
         """The group of a record, made where it is not there; a simple group of offsets gives way."""
         group = self._groups.get(group_id)
         if isinstance(group, ConsumerGroup):
-            return group, _nothing
+            return group, nothing_to_undo
         made = self._groups[group_id] = self.new_group(group_id)
         return made, partial(self._put_back, group_id, group)
 
@@ -91,7 +91,7 @@ class ConsumerReplay:
         assert record.value is None, "only the end of a classic group is replayed here"
         group = self._groups.get(group_id)
         if not isinstance(group, ClassicGroup):
-            return _nothing
+            return nothing_to_undo
         del self._groups[group_id]
         return partial(self._put_back, group_id, group)
 
@@ -100,11 +100,11 @@ class ConsumerReplay:
         if record.value is None:
             known = self.known(group_id)
             if known is None:
-                return _nothing
+                return nothing_to_undo
             del self._groups[group_id]
             return partial(self._put_back, group_id, known)
         group, undo = self._group(group_id)
-        if undo is _nothing:
+        if undo is nothing_to_undo:
             undo = partial(group.set_epoch, group.epoch, group.metadata_hash)
         value = record.value.data
         group.set_epoch(value.epoch, value.metadata_hash)
@@ -114,9 +114,9 @@ class ConsumerReplay:
         group_id = record.key.data.group_id
         known = self.known(group_id)
         if record.value is None and known is None:
-            return _nothing
+            return nothing_to_undo
         group, undo = self._group(group_id)
-        if undo is _nothing:
+        if undo is nothing_to_undo:
             undo = partial(setattr, group, "has_partition_metadata", group.has_partition_metadata)
         group.has_partition_metadata = record.value is not None
         return undo
@@ -128,12 +128,12 @@ class ConsumerReplay:
         if record.value is None:
             known = self.known(group_id)
             if known is None:
-                return _nothing
+                return nothing_to_undo
             undo: Undo = partial(known.set_assignment_epoch, known.assignment_epoch, known.assignment_at)
             known.set_assignment_epoch(NO_EPOCH, known.assignment_at)
             return undo
         group, undo = self._group(group_id)
-        if undo is _nothing:
+        if undo is nothing_to_undo:
             undo = partial(group.set_assignment_epoch, group.assignment_epoch, group.assignment_at)
         value = record.value.data
         group.set_assignment_epoch(value.assignment_epoch, value.assignment_timestamp)
@@ -144,12 +144,12 @@ class ConsumerReplay:
         if record.value is None:
             known = self.known(key.group_id)
             if known is None or key.member_id not in known.targets:
-                return _nothing
+                return nothing_to_undo
             undo: Undo = partial(known.set_target, key.member_id, known.targets[key.member_id])
             known.set_target(key.member_id, None)
             return undo
         group, undo = self._group(key.group_id)
-        if undo is _nothing:
+        if undo is nothing_to_undo:
             undo = partial(group.set_target, key.member_id, group.targets.get(key.member_id))
         group.set_target(key.member_id, target_of(record.value.data))
         return undo
@@ -162,12 +162,12 @@ class ConsumerReplay:
             known = self.known(key.group_id)
             member = None if known is None else known.members.get(key.member_id)
             if known is None or member is None:
-                return _nothing
+                return nothing_to_undo
             before, current, kind = member.metadata, member.current, known.subscription_type
             known.set_metadata(key.member_id, None)
             return partial(_restore, known, key.member_id, before, kind, current)
         group, undo = self._group(key.group_id)
-        if undo is _nothing:
+        if undo is nothing_to_undo:
             member = group.members.get(key.member_id)
             known_as = None if member is None else member.metadata
             undo = partial(_restore, group, key.member_id, known_as, group.subscription_type)
@@ -180,12 +180,12 @@ class ConsumerReplay:
             known = self.known(key.group_id)
             member = None if known is None else known.members.get(key.member_id)
             if known is None or member is None:
-                return _nothing
+                return nothing_to_undo
             undo: Undo = partial(known.set_current, key.member_id, member.current)
             known.set_current(key.member_id, RELEASED)
             return undo
         group, undo = self._group(key.group_id)
-        if undo is _nothing:
+        if undo is nothing_to_undo:
             member = group.members.get(key.member_id)
             if member is None:
                 undo = partial(group.set_metadata, key.member_id, None)
@@ -201,12 +201,12 @@ class ConsumerReplay:
         if record.value is None:
             known = self.known(key.group_id)
             if known is None:
-                return _nothing
+                return nothing_to_undo
             before = known.subscriptions.resolve(key.regular_expression, None)
             return partial(known.subscriptions.resolve, key.regular_expression, before)
         group, undo = self._group(key.group_id)
         before = group.subscriptions.resolve(key.regular_expression, resolved_of(record.value.data))
-        if undo is _nothing:
+        if undo is nothing_to_undo:
             undo = partial(group.subscriptions.resolve, key.regular_expression, before)
         return undo
 

@@ -8,15 +8,8 @@ from typing import Final
 CONSUMER: Final = "consumer"
 """The type of these groups, as ListGroups names it. It is the protocol type of their members as well."""
 
-JOIN_EPOCH: Final = 0
-LEAVE_EPOCH: Final = -1
 STATIC_LEAVE_EPOCH: Final = -2
 """A static member that goes for a moment: its partitions stay reserved for its instance id."""
-
-FIRST_EPOCH: Final = 1
-"""The epochs of a group that is not written yet. The first that is written is 2."""
-
-NO_EPOCH: Final = -1
 
 
 class ConsumerGroupState(StrEnum):

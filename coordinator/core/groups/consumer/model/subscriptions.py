@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rejoin.coordinator.core.groups.consumer.assignors.base import SubscriptionKind
 from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMemberMetadata
+from rejoin.coordinator.core.groups.modern.epochs import SubscriptionKind
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.protocol.java import copied_set_order, utf16_sorted
 

@@ -11,8 +11,9 @@ from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple, TypeAlias
 
 from rejoin.coordinator.core.groups.consumer.assignors.base import unassigned
-from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember, PartitionsByTopicId
-from rejoin.coordinator.core.groups.consumer.model.member_order import Known, slot_rank
+from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember
+from rejoin.coordinator.core.groups.modern.epochs import PartitionsByTopicId
+from rejoin.coordinator.core.groups.modern.member_order import Known, slot_rank
 from rejoin.protocol.java import hash_position, table_capacity
 
 SMALLEST_INDEXED: Final = 64

@@ -16,9 +16,10 @@ from rejoin.coordinator.core.groups.consumer.assignors import AssignorMember
 from rejoin.coordinator.core.groups.consumer.assignors.incremental import reassign
 from rejoin.coordinator.core.groups.consumer.assignors.uniform import assign_homogeneous
 from rejoin.coordinator.core.groups.consumer.members import target as targets_module
-from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember, PartitionsByTopicId
-from rejoin.coordinator.core.groups.consumer.model.member_order import Known, MemberOrder, assignor_order
+from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember
 from rejoin.coordinator.core.groups.consumer.model.target_index import TargetIndex
+from rejoin.coordinator.core.groups.modern.epochs import PartitionsByTopicId
+from rejoin.coordinator.core.groups.modern.member_order import Known, MemberOrder, assignor_order
 from rejoin.coordinator.core.groups.timers import member_session_timer
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest

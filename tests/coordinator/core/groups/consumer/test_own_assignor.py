@@ -38,7 +38,7 @@ def assigned(node: ConsumerNode, assignor: str) -> list[list[int]]:
     node.heartbeat("a", 0, server_assignor=assignor)
     answers = [node.heartbeat("b", 0, server_assignor=assignor), node.heartbeat("a", 2, 0, 1, 2, 3)]
     assert [answer.error_code for answer in answers] == [ErrorCode.NONE] * 2
-    group = node.shard().consumer.group("g")
+    group = node.shard().kinds.consumer.group("g")
     return [[n for held in member.current.assigned.values() for n in held] for member in group.members.values()]
 
 
@@ -69,4 +69,4 @@ def test_an_assignor_that_raises_changes_nothing(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sys.modules["my_package_one"].OneForAllAssignor, "assign", fails)
     assert node.heartbeat("b", 0).error_code is ErrorCode.UNKNOWN_SERVER_ERROR
     assert len(node.log) == before
-    assert list(node.shard().consumer.group("g").members) == ["a"]
+    assert list(node.shard().kinds.consumer.group("g").members) == ["a"]

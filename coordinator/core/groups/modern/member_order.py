@@ -9,12 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember
 from rejoin.protocol.java import hash_map_order, timeline_slot
 
 _SMALLEST_TABLE = 2
+
+
+class OrderedMember(Protocol):
+    """A member as far as its place goes. Members of a group are numbered as they come."""
+
+    member_id: str
+    number: int
 
 
 class Known(NamedTuple):
@@ -46,18 +52,18 @@ class MemberOrder:
         if (members + 1) * 3 > self.capacity * 4:
             self.capacity *= 2
 
-    def known(self, members: Mapping[str, ConsumerMember], member_id: str) -> Known:
+    def known(self, members: Mapping[str, OrderedMember], member_id: str) -> Known:
         """The map before the request of a member."""
         return Known(self.capacity, None if member_id in members else member_id)
 
 
-def converted(members: Mapping[str, ConsumerMember], member_id: str) -> Known:
+def converted(members: Mapping[str, OrderedMember], member_id: str) -> Known:
     """The map of a group that the request of a member has just made of a classic one."""
     newcomer = None if member_id in members else member_id
     return Known(_filled_capacity(len(members)), newcomer, is_converted=True)
 
 
-def assignor_order(members: Mapping[str, ConsumerMember], known: Known) -> list[str]:
+def assignor_order(members: Mapping[str, OrderedMember], known: Known) -> list[str]:
     """The ids of all members as an assignor gets them."""
     return hash_map_order(timeline_order(members.values(), known))
 
@@ -77,13 +83,13 @@ def _filled_capacity(count: int) -> int:
     return order.capacity
 
 
-def timeline_order(members: Iterable[ConsumerMember], known: Known) -> list[str]:
+def timeline_order(members: Iterable[OrderedMember], known: Known) -> list[str]:
     """The ids of members as the group's own map has them."""
     ranked = [(slot_rank(each, known), each.member_id) for each in members]
     return [member_id for _, member_id in sorted(ranked)]
 
 
-def slot_rank(member: ConsumerMember, known: Known) -> tuple[bool, int, int]:
+def slot_rank(member: OrderedMember, known: Known) -> tuple[bool, int, int]:
     """Where a member comes among those of its bucket."""
     member_id = member.member_id
     age = member.number if known.is_converted else -member.number
