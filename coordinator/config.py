@@ -19,6 +19,7 @@ from rejoin.coordinator.settings.emulator import EmulatorSettings
 from rejoin.coordinator.settings.groups import ClassicGroupSettings
 from rejoin.coordinator.settings.listeners import ListenerSettings
 from rejoin.coordinator.settings.logs import FetchSettings, LogSettings
+from rejoin.coordinator.settings.share_groups import ShareGroupSettings
 from rejoin.coordinator.settings.share_records import ShareRecordSettings
 from rejoin.coordinator.settings.topic_defaults import TopicDefaults
 from rejoin.coordinator.settings.transactions import TransactionSettings
@@ -45,6 +46,7 @@ class Settings(
     ShareRecordSettings,
     FetchSettings,
     ClassicGroupSettings,
+    ShareGroupSettings,
     TopicDefaults,
     ConsumerGroupSettings,
 ):

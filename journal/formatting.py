@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import singledispatch
 
-from rejoin.journal.events import consumer_groups, transactions
+from rejoin.journal.events import consumer_groups, share_groups, transactions
 from rejoin.journal.events import coordinator as events
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import Cause, CommittedOffset, Ownership
@@ -40,6 +40,7 @@ BEGAN_BECAUSE: dict[str, Callable[[str], str]] = {
     "topic-metadata": lambda _: "the subscribed topics have changed",
     "regex-resolved": lambda _: "a regular expression matches other topics",
     "assignor-changed": lambda member: f"with {member} most members ask for another assignor",
+    "partitions-initialized": lambda member: "other share-partitions are initialised than the members have",
     "failover": lambda _: "loaded before all members had reached the epoch",
 }
 
@@ -355,6 +356,27 @@ REFUSED_BECAUSE = {
 def _(event: consumer_groups.ConversionRefused) -> str:
     why = REFUSED_BECAUSE[event.reason] + (f" ({event.culprit})" if event.culprit else "")
     return f"{event.member_id or 'a member'} cannot make it a {event.group_type} group: {why}"
+
+
+# --- share groups
+
+
+@_format.register
+def _(event: share_groups.SharePartitionsInitializing) -> str:
+    return f"state of {owned(event.partitions)} is asked for, with state epoch {event.generation}"
+
+
+@_format.register
+def _(event: share_groups.SharePartitionsInitialized) -> str:
+    if event.error is not None:
+        return f"{owned(event.partitions)} could not be initialised: {event.error}"
+    return f"{owned(event.partitions)} can be shared"
+
+
+@_format.register
+def _(event: share_groups.SharePartitionsDeleted) -> str:
+    topics = " ".join(event.topics)
+    return f"state of {topics} deleted" if event.error is None else f"state of {topics} not deleted: {event.error}"
 
 
 # --- transactions

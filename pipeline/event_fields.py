@@ -12,13 +12,14 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_ori
 
 from pydantic import BaseModel
 
-from rejoin.journal.events import client, consumer_groups, coordinator, simulation, transactions
+from rejoin.journal.events import client, consumer_groups, coordinator, share_groups, simulation, transactions
 from rejoin.journal.events.base import Event, Long
 from rejoin.journal.events.fields import MEANINGS
 from rejoin.journal.schema import events_in
 
 EVENT_CLASSES: Final[dict[str, type[Event]]] = {
-    event.name: event for event in events_in(coordinator, consumer_groups, transactions, client, simulation)
+    event.name: event
+    for event in events_in(coordinator, consumer_groups, share_groups, transactions, client, simulation)
 }
 """Every event of the journals, by its name."""
 

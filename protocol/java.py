@@ -209,14 +209,21 @@ def put_first(table: dict[_Key, _Value], new: Mapping[_Key, _Value]) -> None:
 
 
 def computed_map_order(lookups: Sequence[str]) -> list[str]:
+    """`computed_order` for strings."""
+    return computed_order(lookups, string_hash)
+
+
+def computed_order(
+    lookups: Sequence[_Key], hash_of: Callable[[_Key], int], capacity: int = DEFAULT_CAPACITY
+) -> list[_Key]:
     """The order of a new `HashMap` whose keys came by `computeIfAbsent`, not by `put`: each key once.
 
     `lookups` are all calls, also those for keys that were there already. `computeIfAbsent` puts a new key
     first in its bucket, and grows a table that has become too full only at the call after, whatever its key.
+    `capacity` is the size of the table that the map was made with.
     """
     keys = list(dict.fromkeys(lookups))
-    codes = [_spread(string_hash(key)) for key in keys]
-    capacity = DEFAULT_CAPACITY
+    codes = [_spread(hash_of(key)) for key in keys]
     for count, code in enumerate(codes):
         capacity = table_capacity(count, capacity)
         if capacity < _MIN_TREEIFY_CAPACITY and _crowd(codes[:count], code, capacity) >= _TREEIFY_THRESHOLD - 1:

@@ -152,8 +152,8 @@ CONSUMER_GROUP_DESCRIBE: Final = register(69, (0, 1), 0, "ConsumerGroupDescribe"
 DESCRIBE_TOPIC_PARTITIONS: Final = register(
     75, (0, 0), 0, "DescribeTopicPartitions", ".topics.describe_topic_partitions"
 )
-SHARE_GROUP_HEARTBEAT: Final = define(76, (1, 1), 0, "ShareGroupHeartbeat", ".share.share_group_heartbeat")
-SHARE_GROUP_DESCRIBE: Final = define(77, (1, 1), 0, "ShareGroupDescribe", ".share.share_group_describe")
+SHARE_GROUP_HEARTBEAT: Final = register(76, (1, 1), 0, "ShareGroupHeartbeat", ".share.share_group_heartbeat")
+SHARE_GROUP_DESCRIBE: Final = register(77, (1, 1), 0, "ShareGroupDescribe", ".share.share_group_describe")
 SHARE_FETCH: Final = register(78, (1, 2), 0, "ShareFetch", ".share.share_fetch")
 SHARE_ACKNOWLEDGE: Final = register(79, (1, 2), 0, "ShareAcknowledge", ".share.share_acknowledge")
 INITIALIZE_SHARE_GROUP_STATE: Final = register(83, (0, 0), 0, "InitializeShareGroupState", ".share.share_group_state")
@@ -164,5 +164,5 @@ READ_SHARE_GROUP_STATE_SUMMARY: Final = register(
     87, (0, 1), 0, "ReadShareGroupStateSummary", ".share.share_group_state"
 )
 DESCRIBE_SHARE_GROUP_OFFSETS: Final = define(90, (0, 1), 0, "DescribeShareGroupOffsets", ".share.share_group_offsets")
-ALTER_SHARE_GROUP_OFFSETS: Final = define(91, (0, 0), 0, "AlterShareGroupOffsets", ".share.share_group_offsets")
-DELETE_SHARE_GROUP_OFFSETS: Final = define(92, (0, 0), 0, "DeleteShareGroupOffsets", ".share.share_group_offsets")
+ALTER_SHARE_GROUP_OFFSETS: Final = register(91, (0, 0), 0, "AlterShareGroupOffsets", ".share.share_group_offsets")
+DELETE_SHARE_GROUP_OFFSETS: Final = register(92, (0, 0), 0, "DeleteShareGroupOffsets", ".share.share_group_offsets")

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.cluster.features import GROUP_VERSION
+from rejoin.coordinator.core.cluster.features import GROUP_VERSION, SHARE_VERSION
 from rejoin.coordinator.core.groups.consumer.admission import check_consumer_heartbeat, consumer_protocol_is_off
+from rejoin.coordinator.core.groups.share.admission import check_share_heartbeat
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.request_handlers import RequestHandlers
 from rejoin.coordinator.core.runtime.admission import Rule
@@ -114,6 +115,22 @@ SERVED: Final[dict[api.Api, ServedApi]] = {
             feature=GROUP_VERSION,
             needs_key=True,
         ),
+    ),
+    api.SHARE_GROUP_HEARTBEAT: ServedApi(
+        lambda of: of.share_groups.heartbeat,
+        Rule(group=_READ, topic=_DESCRIBE, feature=SHARE_VERSION, valid=check_share_heartbeat),
+    ),
+    api.SHARE_GROUP_DESCRIBE: ServedApi(
+        lambda of: of.share_descriptions.describe,
+        Rule(group=_DESCRIBE, topic=_DESCRIBE, feature=SHARE_VERSION, needs_key=True),
+    ),
+    api.ALTER_SHARE_GROUP_OFFSETS: ServedApi(
+        lambda of: of.share_groups.alter_offsets,
+        Rule(group=_READ, topic=_READ, feature=SHARE_VERSION, needs_key=True),
+    ),
+    api.DELETE_SHARE_GROUP_OFFSETS: ServedApi(
+        lambda of: of.share_groups.delete_offsets,
+        Rule(group=_DELETE, topic=_READ, feature=SHARE_VERSION, needs_key=True),
     ),
     api.OFFSET_FETCH: ServedApi(lambda of: of.offsets.fetch, Rule(group=_DESCRIBE, topic=_DESCRIBE)),
     api.OFFSET_DELETE: ServedApi(lambda of: of.offsets.delete, Rule(group=_DELETE, topic=_READ, needs_key=True)),

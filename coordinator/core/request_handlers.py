@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from rejoin.coordinator.core.cluster.sasl import SaslRequests
     from rejoin.coordinator.core.groups.admin_requests import GroupAdminRequests
     from rejoin.coordinator.core.groups.consumer.descriptions import ConsumerGroupDescriptions
+    from rejoin.coordinator.core.groups.share.descriptions import ShareGroupDescriptions
+    from rejoin.coordinator.core.groups.share.requests import ShareGroupRequests
     from rejoin.coordinator.core.offsets.requests import OffsetRequests
     from rejoin.coordinator.core.partitions.delete_records import DeleteRecordsRequests
     from rejoin.coordinator.core.partitions.describe_producers import ProducerRequests
@@ -80,6 +82,18 @@ class RequestHandlers:
         from rejoin.coordinator.core.groups.consumer.descriptions import ConsumerGroupDescriptions
 
         return ConsumerGroupDescriptions(self.ctx, self.shards, self.all_topics, self.admission)
+
+    @cached_property
+    def share_groups(self) -> ShareGroupRequests:
+        from rejoin.coordinator.core.groups.share.requests import ShareGroupRequests
+
+        return ShareGroupRequests(self.ctx, self.shards, self.all_topics, self.admission)
+
+    @cached_property
+    def share_descriptions(self) -> ShareGroupDescriptions:
+        from rejoin.coordinator.core.groups.share.descriptions import ShareGroupDescriptions
+
+        return ShareGroupDescriptions(self.ctx, self.shards, self.all_topics, self.admission)
 
     # --- topics and the cluster
 

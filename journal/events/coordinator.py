@@ -33,6 +33,7 @@ CauseClass = Literal[
     "topic-metadata",
     "regex-resolved",
     "assignor-changed",
+    "partitions-initialized",
     "failover",
 ]
 """Why a rebalance began. The names are used in Kafka-log parsers too, so that emulated and real evidence compare.
@@ -46,11 +47,12 @@ downgrade: the last member of the consumer protocol has gone, and the group is a
 consumer protocol have these. upgrade: the first member of that protocol joined a classic group. rebalance-expiry: a
 member did not give up partitions within its rebalance timeout. did-not-rejoin: a classic member of such a group did not
 send JoinGroup in time. topic-metadata: subscribed topics were created, grew or are gone. regex-resolved: a regular
-expression matches other topics. assignor-changed: most members ask for another assignor. failover: a coordinator loaded
+expression matches other topics. assignor-changed: most members ask for another assignor. partitions-initialized: other
+partitions of a share group are initialised than its members have. failover: a coordinator loaded
 a group whose members had not all reached its epoch.
 """
 
-GroupType = Literal["classic", "consumer"]
+GroupType = Literal["classic", "consumer", "share"]
 """The protocol of a group, as ListGroups names it."""
 
 RemovalCause = Literal["left", "session-expiry", "did-not-rejoin", "sync-expiry", "over-capacity", "rebalance-expiry"]

@@ -22,6 +22,7 @@ CAUSES: Final = {
     "topic-metadata": "the subscribed topics changed",
     "regex-resolved": "a regular expression matches other topics",
     "assignor-changed": "most members ask for another assignor",
+    "partitions-initialized": "share-partitions were initialised",
     "failover": "another coordinator went on with it",
     "unknown": "cause unknown",
 }
@@ -45,6 +46,7 @@ SHORT_CAUSES: Final = {
     "topic-metadata": "topics changed",
     "regex-resolved": "expression",
     "assignor-changed": "assignor",
+    "partitions-initialized": "initialised",
     "failover": "failover",
     "unknown": "unknown",
 }

@@ -34,14 +34,17 @@ _CHANGES: Final[dict[str, str]] = {
     "3.8": "0=11 10=5 16=5 22=5 24=5 25=4 26=4 28=4 66=1 69=0 75=0",
     "3.9": "1=17 2=9 10=6 18=4",
     "4.0": "0=12 2=10 3=13 15=6 26=5 28=5 57=2 60=2 68=1 69=1",
-    "4.1": "0=13 1=18 66=2 78=1 79=1 83=0 84=0 85=0 86=0 87=0",
+    "4.1": "0=13 1=18 66=2 76=1 77=1 78=1 79=1 83=0 84=0 85=0 86=0 87=0 91=0 92=0",
     "4.2": "2=11 8=10 9=10 27=2 78=2 79=2 85=1 87=1",
     "4.3": "35=5",
     "4.4": "18=5 28=6 42=3",
 }
 """By release: API key and newest version, where it is another one than in the release before."""
 
-_GIVEN_UP: Final[dict[str, str]] = {"4.0": "0=3 1=4 2=1 8=2 9=1 19=2 20=1 23=2 27=1 32=1 35=1", "4.1": "78=1 79=1"}
+_GIVEN_UP: Final[dict[str, str]] = {
+    "4.0": "0=3 1=4 2=1 8=2 9=1 19=2 20=1 23=2 27=1 32=1 35=1",
+    "4.1": "76=1 77=1 78=1 79=1",
+}
 """By release: API key and oldest version, where it is another one than in the release before (KIP-896).
 
 4.0.0 alone had no JoinGroup 0 and 1; they are back since 4.0.1 (KAFKA-19444).

@@ -14,7 +14,7 @@ from typing import Any, Final, cast, get_args
 
 from pydantic import TypeAdapter
 
-from rejoin.protocol.records import consumer_groups
+from rejoin.protocol.records import consumer_groups, share_groups
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, GroupRecord, OffsetRecord
 from rejoin.protocol.records.keyed import KeyedRecord, VersionedData
 
@@ -25,6 +25,7 @@ class Owner(StrEnum):
     OFFSETS = "offsets"
     CLASSIC_GROUPS = "classic groups"
     CONSUMER_GROUPS = "consumer groups"
+    SHARE_GROUPS = "share groups"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +87,18 @@ GROUP_METADATA: Final = register(
 )
 
 
-def _of_consumer_groups(key: int, record: type[KeyedRecord[Any, Any]]) -> RecordType:
-    """A type of the records of consumer groups: one key, and one version, which is flexible."""
+def _of_groups_with_epochs(owner: Owner, key: int, record: type[KeyedRecord[Any, Any]]) -> RecordType:
+    """A type of the records of consumer or share groups: one key, and one version, which is flexible."""
     name = record.__name__.removesuffix("Record")
-    return register(OFFSETS_TOPIC, RecordType(name, Owner.CONSUMER_GROUPS, (key, key), (0, 0), 0, record))
+    return register(OFFSETS_TOPIC, RecordType(name, owner, (key, key), (0, 0), 0, record))
+
+
+def _of_consumer_groups(key: int, record: type[KeyedRecord[Any, Any]]) -> RecordType:
+    return _of_groups_with_epochs(Owner.CONSUMER_GROUPS, key, record)
+
+
+def _of_share_groups(key: int, record: type[KeyedRecord[Any, Any]]) -> RecordType:
+    return _of_groups_with_epochs(Owner.SHARE_GROUPS, key, record)
 
 
 CONSUMER_GROUP_TYPES: Final = (
@@ -104,4 +113,13 @@ CONSUMER_GROUP_TYPES: Final = (
         consumer_groups.CURRENT_ASSIGNMENT_KEY, consumer_groups.ConsumerGroupCurrentMemberAssignmentRecord
     ),
     _of_consumer_groups(consumer_groups.REGULAR_EXPRESSION_KEY, consumer_groups.ConsumerGroupRegularExpressionRecord),
+)
+
+SHARE_GROUP_TYPES: Final = (
+    _of_share_groups(share_groups.MEMBER_KEY, share_groups.ShareGroupMemberMetadataRecord),
+    _of_share_groups(share_groups.GROUP_KEY, share_groups.ShareGroupMetadataRecord),
+    _of_share_groups(share_groups.TARGET_METADATA_KEY, share_groups.ShareGroupTargetAssignmentMetadataRecord),
+    _of_share_groups(share_groups.TARGET_MEMBER_KEY, share_groups.ShareGroupTargetAssignmentMemberRecord),
+    _of_share_groups(share_groups.CURRENT_ASSIGNMENT_KEY, share_groups.ShareGroupCurrentMemberAssignmentRecord),
+    _of_share_groups(share_groups.STATE_PARTITIONS_KEY, share_groups.ShareGroupStatePartitionMetadataRecord),
 )

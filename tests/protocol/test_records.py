@@ -29,6 +29,7 @@ from rejoin.protocol.records.table import (
     GROUP_METADATA,
     OFFSET_COMMIT,
     RECORD_TYPES,
+    SHARE_GROUP_TYPES,
     Owner,
     RecordType,
 )
@@ -134,7 +135,8 @@ def test_what_a_coordinator_writes_is_kafkas_version() -> None:
 
 def test_each_key_version_means_one_type() -> None:
     of_consumer_groups = dict(zip((3, 4, 5, 6, 7, 8, 16), CONSUMER_GROUP_TYPES, strict=True))
-    types = {0: OFFSET_COMMIT, 1: OFFSET_COMMIT, 2: GROUP_METADATA, **of_consumer_groups}
+    of_share_groups = dict(zip((10, 11, 12, 13, 14, 15), SHARE_GROUP_TYPES, strict=True))
+    types = {0: OFFSET_COMMIT, 1: OFFSET_COMMIT, 2: GROUP_METADATA, **of_consumer_groups, **of_share_groups}
     assert RECORD_TYPES[OFFSETS_TOPIC] == types
 
 

@@ -19,7 +19,7 @@ GROUP_VERSION: Final = "group.version"
 SHARE_VERSION: Final = "share.version"
 NEWEST_LEVELS: Final = {TRANSACTION_VERSION: 2, GROUP_VERSION: 1, SHARE_VERSION: 2}
 CONSUMER_GROUP_HEARTBEAT_KEY: Final = 68
-SHARE_FETCH_KEY: Final = 78
+SHARE_GROUP_HEARTBEAT_KEY: Final = 76
 
 
 class ClusterFeatures:
@@ -33,7 +33,7 @@ class ClusterFeatures:
             self.supported[TRANSACTION_VERSION] = NEWEST_LEVELS[TRANSACTION_VERSION]
         if CONSUMER_GROUP_HEARTBEAT_KEY in served:
             self.supported[GROUP_VERSION] = NEWEST_LEVELS[GROUP_VERSION]
-        if SHARE_FETCH_KEY in served:
+        if SHARE_GROUP_HEARTBEAT_KEY in served:
             self.supported[SHARE_VERSION] = NEWEST_LEVELS[SHARE_VERSION]
         self._settings = settings
         self._changed: dict[str, int] = {}

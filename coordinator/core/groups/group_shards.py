@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.groups.shard import GroupsShard
+from rejoin.coordinator.core.groups.share.persister import NoPersister, SharePersister
 from rejoin.coordinator.core.inputs import Token
 from rejoin.coordinator.core.offsets.store import GroupOffsets
 from rejoin.coordinator.core.runtime.appends import ShardLog
@@ -27,9 +28,11 @@ class GroupShards(Shards[GroupsShard]):
         super().__init__(ctx, OFFSETS_TOPIC, ctx.settings.offsets_topic_num_partitions, self._make_machine)
         self._topics = topics
         self._has_followers = has_followers
+        self.persister: SharePersister = NoPersister()
+        """Who is asked about share-partitions. It is set before the first shard is elected."""
 
     def _make_machine(self, ctx: StepContext, log: ShardLog) -> GroupsShard:
-        return GroupsShard(ctx, log, self._topics, self._has_followers)
+        return GroupsShard(ctx, log, self._topics, self._has_followers, self.persister)
 
     def machine_of(self, group_id: str) -> GroupsShard | None:
         """The shard of a group, loaded or not, if this node leads it."""

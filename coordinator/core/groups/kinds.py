@@ -16,6 +16,7 @@ from rejoin.coordinator.core.groups.classic.groups import ClassicGroups
 from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER
 from rejoin.coordinator.core.groups.group import Group, GroupKind
 from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata
+from rejoin.coordinator.core.groups.share.model.state import SHARE
 from rejoin.coordinator.core.groups.statistics import StatisticsStore
 from rejoin.coordinator.core.runtime.appends import ShardLog
 from rejoin.coordinator.core.step_context import StepContext
@@ -23,6 +24,8 @@ from rejoin.protocol.records.table import Owner
 
 if TYPE_CHECKING:
     from rejoin.coordinator.core.groups.consumer.groups import ConsumerGroups
+    from rejoin.coordinator.core.groups.share.groups import ShareGroups
+    from rejoin.coordinator.core.groups.share.persister import SharePersister
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class ShardParts:
     groups: dict[str, Group]
     statistics: StatisticsStore
     topics: TopicsMetadata
+    persister: SharePersister
 
 
 class Kinds:
@@ -78,6 +82,11 @@ class Kinds:
         """Operations on consumer groups."""
         return cast("ConsumerGroups", self[CONSUMER])
 
+    @cached_property
+    def share(self) -> ShareGroups:
+        """Operations on share groups."""
+        return cast("ShareGroups", self[SHARE])
+
 
 Make: TypeAlias = Callable[[ShardParts, Kinds], GroupKind[Any]]
 
@@ -101,11 +110,18 @@ def _consumer(parts: ShardParts, kinds: Kinds) -> GroupKind[Any]:
     return ConsumerGroups(parts.ctx, parts.log, parts.groups, parts.topics, kinds.classic)
 
 
+def _share(parts: ShardParts, _: Kinds) -> GroupKind[Any]:
+    from rejoin.coordinator.core.groups.share.groups import ShareGroups  # noqa: PLC0415 - loaded with the first
+
+    return ShareGroups(parts.ctx, parts.log, parts.groups, parts.topics, parts.persister)
+
+
 KINDS: Final = {
     entry.name: entry
     for entry in (
         KindEntry(CLASSIC, Owner.CLASSIC_GROUPS, _classic),
         KindEntry(CONSUMER, Owner.CONSUMER_GROUPS, _consumer),
+        KindEntry(SHARE, Owner.SHARE_GROUPS, _share),
     )
 }
 """The kinds of groups, by name."""

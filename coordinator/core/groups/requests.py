@@ -12,8 +12,7 @@ from rejoin.coordinator.core.groups.classic.responses import sync_refused
 from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.inputs import Context, Token
-from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.runtime.authorizer import Resource
+from rejoin.coordinator.core.runtime.admission import BEFORE_TOPICS, Admission
 from rejoin.coordinator.core.runtime.shard import ShardState
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
@@ -32,9 +31,6 @@ ECHOED_MEMBER_ID: Final = (
     ErrorCode.INVALID_SESSION_TIMEOUT,
 )
 """Refusals of JoinGroup that give the member id back; the others leave it empty, as Kafka's new coordinator does."""
-
-BEFORE_TOPICS: Final = (ErrorCode.UNSUPPORTED_VERSION, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-"""Errors that refuse a ConsumerGroupHeartbeat before its topics are looked at."""
 
 FIRST_CONSUMER_HEARTBEAT_WITH_AUTHORIZED_TOPICS: Final = 1
 
@@ -108,20 +104,10 @@ class GroupRequests:
         shard = self._admission.admit(self._shards, request, context, request.group_id)
         names = request.subscribed_topic_names
         if names and context.api_version >= FIRST_CONSUMER_HEARTBEAT_WITH_AUTHORIZED_TOPICS:
-            error = self._check_topics(request, context, names)
+            error = self._admission.authorize_topics(request, context, names)
             if error is not ErrorCode.NONE and shard not in BEFORE_TOPICS:
                 shard = error
         if isinstance(shard, ErrorCode):
             self._ctx.reply(token, refused(shard))
         else:
             shard.kinds.consumer.consumer_heartbeat(token, request, context)
-
-    def _check_topics(
-        self, request: ConsumerGroupHeartbeatRequest, context: Context, names: tuple[str, ...]
-    ) -> ErrorCode:
-        """One topic that may not be described is enough to refuse a heartbeat."""
-        for name in names:
-            error = self._admission.authorize(request, context, Resource.TOPIC, name)
-            if error is not ErrorCode.NONE:
-                return error
-        return ErrorCode.NONE

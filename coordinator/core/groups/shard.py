@@ -37,6 +37,7 @@ from rejoin.protocol.records.keyed import Record, TransactionMarker
 if TYPE_CHECKING:
     from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
     from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata
+    from rejoin.coordinator.core.groups.share.persister import SharePersister
 
 OnDeleted: TypeAlias = Callable[[str, ErrorCode], None]
 """Called with a group id when the group is gone, or could not be deleted."""
@@ -46,7 +47,12 @@ class GroupsShard(StateMachine):
     """The coordinator of some groups: makes them, hands requests to them, expires and deletes them."""
 
     def __init__(
-        self, ctx: StepContext, log: ShardLog, topics: TopicsMetadata, has_followers: Callable[[], bool]
+        self,
+        ctx: StepContext,
+        log: ShardLog,
+        topics: TopicsMetadata,
+        has_followers: Callable[[], bool],
+        persister: SharePersister,
     ) -> None:
         """``has_followers``: whether a record may be in the log before it is committed, as in Kafka with replicas."""
         self._ctx = ctx
@@ -59,7 +65,7 @@ class GroupsShard(StateMachine):
         self.statistics = StatisticsStore()
         self._in_creation: dict[str, list[Reply]] = {}
         """The groups whose first record is being written, with the replies that wait for it."""
-        self.kinds = Kinds(ShardParts(ctx, log, self.groups, self.statistics, topics))
+        self.kinds = Kinds(ShardParts(ctx, log, self.groups, self.statistics, topics, persister))
         self.kind_of = self.kinds.of
         """The operations on a group, which depend on its kind."""
         self.commits = OffsetCommits(ctx, log, self.offsets, self.producers, self, topics)

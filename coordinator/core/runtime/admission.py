@@ -8,7 +8,7 @@ Kafka: KafkaApis, GroupCoordinatorService.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -28,6 +28,9 @@ UNAUTHORIZED: Final = {
     Resource.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
 """The error for a resource on which the operation is denied."""
+
+BEFORE_TOPICS: Final = (ErrorCode.UNSUPPORTED_VERSION, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+"""Errors that refuse a heartbeat of a consumer or share group before its topics are looked at."""
 
 _NONE: Final = ErrorCode.NONE
 _LOADING: Final = ShardState.LOADING
@@ -141,6 +144,14 @@ class Admission:
         if self._authorizer.allows_everything:
             return ErrorCode.NONE
         return ErrorCode.NONE if self.allows(type(request), context, resource, name) else UNAUTHORIZED[resource]
+
+    def authorize_topics(self, request: Request, context: Context, names: Iterable[str]) -> ErrorCode:
+        """NONE, or the error of the first of these topics on which this API's operation is denied."""
+        for name in names:
+            error = self.authorize(request, context, Resource.TOPIC, name)
+            if error is not ErrorCode.NONE:
+                return error
+        return ErrorCode.NONE
 
     def allows(self, api: type[Request], context: Context, resource: Resource, name: str = CLUSTER_NAME) -> bool:
         """Whether this API's operation on a resource is allowed."""

@@ -3,56 +3,91 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.groups.consumer.group_settings import (
-    ASSIGNMENT_INTERVAL,
-    HEARTBEAT_INTERVAL,
-    SESSION_TIMEOUT,
+from rejoin.coordinator.core.groups.consumer import group_settings as consumer
+from rejoin.coordinator.core.groups.share import group_settings as share
+from rejoin.coordinator.core.groups.share.group_settings import (
+    ASSIGNOR_OFFLOAD,
+    BY_DURATION,
+    DLQ_COPY,
+    DLQ_TOPIC,
+    ISOLATION_LEVEL,
+    OFFSET_RESET,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    RENEW_ENABLE,
 )
-from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.topics.config_entries import ConfigEntry, ConfigValueSource
 from rejoin.coordinator.core.topics.configs import ConfigDef, ConfigError, ConfigSource, ConfigType, parsed, shown
 from rejoin.coordinator.core.topics.node_configs import of_setting
+from rejoin.protocol.units import iso_duration_ms
+
+NUMBERS: Final = (
+    consumer.ASSIGNMENT_INTERVAL,
+    consumer.HEARTBEAT_INTERVAL,
+    consumer.SESSION_TIMEOUT,
+    share.ASSIGNMENT_INTERVAL,
+    share.HEARTBEAT_INTERVAL,
+    share.SESSION_TIMEOUT,
+    share.LOCK_DURATION,
+    share.DELIVERY_LIMIT,
+    share.RECORD_LOCKS,
+)
+"""Settings for which the broker has a default, a lower and an upper bound."""
+
+SESSIONS: Final = (
+    (consumer.SESSION_TIMEOUT, consumer.HEARTBEAT_INTERVAL),
+    (share.SESSION_TIMEOUT, share.HEARTBEAT_INTERVAL),
+)
+"""Session timeouts, each with the heartbeat interval that must be shorter."""
 
 
 def group_definitions(settings: Settings) -> dict[str, ConfigDef]:
     """The settings of groups, by name."""
-    # Differs: Kafka's groups also have settings for share and streams groups.
-    table: dict[str, tuple[Millis, Millis, Millis]] = {
-        ASSIGNMENT_INTERVAL: (
-            settings.group_consumer_assignment_interval_ms,
-            settings.group_consumer_min_assignment_interval_ms,
-            settings.group_consumer_max_assignment_interval_ms,
-        ),
-        HEARTBEAT_INTERVAL: (
-            settings.group_consumer_heartbeat_interval_ms,
-            settings.group_consumer_min_heartbeat_interval_ms,
-            settings.group_consumer_max_heartbeat_interval_ms,
-        ),
-        SESSION_TIMEOUT: (
-            settings.group_consumer_session_timeout_ms,
-            settings.group_consumer_min_session_timeout_ms,
-            settings.group_consumer_max_session_timeout_ms,
-        ),
-    }
-    return {
-        name: ConfigDef(name, ConfigType.INT, str(default), f"group.{name}", least, most)
-        for name, (default, least, most) in table.items()
-    }
+    # Differs: Kafka's groups also have settings for streams groups.
+    numbers = {name: _number(settings, name) for name in NUMBERS}
+    return {definition.name: definition for definition in (*numbers.values(), *_of_share_groups(settings))}
+
+
+def _number(settings: Settings, name: str) -> ConfigDef:
+    """A number whose default and bounds are settings of the broker."""
+    synonym = f"group.{name}"
+    kind, _, rest = name.partition(".")
+    default, least, most = (
+        getattr(settings, each.replace(".", "_"))
+        for each in (synonym, f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest}")
+    )
+    return ConfigDef(name, ConfigType.INT, str(default), synonym, least, most)
+
+
+def _of_share_groups(settings: Settings) -> tuple[ConfigDef, ...]:
+    """The settings of share groups that are no numbers."""
+    offloads = str(settings.group_share_assignor_offload_enable).lower()
+    return (
+        ConfigDef(ASSIGNOR_OFFLOAD, ConfigType.BOOLEAN, offloads, f"group.{ASSIGNOR_OFFLOAD}"),
+        ConfigDef(OFFSET_RESET, ConfigType.STRING, "latest"),
+        ConfigDef(ISOLATION_LEVEL, ConfigType.STRING, READ_UNCOMMITTED, values=(READ_COMMITTED, READ_UNCOMMITTED)),
+        ConfigDef(RENEW_ENABLE, ConfigType.BOOLEAN, "true"),
+        ConfigDef(DLQ_TOPIC, ConfigType.STRING, ""),
+        ConfigDef(DLQ_COPY, ConfigType.BOOLEAN, "false"),
+    )
 
 
 def of_group(settings: Settings, configs: Mapping[str, str]) -> tuple[ConfigEntry, ...]:
     """All settings of a group, by name: its own, else the broker's."""
     entries = []
     for name, definition in sorted(group_definitions(settings).items()):
-        assert definition.synonym is not None, "the broker has a setting for each of a group"
-        candidates = of_setting(settings, definition.synonym.replace(".", "_")).candidates
+        candidates: tuple[ConfigValueSource, ...] = ()
+        if definition.synonym is not None:
+            candidates = of_setting(settings, definition.synonym.replace(".", "_")).candidates
         given = configs.get(name)
         if given is not None:
             own = ConfigValueSource(name, shown(definition, given), ConfigSource.DYNAMIC_GROUP_CONFIG)
             candidates = (own, *candidates)
-        _, value, source = candidates[0]
+        default = ConfigValueSource(name, definition.default, ConfigSource.DEFAULT_CONFIG)
+        _, value, source = candidates[0] if candidates else default
         entries.append(ConfigEntry(name, value, source, definition.type, False, candidates))
     return tuple(entries)
 
@@ -62,13 +97,29 @@ def check_group(configs: Mapping[str, str], definitions: Mapping[str, ConfigDef]
     for name in configs:
         if name not in definitions:
             raise ConfigError(f"{name[:200]!r} is not a setting of a group; expected one of {', '.join(definitions)}")
-    session, heartbeat = (
-        parsed(definition, configs.get(definition.name, definition.default))
-        for definition in (definitions[SESSION_TIMEOUT], definitions[HEARTBEAT_INTERVAL])
-    )
-    if ASSIGNMENT_INTERVAL in configs:
-        parsed(definitions[ASSIGNMENT_INTERVAL], configs[ASSIGNMENT_INTERVAL])
-    assert isinstance(session, int), "it is a number"
-    assert isinstance(heartbeat, int), "it is a number"
-    if session <= heartbeat:
-        raise ConfigError(f"{SESSION_TIMEOUT} ({session}) must be more than {HEARTBEAT_INTERVAL} ({heartbeat})")
+    for name, text in configs.items():
+        parsed(definitions[name], text)
+    if not _is_offset_reset(configs.get(OFFSET_RESET, "latest")):
+        raise ConfigError(
+            f"{OFFSET_RESET}={configs[OFFSET_RESET][:200]}: expected earliest, latest or by_duration:PnDTnHnMnS"
+        )
+    for session_name, heartbeat_name in SESSIONS:
+        session, heartbeat = (
+            parsed(definition, configs.get(definition.name, definition.default))
+            for definition in (definitions[session_name], definitions[heartbeat_name])
+        )
+        assert isinstance(session, int), "it is a number"
+        assert isinstance(heartbeat, int), "it is a number"
+        if session <= heartbeat:
+            raise ConfigError(f"{session_name} ({session}) must be more than {heartbeat_name} ({heartbeat})")
+
+
+def _is_offset_reset(text: str) -> bool:
+    """Whether share groups can begin so. Kafka: ShareGroupAutoOffsetResetStrategy; upper and lower case differ."""
+    strategy, colon, length = text.partition(":")
+    if strategy != BY_DURATION:
+        return text in ("earliest", "latest")
+    try:
+        return bool(colon) and iso_duration_ms(length) >= 0
+    except ValueError:
+        return False

@@ -26,6 +26,8 @@ _HIDDEN: Final = frozenset(
     {
         "group.consumer.assignor.offload.enable",
         "group.consumer.regex.refresh.interval.ms",
+        "group.share.assignor.offload.enable",
+        "group.share.initialize.retry.interval.ms",
         "producer.id.expiration.check.interval.ms",
     }
 )

@@ -31,6 +31,8 @@ from rejoin.protocol.registry import (
     SASL_HANDSHAKE,
     SHARE_ACKNOWLEDGE,
     SHARE_FETCH,
+    SHARE_GROUP_DESCRIBE,
+    SHARE_GROUP_HEARTBEAT,
     WRITE_TXN_MARKERS,
     Api,
 )
@@ -49,8 +51,10 @@ KAFKA_4: Final[dict[Api, int]] = {
     DESCRIBE_LOG_DIRS: 1,
     SHARE_FETCH: 1,
     SHARE_ACKNOWLEDGE: 1,
+    SHARE_GROUP_HEARTBEAT: 1,
+    SHARE_GROUP_DESCRIBE: 1,
 }
-"""The oldest versions of Kafka 4 (KIP-896); every other API begins with version 0."""
+"""The oldest versions of Kafka 4 (KIP-896), and of share groups after their early access; others begin with 0."""
 
 ALWAYS: Final[dict[Api, int]] = {PRODUCE: 3, FETCH: 4, DESCRIBE_CONFIGS: 1}
 """The oldest versions that are served as any release."""

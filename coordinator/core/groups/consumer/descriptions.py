@@ -7,14 +7,10 @@ from collections.abc import Collection, Iterable, Mapping
 from rejoin.coordinator.core.groups.consumer.members.target import preferred_assignor
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember, CurrentAssignment
-from rejoin.coordinator.core.groups.group_shards import GroupShards
-from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata
+from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER
+from rejoin.coordinator.core.groups.modern.descriptions import GroupDescriptions
 from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.inputs import Context, Token
-from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.runtime.authorizer import Resource
-from rejoin.coordinator.core.runtime.repeated import computed_once
-from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.java import utf16_sorted
 from rejoin.protocol.messages.groups.consumer_group_describe import (
@@ -38,53 +34,21 @@ def _owned(current: CurrentAssignment) -> dict[str, set[int]]:
     return owned
 
 
-class ConsumerGroupDescriptions:
+class ConsumerGroupDescriptions(GroupDescriptions[DescribedConsumerGroup]):
     """Describes consumer groups."""
 
-    def __init__(self, ctx: StepContext, shards: GroupShards, topics: TopicsMetadata, admission: Admission) -> None:
-        self._ctx = ctx
-        self._shards = shards
-        self._topics = topics
-        self._admission = admission
+    kind = CONSUMER
 
     def describe(self, token: Token, request: ConsumerGroupDescribeRequest, context: Context) -> None:
-        groups = computed_once(request.group_ids, lambda group_id: self._describe(group_id, request, context))
+        groups = self._describe_all(request.group_ids, request, context)
         self._ctx.reply(token, ConsumerGroupDescribeResponse(groups=groups))
 
-    def _describe(
-        self, group_id: str, request: ConsumerGroupDescribeRequest, context: Context
-    ) -> DescribedConsumerGroup:
-        shard = self._admission.admit(self._shards, request, context, group_id)
-        if isinstance(shard, ErrorCode):
-            return DescribedConsumerGroup(group_id=group_id, error_code=shard)
-        described = self._committed(shard, group_id)
-        if described is None:
-            return DescribedConsumerGroup(
-                group_id=group_id,
-                error_code=ErrorCode.GROUP_ID_NOT_FOUND,
-                error_message=f"Group {group_id} is not a consumer group or not found.",
-            )
-        if not self._sees_topics(described, context):
-            return DescribedConsumerGroup(
-                group_id=group_id,
-                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-                error_message="The group has described topic(s) that the client is not authorized to describe.",
-            )
-        if not request.include_authorized_operations:
-            return described
-        operations = self._admission.authorized_operations(context, Resource.GROUP, group_id)
-        return described.model_copy(update={"authorized_operations": operations})
+    def _refused(self, group_id: str, error: ErrorCode, message: str | None = None) -> DescribedConsumerGroup:
+        return DescribedConsumerGroup(group_id=group_id, error_code=error, error_message=message)
 
-    def _committed(self, shard: GroupsShard, group_id: str) -> DescribedConsumerGroup | None:
-        found: list[DescribedConsumerGroup] = []
-
-        def read() -> None:
-            group = shard.groups.get(group_id)
-            if isinstance(group, ConsumerGroup):
-                found.append(self._described(group, shard.kinds.consumer.default_assignor))
-
-        shard.kinds.consumer.writes.committed(group_id, read)
-        return found[0] if found else None
+    def _read(self, shard: GroupsShard, group_id: str) -> DescribedConsumerGroup:
+        kind = shard.kinds.consumer
+        return self._described(kind.group(group_id), kind.default_assignor)
 
     def _described(self, group: ConsumerGroup, default_assignor: str) -> DescribedConsumerGroup:
         return DescribedConsumerGroup(
@@ -123,12 +87,10 @@ class ConsumerGroupDescriptions:
             )
         )
 
-    def _sees_topics(self, described: DescribedConsumerGroup, context: Context) -> bool:
-        names: Iterable[str] = dict.fromkeys(
+    def _topics_in(self, described: DescribedConsumerGroup) -> Iterable[str]:
+        return (
             topic.topic_name
             for member in described.members
             for assignment in (member.assignment, member.target_assignment)
             for topic in assignment.topic_partitions
         )
-        allows = self._admission.allows
-        return all(allows(ConsumerGroupDescribeRequest, context, Resource.TOPIC, name) for name in names)

@@ -14,7 +14,7 @@ from rejoin.protocol.messages.cluster.update_features import (
 from tests.coordinator.core.driver import DrivenNode
 
 UPGRADE, SAFE_DOWNGRADE = 1, 2
-TRANSACTIONS, GROUPS, SHARES = "transaction.version", "group.version", "share.version"
+TRANSACTIONS, GROUPS, SHARING = "transaction.version", "group.version", "share.version"
 
 
 def update(driven: DrivenNode, feature: str, level: int, upgrade_type: int = SAFE_DOWNGRADE) -> UpdateFeaturesResponse:
@@ -26,8 +26,7 @@ def update(driven: DrivenNode, feature: str, level: int, upgrade_type: int = SAF
 
 def levels(driven: DrivenNode) -> dict[str, int]:
     answer = driven.ask(ApiVersionsRequest(client_software_name="test", client_software_version="1"), 4)
-    found = {feature.name: feature.max_version_level for feature in answer.finalized_features}
-    return {name: level for name, level in found.items() if name != SHARES}
+    return {feature.name: feature.max_version_level for feature in answer.finalized_features}
 
 
 def restart(driven: DrivenNode) -> None:
@@ -39,7 +38,10 @@ def restart(driven: DrivenNode) -> None:
 
 def test_a_level_stays_over_a_restart() -> None:
     driven = DrivenNode()
-    assert levels(driven) == {TRANSACTIONS: 2, GROUPS: 1}
+    assert levels(driven) == {TRANSACTIONS: 2, GROUPS: 1, SHARING: 2}
+    assert update(driven, SHARING, 1).error_code is ErrorCode.NONE
+    assert levels(driven)[SHARING] == 1
+    assert update(driven, SHARING, 0).error_code is ErrorCode.NONE
     assert update(driven, TRANSACTIONS, 1).error_code is ErrorCode.NONE
     assert update(driven, GROUPS, 0).error_code is ErrorCode.NONE
     assert levels(driven) == {TRANSACTIONS: 1}
@@ -51,9 +53,9 @@ def test_a_level_stays_over_a_restart() -> None:
 
 def test_the_settings_say_the_first_level() -> None:
     driven = DrivenNode(emulator_transaction_version=0)
-    assert levels(driven) == {GROUPS: 1}
+    assert levels(driven) == {GROUPS: 1, SHARING: 2}
     assert update(driven, TRANSACTIONS, 1, UPGRADE).error_code is ErrorCode.NONE
-    assert levels(driven) == {GROUPS: 1, TRANSACTIONS: 1}
+    assert levels(driven) == {GROUPS: 1, TRANSACTIONS: 1, SHARING: 2}
 
 
 def test_an_older_release_has_no_such_features() -> None:
@@ -75,13 +77,4 @@ def test_a_refusal_says_what_may_be_asked_for() -> None:
 def test_a_client_that_may_not_alter_the_cluster_changes_nothing() -> None:
     driven = DrivenNode(emulator_deny=("User:*:ALTER:cluster=kafka-cluster",))
     assert update(driven, TRANSACTIONS, 1).error_code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    assert levels(driven) == {TRANSACTIONS: 2, GROUPS: 1}
-
-
-def test_share_groups_are_on_until_they_are_switched_off() -> None:
-    driven = DrivenNode()
-    answer = driven.ask(ApiVersionsRequest(client_software_name="test", client_software_version="1"), 4)
-    assert {each.name: each.max_version_level for each in answer.finalized_features}[SHARES] == 2
-    assert update(driven, SHARES, 0).error_code is ErrorCode.NONE
-    answer = driven.ask(ApiVersionsRequest(client_software_name="test", client_software_version="1"), 4)
-    assert SHARES not in {each.name for each in answer.finalized_features}
+    assert levels(driven) == {TRANSACTIONS: 2, GROUPS: 1, SHARING: 2}

@@ -23,22 +23,14 @@ from rejoin.coordinator.core.inputs import (
     Elapsed,
     RegexesResolved,
     Token,
-    TopicsChanged,
 )
 from rejoin.coordinator.core.node import Node
 from rejoin.protocol.message import Response
 from rejoin.protocol.records.keyed import KeyedRecord, TransactionMarker
-from rejoin.protocol.records.topics import (
-    PartitionData,
-    PartitionRecord,
-    RemoveTopicData,
-    RemoveTopicRecord,
-    TopicData,
-    TopicRecord,
-)
 from rejoin.protocol.registry import BY_NAME
 from tests import paths
-from tests.coordinator.core.driver import GROUP, PARTITION, Driver, uuid_in
+from tests.coordinator.core.driver import GROUP, PARTITION, uuid_in
+from tests.coordinator.core.groups.topics_driver import TopicsDriver
 
 TRACES: Final = paths.GOLDEN / "consumer-groups.jsonl.gz"
 CATEGORIES: Final = ("dynamic", "static", "offsets", "regex", "interval", "mixed", "migration")
@@ -64,7 +56,7 @@ def traces(*categories: str) -> list[dict[str, Any]]:
         return [orjson.loads(line) for line in lines if not wanted or any(each in line for each in wanted)]
 
 
-class TraceNode(Driver):
+class TraceNode(TopicsDriver):
     """A node with one offsets partition, to which the steps of one sequence happen."""
 
     def __init__(self, trace: Mapping[str, Any]) -> None:
@@ -88,9 +80,6 @@ class TraceNode(Driver):
         self.out: list[dict[str, Any]] = []
         self.records: list[KeyedRecord[Any, Any]] = []
         self.background: list[ResolveRegexes] = []
-        self.topics: dict[str, dict[str, Any]] = {}
-        self.names: dict[str, str] = {}
-        self.version = 0
         self._known_ids: set[str] = set()
         self.step(ClusterSeen((Broker(1, "localhost", 9095),), {PARTITION: 1}))
         self.change_topics(trace["topics"])
@@ -154,36 +143,6 @@ class TraceNode(Driver):
 
     def do_topics(self, what: Mapping[str, Any]) -> None:
         self.change_topics(what["topics"])
-
-    def change_topics(self, topics: Mapping[str, Mapping[str, Any] | None]) -> None:
-        records: list[Any] = []
-        for name, topic in topics.items():
-            before = self.topics.get(name)
-            if before is not None and (topic is None or topic["id"] != before["id"]):
-                records.append(RemoveTopicRecord(data=RemoveTopicData(topic_id=before["id"])))
-                del self.topics[name]
-                before = None
-            if topic is None:
-                continue
-            if before is None:
-                data = TopicData(name=name, topic_id=topic["id"], records_per_second=1.0)
-                records.append(TopicRecord(data=data))
-            known = 0 if before is None else before["partitions"]
-            self.topics[name] = dict(topic)
-            self.names[topic["id"]] = name
-            if topic["partitions"] > known:
-                records.append(
-                    PartitionRecord(
-                        data=PartitionData(
-                            topic_id=topic["id"],
-                            partition_id=known,
-                            partitions=topic["partitions"] - known,
-                            started_at=self.now,
-                        )
-                    )
-                )
-        self.version += 1
-        self.step(TopicsChanged(((self.version, tuple(records)),), self.version))
 
     def do_background(self, what: Mapping[str, Any]) -> None:
         task = self.background.pop(0)

@@ -14,6 +14,22 @@ from tests.coordinator.core.topics.test_configs import DELETE, alter, describe, 
 KIND = 32
 ASSIGNMENT, HEARTBEAT = "consumer.assignment.interval.ms", "consumer.heartbeat.interval.ms"
 SESSION = "consumer.session.timeout.ms"
+LOCK, RESET = "share.record.lock.duration.ms", "share.auto.offset.reset"
+OF_SHARE_GROUPS = {
+    "errors.deadletterqueue.copy.record.enable": "false",
+    "errors.deadletterqueue.topic.name": "",
+    "share.assignment.interval.ms": "1000",
+    "share.assignor.offload.enable": "true",
+    RESET: "latest",
+    "share.delivery.count.limit": "5",
+    "share.heartbeat.interval.ms": "5000",
+    "share.isolation.level": "read_uncommitted",
+    "share.partition.max.record.locks": "2000",
+    LOCK: "30000",
+    "share.renew.acknowledge.enable": "true",
+    "share.session.timeout.ms": "45000",
+}
+"""The defaults, in the order of their names."""
 
 
 def test_a_group_without_settings_of_its_own_has_those_of_the_broker() -> None:
@@ -23,6 +39,7 @@ def test_a_group_without_settings_of_its_own_has_those_of_the_broker() -> None:
         (ASSIGNMENT, "1000", 5),
         (HEARTBEAT, "5000", 5),
         (SESSION, "50000", 4),
+        *((name, value, 5) for name, value in OF_SHARE_GROUPS.items()),
     ]
 
 
@@ -76,6 +93,16 @@ def test_settings_of_groups_are_kept_with_the_topics() -> None:
         (ASSIGNMENT, "15001", "at most 15000"),
         (ASSIGNMENT, "soon", "a whole number of type INT"),
         ("retention.ms", "1000", "is not a setting of a group"),
+        (LOCK, "14999", "at least 15000"),
+        (LOCK, "60001", "at most 60000"),
+        ("share.delivery.count.limit", "11", "at most 10"),
+        ("share.partition.max.record.locks", "99", "at least 100"),
+        ("share.session.timeout.ms", "1000", "at least 45000"),
+        ("share.isolation.level", "READ_COMMITTED", "expected one of read_committed, read_uncommitted"),
+        ("share.renew.acknowledge.enable", "yes", "true or false"),
+        (RESET, "Latest", "expected earliest, latest or by_duration:PnDTnHnMnS"),
+        (RESET, "by_duration", "by_duration:PnDTnHnMnS"),
+        (RESET, "by_duration:-PT5S", "by_duration:PnDTnHnMnS"),
     ],
 )
 def test_what_no_group_can_have_is_refused(name: str, value: str, says: str) -> None:
@@ -83,7 +110,19 @@ def test_what_no_group_can_have_is_refused(name: str, value: str, says: str) -> 
     refused = alter(node, GROUP, name, value, kind=KIND)
     assert refused.error_code is ErrorCode.INVALID_CONFIG
     assert says in refused.error_message
-    assert values(node, GROUP, kind=KIND) == {ASSIGNMENT: "1000", HEARTBEAT: "5000", SESSION: "45000"}
+    assert values(node, GROUP, kind=KIND) == {
+        ASSIGNMENT: "1000",
+        HEARTBEAT: "5000",
+        SESSION: "45000",
+        **OF_SHARE_GROUPS,
+    }
+
+
+@pytest.mark.parametrize("policy", ["earliest", "latest", "by_duration:P1DT2H", "by_duration:PT0.5S"])
+def test_a_share_group_begins_by_a_policy(policy: str) -> None:
+    node = DrivenNode()
+    assert alter(node, GROUP, RESET, policy, kind=KIND).error_code is ErrorCode.NONE
+    assert values(node, GROUP, RESET, kind=KIND) == {RESET: policy}
 
 
 def test_a_session_is_longer_than_the_interval_of_its_heartbeats() -> None:

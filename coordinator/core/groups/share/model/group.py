@@ -1,0 +1,195 @@
+"""A share group: its epochs, members, targets and share-partitions. All of it comes from records.
+
+Kafka: ShareGroup, ModernGroup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from rejoin.coordinator.core.groups.group import Committer, RetentionStart
+from rejoin.coordinator.core.groups.modern.epochs import (
+    FIRST_EPOCH,
+    PartitionsByTopicId,
+    RefreshDeadline,
+    SubscriptionKind,
+)
+from rejoin.coordinator.core.groups.modern.member_order import MemberOrder
+from rejoin.coordinator.core.groups.share.model.member import (
+    NEW_ASSIGNMENT,
+    CurrentShare,
+    ShareMember,
+    ShareMemberMetadata,
+)
+from rejoin.coordinator.core.groups.share.model.state import SHARE, ShareGroupState
+from rejoin.coordinator.core.groups.share.model.state_partitions import StatePartitions
+from rejoin.coordinator.core.groups.timers import member_session_timer
+from rejoin.coordinator.core.inputs import Millis, Token
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.types import TopicPartition
+
+
+@dataclass(slots=True)
+class ShareGroup:
+    """A group whose members share partitions."""
+
+    group_id: str
+    partition: TopicPartition
+    epoch: int = FIRST_EPOCH
+    metadata_hash: int = 0
+    assignment_epoch: int = FIRST_EPOCH
+    assignment_at: Millis = 0
+    """When the target was computed; 0: never, or again as soon as it is wanted."""
+    members: dict[str, ShareMember] = field(default_factory=dict)
+    targets: dict[str, PartitionsByTopicId] = field(default_factory=dict)
+    topics: dict[str, int] = field(default_factory=dict)
+    """How many members name each topic."""
+    state_partitions: StatePartitions | None = None
+    """None before the first record of them."""
+    refresh: RefreshDeadline = field(default_factory=RefreshDeadline)
+    persisted: bool = False
+    needs_epoch: bool = False
+    """Whether a change failed behind which others were made, so that the next request has to bump the epoch."""
+    shown_state: ShareGroupState = ShareGroupState.EMPTY
+    """The state that the last event named."""
+    previous_state: ShareGroupState = ShareGroupState.EMPTY
+    state_since: Millis = 0
+    protocol_type: str | None = SHARE
+    member_order: MemberOrder = field(default_factory=MemberOrder, repr=False, compare=False)
+    _in_targets: dict[str, frozenset[int]] | None = field(default=None, repr=False, compare=False)
+
+    # --- what every group answers
+
+    @property
+    def kind(self) -> str:
+        return SHARE
+
+    @property
+    def member_count(self) -> int:
+        return len(self.members)
+
+    @property
+    def parked_joins(self) -> list[Token]:
+        return []
+
+    @property
+    def parked_syncs(self) -> list[Token]:
+        return []
+
+    @property
+    def state(self) -> ShareGroupState:
+        return ShareGroupState.STABLE if self.members else ShareGroupState.EMPTY
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return topic in self.topics
+
+    def member_of_instance(self, group_instance_id: str) -> str | None:
+        """Kafka: share groups have no static members."""
+        return None
+
+    def validate_offset_commit(
+        self, committer: Committer, version: int, partitions: Iterable[TopicPartition]
+    ) -> ErrorCode:
+        """Kafka: a share group commits no offsets, so there is no group to commit them to."""
+        return ErrorCode.GROUP_ID_NOT_FOUND
+
+    def validate_offset_fetch(self, member_id: str | None = None, epoch: int = -1) -> ErrorCode:
+        """Kafka: no offsets are found, which is no error."""
+        return ErrorCode.GROUP_ID_NOT_FOUND
+
+    def validate_offset_delete(self) -> ErrorCode:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+
+    def validate_delete(self) -> ErrorCode:
+        return ErrorCode.NONE if self.is_empty else ErrorCode.NON_EMPTY_GROUP
+
+    def offsets_retained_from(self) -> RetentionStart | None:
+        """Kafka: an Empty share group never expires."""
+        return None
+
+    # --- what replay calls
+
+    def set_epoch(self, epoch: int, metadata_hash: int) -> None:
+        self.epoch, self.metadata_hash = epoch, metadata_hash
+
+    def set_assignment_epoch(self, epoch: int, at: Millis) -> None:
+        self.assignment_epoch, self.assignment_at = epoch, at
+
+    def set_target(self, member_id: str, target: PartitionsByTopicId | None) -> None:
+        if target is None:
+            self.targets.pop(member_id, None)
+        else:
+            self.targets[member_id] = target
+        self._in_targets = None
+
+    def set_metadata(self, member_id: str, metadata: ShareMemberMetadata | None) -> None:
+        """A member is there or has changed; without metadata it is gone."""
+        member = self.members.get(member_id)
+        if metadata is None:
+            if member is not None:
+                del self.members[member_id]
+                self._count(member.metadata, -1)
+            return
+        self.member_order.grow(len(self.members))
+        if member is None:
+            member = self._add(member_id)
+        self._count(member.metadata, -1)
+        self._count(metadata, 1)
+        member.metadata = metadata
+
+    def set_current(self, member_id: str, current: CurrentShare | None) -> None:
+        """Set a member's current assignment; creates the member, as a compacted log may have this record first."""
+        self.member_order.grow(len(self.members))
+        member = self.members.get(member_id) or self._add(member_id)
+        member.current = current or NEW_ASSIGNMENT
+
+    def set_state_partitions(self, state_partitions: StatePartitions | None) -> None:
+        self.state_partitions = state_partitions
+
+    def _add(self, member_id: str) -> ShareMember:
+        key = member_session_timer(self.partition, self.group_id, member_id)
+        member = self.members[member_id] = ShareMember(member_id, key, self.member_order.next_number())
+        return member
+
+    def _count(self, metadata: ShareMemberMetadata, by: int) -> None:
+        for name in metadata.topic_names:
+            left = self.topics.get(name, 0) + by
+            if left:
+                self.topics[name] = left
+            else:
+                del self.topics[name]
+
+    # --- questions
+
+    @property
+    def subscription_type(self) -> SubscriptionKind:
+        """Whether all members name the same topics, whether these exist or not."""
+        alike = all(count == len(self.members) for count in self.topics.values())
+        return SubscriptionKind.HOMOGENEOUS if alike else SubscriptionKind.HETEROGENEOUS
+
+    def in_targets(self) -> dict[str, frozenset[int]]:
+        """The partitions that are in any member's target, by topic id."""
+        if self._in_targets is None:
+            together: dict[str, frozenset[int]] = {}
+            for target in self.targets.values():
+                for topic_id, partitions in target.items():
+                    together[topic_id] = together.get(topic_id, frozenset()) | partitions
+            self._in_targets = together
+        return self._in_targets
+
+    @property
+    def next_epoch(self) -> int:
+        """The next group epoch. After a change that failed it is beyond what members have been answered."""
+        if not self.needs_epoch:
+            return self.epoch + 1
+        return max(self.epoch, self.assignment_epoch, *(each.current.epoch for each in self.members.values())) + 1
+
+    def repaired(self) -> Callable[[], object]:
+        """The epoch is bumped; returns what undoes that."""
+        before, self.needs_epoch = self.needs_epoch, False
+        return lambda: setattr(self, "needs_epoch", before)

@@ -1,0 +1,185 @@
+"""Conversions between the state of a share group and its records, in both directions.
+
+Kafka: GroupCoordinatorRecordHelpers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rejoin.coordinator.core.groups.modern.epochs import FIRST_EPOCH, PartitionsByTopicId
+from rejoin.coordinator.core.groups.share.model.group import ShareGroup
+from rejoin.coordinator.core.groups.share.model.member import (
+    NEW_ASSIGNMENT,
+    NEW_METADATA,
+    RELEASED,
+    CurrentShare,
+    ShareMemberMetadata,
+)
+from rejoin.coordinator.core.groups.share.model.state_partitions import PartitionsInState, StatePartitions, StateTopics
+from rejoin.coordinator.core.inputs import Millis
+from rejoin.protocol.java import utf16_sorted
+from rejoin.protocol.records import share_groups as stored
+from rejoin.protocol.records.share_groups import ShareGroupRecord, ShareTopicPartitions
+
+# --- to records
+
+
+def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> ShareGroupRecord:
+    """The group's epoch."""
+    value = stored.ShareGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
+    return stored.share_group_record(group_id, value)
+
+
+def metadata_record(group_id: str, member_id: str, metadata: ShareMemberMetadata) -> ShareGroupRecord:
+    """A member as it describes itself."""
+    return stored.share_member_record(
+        group_id,
+        member_id,
+        stored.ShareGroupMemberMetadataValue(
+            rack_id=metadata.rack_id,
+            client_id=metadata.client_id,
+            client_host=metadata.client_host,
+            subscribed_topic_names=tuple(utf16_sorted(metadata.topic_names)),
+        ),
+    )
+
+
+def target_epoch_record(group_id: str, epoch: int, at: Millis) -> ShareGroupRecord:
+    """The epoch of the target, and when it was computed."""
+    value = stored.ShareGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=at)
+    return stored.share_target_epoch_record(group_id, value)
+
+
+def target_record(group_id: str, member_id: str, target: PartitionsByTopicId) -> ShareGroupRecord:
+    """Record of a member's target assignment."""
+    value = stored.ShareGroupTargetAssignmentMemberValue(topic_partitions=_topics(target))
+    return stored.share_target_record(group_id, member_id, value)
+
+
+def current_record(group_id: str, member_id: str, current: CurrentShare) -> ShareGroupRecord:
+    """Record of a member's current assignment."""
+    return stored.share_current_record(
+        group_id,
+        member_id,
+        stored.ShareGroupCurrentMemberAssignmentValue(
+            member_epoch=current.epoch,
+            previous_member_epoch=current.previous_epoch,
+            state=0,
+            assigned_partitions=_topics(current.assigned),
+        ),
+    )
+
+
+def _topics(partitions: PartitionsByTopicId) -> tuple[ShareTopicPartitions, ...]:
+    return tuple(
+        ShareTopicPartitions(topic_id=topic_id, partitions=tuple(sorted(indexes)))
+        for topic_id, indexes in partitions.items()
+    )
+
+
+def state_record(group_id: str, state_partitions: StatePartitions) -> ShareGroupRecord:
+    """Record of a group's share-partitions."""
+    return stored.share_state_record(
+        group_id,
+        stored.ShareGroupStatePartitionMetadataValue(
+            initializing_topics=_state_topics(state_partitions.initializing),
+            initialized_topics=_state_topics(state_partitions.initialized),
+            deleting_topics=tuple(
+                stored.DeletingTopic(topic_id=topic_id, topic_name=name)
+                for topic_id, name in state_partitions.deleting.items()
+            ),
+        ),
+    )
+
+
+def _state_topics(topics: StateTopics) -> tuple[stored.StateTopicPartitions, ...]:
+    return tuple(
+        stored.StateTopicPartitions(
+            topic_id=topic_id, topic_name=state.name, partitions=tuple(sorted(state.partitions))
+        )
+        for topic_id, state in topics.items()
+    )
+
+
+def group_records(group: ShareGroup) -> list[ShareGroupRecord]:
+    """Everything that a group has in the log."""
+    group_id, members = group.group_id, group.members.values()
+    # A compacted log may have one record of a member and not yet the other.
+    records = [
+        metadata_record(group_id, each.member_id, each.metadata)
+        for each in members
+        if each.metadata is not NEW_METADATA
+    ]
+    if group.epoch > FIRST_EPOCH:
+        records.append(epoch_record(group_id, group.epoch, group.metadata_hash))
+    records += [target_record(group_id, member_id, target) for member_id, target in group.targets.items()]
+    if group.targets or group.assignment_epoch > FIRST_EPOCH:
+        records.append(target_epoch_record(group_id, group.assignment_epoch, group.assignment_at))
+    records += [
+        current_record(group_id, each.member_id, each.current)
+        for each in members
+        if each.current is not NEW_ASSIGNMENT and each.current is not RELEASED
+    ]
+    if group.state_partitions is not None:
+        records.append(state_record(group_id, group.state_partitions))
+    return records
+
+
+def member_tombstones(group_id: str, member_ids: Iterable[str]) -> list[ShareGroupRecord]:
+    """The end of members: of what each has, should have, and is, in this order, as replay needs it."""
+    records: list[ShareGroupRecord] = []
+    for member_id in member_ids:
+        records.append(stored.share_current_record(group_id, member_id, None))
+        records.append(stored.share_target_record(group_id, member_id, None))
+        records.append(stored.share_member_record(group_id, member_id, None))
+    return records
+
+
+def group_tombstones(group_id: str) -> list[ShareGroupRecord]:
+    """The end of everything that a group without members has in the log."""
+    return [
+        stored.share_target_epoch_record(group_id, None),
+        stored.share_state_record(group_id, None),
+        stored.share_group_record(group_id, None),
+    ]
+
+
+# --- from records
+
+
+def metadata_of(value: stored.ShareGroupMemberMetadataValue) -> ShareMemberMetadata:
+    """A member as its record describes it."""
+    return ShareMemberMetadata(
+        rack_id=value.rack_id,
+        client_id=value.client_id,
+        client_host=value.client_host,
+        topic_names=frozenset(value.subscribed_topic_names),
+    )
+
+
+def partitions_of(topics: Iterable[ShareTopicPartitions]) -> PartitionsByTopicId:
+    """Partitions by topic id, from a record."""
+    return {topic.topic_id: frozenset(topic.partitions) for topic in topics}
+
+
+def current_of(value: stored.ShareGroupCurrentMemberAssignmentValue) -> CurrentShare:
+    """A member's current assignment, from its record."""
+    return CurrentShare(
+        epoch=value.member_epoch,
+        previous_epoch=value.previous_member_epoch,
+        assigned=partitions_of(value.assigned_partitions),
+    )
+
+
+def state_partitions_of(value: stored.ShareGroupStatePartitionMetadataValue, now: Millis) -> StatePartitions:
+    """A group's share-partitions, from their record."""
+    return StatePartitions(
+        _states(value.initializing_topics, now),
+        _states(value.initialized_topics, now),
+        {topic.topic_id: topic.topic_name for topic in value.deleting_topics},
+    )
+
+
+def _states(topics: Iterable[stored.StateTopicPartitions], now: Millis) -> StateTopics:
+    return {topic.topic_id: PartitionsInState(topic.topic_name, frozenset(topic.partitions), now) for topic in topics}
