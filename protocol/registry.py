@@ -163,6 +163,6 @@ DELETE_SHARE_GROUP_STATE: Final = register(86, (0, 0), 0, "DeleteShareGroupState
 READ_SHARE_GROUP_STATE_SUMMARY: Final = register(
     87, (0, 1), 0, "ReadShareGroupStateSummary", ".share.share_group_state"
 )
-DESCRIBE_SHARE_GROUP_OFFSETS: Final = define(90, (0, 1), 0, "DescribeShareGroupOffsets", ".share.share_group_offsets")
+DESCRIBE_SHARE_GROUP_OFFSETS: Final = register(90, (0, 1), 0, "DescribeShareGroupOffsets", ".share.share_group_offsets")
 ALTER_SHARE_GROUP_OFFSETS: Final = register(91, (0, 0), 0, "AlterShareGroupOffsets", ".share.share_group_offsets")
 DELETE_SHARE_GROUP_OFFSETS: Final = register(92, (0, 0), 0, "DeleteShareGroupOffsets", ".share.share_group_offsets")

@@ -193,6 +193,9 @@ SERVED: Final[dict[api.Api, ServedApi]] = {
     ),
     api.SHARE_FETCH: ServedApi(lambda of: of.share.requests.fetch, Rule(group=_READ, topic=_READ)),
     api.SHARE_ACKNOWLEDGE: ServedApi(lambda of: of.share.requests.acknowledge, Rule(group=_READ, topic=_READ)),
+    api.DESCRIBE_SHARE_GROUP_OFFSETS: ServedApi(
+        lambda of: of.share.offsets.describe, Rule(group=_DESCRIBE, topic=_DESCRIBE, feature=SHARE_VERSION)
+    ),
     api.INITIALIZE_SHARE_GROUP_STATE: ServedApi(lambda of: of.share.state_requests.handle, _BY_BROKERS),
     api.READ_SHARE_GROUP_STATE: ServedApi(lambda of: of.share.state_requests.handle, _BY_BROKERS),
     api.WRITE_SHARE_GROUP_STATE: ServedApi(lambda of: of.share.state_requests.handle, _BY_BROKERS),

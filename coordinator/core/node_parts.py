@@ -13,6 +13,7 @@ from rejoin.coordinator.core.fetch.offsets_topic import OffsetsTopic
 from rejoin.coordinator.core.fetch.requests import FetchRequests
 from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.groups.requests import GroupRequests
+from rejoin.coordinator.core.groups.share.persister import LazyPersister
 from rejoin.coordinator.core.inputs import (
     Millis,
 )
@@ -67,6 +68,7 @@ class NodeParts:
             self._fetches,
             PeerRequests(self._ctx),
         )
+        self._groups.persister = LazyPersister(lambda: self._requests.share.group_persister)
 
     def _on_topics_changed(self) -> None:
         """Topics, settings or features have changed."""

@@ -179,6 +179,7 @@ class RequestHandlers:
             self.ctx,
             self.admission,
             self.cluster_metadata,
+            self.shards,
             self.all_topics,
             self.partitions,
             self.changes,

@@ -8,8 +8,8 @@ from typing import Any, Final
 from rejoin.coordinator.core.fetch.logs import ReadableLogs
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.share.fetch_under_way import Fetched, ShareFetchUnderWay
-from rejoin.coordinator.core.share.group_settings import ShareGroupSettings
 from rejoin.coordinator.core.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, SharedPartition, next_epoch
+from rejoin.coordinator.core.share.settings import SharePartitionSettings
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.leader_hints import NodeEndpoint
@@ -124,7 +124,7 @@ class ShareAnswers:
 
     def _lock_duration(self, group_id: str) -> int:
         ctx = self._ctx
-        return ShareGroupSettings(group_id, ctx.settings, self._group_configs, ctx.features).lock_duration_ms
+        return SharePartitionSettings(group_id, ctx.settings, self._group_configs, ctx.features).lock_duration_ms
 
     def _hint(
         self,

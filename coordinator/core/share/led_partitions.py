@@ -14,18 +14,18 @@ from rejoin.coordinator.core.fetch.synthetic import SyntheticBatches
 from rejoin.coordinator.core.partitions.list_offsets import first_record_since
 from rejoin.coordinator.core.partitions.log import PartitionLog
 from rejoin.coordinator.core.runtime.timers import TimerKey
-from rejoin.coordinator.core.share.group_settings import (
+from rejoin.coordinator.core.share.sessions import SharedPartition
+from rejoin.coordinator.core.share.settings import (
     BY_DURATION,
     EARLIEST,
-    ShareGroupSettings,
+    SharePartitionSettings,
     duration_ms,
 )
-from rejoin.coordinator.core.share.persister import Persister
-from rejoin.coordinator.core.share.sessions import SharedPartition
 from rejoin.coordinator.core.share.timers import ShareTimer
 from rejoin.coordinator.core.share.window.effects import CallEnded, DeadLetter, FetchesWoken, StateWrite
 from rejoin.coordinator.core.share.window.share_partition import FENCING_ERRORS, SharePartition, leader_error
 from rejoin.coordinator.core.share.window.values import SharePartitionState
+from rejoin.coordinator.core.share_state.persister import Persister
 from rejoin.coordinator.core.share_state.state_batch import PersistedBatch, PersistedState
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import Topics
@@ -56,7 +56,7 @@ class LedSharePartition:
     __slots__ = ("group_id", "key", "known_offset", "lock_timer", "machine", "partition", "settings")
 
     def __init__(
-        self, key: SharePartitionKey, partition: TopicIdPartition, leader_epoch: int, settings: ShareGroupSettings
+        self, key: SharePartitionKey, partition: TopicIdPartition, leader_epoch: int, settings: SharePartitionSettings
     ) -> None:
         self.key = key
         self.group_id = key.group_id
@@ -115,7 +115,9 @@ class LedSharePartitions:
             return led
         partition = found.partition
         assert isinstance(partition, TopicIdPartition), "an offsets partition has no topic id to be fetched by"
-        settings = ShareGroupSettings(key.group_id, self._ctx.settings, self._topics.group_configs, self._ctx.features)
+        settings = SharePartitionSettings(
+            key.group_id, self._ctx.settings, self._topics.group_configs, self._ctx.features
+        )
         led = self._led[key] = LedSharePartition(key, partition, found.leader_epoch, settings)
         self._by_partition.setdefault(partition, {})[key] = led
         return led

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rejoin.coordinator.core.fetch.logs import ReadableLogs
+from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.peers import PeerRequests
@@ -14,10 +15,12 @@ from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.share.dead_letters import PRODUCE_VERSION, DeadLetters
 from rejoin.coordinator.core.share.led_partitions import LedSharePartitions
-from rejoin.coordinator.core.share.persister import Persister
+from rejoin.coordinator.core.share.offsets import ShareOffsetRequests
 from rejoin.coordinator.core.share.requests import ShareRequests
 from rejoin.coordinator.core.share.timers import ShareTimer
 from rejoin.coordinator.core.share_state.coordinator import ShareCoordinator
+from rejoin.coordinator.core.share_state.group_persister import GroupPersister
+from rejoin.coordinator.core.share_state.persister import Persister
 from rejoin.coordinator.core.share_state.requests import ShareStateRequests
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChanges
@@ -38,6 +41,7 @@ class Share:
         ctx: StepContext,
         admission: Admission,
         cluster: ClusterMetadata,
+        groups: GroupShards,
         topics: Topics,
         partitions: Partitions,
         changes: TopicChanges,
@@ -49,6 +53,8 @@ class Share:
         self.coordinator = ShareCoordinator(ctx, cluster, topics, changes, partitions, placement)
         self.state_requests = ShareStateRequests(ctx, self.coordinator, admission, peers)
         self.persister = Persister(ctx, peers, self.coordinator)
+        self.group_persister = GroupPersister(self.persister)
+        self.offsets = ShareOffsetRequests(ctx, groups, topics, logs, self.persister, peers, admission)
         self.dead_letters = DeadLetters(ctx, topics, changes, partitions, logs, peers, placement)
         self.led = LedSharePartitions(ctx, topics, logs, self.persister, self.dead_letters)
         self.requests = ShareRequests(ctx, admission, logs, topics, self.led)

@@ -33,6 +33,19 @@ class SharePersister(Protocol):
         """Have the state of share-partitions deleted."""
 
 
+class LazyPersister:
+    """A persister that is made with the first request for it."""
+
+    def __init__(self, make: Callable[[], SharePersister]) -> None:
+        self._make = make
+
+    def initialize(self, request: InitializeShareGroupStateRequest, on_answer: OnInitialized) -> None:
+        self._make().initialize(request, on_answer)
+
+    def delete(self, request: DeleteShareGroupStateRequest, on_answer: OnStateDeleted) -> None:
+        self._make().delete(request, on_answer)
+
+
 class NoPersister:
     """A node without share coordinators: nothing can be initialised or deleted."""
 

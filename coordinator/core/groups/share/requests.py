@@ -114,7 +114,11 @@ class ShareGroupRequests:
             self._ctx.reply(token, DeleteShareGroupOffsetsResponse(error_code=results))
             return
         topics = tuple(
-            DeletedOffsetsTopic(topic_name=name, topic_id=self._id_of(name), error_code=error)
+            DeletedOffsetsTopic(
+                topic_name=name,
+                topic_id=self._id_of(name) if error is ErrorCode.NONE else ZERO_UUID,
+                error_code=error,
+            )
             for name, error in {**refused_topics, **results}.items()
         )
         self._ctx.reply(token, DeleteShareGroupOffsetsResponse(responses=topics))

@@ -52,7 +52,7 @@ def duration_ms(text: str) -> Millis | None:
     return -length if found.group("sign") == "-" else length
 
 
-class ShareGroupSettings:
+class SharePartitionSettings:
     """Effective settings of one share group, for its share-partitions."""
 
     __slots__ = ("_configs", "_features", "_group_id", "_settings")
