@@ -26,8 +26,8 @@ class ServeOptions:
     as_kafka: str | None = None
     """Kafka release to emulate, such as 2.8. Newer APIs and versions are not offered."""
     advertised_host: str | None = None
-    """Host in the addresses that clients get in metadata. The default is --host, or this machine's name where --host
-    is a wildcard such as 0.0.0.0."""
+    """Host in the addresses that clients get in metadata. The default is --host. If that is a wildcard such as 0.0.0.0,
+    each client is sent to the host that it connected to, or with --store to this machine's name."""
     journal: str | None = None
     """Directory for the journal, which has every event as one line of JSON."""
     data: str | None = None

@@ -39,6 +39,8 @@ class Context:
     principal: str = ANONYMOUS
     listener: str = HTTP
     """The listener that the request came in by; addresses in the response are those of its own kind."""
+    local_host: str = ""
+    """This machine's name or address that the client connected to; empty where it is not known."""
     by_operator: bool = False
     """Whether the request is the operator's, not a client's: limits of requests do not apply."""
     connection: str = ""
@@ -115,16 +117,21 @@ class Broker:
     rack: str | None = None
     endpoints: tuple[ListenerAddress, ...] = ()
     """The listeners beside HTTP's, which has ``host`` and ``port``."""
+    without_host: frozenset[str] = frozenset()
+    """Listeners on every address of this machine with no host to advertise: each client is sent to the host that it
+    connected to, and to ``host`` where that is not known."""
 
-    def endpoint(self, listener: str) -> ListenerAddress:
-        """The address of a listener; that of HTTP where there is none of this name.
+    def endpoint(self, context: Context) -> ListenerAddress:
+        """The address of the listener that a request came in by; that of HTTP where there is none of this name.
 
-        Kafka: MetadataCache.getAliveBrokerNode.
+        Kafka: MetadataCache.getAliveBrokerNode. Differs: Kafka has one address for all clients of a listener.
         """
-        for each in self.endpoints:
-            if each.listener == listener:
-                return each
-        return ListenerAddress(HTTP, self.host, self.port)
+        found = next((each for each in self.endpoints if each.listener == context.listener), None)
+        if found is None:
+            found = ListenerAddress(HTTP, self.host, self.port)
+        if context.local_host and found.listener in self.without_host:
+            return found._replace(host=context.local_host)
+        return found
 
 
 NO_LEADER: Final = -1

@@ -18,7 +18,7 @@ from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.service.arrivals import Arrivals
 from rejoin.coordinator.service.clock import Clock, ClockFile, SystemClock
 from rejoin.coordinator.service.driver import Runtime
-from rejoin.coordinator.service.kafka.binding import Bound, bind, listening_socket, reachable, wanted
+from rejoin.coordinator.service.kafka.binding import Bound, bind, is_wildcard, listening_socket, reachable, wanted
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.options import (
     Options,
@@ -170,10 +170,9 @@ class App:
 
     def advertise(self, address: ListenerAddress) -> bool:
         """Send clients of a listener to another address; false where this node is not the only one."""
-        endpoints = tuple(address if each.listener == address.listener else each for each in self.endpoints)
-        if not self.runtime.advertise(endpoints):
+        if not self.runtime.advertise(address):
             return False
-        self.endpoints = endpoints
+        self.endpoints = self.runtime.broker.endpoints
         return True
 
     async def start(self) -> None:
@@ -189,7 +188,7 @@ class App:
             if listener is not None and self.runtime.leadership.lease_ms is not None:
                 await self.service.listen(listener)
             host = options.advertised_host or reachable(options.host)
-            await self.runtime.start(host, self.port, self.endpoints)
+            await self.runtime.start(host, self.port, self.endpoints, self._without_host())
             if self.control is not None and self._parts is None:
                 self.control.begin()
             if self._clock_file is not None:
@@ -307,6 +306,16 @@ class App:
         self.endpoints = tuple(endpoint for endpoint, _ in bound)
         self.bound_ports = {endpoint.listener: each.getsockname()[1] for endpoint, each in bound}
         return bound
+
+    def _without_host(self) -> frozenset[str]:
+        """The listeners whose clients are sent to the host that they connected to."""
+        options = self._options
+        if options.advertised_host:
+            return frozenset()
+        named = {each.listener for each in addresses_from(options.settings.advertised_listeners) if each.host}
+        listeners = wanted(options.settings, options.host, options.kafka_port, self.security.default)
+        bound = (ListenerAddress(HTTP, options.host, options.port), *listeners)
+        return frozenset(each.listener for each in bound if is_wildcard(each.host) and each.listener not in named)
 
     def _prepare_security(self) -> None:
         """Read certificates and users before anything is bound."""

@@ -148,9 +148,15 @@ class Runtime:
         """Send requests to other nodes by these."""
         self._peers = peers
 
-    async def start(self, host: str, port: int, endpoints: tuple[ListenerAddress, ...] = ()) -> None:
+    async def start(
+        self,
+        host: str,
+        port: int,
+        endpoints: tuple[ListenerAddress, ...] = (),
+        without_host: frozenset[str] = frozenset(),
+    ) -> None:
         """Join the cluster under this address, and those of other listeners. Raises :class:`StoreProblem`."""
-        self.broker = Broker(self.node.settings.broker_id, host, port, endpoints=endpoints)
+        self.broker = Broker(self.node.settings.broker_id, host, port, endpoints=endpoints, without_host=without_host)
         if isinstance(self.clock, SystemClock):
             self.clock.follow(self.clock_stepped)
         await self._log.start(self._take_in_together)
@@ -163,11 +169,13 @@ class Runtime:
         self._data_logs.keep_only(self.node.topic_ids())
         await self.leadership.start(self, self.broker)
 
-    def advertise(self, endpoints: tuple[ListenerAddress, ...]) -> bool:
-        """Send clients to other addresses of the listeners; false where this node is not the only one."""
+    def advertise(self, address: ListenerAddress) -> bool:
+        """Send clients of a listener to another address; false where this node is not the only one."""
         if not isinstance(self.leadership, SoleLeader):
             return False
-        self.broker = replace(self.broker, endpoints=endpoints)
+        broker, name = self.broker, address.listener
+        endpoints = tuple(address if each.listener == name else each for each in broker.endpoints)
+        self.broker = replace(broker, endpoints=endpoints, without_host=broker.without_host - {name})
         self._has_other_addresses = True
         self.leadership.advertise(self.broker)
         return True
@@ -264,9 +272,9 @@ class Runtime:
             self._alarm.cancel()
             self._alarm = None
         self._set_alarm()
-        if self._has_other_addresses:
+        if self._has_other_addresses and isinstance(self.leadership, SoleLeader):
             # The other node may be of before.
-            self.advertise(self.broker.endpoints)
+            self.leadership.advertise(self.broker)
 
     def clock_stepped(self, by_ms: Millis) -> None:
         """The clock has stepped forward. No step is under way: the clock looks from the event loop."""

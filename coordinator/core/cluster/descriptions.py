@@ -77,7 +77,7 @@ class DescriptionRequests:
             operations = self._admission.authorized_operations(context, Resource.CLUSTER)
         brokers = []
         for broker in self._cluster.brokers:
-            _, host, port = broker.endpoint(context.listener)
+            _, host, port = broker.endpoint(context)
             brokers.append(DescribeClusterBroker(broker_id=broker.node_id, host=host, port=port, rack=broker.rack))
         response = DescribeClusterResponse(
             cluster_id=CLUSTER_ID,

@@ -86,7 +86,7 @@ class MetadataRequests:
         self._ctx.reply(
             token,
             MetadataResponse(
-                brokers=tuple(_show_broker(broker, context.listener) for broker in brokers),
+                brokers=tuple(_show_broker(broker, context) for broker in brokers),
                 cluster_id=CLUSTER_ID,
                 controller_id=min((broker.node_id for broker in brokers), default=NO_NODE),
                 topics=tuple(topics),
@@ -155,6 +155,6 @@ class MetadataRequests:
         return self._admission.allows(api, context, Resource.TOPIC, topic)
 
 
-def _show_broker(broker: Broker, listener: str) -> MetadataResponseBroker:
-    _, host, port = broker.endpoint(listener)
+def _show_broker(broker: Broker, context: Context) -> MetadataResponseBroker:
+    _, host, port = broker.endpoint(context)
     return MetadataResponseBroker(node_id=broker.node_id, host=host, port=port, rack=broker.rack)

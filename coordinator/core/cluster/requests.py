@@ -115,7 +115,7 @@ class ClusterRequests:
         if resource is Resource.GROUP:
             # Differs: Kafka makes the topic only now, and answers COORDINATOR_NOT_AVAILABLE until it is there.
             self._changes.use_offsets_topic()
-        endpoint = broker.endpoint(context.listener)
+        endpoint = broker.endpoint(context)
         return unvalidated(
             Coordinator,
             key=key,

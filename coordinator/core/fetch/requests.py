@@ -170,7 +170,7 @@ class FetchRequests:
             if broker is not None and each.error_code in _ELSEWHERE:
                 leader = LeaderIdAndEpoch(leader_id=broker.node_id, leader_epoch=epoch)
                 found[key] = each.model_copy(update={"current_leader": leader})
-                _, host, port = broker.endpoint(read.context.listener)
+                _, host, port = broker.endpoint(read.context)
                 endpoints[broker.node_id] = NodeEndpoint(node_id=broker.node_id, host=host, port=port, rack=broker.rack)
         return found
 

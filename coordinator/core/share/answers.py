@@ -139,7 +139,7 @@ class ShareAnswers:
         broker, epoch = self._logs.leader_of(self._logs.named(shared.topic_id) or "", shared.partition)
         if broker is None:
             return NO_HINT
-        _, host, port = broker.endpoint(context.listener)
+        _, host, port = broker.endpoint(context)
         endpoints[broker.node_id] = NodeEndpoint(node_id=broker.node_id, host=host, port=port, rack=broker.rack)
         return ShareLeader(leader_id=broker.node_id, leader_epoch=epoch)
 

@@ -11,6 +11,7 @@ import time
 from email.utils import formatdate
 from functools import lru_cache
 from typing import Final
+from urllib.parse import urlsplit
 
 from aiohttp import web
 from multidict import CIMultiDictProxy, istr
@@ -21,6 +22,7 @@ from rejoin.coordinator.service.http.problems import Problem, invalid_body, one_
 from rejoin.coordinator.service.metrics import ApiMetrics
 from rejoin.coordinator.service.refusals.json_size import check_json_size
 from rejoin.coordinator.service.served_version import ServedVersion
+from rejoin.protocol.brokers.listener_address import check_advertised_host
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, WrongVersion
 from rejoin.protocol.registry import Api
@@ -140,15 +142,34 @@ class Route:
 
 
 @lru_cache(maxsize=4_096)
-def context(version: int, client_id: str, principal: str, host: str) -> Context:
-    """The context of a request. Clients send the same in every request, so the checks are cached."""
+def context(version: int, client_id: str, principal: str, host: str, local_host: str = "") -> Context:
+    """The context of a request from ``host``, whose Host header is ``local_host``.
+
+    Clients send the same in every request, so the checks are cached.
+    """
     _check_name(CLIENT_ID, client_id)
     _check_name(PRINCIPAL, principal)
     kind, colon, name = principal.partition(":")
     if kind != "User" or not colon or not name:
         reason = "expected User: and a name"
         raise Problem(400, "invalid-header", f"{PRINCIPAL}: {reason}", one_error(PRINCIPAL, reason, principal))
-    return Context(api_version=version, client_id=client_id, client_host=f"/{host}", principal=principal)
+    return Context(
+        api_version=version,
+        client_id=client_id,
+        client_host=f"/{host}",
+        principal=principal,
+        local_host=_name_of_host(local_host),
+    )
+
+
+def _name_of_host(header: str) -> str:
+    """The name or address in a Host header that was let in; empty where clients could not connect to it."""
+    name = urlsplit(f"//{header}").hostname or ""
+    try:
+        check_advertised_host(name)
+    except ValueError:
+        return ""
+    return name
 
 
 def correlation(headers: CIMultiDictProxy[str]) -> bytes:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import unquote
 
 import structlog
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import ANONYMOUS
@@ -214,6 +214,7 @@ class Service:
             headers.get(CLIENT_ID, ""),
             principal or headers.get(PRINCIPAL, ANONYMOUS),
             protocol.client_host,
+            headers.get(hdrs.HOST, ""),
         )
         echo = correlation(headers)
         message = variant.parse(body)

@@ -5,7 +5,9 @@ Kafka: listeners and advertised.listeners.
 
 from __future__ import annotations
 
+import asyncio
 import socket
+from ipaddress import IPv6Address
 from typing import TypeAlias
 
 from rejoin.coordinator.config import Settings
@@ -63,12 +65,14 @@ def bind(
 def listening_socket(host: str, port: int) -> socket.socket:
     """A socket that listens, so that nothing else has its port from now on. Raises ``ValueError``.
 
+    An empty host is every IPv4 address of this machine.
+
     Linux lets two sockets bind one port with SO_REUSEADDR as long as neither listens, and some event loops do not say
     that the second one cannot.
     """
     shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        family, kind, protocol, _, address = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as problem:
         raise ValueError(f"cannot listen on {shown}: {problem}; expected an address of this machine") from problem
     listener = socket.socket(family, kind, protocol)
@@ -88,4 +92,27 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 def reachable(host: str) -> str:
     """The host that clients connect to: this machine's name if every address was bound."""
-    return socket.gethostname() if host in {"0.0.0.0", "::", ""} else host
+    return socket.gethostname() if is_wildcard(host) else host
+
+
+def is_wildcard(host: str) -> bool:
+    """Whether a listener on this host accepts connections on every address of this machine."""
+    return host in {"0.0.0.0", "::", ""}
+
+
+def local_host(transport: asyncio.BaseTransport) -> str:
+    """The host that a client connected to: the name in its TLS handshake, else this end's address of the connection.
+
+    It is empty where neither is of use to the client: an IPv6 address of one link needs the client's own scope.
+    """
+    named: str = getattr(transport.get_extra_info("ssl_object"), "server_name", "")
+    here = transport.get_extra_info("sockname")
+    if named or not isinstance(here, tuple):
+        return named
+    host = str(here[0])
+    if ":" not in host:
+        return host
+    address = IPv6Address(host)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return "" if address.is_link_local else host

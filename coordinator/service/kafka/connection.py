@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from rejoin.coordinator.core.inputs import ANONYMOUS
 from rejoin.coordinator.pending_reply import Delivery, NoReply, PendingReply
+from rejoin.coordinator.service.kafka.binding import local_host
 from rejoin.coordinator.service.kafka.outgoing import AT_ONCE, Outgoing, flat
 from rejoin.coordinator.service.kafka.requests import KafkaRequest, NotServed, RepeatedRequest, RequestHead
 from rejoin.protocol.errors import ErrorCode
@@ -59,6 +60,7 @@ class KafkaConnection(asyncio.Protocol):
         "holds_share_session",
         "identity",
         "last_used",
+        "local_host",
         "max_request_bytes",
         "name",
         "principal",
@@ -89,6 +91,8 @@ class KafkaConnection(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.max_request_bytes = listener.max_request_bytes
         self.client_host = "127.0.0.1"
+        self.local_host = ""
+        """The host that the client connected to."""
         self.principal = ANONYMOUS
         self.client_id = ""
         """The client id of the last request."""
@@ -110,6 +114,7 @@ class KafkaConnection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             self.client_host = str(peer[0])
+        self.local_host = local_host(transport)
         self.last_used = self._loop.time()
         self._listener.opened(self)
 

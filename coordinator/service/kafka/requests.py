@@ -335,4 +335,5 @@ def _context(header: RequestHeader, api: Api, connection: KafkaConnection) -> Co
         principal=connection.principal,
         listener=connection.name,
         connection=connection.identity,
+        local_host=connection.local_host,
     )

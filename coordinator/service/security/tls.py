@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
 from rejoin.coordinator.config import Settings
 from rejoin.files import check_size, read_bounded
+from rejoin.protocol.brokers.listener_address import check_advertised_host
 
 if TYPE_CHECKING:
     from rejoin.coordinator.service.security.self_signed import SelfSignedCertificate
@@ -31,6 +33,9 @@ def server_context(
     """
 
     class Connection(ssl.SSLObject):
+        server_name = ""
+        """The host that the client connects to, as its handshake names it; empty if it names none."""
+
         def do_handshake(self) -> None:
             try:
                 super().do_handshake()
@@ -42,6 +47,7 @@ def server_context(
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.sslobject_class = Connection
+    context.sni_callback = _keep_server_name
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if made is not None:
         made.load_into(context)
@@ -50,6 +56,13 @@ def server_context(
     load_authorities(context, settings)
     context.verify_mode = _CLIENT_AUTH[settings.ssl_client_auth]
     return context
+
+
+def _keep_server_name(connection: Any, server_name: str | None, _: ssl.SSLContext) -> None:
+    if server_name:
+        with suppress(ValueError):
+            check_advertised_host(server_name)
+            connection.server_name = server_name
 
 
 def handshake_problem(problem: ssl.SSLError) -> str:

@@ -153,7 +153,7 @@ class Production(DelayedOperation):
 
     def leader_of(self, slot: Slot) -> LeaderIdAndEpoch:
         """Who leads a partition that is led elsewhere; its address goes into the response."""
-        leader, endpoint = self._requests.leader_of(slot, self._context.listener)
+        leader, endpoint = self._requests.leader_of(slot, self._context)
         if endpoint is not None:
             self._endpoints[endpoint.node_id] = endpoint
         return leader

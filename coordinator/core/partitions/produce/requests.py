@@ -272,13 +272,13 @@ class ProduceRequests:
             raise ProduceError(ErrorCode.NOT_LEADER_OR_FOLLOWER, by_log=False)
         return partition
 
-    def leader_of(self, slot: Slot, listener: str) -> tuple[LeaderIdAndEpoch, NodeEndpoint | None]:
+    def leader_of(self, slot: Slot, context: Context) -> tuple[LeaderIdAndEpoch, NodeEndpoint | None]:
         """Who leads a partition that is not led here, as far as it is known."""
         identity = self._partitions.identify(slot.topic, slot.index)
         broker, epoch = (None, -1) if identity is None else self._partitions.leader_of(identity)
         if broker is None:
             return UNKNOWN_LEADER, None
-        _, host, port = broker.endpoint(listener)
+        _, host, port = broker.endpoint(context)
         endpoint = NodeEndpoint(node_id=broker.node_id, host=host, port=port, rack=broker.rack)
         return LeaderIdAndEpoch(leader_id=broker.node_id, leader_epoch=epoch), endpoint
 

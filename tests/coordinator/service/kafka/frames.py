@@ -63,12 +63,18 @@ def join_group(group: str, correlation: int = 1, session_ms: int = 10_000) -> by
 class Peer:
     """A client's end of a connection."""
 
-    def __init__(self, port: int, tls: ssl.SSLContext | None = None) -> None:
-        self._port = port
+    def __init__(
+        self, port: int, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1", server_name: str | None = None
+    ) -> None:
+        """``server_name`` is the host that the TLS handshake names; unless given, it is ``host``."""
+        self._at = (host, port)
         self._tls = tls
+        self._server_name = server_name
 
     async def __aenter__(self) -> Self:
-        self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port, ssl=self._tls)
+        self._reader, self._writer = await asyncio.open_connection(
+            *self._at, ssl=self._tls, server_hostname=self._server_name
+        )
         return self
 
     async def __aexit__(
