@@ -447,6 +447,23 @@ func (r *Rejoin) Kick(group string, member Fields) string {
 	return answer.Member
 }
 
+type addressAnswer struct {
+	BootstrapServers string `json:"bootstrap_servers"`
+}
+
+// Advertise sends clients of a listener to another address, such as a mapped port, and returns the addresses for clients.
+// An empty listener is the first one.
+func (r *Rejoin) Advertise(host string, port int, listener string) string {
+	r.t.Helper()
+	address := Fields{"host": host, "port": port}
+	if listener != "" {
+		address["listener"] = listener
+	}
+	var answer addressAnswer
+	r.must("POST", "/control/advertise", address, &answer)
+	return answer.BootstrapServers
+}
+
 // Resign takes the offsets partition of a group away from the broker, and returns its number.
 func (r *Rejoin) Resign(group string) int {
 	r.t.Helper()

@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +117,20 @@ func TestAMemberIsExpiredAndTheCoordinatorMoves(t *testing.T) {
 	equal(t, r.WaitForGroup("orders-app", nil).GroupID, "orders-app")
 	if message := failure(func(t testing.TB) { (&Rejoin{URL: r.URL, t: t}).Kick("orders-app", Fields{"instance": "none"}) }); message == "" {
 		t.Fatalf("kicked a member that is not there, beside %s", found.MemberID)
+	}
+}
+
+func TestClientsAreSentToAnAddressThatIsSet(t *testing.T) {
+	r := New(t, virtual)
+	host, digits, err := net.SplitHostPort(r.BootstrapServers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, _ := strconv.Atoi(digits)
+	equal(t, r.Advertise(host, port, ""), r.BootstrapServers)
+	equal(t, r.Advertise(host, port, "PLAINTEXT"), r.BootstrapServers)
+	if message := failure(func(t testing.TB) { (&Rejoin{URL: r.URL, t: t}).Advertise("broker", port, "NONE") }); message == "" {
+		t.Fatal("advertised an address for a listener that is not there")
 	}
 }
 

@@ -291,6 +291,20 @@ public final class Rejoin {
         return (String) map(control("POST", "/control/groups/kick", with(member, "group", group))).get("member");
     }
 
+    /** Send clients of the first listener to another address, such as a mapped port; returns the addresses for clients. */
+    public String advertise(String host, int port) {
+        return advertised(Map.of("host", host, "port", port));
+    }
+
+    /** Send clients of a listener to another address; returns the addresses for clients of the first listener. */
+    public String advertise(String host, int port, String listener) {
+        return advertised(Map.of("host", host, "port", port, "listener", listener));
+    }
+
+    private String advertised(Map<String, ?> address) {
+        return (String) map(control("POST", "/control/advertise", address)).get("bootstrap_servers");
+    }
+
     /** Take the offsets partition of a group away from the broker; returns its number. */
     public int resign(String group) {
         return (int) number(map(control("POST", "/control/partitions/resign", Map.of("group", group))).get("partition"));

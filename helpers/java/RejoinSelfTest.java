@@ -112,6 +112,16 @@ class RejoinSelfTest {
     }
 
     @Test
+    void clientsAreSentToAnAddressThatIsSet(Rejoin rejoin) {
+        String servers = rejoin.bootstrapServers();
+        int colon = servers.lastIndexOf(':');
+        int port = Integer.parseInt(servers.substring(colon + 1));
+        assertEquals(servers, rejoin.advertise(servers.substring(0, colon), port));
+        assertEquals(servers, rejoin.advertise(servers.substring(0, colon), port, "PLAINTEXT"));
+        assertThrows(Rejoin.OperationRefused.class, () -> rejoin.advertise("broker", port, "NONE"));
+    }
+
+    @Test
     void theEvidenceOfAFailedTestHasTheTranscriptAndWhy(Rejoin rejoin) {
         member(rejoin);
         String evidence = rejoin.evidence();

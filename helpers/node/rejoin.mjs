@@ -285,6 +285,14 @@ export class Rejoin {
     return (await this.control("POST", "/control/groups/kick", { group: group, ...member })).member;
   }
 
+  /**
+   * Send clients of a listener to another address, such as a mapped port; returns the addresses for clients.
+   * @param {string} host @param {number} port @param {string} [listener] the first one, unless given
+   */
+  async advertise(host, port, listener) {
+    return (await this.control("POST", "/control/advertise", { host: host, port: port, listener: listener })).bootstrap_servers;
+  }
+
   /** Take the offsets partition of a group away from the broker; returns its number. @param {string} group */
   async resign(group) {
     return (await this.control("POST", "/control/partitions/resign", { group: group })).partition;

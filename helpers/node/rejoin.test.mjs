@@ -87,6 +87,13 @@ test("a member is expired or kicked, and the coordinator moves", rejoin.test(asy
   await assert.rejects(rejoin.waitForCommitted("orders-app", []), OperationRefused);
 }));
 
+test("clients are sent to an address that is set", rejoin.test(async (rejoin) => {
+  const [host, port] = rejoin.bootstrapServers.split(":");
+  assert.equal(await rejoin.advertise(host, Number(port)), rejoin.bootstrapServers);
+  assert.equal(await rejoin.advertise(host, Number(port), "PLAINTEXT"), rejoin.bootstrapServers);
+  await assert.rejects(rejoin.advertise("broker", Number(port), "NONE"), OperationRefused);
+}));
+
 test("the error of a failed test has the transcript and why", async () => {
   const failing = rejoin.test(async () => {
     await member();
