@@ -8,12 +8,15 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from types import ModuleType
+from typing import Any, Final, NoReturn
 
 from rejoin.commands import COMMANDS, EXTRAS, build
 from rejoin.error_lines import errors_of, print_error
 
+_METADATA: Final = "importlib.metadata"
 STOPPED = 130
 """Exit code after Ctrl-C, as shells have it."""
 
@@ -82,7 +85,7 @@ def _serve(given: Sequence[str]) -> Any:
         _refuse("expected a command after --, with its arguments")
     # Pydantic would read the entry points of every installed distribution, to find plugins that watch validation.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    with _loading("rich"):
+    with _loading("rich"), _without_metadata():
         from rejoin.coordinator.commands.plain_options import plain_options  # noqa: PLC0415
         from rejoin.coordinator.commands.serve_options import SHORT, ServeOptions  # noqa: PLC0415
 
@@ -117,6 +120,39 @@ def _loading(*hidden: str) -> Iterator[None]:
             gc.freeze()
             gc.unfreeze()
         gc.enable()
+
+
+@contextmanager
+def _without_metadata() -> Iterator[None]:
+    """Import pydantic without ``importlib.metadata``, which would load 40 modules more, for mail headers and archives.
+
+    Pydantic takes one function from there and calls it only to find plugins. The stand-in passes on whatever is used.
+    """
+    if _METADATA in sys.modules:
+        yield
+        return
+    stand_in: Any = ModuleType(_METADATA)
+
+    def find(name: str) -> Any:
+        if name.startswith("__"):  # the import system asks for __path__
+            raise AttributeError(name)
+        _drop(stand_in)
+        return getattr(import_module(_METADATA), name)
+
+    def entry_points(**selection: Any) -> Any:
+        return find("entry_points")(**selection)
+
+    stand_in.entry_points, stand_in.__getattr__ = entry_points, find
+    sys.modules[_METADATA] = stand_in
+    try:
+        yield
+    finally:
+        _drop(stand_in)
+
+
+def _drop(module: ModuleType) -> None:
+    if sys.modules.get(module.__name__) is module:
+        del sys.modules[module.__name__]
 
 
 def _check_name(given: Sequence[str]) -> None:
