@@ -32,7 +32,7 @@ BY_DRAWN_IDS: Final = frozenset(
     for name in (
         "heartbeat-classic",
         "join-classic",
-        *(f"{api}-classic-beside" for api in ("delete", "describe", "heartbeat", "join", "offsets")),
+        *(f"{api}-classic-beside" for api in ("classic", "delete", "describe", "heartbeat", "join", "offsets")),
     )
 )
 """Scripts in which the hash of a classic member's id decides where the assignor comes to it."""
