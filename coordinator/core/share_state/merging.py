@@ -18,7 +18,9 @@ def merge(kept: Sequence[PersistedBatch], written: Iterable[PersistedBatch], sta
 
     Offsets below the start are dropped; a start of -1 drops none. The cost follows the range that is written.
     """
-    base, news = cut(kept, start_offset), cut(sorted(written), start_offset)
+    # Sorted by first offset, those written may begin with one that reaches further than the next.
+    unpruned = sorted(batch for batch in written if batch.last_offset >= start_offset)
+    base, news = cut(kept, start_offset), cut(unpruned, start_offset)
     if not news:
         return base
     first, last = news[0].first_offset, max(batch.last_offset for batch in news)
@@ -34,9 +36,8 @@ def merge(kept: Sequence[PersistedBatch], written: Iterable[PersistedBatch], sta
 
 
 def cut(batches: Sequence[PersistedBatch], start_offset: int) -> list[PersistedBatch]:
-    """Batches, by ascending first offset, without offsets below the start."""
-    left = [batch for batch in batches if batch.last_offset >= start_offset]
-    at = 0
+    """Batches in order, without offsets below the start."""
+    left, at = list(batches[bisect_left(batches, start_offset, key=_last_offset) :]), 0
     while at < len(left) and left[at].first_offset < start_offset:
         left[at] = left[at]._replace(first_offset=start_offset)
         at += 1

@@ -243,7 +243,7 @@ class Acquisition:
         for at in range(room):
             records.counts[at] = 1
         self._hold_run(batch, records, 0, room - 1, 1)
-        self._window.find_next = True
+        self._window.made_available(batch.first)
 
     def _take_one(self, first: int, last: int) -> None:
         batch = Batch(first, last, AVAILABLE, 0)

@@ -117,11 +117,13 @@ class Batch:
             return last - first + 1 if self.state & STATE in TERMINAL else 0
         return self.records.terminal(first - self.first, last - self.first + 1)
 
-    def first_available(self) -> int | None:
-        """The first offset that can be acquired, or none."""
+    def first_available(self, begin: int) -> int | None:
+        """The first offset from ``begin`` on that can be acquired, or none."""
+        if not self.first <= begin <= self.last:
+            return None
         if self.records is None:
             return self.first if self.state == AVAILABLE else None
-        at = self.records.states.find(AVAILABLE)
+        at = self.records.states.find(AVAILABLE, begin - self.first)
         return None if at < 0 else self.first + at
 
     def view(self, now: Millis) -> BatchView:

@@ -124,7 +124,7 @@ def begin(window: Window, change: RecordChange) -> None:
 def keep(window: Window, change: RecordChange) -> None:
     """The write succeeded: the new states stand, and their locks are gone."""
     if AVAILABLE in change.codes:
-        window.find_next = True
+        window.made_available(change.first)
     if not change.is_stale:
         _settle(window, change)
 
@@ -162,14 +162,16 @@ def _restore(window: Window, change: RecordChange, member: str, expired: int) ->
         batch.state, batch.member = _before(change.codes[0], batch.state, member, expired)
         if batch.state != ACQUIRED:
             batch.unlock(window.locks)
-            window.find_next |= batch.state == AVAILABLE
+        if batch.state == AVAILABLE:
+            window.made_available(batch.first)
         return
     for at, code in enumerate(change.codes, change.first - batch.first):
         state, records.members[at] = _before(code, records.states[at], member, expired)
         records.states[at] = state
         if state != ACQUIRED:
             records.unlock(at, at + 1, window.locks)
-            window.find_next |= state == AVAILABLE
+        if state == AVAILABLE:
+            window.made_available(batch.first + at)
 
 
 def _before(code: int, state: int, member: str, expired: int) -> tuple[int, str]:

@@ -60,5 +60,5 @@ def _end(
     change = RecordChange(batch, first, last, bytes((code,)), count)
     change_now(window, change)
     if code == AVAILABLE:
-        window.find_next = True
+        window.made_available(first)
     return [change]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rejoin.coordinator.core.share.window.batches import ARCHIVING, TERMINAL, Batch
+from rejoin.coordinator.core.share.window.batches import ARCHIVING, AVAILABLE, TERMINAL, Batch
 from rejoin.coordinator.core.share.window.changes import BY_LIMIT, RecordChange
 from rejoin.coordinator.core.share.window.window import Window
 from rejoin.coordinator.core.share_state.state_batch import PersistedBatch
@@ -25,6 +25,8 @@ def load(window: Window, start: int, batches: tuple[PersistedBatch, ...], limit:
         expected = last + 1
         batch = Batch(first, last, state, count)
         window.add(batch)
+        if state == AVAILABLE:
+            window.made_available(first)
         if state in TERMINAL:
             window.complete += batch.size
         if state == ARCHIVING:

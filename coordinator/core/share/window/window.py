@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import heapq
 from bisect import bisect_left, bisect_right
 from typing import Final
 
@@ -30,7 +31,18 @@ class StartInHoleError(Exception):
 class Window:
     """Batches by their first offset, in order; they never overlap."""
 
-    __slots__ = ("batches", "complete", "end", "find_next", "firsts", "gap", "gap_end", "locks", "start")
+    __slots__ = (
+        "_available",
+        "batches",
+        "complete",
+        "end",
+        "find_next",
+        "firsts",
+        "gap",
+        "gap_end",
+        "locks",
+        "start",
+    )
 
     def __init__(self) -> None:
         self.start = 0
@@ -38,6 +50,8 @@ class Window:
         self.batches: list[Batch] = []
         self.firsts: list[int] = []
         self.locks = Locks()
+        self._available: list[int] = []
+        """A heap of offsets, each for its batch from there on; every available record is behind one of its batch."""
         self.find_next = False
         """Whether a record inside the window may be available."""
         self.complete = 0
@@ -102,18 +116,39 @@ class Window:
         if self.is_empty:
             self.find_next = False
             return self.end
-        if self.find_next:
-            hole = self.gap if self.has_holes else None
-            for batch in self.batches:
-                if hole is not None:
-                    if batch.first > hole:
-                        return hole
-                    hole = max(hole, batch.last + 1)
-                offset = batch.first_available()
-                if offset is not None:
-                    return offset
-            self.find_next = False
-        return self.end + 1
+        if not self.find_next:
+            return self.end + 1
+        offset = self._first_available() if self.gap is None or not self.has_holes else self._first_open(self.gap)
+        self.find_next = offset is not None
+        return self.end + 1 if offset is None else offset
+
+    def made_available(self, offset: int) -> None:
+        """Records of one batch, from this offset on, can be acquired: the next fetch looks for them."""
+        self.find_next = True
+        heapq.heappush(self._available, offset)
+
+    def _first_available(self) -> int | None:
+        available = self._available
+        while available:
+            batch = self.batches[max(self.floor(available[0]), 0)]
+            offset = batch.first_available(available[0])
+            if offset is not None:
+                if offset != available[0]:
+                    heapq.heapreplace(available, offset)
+                return offset
+            heapq.heappop(available)
+        return None
+
+    def _first_open(self, hole: int) -> int | None:
+        """The first record that is available, or the first hole if that comes before."""
+        for batch in self.batches:
+            if batch.first > hole:
+                return hole
+            hole = max(hole, batch.last + 1)
+            offset = batch.first_available(batch.first)
+            if offset is not None:
+                return offset
+        return None
 
     # --- archiving
 
@@ -138,6 +173,8 @@ class Window:
                     self.complete += max(0, batch.last - max(batch.first, self.start) + 1)
                     found = True
                 else:
+                    # The records of a batch in transition are available as soon as it is split.
+                    heapq.heappush(self._available, batch.first)
                     found |= self._archive_records(batch, batch.split(self.locks), first, last, state)
         return found
 

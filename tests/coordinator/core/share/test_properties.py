@@ -65,11 +65,13 @@ class Checker:
             # The leader does not notice before its next write.
             self.acknowledged.clear()
             self.is_altered = True
+        seen = self.player.partition.view(self.player.now)
         result = self.player.play({"do": do})
         self.log += self.player.records
         view = self.player.partition.view(self.player.now)
         records = records_of(view)
         self.check_window(view, records)
+        self.check_fetch_offset(seen, result["out"])
         self.check_changes(do, records)
         self.check_acquired(do, result["out"], records)
         self.check_calls(do, result["out"])
@@ -92,6 +94,20 @@ class Checker:
                 assert locked if run.state is RecordState.ACQUIRED else run.in_transition or not locked
         if records and view.start_offset <= max(records):
             assert view.end_offset >= max(records)
+
+    def check_fetch_offset(self, seen: SharePartitionView, out: dict[str, Any]) -> None:
+        """A fetch reads from the first record of all that is available, once there may be one."""
+        has_holes = seen.gap_window is not None and seen.gap_window[1] == seen.end_offset
+        if "fetch_offset" not in out or not seen.find_next or has_holes:
+            return
+        available = [
+            offset
+            for offset, record in records_of(seen).items()
+            if record.state is RecordState.AVAILABLE and not record.in_transition
+        ]
+        empty = not seen.batches or seen.start_offset > seen.batches[-1].last_offset
+        end = seen.end_offset if empty else seen.end_offset + 1
+        assert out["fetch_offset"] == (end if empty else min(available, default=end))
 
     def check_changes(self, do: dict[str, Any], records: dict[int, Record]) -> None:
         for offset, now in records.items():
