@@ -18,9 +18,9 @@ def merge(kept: Sequence[PersistedBatch], written: Iterable[PersistedBatch], sta
 
     Offsets below the start are dropped; a start of -1 drops none. The cost follows the range that is written.
     """
-    # Sorted by first offset, those written may begin with one that reaches further than the next.
-    unpruned = sorted(batch for batch in written if batch.last_offset >= start_offset)
-    base, news = cut(kept, start_offset), cut(unpruned, start_offset)
+    # Differs: a range that ends before it begins is left out. Kafka keeps it, and no leader can load the state then.
+    right = sorted(batch for batch in written if max(batch.first_offset, start_offset) <= batch.last_offset)
+    base, news = cut(kept, start_offset), cut(right, start_offset)
     if not news:
         return base
     first, last = news[0].first_offset, max(batch.last_offset for batch in news)

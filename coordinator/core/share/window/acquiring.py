@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.share.window.batches import ACQUIRED, AVAILABLE, Batch, RecordStates
 from rejoin.coordinator.core.share.window.values import AcquiredRow, ReadRange, WindowSettings
 from rejoin.coordinator.core.share.window.window import Window
 
-_FIRST_LIMIT_WITH_LAST_ATTEMPTS = 3
+MOST_DELIVERIES: Final = 2**15 - 1
+"""The largest delivery count that fits into a response and a record; only a state that no leader wrote comes near."""
+
+_FIRST_LIMIT_WITH_LAST_ATTEMPTS: Final = 3
 """From this delivery count limit on, a record's last attempt is delivered alone."""
 
 
@@ -147,7 +150,7 @@ class Acquisition:
 
     def _take_whole(self, batch: Batch) -> None:
         batch.state = ACQUIRED
-        batch.count += 1
+        batch.count = min(batch.count + 1, MOST_DELIVERIES)
         batch.member = self._member
         batch.lock = self._window.locks.set(self._deadline, batch, batch.first, batch.last, whole=True)
         self.rows.append(AcquiredRow(batch.first, batch.last, batch.count))
@@ -169,7 +172,7 @@ class Acquisition:
                 break
             if count >= throttle and not cap:
                 cap = max(1, batch.size >> (count - throttle + 1))
-            counts[at] = count + 1
+            counts[at] = min(count + 1, MOST_DELIVERIES)
             taken.append(at)
             if has_last_attempts and count + 1 == limit:
                 break

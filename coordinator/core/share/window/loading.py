@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rejoin.coordinator.core.share.window.batches import ARCHIVING, AVAILABLE, TERMINAL, Batch
 from rejoin.coordinator.core.share.window.changes import BY_LIMIT, RecordChange
+from rejoin.coordinator.core.share.window.values import RecordState
 from rejoin.coordinator.core.share.window.window import Window
 from rejoin.coordinator.core.share_state.state_batch import PersistedBatch
+
+_STATES: Final = frozenset(RecordState)
 
 
 def load(window: Window, start: int, batches: tuple[PersistedBatch, ...], limit: int) -> list[RecordChange] | None:
@@ -17,7 +22,7 @@ def load(window: Window, start: int, batches: tuple[PersistedBatch, ...], limit:
     window.start = window.end = start
     archiving, expected = [], start
     for first, last, state, count in batches:
-        if first < start or last < first:
+        if first < expected or last < first or state not in _STATES:
             window.clear()
             return None
         if first > expected and window.gap is None:

@@ -122,7 +122,7 @@ class SharePartition:
         that young. A share-partition that failed to load has to be dropped; the next fetch loads a new one.
         """
         if self.state is not SharePartitionState.INITIALIZING:
-            return ErrorCode.NONE
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER  # fenced meanwhile
         error = self._load(state, reset_offset) if isinstance(state, PersistedState) else leader_error(state)
         self.state = SharePartitionState.ACTIVE if error is ErrorCode.NONE else SharePartitionState.FAILED
         return error

@@ -221,6 +221,11 @@ def test_records_that_waited_for_the_dead_letter_queue_go_there_again() -> None:
         (PersistedState(0, -1, ()), ErrorCode.OFFSET_NOT_AVAILABLE),
         (PersistedState(0, 5, (PersistedBatch(3, 6, 0, 1),)), ErrorCode.UNKNOWN_SERVER_ERROR),
         (PersistedState(0, 5, (PersistedBatch(8, 6, 0, 1),)), ErrorCode.UNKNOWN_SERVER_ERROR),
+        (PersistedState(0, 5, (PersistedBatch(5, 6, 9, 1),)), ErrorCode.UNKNOWN_SERVER_ERROR),
+        (
+            PersistedState(0, 5, (PersistedBatch(5, 6, 0, 1), PersistedBatch(6, 7, 0, 1))),
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+        ),
     ],
 )
 def test_a_load_that_fails(state: PersistedState | ErrorCode, error: ErrorCode) -> None:
@@ -229,6 +234,19 @@ def test_a_load_that_fails(state: PersistedState | ErrorCode, error: ErrorCode) 
     assert not partition.start_loading()
     assert partition.loaded(state, lambda: None) is error
     assert partition.state is SharePartitionState.FAILED
+
+
+def test_a_load_that_ends_after_its_share_partition_was_fenced() -> None:
+    partition = SharePartition(0, Settings())
+    assert partition.start_loading()
+    partition.fence()
+    assert partition.loaded(PersistedState(0, 0, ()), lambda: 0) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert partition.state is SharePartitionState.FENCED
+
+
+def test_a_delivery_count_that_no_leader_wrote_stays_within_a_response() -> None:
+    one = OnePartition(PersistedBatch(0, 0, 0, 2**15 - 1))
+    assert one.fetch("A", (0, 0)) == [(0, 0, 2**15 - 1)]
 
 
 def test_one_fetch_reads_at_a_time(one: OnePartition) -> None:

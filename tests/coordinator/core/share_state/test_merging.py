@@ -55,3 +55,16 @@ def test_a_stale_write_with_a_lower_count_loses() -> None:
         PersistedBatch(3, 4, 2, 2),
         PersistedBatch(5, 9, 0, 2),
     ]
+
+
+ABSURD = st.builds(
+    PersistedBatch, *[st.sampled_from((-(2**63), -1, 0, 5, 9, 2**31, 2**63 - 1))] * 2, *[st.integers(-1, 9)] * 2
+)
+
+
+@given(st.lists(st.lists(ABSURD, max_size=4), max_size=4), st.sampled_from((-1, 0, 7, 2**63 - 1)))
+def test_batches_that_no_leader_writes_are_no_reason_to_fail(writes: list[list[PersistedBatch]], start: int) -> None:
+    kept: list[PersistedBatch] = []
+    for write in writes:
+        kept = merge(kept, write, start)
+    assert len(kept) <= 2 * sum(len(write) for write in writes)
