@@ -76,6 +76,12 @@ class Locks:
             lock.batch = None
             self._live -= 1
 
+    def postpone(self, by_ms: Millis) -> None:
+        """Make every deadline later: the clock has stepped, and no time has passed."""
+        for _, _, lock in self._heap:
+            lock.deadline += by_ms
+        self._heap = [(deadline + by_ms, order, lock) for deadline, order, lock in self._heap]
+
     def next_deadline(self) -> Millis | None:
         """The first deadline, or none."""
         heap = self._heap

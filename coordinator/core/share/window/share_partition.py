@@ -29,7 +29,7 @@ from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.share.window.aborted import without
 from rejoin.coordinator.core.share.window.acknowledging import BrokenAcknowledgementError, MemberChanges
 from rejoin.coordinator.core.share.window.acquiring import AcquireLimits, Acquisition, BrokenAcquisitionError
-from rejoin.coordinator.core.share.window.batches import ACQUIRED, ARCHIVED
+from rejoin.coordinator.core.share.window.batches import ACQUIRED, ARCHIVED, Batch
 from rejoin.coordinator.core.share.window.changes import Pending, RecordChange, change_now, keep, roll_back
 from rejoin.coordinator.core.share.window.effects import (
     CallEnded,
@@ -163,6 +163,16 @@ class SharePartition:
     def delivery_complete_count(self) -> int:
         """How many records of the window are acknowledged or archived."""
         return self._window.complete
+
+    @property
+    def in_flight_records(self) -> int:
+        """How many records count against ``share.partition.max.record.locks``."""
+        return self._window.in_flight
+
+    @property
+    def in_flight_batches(self) -> int:
+        """How many batches the window has."""
+        return len(self._window.batches)
 
     def lock_fetch(self, holder: object) -> bool:
         """Whether a fetch may read now; it then holds the lock. A fetch that holds it already may."""
@@ -320,9 +330,28 @@ class SharePartition:
         Take the effects before the next call, as their results may end other locks.
         """
         due = self._window.locks.pop_due(now)
-        if due is None:
+        return None if due is None else self._expire(*due)
+
+    def expire_lock(self, offset: int) -> tuple[int, int] | None:
+        """End the lock of the record at an offset before its time, and return its offsets; none: it has no lock.
+
+        The lock of a batch with one state ends for all of its records.
+        """
+        window = self._window
+        at = window.floor(offset)
+        batch = window.batches[at] if at >= 0 else None
+        if batch is None or batch.last < offset:
             return None
-        batch, first, last = due
+        if batch.records is None:
+            return None if batch.lock is None else self._expire(batch, batch.first, batch.last)
+        has_lock = batch.records.locks[offset - batch.first] is not None
+        return self._expire(batch, offset, offset) if has_lock else None
+
+    def postpone_locks(self, by_ms: Millis) -> None:
+        """Keep what is left of each lock: the clock has stepped, and no time has passed."""
+        self._window.locks.postpone(by_ms)
+
+    def _expire(self, batch: Batch, first: int, last: int) -> tuple[int, int]:
         changes = expire(self._window, batch, first, last, self._settings)
         if changes:
             self._write(Pending(changes, final=True, wakes=False))

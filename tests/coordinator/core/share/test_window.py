@@ -58,6 +58,27 @@ def test_a_lock_that_runs_out_gives_the_records_to_others(one: OnePartition) -> 
     assert one.fetch("B", (0, 3)) == [(0, 0, 2), (2, 3, 2)]
 
 
+def test_a_lock_can_be_ended_before_its_time(one: OnePartition) -> None:
+    one.fetch("A", *LOG, size=4)
+    one.acknowledge("A", (4, 4, (ACCEPT,)))
+    assert one.partition.expire_lock(1) == (0, 3)
+    assert one.partition.expire_lock(5) == (5, 5)
+    one.settle()
+    assert one.states().startswith("0-3 AVAILABLE 1, 4-4 ACKNOWLEDGED 1, 5-5 AVAILABLE 1, 6-7 ACQUIRED 1 A")
+    assert [one.partition.expire_lock(offset) for offset in (1, 4, 5, 99)] == [None] * 4
+    assert one.wait(LOCK_MS) == [(8, 11), (6, 6), (7, 7)]
+
+
+def test_a_clock_that_steps_takes_nothing_off_a_lock(one: OnePartition) -> None:
+    one.fetch("A", *LOG, size=4)
+    one.acknowledge("A", (4, 4, (ACCEPT,)))
+    one.partition.postpone_locks(3_600_000)
+    one.now = 3_600_000
+    assert one.wait(LOCK_MS - 1) == []
+    assert one.partition.view(one.now).batches[0].runs[0].lock_ms == 1
+    assert len(one.wait(1)) == 5
+
+
 def test_a_record_at_its_delivery_limit_is_archived() -> None:
     one = OnePartition()
     one.settings.delivery_count_limit = 2
