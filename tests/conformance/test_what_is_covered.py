@@ -25,6 +25,10 @@ NOT_RECORDED: Final = {
     ("OffsetFetch", 10): "the same",
     ("ConsumerGroupHeartbeat", 0): "the same",
     ("ConsumerGroupDescribe", 0): "the same",
+    ("ShareGroupHeartbeat", 1): "in tests/golden/share-groups.jsonl.gz",
+    ("ShareGroupDescribe", 1): "the same",
+    ("AlterShareGroupOffsets", 0): "the same",
+    ("DeleteShareGroupOffsets", 0): "the same",
 }
 """Versions that both speak and no recording has, and why they may be like what is known."""
 

@@ -25,6 +25,20 @@ OF_CONSUMER_GROUPS: dict[str, dict[str, Any]] = {
     },
     "ConsumerGroupDescribe": {"groupIds": [GROUP], "includeAuthorizedOperations": False},
 }
+OF_SHARE_GROUPS: dict[str, dict[str, Any]] = {
+    "ShareGroupHeartbeat": {
+        "groupId": GROUP,
+        "memberId": "m",
+        "memberEpoch": 0,
+        "subscribedTopicNames": ["orders"],
+    },
+    "ShareGroupDescribe": {"groupIds": [GROUP], "includeAuthorizedOperations": False},
+    "AlterShareGroupOffsets": {
+        "groupId": GROUP,
+        "topics": [{"topicName": "orders", "partitions": [{"partitionIndex": 0, "startOffset": 0}]}],
+    },
+    "DeleteShareGroupOffsets": {"groupId": GROUP, "topics": [{"topicName": "orders"}]},
+}
 MARKER = {
     "producerId": 7,
     "producerEpoch": 0,
@@ -129,6 +143,7 @@ def sample(api: str, member_id: str) -> Request:
         },
         "DeleteGroups": {"groupsNames": [GROUP]},
         **OF_CONSUMER_GROUPS,
+        **OF_SHARE_GROUPS,
         "OffsetDelete": {"groupId": GROUP, "topics": [{"name": "orders", "partitions": [{"partitionIndex": 0}]}]},
     }
     return parse(api, bodies[api])

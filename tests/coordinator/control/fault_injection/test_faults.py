@@ -424,7 +424,7 @@ async def test_every_fault_on_every_request(coordinator: GroupCoordinator, name:
     await assert_sound(coordinator)
 
 
-NOT_PLAYED = ("ConsumerGroupHeartbeat", "WriteTxnMarkers")
+NOT_PLAYED = ("ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "AlterShareGroupOffsets", "WriteTxnMarkers")
 """Requests that leave events behind and for which transcripts have no words."""
 
 

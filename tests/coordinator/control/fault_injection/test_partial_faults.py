@@ -33,6 +33,7 @@ NOT_CHOSEN: Final = {
     "UpdateFeatures.feature_updates": "of the node, which no field of a rule names",
     "ConsumerGroupHeartbeat.subscribed_topic_names": "of one member",
     "ConsumerGroupHeartbeat.topic_partitions": "of one member",
+    "ShareGroupHeartbeat.subscribed_topic_names": "of one member",
 }
 """Lists whose entries no rule can choose, and why."""
 
