@@ -244,7 +244,9 @@ class EventRecorder(Recorder):
     def _joined(self, node: str, event: events.MemberJoined | events.MemberRejoined, now: int) -> None:
         client_id = event.client_id if isinstance(event, events.MemberJoined) else ""
         member = self._meet(event.group_id, event.member_id, client_id)
-        if event.member_type == "consumer":
+        if event.member_type == "share" and isinstance(event, events.MemberRejoined):
+            return  # it goes on with what it has
+        if event.member_type != "classic":
             self._enter(event.group_id, member, "JOINING", now)
             return
         if self._last.get(event.group_id, ("Empty",))[0] == "Empty":

@@ -17,6 +17,7 @@ Lines: TypeAlias = Iterator[tuple[Template, dict[str, Any]]]
 """Lines to write, with what they quote."""
 
 CONSUMER: Final = "consumer"
+SHARE: Final = "share"
 _FENCED_BECAUSE: Final = {
     "session-expiry": EXPIRED,
     "did-not-rejoin": NOT_JOINED,
@@ -47,6 +48,8 @@ class ConsumerGroupLog:
             return None
         before = self._kinds.get(event.group_id)
         self._remember_kind(event)
+        if self._kinds.get(event.group_id, before) == SHARE:
+            return iter(())  # Differs: Kafka has lines about share groups as well.
         is_followed = self._follow(event)
         if isinstance(event, events.GroupCreated) and before not in (None, event.group_type):
             variant = "upgrade" if event.group_type == CONSUMER else "downgrade"

@@ -26,10 +26,6 @@ class Sharer(NamedTuple):
     target: PartitionsByTopicId
 
 
-class RingEmptyError(Exception):
-    """Partitions are left to share, and every member has what it should. Kafka fails likewise."""
-
-
 def assign(
     members: Mapping[str, Sharer], assignable: Mapping[str, Collection[int]], kind: SubscriptionKind
 ) -> dict[str, PartitionsByTopicId]:
@@ -169,10 +165,10 @@ class _Sharing(Generic[P]):
         for partition, members in self._sharers.items():
             while len(members) < self._sharing:
                 if at == len(ring):
-                    if not is_of_use:
+                    # Differs: where every member has what it should, and something is left, Kafka's heartbeat fails.
+                    # That takes targets with partitions that cannot be assigned any more.
+                    if not is_of_use or not ring:
                         break
-                    if not ring:
-                        raise RingEmptyError
                     at, is_of_use = 0, False
                     continue
                 member = ring[at]

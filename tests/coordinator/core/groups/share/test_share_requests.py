@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from rejoin.coordinator.control.broker_log_writer.consumer_groups import ConsumerGroupLog
 from rejoin.coordinator.core.groups.share.model.group import ShareGroup
 from rejoin.journal.events.consumer_groups import GroupEpochBumped, MemberEpochFenced, MemberReconciled
 from rejoin.journal.events.coordinator import GroupCreated, GroupStateChanged, MemberJoined, MemberRemoved
 from rejoin.journal.events.share_groups import SharePartitionsInitialized, SharePartitionsInitializing
+from rejoin.journal.recording.event_recorder import EventRecorder
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, MemberIdentity
@@ -205,3 +207,30 @@ def test_a_late_answer_changes_nothing_where_the_group_is_led_no_more() -> None:
     states = node.share_group.state_partitions
     assert states is not None
     assert not states.initialized
+
+
+def test_a_recording_shows_each_member_that_shares_a_partition() -> None:
+    node = ShareNode()
+    node.heartbeat()
+    node.heartbeat("B" * 22)
+    node.initialized()
+    node.elapse(1_000)
+    node.heartbeat(epoch=2)
+    node.heartbeat("B" * 22, 2)
+    recorder = EventRecorder()
+    for event in node.events:
+        recorder.on_event("node-1", event, node.now)
+    owners = [row for row in recorder.rows["owners"] if row[1] == GROUP]
+    assert [(topic, index, by) for _, _, topic, index, _, by in owners] == [(TOPIC, 0, 1), (TOPIC, 0, 1)]
+    assert len({name for *_, name, _ in owners}) == 2
+    assert recorder.rows["rebalances"] == []
+
+
+def test_a_broker_s_log_says_nothing_wrong_of_a_share_group() -> None:
+    node = ShareNode()
+    node.heartbeat()
+    node.heartbeat(epoch=-1)
+    log = ConsumerGroupLog((4, 4))
+    written = [lines for event in node.events if (lines := log.lines(event)) is not None]
+    assert [line for lines in written for line in lines] == []
+    assert not log.has(GROUP)
