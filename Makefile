@@ -272,6 +272,17 @@ conform: setup
 conform-mutations: setup
 	$(RUN) -m tests.conform.mutations
 
+# Runs rejoin conform-client over real clients; writes conformance/clients/conform/results.jsonl and the table of
+# docs/conform-client.md. It wants Java, Maven, Go and Node.js; a client that is not at hand keeps its results.
+# CLIENTS='Java sarama' for some. Minutes for each.
+.PHONY: client-conformance client-mutations
+client-conformance: setup
+	$(RUN) -m conformance.clients.conform $(CLIENTS)
+
+# Runs it over this client with one rule broken at a time; prints another table of that page.
+client-mutations: setup
+	$(RUN) -m tests.conform.clients.mutations
+
 # A real Kafka, followed by rejoin watch --bootstrap-server; it wants Maven and Java.
 .PHONY: watch-kafka
 watch-kafka: setup

@@ -5,7 +5,7 @@ Requests that were in flight when an error came are not held against a client: e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from rejoin.conform.clients.observed import (
@@ -29,8 +29,14 @@ Check: TypeAlias = Callable[[ClientLife], ClientVerdict]
 MOST_IN_FLIGHT: Final = 1
 """Requests of one API that a client may have sent before it read an error."""
 
+HEARTBEATS_IN_FLIGHT_MS: Final = 1_000
+"""Time after a refusal in which heartbeats are allowed: some clients send one an interval, answered or not."""
+
 MOST_TO_ONE_COORDINATOR: Final = 4
 """Requests of all APIs that a client may send to a coordinator after it was refused there."""
+
+MOST_REPEATED_JOINS: Final = 2
+"""JoinGroups of one member that may be unanswered; the broker answers the last one."""
 
 LEAST_BACKOFF_MS: Final = 10
 """Mean time between two attempts below which a client is said not to wait. Kafka's retry.backoff.ms is 100."""
@@ -69,7 +75,7 @@ def finds_coordinator(error: ErrorCode, life: ClientLife) -> ClientVerdict:
         return not_applicable(f"no request was answered with {error.name}")
     rest = life.after(hit)
     found = next((index for index, each in enumerate(rest) if each.api == "FindCoordinator"), None)
-    before = list(only(rest[:found], *OF_COORDINATORS))
+    before = _not_in_flight(life.requests[hit], only(rest[:found], *OF_COORDINATORS))
     if found is None:
         return failed(f"did not look for the coordinator after {error.name}", life.requests[hit:])
     if len(before) > MOST_TO_ONE_COORDINATOR:
@@ -96,7 +102,7 @@ def rejoins(
         for api, does in (("Heartbeat", "sent heartbeats"), ("OffsetCommit", "committed")):
             old = [
                 each
-                for each in only(rest, api)
+                for each in _not_in_flight(asked, only(rest, api))
                 if member_of(each) == member_of(asked) and generation_of(each) == generation_of(asked)
             ]
             if len(old) > MOST_IN_FLIGHT:
@@ -184,7 +190,7 @@ def stays_fenced(life: ClientLife) -> ClientVerdict:
         return failed("joined again, and so fences the other process", life.requests[hit:])
     # A join with the old member id is refused, and harms no one.
     for api in ("Heartbeat", "OffsetCommit", "JoinGroup"):
-        if len(list(only(rest, api))) > MOST_IN_FLIGHT:
+        if len(_not_in_flight(life.requests[hit], only(rest, api))) > MOST_IN_FLIGHT:
             return failed(f"went on with {api} after it was fenced", life.requests[hit:])
     return _PASSED
 
@@ -219,11 +225,116 @@ def leaves(life: ClientLife) -> ClientVerdict:
     return failed("ended without leaving the group, which waits for the end of the session", rest)
 
 
+def leaves_in_rebalance(life: ClientLife) -> ClientVerdict:
+    """Ends and leaves the group although its JoinGroup waits."""
+    joins = [each for each in only(life.requests, "JoinGroup") if each.mark > life.since]
+    if not joins:
+        return not_applicable("it did not join again")
+    if life.hangs:
+        return failed("ran on after SIGTERM while its JoinGroup waited", joins)
+    return leaves(life)
+
+
+def waits_for_join(life: ClientLife) -> ClientVerdict:
+    """Waits for the answer to its JoinGroup as long as the rebalance lasts, and goes on as the same member."""
+    hit = life.index_of(ErrorCode.REBALANCE_IN_PROGRESS, ("Heartbeat", "OffsetCommit"))
+    if hit is None:
+        return not_applicable("no Heartbeat or OffsetCommit was answered with REBALANCE_IN_PROGRESS")
+    rest, shown = life.after(hit), life.requests[hit:]
+    joins = list(only(rest, "JoinGroup"))
+    if any(member_of(each) != member_of(life.requests[hit]) for each in joins):
+        return failed("joined as another member while its JoinGroup waited", shown)
+    unanswered = [each for each in joins if each.response is None]
+    if len(unanswered) > MOST_REPEATED_JOINS:
+        return failed(f"sent {len(unanswered)} JoinGroups without waiting for an answer", unanswered)
+    if not any(map(is_accepted, joins)):
+        return failed("did not join again", shown)
+    return _keeps_generation(rest) or _is_well_again(rest, hit) or _PASSED
+
+
+def reads_new_partitions(first: int, count: int, life: ClientLife) -> ClientVerdict:
+    """Reads each partition that was added to its topic, once it has seen it in the metadata."""
+    behind = [each for each in life.requests if each.mark > life.since]
+    wanted = set(range(first, first + count))
+    left = wanted - {partition for each in only(behind, "Fetch") for partition in _fetched(each)}
+    if not left:
+        return _PASSED
+    if not life.speaks_consumer_protocol and not any(only(behind, "Metadata")):
+        return not_applicable("it asked for no metadata in time; see its metadata.max.age.ms")
+    if not life.speaks_consumer_protocol and not any(only(behind, "JoinGroup")):
+        return failed("saw the new partitions in its metadata, and did not join again", behind)
+    return failed(f"never fetched from partition {min(left)}", behind)
+
+
+def survives_restart(life: ClientLife) -> ClientVerdict:
+    """Connects again after all brokers were away, asks for the coordinator, and goes on as the same member."""
+    behind = [each for each in life.requests if each.mark > life.since]
+    ids = {member_of(each) for each in only(life.requests, *HEARTBEATS) if each.mark <= life.since}
+    if not ids:
+        return not_applicable("it sent no heartbeat before")
+    joins = list(only(behind, "JoinGroup"))
+    if any(not member_of(each) for each in joins):
+        return failed("joined as a new member; the old one stays until its session ends", behind)
+    if not behind:
+        return failed("did not connect again", life.requests[-1:])
+    if not any(only(behind, "FindCoordinator")):
+        return failed("did not look for the coordinator", behind)
+    beats = [each for each in only(behind, *HEARTBEATS) if is_accepted(each)]
+    if any(member_of(each) not in ids for each in beats):
+        return failed("goes on as another member; the old one stays until its session ends", behind)
+    return _waits_between(list(only(behind, "FindCoordinator"))) or _is_well_again(behind, 0) or _PASSED
+
+
+def survives_errors(api: str, errors: Sequence[ErrorCode], life: ClientLife) -> ClientVerdict:
+    """Sends a request again after each of these errors, one after the other, and is a member at the end."""
+    at = -1
+    for number, error in enumerate(errors):
+        later = range(at + 1, len(life.requests))
+        found = next(
+            (
+                index
+                for index in later
+                if life.requests[index].api == api
+                and life.requests[index].mark > life.since
+                and error.name in life.requests[index].errors()
+            ),
+            None,
+        )
+        if found is None and number == 0:
+            return not_applicable(f"no {api} was answered with {error.name}")
+        if found is None:
+            return failed(f"did not send {api} again after {errors[number - 1].name}", life.requests[at:])
+        at = found
+    rest = life.after(at)
+    if not any(map(is_accepted, only(rest, api))):
+        return failed(f"did not send {api} again after {errors[-1].name}", life.requests[at:])
+    refused = [each for each in only(life.requests, api) if set(each.errors()) & {error.name for error in errors}]
+    return _waits_between(refused) or _keeps_generation(rest) or _is_well_again(rest, at) or _PASSED
+
+
+def does_not_insist(api: str, errors: Sequence[ErrorCode], life: ClientLife) -> ClientVerdict:
+    """Stops, or waits between its attempts, where no attempt can help."""
+    names = {error.name for error in errors}
+    refused = [each for each in only(life.requests, api) if names & set(each.errors())]
+    if not refused:
+        return not_applicable(f"it sent no {api}")
+    return _waits_between(refused) or _PASSED
+
+
 def of_classic(check: Check) -> Check:
     """The check for clients of the classic protocol alone."""
 
     def judged(life: ClientLife) -> ClientVerdict:
         return not_applicable("it uses the consumer protocol") if life.speaks_consumer_protocol else check(life)
+
+    return judged
+
+
+def of_consumer_protocol(check: Check) -> Check:
+    """The check for clients of the consumer protocol alone."""
+
+    def judged(life: ClientLife) -> ClientVerdict:
+        return check(life) if life.speaks_consumer_protocol else not_applicable("it does not use the consumer protocol")
 
     return judged
 
@@ -264,6 +375,18 @@ def _waits_between(attempts: Sequence[RecordedRequest]) -> ClientVerdict | None:
     if mean >= LEAST_BACKOFF_MS:
         return None
     return failed(f"sent {refused[0].api} {len(refused)} times without waiting in between", refused)
+
+
+def _not_in_flight(refused: RecordedRequest, requests: Iterable[RecordedRequest]) -> list[RecordedRequest]:
+    """Requests that were not sent before the refusal could be read, as far as that can be said of heartbeats."""
+    end = refused.at_ms + HEARTBEATS_IN_FLIGHT_MS
+    return [each for each in requests if each.api not in HEARTBEATS or each.at_ms > end]
+
+
+def _fetched(sent: RecordedRequest) -> list[int]:
+    """Partitions in a Fetch that was answered."""
+    request: Any = sent.request
+    return [each.partition for topic in request.topics for each in topic.partitions] if is_accepted(sent) else []
 
 
 def _offsets(sent: RecordedRequest) -> dict[tuple[str, int], int]:

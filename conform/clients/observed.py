@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from rejoin.coordinator.control.sent_requests import RecordedRequest
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.types import TopicPartition
 
 HEARTBEATS: Final = ("Heartbeat", "ConsumerGroupHeartbeat")
 OF_COORDINATORS: Final = (*HEARTBEATS, "JoinGroup", "SyncGroup", "OffsetCommit", "OffsetFetch", "LeaveGroup")
@@ -17,7 +18,7 @@ OF_COORDINATORS: Final = (*HEARTBEATS, "JoinGroup", "SyncGroup", "OffsetCommit",
 OF_MEMBERS: Final = ("Heartbeat", "OffsetCommit", "JoinGroup", "SyncGroup")
 """Requests that FENCED_INSTANCE_ID can answer."""
 
-SHOWN: Final = (*OF_COORDINATORS, "FindCoordinator")
+SHOWN: Final = (*OF_COORDINATORS, "FindCoordinator", "InitProducerId", "TxnOffsetCommit", "EndTxn")
 LONGEST_EVIDENCE: Final = 12
 
 
@@ -47,6 +48,12 @@ class ClientLife:
     since: int = 0
     closed: bool = False
     """True for a program that ended by itself after SIGTERM."""
+
+    hangs: bool = False
+    """True for a program that runs on after SIGTERM."""
+
+    processed: tuple[tuple[TopicPartition, int], ...] = ()
+    """Records that the program says it has processed, by partition and offset."""
 
     def index_of(self, error: ErrorCode, apis: Sequence[str]) -> int | None:
         """Index of the first request of these APIs that was answered with an error after the trouble began."""
@@ -101,7 +108,7 @@ def lines(requests: Iterable[RecordedRequest]) -> tuple[str, ...]:
 def line(sent: RecordedRequest) -> str:
     """A request and its answer as one line."""
     named = []
-    if sent.api != "FindCoordinator":
+    if sent.api not in ("FindCoordinator", "InitProducerId", "EndTxn"):
         named.append(f"member {member_of(sent) or '(none)'}")
     generation = generation_of(sent)
     if generation is not None:

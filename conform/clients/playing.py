@@ -9,8 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from rejoin.conform.clients.observed import ClientLife, ClientOutcome, ClientVerdict, lines
+from rejoin.conform.clients import records
+from rejoin.conform.clients.observed import SHOWN, ClientLife, ClientOutcome, ClientVerdict, line, lines, only
 from rejoin.conform.clients.stage import (
+    LOOK_SECONDS,
+    OUTPUT_TOPIC,
     PARTITIONS,
     TOPIC,
     ClientProgram,
@@ -18,16 +21,23 @@ from rejoin.conform.clients.stage import (
     TroubleStage,
     has_joined,
 )
-from rejoin.conform.clients.troubles import ClientTrouble
+from rejoin.conform.clients.trouble import ClientTrouble
 from rejoin.coordinator.testing.coordinator import GroupCoordinator
+from rejoin.coordinator.testing.results import OperationRefused
 from rejoin.coordinator.testing.starting import running
 
 StartClient: TypeAlias = Callable[[GroupCoordinator], Awaitable[ClientProgram]]
 
-_SETTINGS: Final[dict[str, Any]] = {"group.initial.rebalance.delay.ms": 0}
+_SETTINGS: Final[dict[str, Any]] = {
+    "group.initial.rebalance.delay.ms": 0,
+    "group.consumer.min.heartbeat.interval.ms": 500,
+    "group.consumer.heartbeat.interval.ms": 500,
+}
 _FIRST_RECORDS: Final = 10
 _FEED_SECONDS: Final = 0.25
 _LONGER_SECONDS: Final = 5.0
+_OUTPUT_SECONDS: Final = 2.0
+"""Longest time for a line of output to arrive."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +55,8 @@ async def play(
 ) -> PlayedTrouble:
     """Start a broker and a client, make the trouble, and judge."""
     began = time.monotonic()
-    async with running(topics={TOPIC: PARTITIONS}, settings=_SETTINGS, socket=has_socket) as coordinator:
+    topics = {TOPIC: PARTITIONS, OUTPUT_TOPIC: 1}
+    async with running(topics=topics, settings=_SETTINGS, socket=has_socket, brokers=trouble.brokers) as coordinator:
         stage = TroubleStage(coordinator, limits)
         await coordinator.produce(TOPIC, None, _FIRST_RECORDS)
         if trouble.before is not None:
@@ -60,7 +71,10 @@ async def play(
                 await feeding
             if stage.program is not None:
                 await stage.program.kill()
-        transcript = await coordinator.transcript(claim=f"{trouble.name}: {trouble.done}.")
+        if trouble.brokers == 1:
+            transcript = await coordinator.transcript(claim=f"{trouble.name}: {trouble.done}.")
+        else:  # a transcript is of one broker
+            transcript = "".join(f"{line(each)}\n" for each in only((await stage.life()).requests, *SHOWN))
     return PlayedTrouble(trouble, verdict, time.monotonic() - began, transcript)
 
 
@@ -76,12 +90,24 @@ async def _judged(trouble: ClientTrouble, stage: TroubleStage) -> ClientVerdict:
         # Some react, and go on beside that as if nothing had happened. Others are in the middle of the next rebalance.
         await stage.one_more_heartbeat(min(_LONGER_SECONDS, limits.reaction))
         await stage.until(lambda life: is_settled(trouble, life), limits.reaction)
+    if trouble.is_watched:
+        await stage.until(lambda _: False, limits.watched)
     verdict = trouble.check(await stage.life())
+    if verdict.outcome is ClientOutcome.PASSED:
+        verdict = await _problem_of_records(stage) or verdict
     if trouble.before is None and program.problem and not has_joined(await stage.life()):
         return ClientVerdict(ClientOutcome.NOT_PLAYED, _why_not_joined(await stage.life(), program, limits))
     if verdict.outcome is ClientOutcome.FAILED and program.problem and not stage.asked_to_end:
         return ClientVerdict(ClientOutcome.FAILED, f"{verdict.reason}; the program {program.problem}", verdict.evidence)
     return verdict
+
+
+async def _problem_of_records(stage: TroubleStage) -> ClientVerdict | None:
+    """A failure of the records that the program says it has processed, once its output had time to arrive."""
+    end = time.monotonic() + min(_OUTPUT_SECONDS, stage.limits.reaction)
+    while (problem := records.problem_of(await stage.life())) is not None and time.monotonic() < end:
+        await asyncio.sleep(LOOK_SECONDS)
+    return problem
 
 
 def has_asked(life: ClientLife) -> bool:
@@ -111,4 +137,5 @@ async def _feed(coordinator: GroupCoordinator) -> None:
     """Write a record to each partition now and then, so that there is something to commit."""
     while True:
         await asyncio.sleep(_FEED_SECONDS)
-        await coordinator.produce(TOPIC, None, 1)
+        with suppress(OperationRefused):  # while all brokers are away
+            await coordinator.produce(TOPIC, None, 1)

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, Self
 
-from rejoin.conform.clients.stage import GROUP, TOPIC
+from rejoin.conform.clients.records import read_line
+from rejoin.conform.clients.stage import GROUP, OUTPUT_TOPIC, TOPIC, TRANSACTIONAL_ID
+from rejoin.protocol.types import TopicPartition
 
 MOST_OUTPUT_BYTES: Final = 16 * 2**20
 KEPT_OUTPUT_BYTES: Final = 4_096
@@ -30,12 +32,20 @@ class ClientProcess:
         self._process = process
         self._printed = 0
         self._tail = b""
+        self._line = b""
+        self.processed: list[tuple[TopicPartition, int]] = []
         self._reading = asyncio.ensure_future(self._read())
 
     @classmethod
     async def start(cls, command: Sequence[str], bootstrap_servers: str) -> Self:
         """Start a command. Raises NotStarted."""
-        variables = {"BOOTSTRAP_SERVERS": bootstrap_servers, "TOPIC": TOPIC, "GROUP_ID": GROUP}
+        variables = {
+            "BOOTSTRAP_SERVERS": bootstrap_servers,
+            "TOPIC": TOPIC,
+            "GROUP_ID": GROUP,
+            "OUTPUT_TOPIC": OUTPUT_TOPIC,
+            "TRANSACTIONAL_ID": TRANSACTIONAL_ID,
+        }
         filled = [_filled(word, variables) for word in command]
         try:
             process = await asyncio.create_subprocess_exec(
@@ -87,6 +97,10 @@ class ClientProcess:
         while piece := await self._process.stdout.read(_PIECE):
             self._printed += len(piece)
             self._tail = (self._tail + piece)[-KEPT_OUTPUT_BYTES:]
+            if self._printed <= MOST_OUTPUT_BYTES:
+                *lines, rest = (self._line + piece).split(b"\n")
+                self._line = rest[-KEPT_OUTPUT_BYTES:]
+                self.processed += filter(None, map(read_line, lines))
 
     def _last_line(self) -> str:
         said = [each.strip() for each in self._tail.decode(errors="replace").splitlines() if each.strip()]

@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from rejoin.conform.clients.observed import ClientOutcome
 from rejoin.conform.clients.playing import PlayedTrouble
-from rejoin.conform.clients.troubles import ClientTrouble
+from rejoin.conform.clients.trouble import ClientTrouble
 
 _FORBIDDEN: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML has no way to write."""

@@ -10,32 +10,35 @@ from typing import Any, Final, Protocol
 from rejoin.conform.clients.observed import ClientLife, is_accepted, only
 from rejoin.coordinator.control.sent_requests import RecordedRequest
 from rejoin.coordinator.testing.coordinator import GroupCoordinator
-from rejoin.coordinator.testing.results import NoAnswer
-from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
-from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
-from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, MemberIdentity
-from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
+from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
+from rejoin.protocol.types import TopicPartition
 
 TOPIC: Final = "conform-topic"
+OUTPUT_TOPIC: Final = "conform-output"
+TRANSACTIONAL_ID: Final = "conform-transactions"
 GROUP: Final = "conform-group"
 PARTITIONS: Final = 4
 OTHER: Final = "rejoin-conform-other"
 """Client id of the second member, whose requests are not judged."""
 
-_LOOK_SECONDS: Final = 0.05
-_OTHER_HEARTBEAT_SECONDS: Final = 0.1
-_OTHER_SESSION_MS: Final = 30_000
+LOOK_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True)
 class TimeLimits:
-    """Longest waits in seconds: for the client's start, for a trouble to meet it, and for its reaction."""
+    """Longest waits in seconds: for the client's start, for a trouble to meet it, for its reaction, and for its end.
+
+    Then the lengths of what is done: how long brokers are away, how long a rebalance is held up, and how long a client
+    is watched for what it must not do.
+    """
 
     start: float = 30.0
     meeting: float = 15.0
     reaction: float = 30.0
     closing: float = 10.0
+    away: float = 3.0
+    held: float = 6.0
+    watched: float = 3.0
 
 
 class ClientProgram(Protocol):
@@ -44,6 +47,10 @@ class ClientProgram(Protocol):
     @property
     def problem(self) -> str | None:
         """Why it runs no longer, or should not; None while it runs."""
+
+    @property
+    def processed(self) -> Sequence[tuple[TopicPartition, int]]:
+        """Records that it says it has processed, by partition and offset."""
 
     async def close(self, seconds: float) -> bool:
         """Ask it to end; whether it ended by itself within these seconds."""
@@ -62,11 +69,13 @@ class TroubleStage:
         self.since = 0
         self.asked_to_end = False
         self.closed = False
+        self.hangs = False
 
     async def life(self) -> ClientLife:
         """Requests of the client up to now."""
         found = [each for each in await self.coordinator.requests() if each.client_id != OTHER]
-        return ClientLife(tuple(found), self.since, self.closed)
+        processed = () if self.program is None else tuple(self.program.processed)
+        return ClientLife(tuple(found), self.since, self.closed, self.hangs, processed)
 
     async def begin(self) -> None:
         """From here on there is trouble."""
@@ -83,7 +92,7 @@ class TroubleStage:
             seen = mark
             if asyncio.get_running_loop().time() > end or (self.program is not None and self.program.problem):
                 return False
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def one_more_heartbeat(self, seconds: float) -> bool:
         """Wait until one more heartbeat of the client is accepted."""
@@ -110,73 +119,3 @@ def last_join(requests: Sequence[RecordedRequest]) -> JoinGroupRequest | None:
     request = joins[-1] if joins else None
     assert request is None or isinstance(request, JoinGroupRequest)
     return request
-
-
-class SecondMember:
-    """A member that subscribes as the client does, follows each rebalance, and gives no assignment itself.
-
-    With ``instance`` it is a static member, and takes the place of the one that has this group.instance.id.
-    """
-
-    def __init__(self, coordinator: GroupCoordinator, like: JoinGroupRequest, instance: str | None = None) -> None:
-        self._coordinator = coordinator
-        self._like = like
-        self._instance = instance
-        self.member_id = ""
-        self.generation = -1
-
-    async def run(self) -> None:
-        """Join, and stay a member until cancelled."""
-        await self._join()
-        while True:
-            await asyncio.sleep(_OTHER_HEARTBEAT_SECONDS)
-            beat = HeartbeatRequest(
-                group_id=self._like.group_id,
-                generation_id=self.generation,
-                member_id=self.member_id,
-                group_instance_id=self._instance,
-            )
-            answer: Any = await self._ask(beat)
-            if answer.error_code is ErrorCode.REBALANCE_IN_PROGRESS:
-                await self._join()
-
-    async def _join(self) -> None:
-        while True:
-            request = self._like.model_copy(
-                update={
-                    "member_id": self.member_id,
-                    "group_instance_id": self._instance,
-                    "session_timeout_ms": _OTHER_SESSION_MS,
-                    "reason": None,
-                }
-            )
-            joined = await self._ask(request)
-            assert isinstance(joined, JoinGroupResponse)
-            self.member_id = joined.member_id or self.member_id
-            if joined.error_code is not ErrorCode.NONE:
-                await asyncio.sleep(_LOOK_SECONDS)
-                continue
-            self.generation = joined.generation_id
-            sync = SyncGroupRequest(
-                group_id=self._like.group_id,
-                generation_id=joined.generation_id,
-                member_id=self.member_id,
-                group_instance_id=self._instance,
-                protocol_type=joined.protocol_type,
-                protocol_name=joined.protocol_name,
-                assignments=(),
-            )
-            answer: Any = await self._ask(sync)
-            if answer.error_code is ErrorCode.NONE:
-                return
-
-    async def leave(self) -> None:
-        """Leave the group."""
-        member = MemberIdentity(member_id=self.member_id)
-        await self._ask(LeaveGroupRequest(group_id=self._like.group_id, members=(member,)))
-
-    async def _ask(self, request: Any) -> Any:
-        try:
-            return await self._coordinator.call(request, client_id=OTHER)
-        except NoAnswer:
-            raise asyncio.CancelledError from None  # the broker stops

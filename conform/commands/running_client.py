@@ -19,7 +19,8 @@ from rejoin.conform.clients.playing import PlayedTrouble, play
 from rejoin.conform.clients.program import ClientProcess, NotStarted
 from rejoin.conform.clients.reports import junit, listed, row, summary
 from rejoin.conform.clients.stage import TimeLimits
-from rejoin.conform.clients.troubles import BY_NAME, TROUBLES, ClientTrouble
+from rejoin.conform.clients.trouble import ClientTrouble
+from rejoin.conform.clients.troubles import BY_NAME, TROUBLES
 from rejoin.coordinator.testing.coordinator import GroupCoordinator
 from rejoin.error_lines import refuse
 from rejoin.output import print_aside, print_progress, print_text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -16,6 +17,9 @@ from typing import Final
 HERE: Final = Path(__file__).parent
 EXAMPLES: Final = HERE.parents[1] / "examples" / "testing"
 BUILT: Final = HERE.parents[1] / "out" / "clients"
+LINKING: Final = {"CKJS_LINKING": "dynamic"}
+"""Builds the native part of @confluentinc/kafka-javascript with the libraries of this machine."""
+
 JAVA: Final = ("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
 
 
@@ -35,7 +39,15 @@ class ClientProgram:
 
 def run(*command: str, folder: Path = HERE) -> str:
     """Run a command that must succeed; returns its output."""
-    done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=os.environ | LINKING,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {(done.stdout + done.stderr)[-2000:]}")
     return done.stdout
@@ -109,7 +121,12 @@ def go_version(module: str) -> str:
 
 
 def npm_version(package: str) -> str:
-    version: str = json.loads((HERE / "node" / "package.json").read_text())["dependencies"][package]
+    return package_version(HERE / "node", package)
+
+
+def package_version(folder: Path, package: str) -> str:
+    """The version of a package that a folder's ``package.json`` names."""
+    version: str = json.loads((folder / "package.json").read_text())["dependencies"][package]
     return version
 
 

@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Properties;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.errors.FencedInstanceIdException;
@@ -12,7 +13,8 @@ import org.slf4j.LoggerFactory;
 
 /**
  * A consumer that polls; lines on standard input make its handler slow ("sleep 20") or change its topics. Without
- * auto commit it commits what it got before it polls again.
+ * auto commit it commits what it got before it polls again. With "processed=true" it prints each record, as
+ * rejoin conform-client reads it.
  */
 public final class Member {
     private static final Logger LOG = LoggerFactory.getLogger("com.example.Handler");
@@ -28,6 +30,7 @@ public final class Member {
         String bytes = "org.apache.kafka.common.serialization.ByteArrayDeserializer";
         properties.put("key.deserializer", bytes);
         properties.put("value.deserializer", bytes);
+        boolean prints = "true".equals(properties.remove("processed"));
         boolean commits = "false".equals(properties.get("enable.auto.commit"));
         ConcurrentLinkedQueue<String[]> asked = new ConcurrentLinkedQueue<>();
         Thread reader = new Thread(() -> {
@@ -53,7 +56,11 @@ public final class Member {
         try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(properties)) {
             consumer.subscribe(topics);
             while (!stopping) {
-                boolean got = !consumer.poll(Duration.ofMillis(200)).isEmpty();
+                ConsumerRecords<byte[], byte[]> records = consumer.poll(Duration.ofMillis(200));
+                if (prints) {
+                    records.forEach(each ->
+                        System.out.printf("processed %s %d %d%n", each.topic(), each.partition(), each.offset()));
+                }
                 for (String[] words = asked.poll(); words != null; words = asked.poll()) {
                     if (words[0].equals("sleep")) {
                         Thread.sleep(Long.parseLong(words[1]) * 1000);
@@ -61,7 +68,7 @@ public final class Member {
                         consumer.subscribe(List.of(words[1].split(",")));
                     }
                 }
-                if (commits && got) {
+                if (commits && !records.isEmpty()) {
                     commit(consumer);
                 }
             }

@@ -2,13 +2,15 @@
 
 Settings have Kafka's names, whatever the library calls them; ``logging`` is a layout of Python's. It polls until
 SIGTERM and then closes; a line on standard input makes its handler slow (``sleep 20``) or changes its topics
-(``subscribe a,b``). Without auto commit it commits what it got before it polls again.
+(``subscribe a,b``). Without auto commit it commits what it got before it polls again. With ``processed=true`` it prints
+each record, as ``rejoin conform-client`` reads it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import importlib
+import itertools
 import logging
 import queue
 import signal
@@ -18,6 +20,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+prints_records = threading.Event()
 asked: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
 stopping = threading.Event()
 LOG: Final = logging.getLogger("handler")
@@ -36,6 +39,11 @@ def _obey(subscribe: Callable[[list[str]], object]) -> None:
             time.sleep(float(value))
         else:
             subscribe(value.split(","))
+
+
+def _process(topic: str, partition: int, offset: int) -> None:
+    if prints_records.is_set():
+        print("processed", topic, partition, offset, flush=True)
 
 
 def _commits(settings: dict[str, str]) -> bool:
@@ -60,6 +68,8 @@ def rdkafka(topics: list[str], settings: dict[str, str]) -> None:
             LOG.error("consumer error: %s", message.error())
             if message.error().fatal():
                 sys.exit(f"fatal: {message.error()}")
+        elif message is not None:
+            _process(message.topic(), message.partition(), message.offset())
         _obey(consumer.subscribe)
         if message is not None and message.error() is None and _commits(settings):
             _commit(lambda: consumer.commit(asynchronous=False))
@@ -90,6 +100,8 @@ def kafka_python(topics: list[str], settings: dict[str, str]) -> None:
     consumer = kafka.KafkaConsumer(*topics, **_python_settings(settings, assignor))
     while not stopping.is_set():
         got = consumer.poll(timeout_ms=200)
+        for record in itertools.chain.from_iterable(got.values()):
+            _process(record.topic, record.partition, record.offset)
         _obey(lambda names: consumer.subscribe(topics=names))
         if got and _commits(settings):
             _commit(consumer.commit)
@@ -112,6 +124,8 @@ def aiokafka(topics: list[str], settings: dict[str, str]) -> None:
         try:
             while not stopping.is_set():
                 got = await consumer.getmany(timeout_ms=200)
+                for record in itertools.chain.from_iterable(got.values()):
+                    _process(record.topic, record.partition, record.offset)
                 # On another thread: what is slow is the handler, and not the event loop with its heartbeats.
                 await asyncio.to_thread(_obey, lambda names: consumer.subscribe(topics=names))
                 if got and _commits(settings):
@@ -125,7 +139,19 @@ def aiokafka(topics: list[str], settings: dict[str, str]) -> None:
     asyncio.run(consume())
 
 
-LIBRARIES: Final = {"rdkafka": rdkafka, "kafka-python": kafka_python, "aiokafka": aiokafka}
+def own(topics: list[str], settings: dict[str, str]) -> None:
+    rejoin: Any = importlib.import_module("rejoin")
+
+    async def consume() -> None:
+        async with rejoin.Consumer(*topics, **_python_settings(settings, str)) as consumer:
+            while not stopping.is_set():
+                for record in await consumer.poll(200):
+                    _process(record.topic, record.partition, record.offset)
+
+    asyncio.run(consume())
+
+
+LIBRARIES: Final = {"rdkafka": rdkafka, "kafka-python": kafka_python, "aiokafka": aiokafka, "rejoin": own}
 
 
 def main() -> None:
@@ -133,6 +159,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     threading.Thread(target=_read_input, daemon=True).start()
     settings = dict(pair.split("=", 1) for pair in pairs)
+    if settings.pop("processed", "") == "true":
+        prints_records.set()
     if "logging" in settings:
         logging.basicConfig(level=logging.INFO, format=settings.pop("logging"))
     LIBRARIES[library](topics.split(","), settings)

@@ -45,3 +45,11 @@ export function messages(count, first = 0) {
     partition: (first + index) % PARTITIONS, key: `key-${index}`, value: `value-${index}`, headers: { number: `${index}` },
   }));
 }
+
+/** Prints a record as rejoin conform-client reads it, if the settings have "processed=true". */
+export function processed(settings, topic, partition, offset) {
+  if (settings.processed === "true") console.log(`processed ${topic} ${partition} ${offset}`);
+}
+
+/** The settings of NAME=VALUE words. */
+export const settingsOf = (pairs) => Object.fromEntries(pairs.map((pair) => pair.split("=", 2)));

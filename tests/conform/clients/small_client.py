@@ -21,6 +21,7 @@ from rejoin.protocol.messages.offsets.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from rejoin.protocol.types import TopicPartition
 
 BROKEN = {
     "ignores-not-coordinator": "coordinator-moves",
@@ -43,9 +44,19 @@ BROKEN = {
     "sends-no-heartbeats": "calm",
     "ignores-its-given-id": "calm",
     "does-not-leave": "close",
+    "runs-on-after-sigterm": "close-in-rebalance",
+    "joins-anew-while-it-waits": "slow-rebalance",
+    "keeps-its-second-member-id": "removed-twice",
+    "insists-on-its-join": "join-final",
+    "gives-up-at-a-moved-coordinator": "find-errors",
+    "forgets-a-commit-that-timed-out": "commit-errors",
+    "loses-a-record": "calm",
+    "doubles-a-record": "calm",
 }
 """Broken clients, each with the trouble that finds it."""
 
+OF_COORDINATORS = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+FORGETS: dict[ErrorCode | None, tuple[str, ...]] = {ErrorCode.REQUEST_TIMED_OUT: ("forgets-a-commit-that-timed-out",)}
 PAUSE_SECONDS = 0.1
 RETRY_SECONDS = 0.05
 
@@ -61,9 +72,11 @@ class SmallClient:
         self._generation = -1
         self._commit_from = 1
         self._knows_coordinator = False
+        self._removals = 0
         self._closing = False
         self._commits = True
         self._beats = True
+        self.processed: list[tuple[TopicPartition, int]] = []
         self._task = asyncio.ensure_future(self._run())
 
     @property
@@ -73,7 +86,7 @@ class SmallClient:
 
     async def close(self, seconds: float) -> bool:
         """Leave the group and end."""
-        self._closing = True
+        self._closing = self._broken != "runs-on-after-sigterm"
         await asyncio.wait((self._task,), timeout=seconds)
         return self._task.done()
 
@@ -88,6 +101,7 @@ class SmallClient:
         while not self._closing:
             if not self._knows_coordinator:
                 await self._find()
+                continue
             if needs_to_join:
                 needs_to_join = not await self._join()
                 continue
@@ -120,7 +134,7 @@ class SmallClient:
             if broken == "joins-anew-after-a-cut":
                 self._member_id = ""
                 return True
-        if error in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
+        if error in OF_COORDINATORS:
             self._knows_coordinator = broken == "ignores-not-coordinator"
             if broken == "joins-anew-at-another-coordinator":
                 self._member_id = ""
@@ -132,7 +146,8 @@ class SmallClient:
         if error is ErrorCode.UNKNOWN_MEMBER_ID:
             if broken == "goes-on-after-removal":
                 return False
-            if broken != "keeps-its-lost-member-id":
+            self._removals += 1
+            if broken != "keeps-its-lost-member-id" and (broken, self._removals) != ("keeps-its-second-member-id", 2):
                 self._member_id = ""
             return True
         return error is ErrorCode.ILLEGAL_GENERATION and broken != "ignores-illegal-generation"
@@ -141,11 +156,13 @@ class SmallClient:
         answer = await self._ask(FindCoordinatorRequest(coordinator_keys=(GROUP,)))
         self._knows_coordinator = answer is not None and answer.coordinators[0].error_code is ErrorCode.NONE
         if not self._knows_coordinator:
+            if answer is not None and answer.coordinators[0].error_code is ErrorCode.NOT_COORDINATOR:
+                self._closing = self._broken == "gives-up-at-a-moved-coordinator"
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _join(self) -> bool:
         protocol = JoinGroupRequestProtocol(name="range", metadata=encode_subscription(Subscription((TOPIC,))))
-        joined = await self._ask(
+        joined = await self._wait_for_join(
             JoinGroupRequest(
                 group_id=GROUP,
                 session_timeout_ms=10_000,
@@ -162,9 +179,10 @@ class SmallClient:
         if joined.error_code is not ErrorCode.NONE:
             if joined.error_code is ErrorCode.MEMBER_ID_REQUIRED and self._broken != "ignores-its-given-id":
                 self._member_id = joined.member_id
-            elif joined.error_code is ErrorCode.UNKNOWN_MEMBER_ID and self._broken != "keeps-its-lost-member-id":
+            elif joined.error_code is ErrorCode.UNKNOWN_MEMBER_ID and not self._broken.startswith("keeps-its-"):
                 self._member_id = ""
-            await asyncio.sleep(RETRY_SECONDS)
+            self._knows_coordinator = joined.error_code not in OF_COORDINATORS
+            await asyncio.sleep(0 if self._broken == "insists-on-its-join" else RETRY_SECONDS)
             return False
         self._member_id = joined.member_id
         if self._broken != "keeps-its-old-generation" or self._generation < 0:
@@ -184,9 +202,21 @@ class SmallClient:
         )
         self._beats = self._broken != "sends-no-heartbeats"
         is_synced = synced is not None and synced.error_code is ErrorCode.NONE
+        if not is_synced:
+            self._knows_coordinator = synced is None or synced.error_code not in OF_COORDINATORS
+            await asyncio.sleep(RETRY_SECONDS)
         if not is_synced and self._broken == "joins-anew-after-a-refused-sync":
             self._member_id = ""
         return is_synced
+
+    async def _wait_for_join(self, request: JoinGroupRequest) -> Any:
+        if self._broken != "joins-anew-while-it-waits" or not self._member_id:
+            return await self._ask(request)
+        try:
+            return await asyncio.wait_for(self._ask(request), 2 * PAUSE_SECONDS)
+        except TimeoutError:
+            self._member_id = ""
+            return None
 
     async def _heartbeat(self) -> ErrorCode | None:
         answer = await self._ask(
@@ -215,11 +245,17 @@ class SmallClient:
         )
         error = None if answer is None else answer.topics[0].partitions[0].error_code
         if error is ErrorCode.NONE:
+            self._process(self._commit_from - 1)
             self._commit_from += 1
-        elif self._broken in ("forgets-a-refused-commit", "forgets-a-lost-commit"):
+        elif self._broken in FORGETS.get(error, ("forgets-a-refused-commit", "forgets-a-lost-commit")):
             self._commits = False
         # A connection that ended under a commit leaves the membership as it is.
         return ErrorCode.NONE if error is None else error
+
+    def _process(self, offset: int) -> None:
+        """The record of an offset, which it reads nowhere: its commits count up by themselves."""
+        times = {"loses-a-record": 0, "doubles-a-record": 2}.get(self._broken, 1) if offset == 1 else 1
+        self.processed += [(TopicPartition(TOPIC, 0), offset)] * times
 
     async def _ask(self, request: Any, version: int | None = None) -> Any:
         try:

@@ -32,7 +32,7 @@ func logger(client string) kgo.Logger {
 func main() {
 	settings := steps.Settings(os.Args[2:])
 	options := []kgo.Opt{
-		kgo.SeedBrokers(settings["bootstrap.servers"]),
+		kgo.SeedBrokers(strings.Split(settings["bootstrap.servers"], ",")...),
 		kgo.ClientID(settings["client.id"]),
 		kgo.ConsumerGroup(settings["group.id"]),
 		kgo.ConsumeTopics(os.Args[1]),
@@ -41,6 +41,15 @@ func main() {
 		kgo.HeartbeatInterval(steps.Millis(settings["heartbeat.interval.ms"])),
 		kgo.RebalanceTimeout(steps.Millis(settings["max.poll.interval.ms"])),
 		kgo.WithLogger(logger(settings["client.id"])),
+	}
+	if age := steps.Millis(settings["metadata.max.age.ms"]); age < 5*time.Second {
+		options = append(options, kgo.MetadataMinAge(age))
+	}
+	if instance := settings["group.instance.id"]; instance != "" {
+		options = append(options, kgo.InstanceID(instance))
+	}
+	if interval := settings["auto.commit.interval.ms"]; interval != "" {
+		options = append(options, kgo.AutoCommitInterval(steps.Millis(interval)))
 	}
 	commits := settings["enable.auto.commit"] == "false"
 	if commits {
@@ -58,6 +67,9 @@ func main() {
 		pollCtx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 		fetches := client.PollFetches(pollCtx)
 		cancel()
+		fetches.EachRecord(func(record *kgo.Record) {
+			steps.Processed(settings, record.Topic, record.Partition, record.Offset)
+		})
 		select {
 		case length := <-sleeps:
 			time.Sleep(length)

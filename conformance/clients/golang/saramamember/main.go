@@ -17,8 +17,9 @@ import (
 )
 
 type handler struct {
-	sleeps  chan time.Duration
-	commits bool
+	settings map[string]string
+	sleeps   chan time.Duration
+	commits  bool
 }
 
 func (h *handler) Setup(sarama.ConsumerGroupSession) error   { return nil }
@@ -36,6 +37,7 @@ func (h *handler) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama
 				time.Sleep(length)
 			default:
 			}
+			steps.Processed(h.settings, message.Topic, message.Partition, message.Offset)
 			session.MarkMessage(message, "")
 			if h.commits {
 				session.Commit()
@@ -61,11 +63,15 @@ func main() {
 	config.Consumer.Group.Session.Timeout = steps.Millis(settings["session.timeout.ms"])
 	config.Consumer.Group.Heartbeat.Interval = steps.Millis(settings["heartbeat.interval.ms"])
 	config.Consumer.Group.Rebalance.Timeout = steps.Millis(settings["max.poll.interval.ms"])
-	group, err := sarama.NewConsumerGroup([]string{settings["bootstrap.servers"]}, settings["group.id"], config)
+	config.Consumer.Group.InstanceId = settings["group.instance.id"]
+	if interval := settings["auto.commit.interval.ms"]; interval != "" {
+		config.Consumer.Offsets.AutoCommit.Interval = steps.Millis(interval)
+	}
+	group, err := sarama.NewConsumerGroup(strings.Split(settings["bootstrap.servers"], ","), settings["group.id"], config)
 	if err != nil {
 		log.Fatal(err)
 	}
-	run := &handler{sleeps: make(chan time.Duration, 10), commits: settings["enable.auto.commit"] != "true"}
+	run := &handler{settings, make(chan time.Duration, 10), settings["enable.auto.commit"] != "true"}
 	go steps.ReadSleeps(run.sleeps)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

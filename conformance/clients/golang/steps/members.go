@@ -2,6 +2,7 @@ package steps
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -34,5 +35,12 @@ func ReadSleeps(sleeps chan<- time.Duration) {
 		if words := strings.Fields(lines.Text()); len(words) == 2 && words[0] == "sleep" {
 			sleeps <- Millis(words[1]) * 1000
 		}
+	}
+}
+
+// Processed prints a record as rejoin conform-client reads it, if the settings have "processed=true".
+func Processed(settings map[string]string, topic string, partition int32, offset int64) {
+	if settings["processed"] == "true" {
+		fmt.Println("processed", topic, partition, offset)
 	}
 }

@@ -1,0 +1,1 @@
+"""``rejoin conform-client`` over real clients: ``python -m conformance.clients.conform [CLIENT ...]``."""
