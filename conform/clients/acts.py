@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from rejoin.conform.clients.observed import HEARTBEATS, OF_COORDINATORS, OF_MEMBERS, ClientLife, is_accepted, only
+from rejoin.conform.clients.observed import HEARTBEATS, OF_COORDINATORS, ClientLife, is_accepted, only
 from rejoin.conform.clients.second_member import SecondMember
 from rejoin.conform.clients.stage import PARTITIONS, TOPIC, TroubleStage, has_joined, last_join
 from rejoin.coordinator.testing.results import NotReached, OperationRefused
@@ -214,7 +214,6 @@ async def grow_topic(stage: TroubleStage) -> None:
 
 async def restart_brokers(stage: TroubleStage) -> None:
     """Stop every broker, and start it again after some seconds."""
-    await stage.one_more_heartbeat(stage.limits.meeting)
     brokers = [each.broker for each in await stage.coordinator.brokers()]
     for broker in brokers:
         await stage.coordinator.stop_broker(broker)
@@ -244,7 +243,7 @@ async def fence(stage: TroubleStage) -> None:
     async with second_member(SecondMember(stage.coordinator, join, join.group_instance_id)):
 
         def has_met(life: ClientLife) -> bool:
-            return life.index_of(ErrorCode.FENCED_INSTANCE_ID, OF_MEMBERS) is not None
+            return life.fenced_at() is not None
 
         if await stage.until(has_met, stage.limits.meeting):
             await quiet(stage)

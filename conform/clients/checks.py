@@ -11,7 +11,6 @@ from typing import Any, Final, Literal, TypeAlias
 from rejoin.conform.clients.observed import (
     HEARTBEATS,
     OF_COORDINATORS,
-    OF_MEMBERS,
     ClientLife,
     ClientOutcome,
     ClientVerdict,
@@ -75,7 +74,8 @@ def finds_coordinator(error: ErrorCode, life: ClientLife) -> ClientVerdict:
         return not_applicable(f"no request was answered with {error.name}")
     rest = life.after(hit)
     found = next((index for index, each in enumerate(rest) if each.api == "FindCoordinator"), None)
-    before = _not_in_flight(life.requests[hit], only(rest[:found], *OF_COORDINATORS))
+    sent = _not_in_flight(life.requests[hit], only(rest[:found], *OF_COORDINATORS))
+    before = [each for each in sent if not is_accepted(each)]
     if found is None:
         return failed(f"did not look for the coordinator after {error.name}", life.requests[hit:])
     if len(before) > MOST_TO_ONE_COORDINATOR:
@@ -182,9 +182,12 @@ def commits_again(error: ErrorCode | None, life: ClientLife) -> ClientVerdict:
 
 def stays_fenced(life: ClientLife) -> ClientVerdict:
     """Ends its membership for good: another process has its group.instance.id now."""
-    hit = life.index_of(ErrorCode.FENCED_INSTANCE_ID, OF_MEMBERS)
-    if hit is None:
+    joins: list[Any] = [each.request for each in only(life.requests, "JoinGroup")]
+    if not any(each.group_instance_id for each in joins):
         return not_applicable("it has no group.instance.id")
+    hit = life.fenced_at()
+    if hit is None:
+        return not_applicable("it sent nothing after the other process had joined")
     rest = life.after(hit)
     if any(not member_of(each) or is_accepted(each) for each in only(rest, "JoinGroup")):
         return failed("joined again, and so fences the other process", life.requests[hit:])
@@ -308,17 +311,26 @@ def survives_errors(api: str, errors: Sequence[ErrorCode], life: ClientLife) -> 
     rest = life.after(at)
     if not any(map(is_accepted, only(rest, api))):
         return failed(f"did not send {api} again after {errors[-1].name}", life.requests[at:])
-    refused = [each for each in only(life.requests, api) if set(each.errors()) & {error.name for error in errors}]
-    return _waits_between(refused) or _keeps_generation(rest) or _is_well_again(rest, at) or _PASSED
+    return _insists(api, errors, life) or _keeps_generation(rest) or _is_well_again(rest, at) or _PASSED
 
 
 def does_not_insist(api: str, errors: Sequence[ErrorCode], life: ClientLife) -> ClientVerdict:
     """Stops, or waits between its attempts, where no attempt can help."""
     names = {error.name for error in errors}
-    refused = [each for each in only(life.requests, api) if names & set(each.errors())]
-    if not refused:
+    if not any(names & set(each.errors()) for each in only(life.requests, api)):
         return not_applicable(f"it sent no {api}")
-    return _waits_between(refused) or _PASSED
+    return _insists(api, errors, life) or _PASSED
+
+
+def _insists(api: str, errors: Sequence[ErrorCode], life: ClientLife) -> ClientVerdict | None:
+    """A failure if refused attempts follow each other without time between them; commits of the same partitions."""
+    names = {error.name for error in errors}
+    attempts: dict[frozenset[object], list[RecordedRequest]] = {}
+    for each in only(life.requests, api):
+        if names & set(each.errors()):
+            what = frozenset(_offsets(each)) if api == "OffsetCommit" else frozenset[object]()
+            attempts.setdefault(what, []).append(each)
+    return next(filter(None, map(_waits_between, attempts.values())), None)
 
 
 def of_classic(check: Check) -> Check:
@@ -351,7 +363,9 @@ def _is_well_again(requests: Sequence[RecordedRequest], hit: int) -> ClientVerdi
 def _keeps_generation(requests: Sequence[RecordedRequest]) -> ClientVerdict | None:
     """A failure if a member goes on with an older generation than the one of its last join."""
     generations: dict[str, int] = {}
+    synced: dict[str, int] = {}
     old: list[RecordedRequest] = []
+    late: list[RecordedRequest] = []
     for each in requests:
         if each.api == "JoinGroup" and is_accepted(each):
             joined: Any = each.response
@@ -359,10 +373,16 @@ def _keeps_generation(requests: Sequence[RecordedRequest]) -> ClientVerdict | No
             old = []
         elif each.api in ("Heartbeat", "OffsetCommit", "SyncGroup"):
             generation = generation_of(each)
-            if generation is not None and generation < generations.get(member_of(each), generation):
+            member = member_of(each)
+            if generation is not None and generation < generations.get(member, generation):
                 old.append(each)
-        if len(old) > MOST_IN_FLIGHT:
-            return failed("went on with the old generation after it had joined", old)
+                # Behind SyncGroup nothing of the old generation is in flight: it would have come before it.
+                late += [each] if generation < synced.get(member, generation) else []
+            elif each.api == "SyncGroup" and is_accepted(each):
+                synced[member] = generations.get(member, 0)
+        for shown in (old, late):
+            if len(shown) > MOST_IN_FLIGHT:
+                return failed("went on with the old generation after it had joined", shown)
     return None
 
 

@@ -25,12 +25,7 @@ SURVIVED: Final = {
         E.UNKNOWN_MEMBER_ID,
     ),
     "SyncGroup": (E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR, E.ILLEGAL_GENERATION, E.REBALANCE_IN_PROGRESS),
-    "OffsetFetch": (
-        E.COORDINATOR_LOAD_IN_PROGRESS,
-        E.NOT_COORDINATOR,
-        E.COORDINATOR_NOT_AVAILABLE,
-        E.UNSTABLE_OFFSET_COMMIT,
-    ),
+    "OffsetFetch": (E.COORDINATOR_LOAD_IN_PROGRESS, E.NOT_COORDINATOR, E.COORDINATOR_NOT_AVAILABLE),
     "Heartbeat": (E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR, E.ILLEGAL_GENERATION, E.REBALANCE_IN_PROGRESS),
     "ConsumerGroupHeartbeat": (
         E.COORDINATOR_LOAD_IN_PROGRESS,
@@ -94,6 +89,11 @@ def _for_protocol(api: str, check: Check) -> Check:
     return of_classic(check) if api in ("JoinGroup", "SyncGroup", "Heartbeat") else check
 
 
+def _plural(api: str, count: int | None = None) -> str:
+    name = f"{api}es" if api.endswith("h") else f"{api}s"
+    return name if count is None else f"{count} {name}"
+
+
 def _listed(errors: tuple[E, ...]) -> str:
     return ", ".join(each.name for each in errors)
 
@@ -102,7 +102,7 @@ def _survived(api: str, errors: tuple[E, ...]) -> ClientTrouble:
     is_joined = api in _OF_JOINED
     return ClientTrouble(
         f"{_NAMES[api]}-errors",
-        f"{len(errors)} {api}s are answered {_listed(errors)}, one each",
+        f"{_plural(api, len(errors))} are answered {_listed(errors)}, one each",
         f"send {api} again after each, with time in between, and be a member at the end",
         _HANDLERS[api],
         _for_protocol(api, partial(checks.survives_errors, api, errors)),
@@ -117,7 +117,7 @@ def _final(api: str, errors: tuple[E, ...]) -> ClientTrouble:
     each = "each" if len(errors) == 1 else "one each, and the last one from then on"
     return ClientTrouble(
         f"{_NAMES[api]}-final",
-        f"{api}s are answered {_listed(errors)}, {each}",
+        f"{_plural(api)} are answered {_listed(errors)}, {each}",
         "stop, or wait between its attempts",
         _HANDLERS[api],
         _for_protocol(api, partial(checks.does_not_insist, api, errors)),

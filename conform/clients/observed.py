@@ -62,6 +62,15 @@ class ClientLife:
                 return index
         return None
 
+    def fenced_at(self) -> int | None:
+        """Index of the first request that another process with the same group.instance.id made fail.
+
+        A request that does not name the group.instance.id is answered UNKNOWN_MEMBER_ID.
+        """
+        errors = (ErrorCode.FENCED_INSTANCE_ID, ErrorCode.UNKNOWN_MEMBER_ID)
+        found = [index for error in errors if (index := self.index_of(error, OF_MEMBERS)) is not None]
+        return min(found, default=None)
+
     def after(self, index: int) -> tuple[RecordedRequest, ...]:
         """Requests behind an index."""
         return self.requests[index + 1 :]

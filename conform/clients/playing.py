@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from rejoin.conform.clients import records
@@ -84,6 +84,8 @@ async def _judged(trouble: ClientTrouble, stage: TroubleStage) -> ClientVerdict:
     if not await stage.until(has_asked if trouble.act is None else has_joined, limits.start):
         return ClientVerdict(ClientOutcome.NOT_PLAYED, _why_not_joined(await stage.life(), program, limits))
     if trouble.act is not None:
+        # Some join twice at their start, since they see the topic's partitions late.
+        await stage.one_more_heartbeat(min(_LONGER_SECONDS, limits.meeting))
         await stage.begin()
         await trouble.act(stage)
     if await stage.until(lambda life: is_settled(trouble, life), limits.reaction):
@@ -97,8 +99,8 @@ async def _judged(trouble: ClientTrouble, stage: TroubleStage) -> ClientVerdict:
         verdict = await _problem_of_records(stage) or verdict
     if trouble.before is None and program.problem and not has_joined(await stage.life()):
         return ClientVerdict(ClientOutcome.NOT_PLAYED, _why_not_joined(await stage.life(), program, limits))
-    if verdict.outcome is ClientOutcome.FAILED and program.problem and not stage.asked_to_end:
-        return ClientVerdict(ClientOutcome.FAILED, f"{verdict.reason}; the program {program.problem}", verdict.evidence)
+    if verdict.outcome is not ClientOutcome.PASSED and program.problem and not stage.asked_to_end:
+        return replace(verdict, reason=f"{verdict.reason}; the program {program.problem}")
     return verdict
 
 

@@ -33,7 +33,7 @@ async def fence_producer(stage: TroubleStage) -> None:
     def has_committed(life: ClientLife) -> bool:
         return any(map(is_accepted, only(life.requests, "EndTxn")))
 
-    transactional_id = _transactional_id((await stage.life()).requests)
+    transactional_id = await _used_by(stage)
     if transactional_id is None or not await stage.until(has_committed, stage.limits.meeting):
         return
     request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS)
@@ -47,7 +47,7 @@ async def fence_producer(stage: TroubleStage) -> None:
 
 async def refuse_offsets(stage: TroubleStage) -> None:
     """Answer a TxnOffsetCommit as one that comes from a member of an older generation."""
-    if _transactional_id((await stage.life()).requests) is not None:
+    if await _used_by(stage) is not None:
         fault = await stage.coordinator.add_fault(keys="TxnOffsetCommit", error="ILLEGAL_GENERATION")
         await stage.until(lambda _: fault.hits > 0, stage.limits.meeting)
 
@@ -87,6 +87,17 @@ def fenced_at(life: ClientLife) -> int | None:
     """Index of the first request that was refused since another producer has the transactional id."""
     found = [index for error in FENCED if (index := life.index_of(error, OF_TRANSACTIONS)) is not None]
     return min(found, default=None)
+
+
+async def _used_by(stage: TroubleStage) -> str | None:
+    """The transactional id of the client; some begin with their producer after they have joined."""
+
+    def is_known(life: ClientLife) -> bool:
+        commits_alone = any(map(is_accepted, only(life.requests, "OffsetCommit")))
+        return commits_alone or _transactional_id(life.requests) is not None
+
+    await stage.until(is_known, stage.limits.meeting)
+    return _transactional_id((await stage.life()).requests)
 
 
 def _transactional_id(requests: tuple[RecordedRequest, ...]) -> str | None:

@@ -90,7 +90,8 @@ TROUBLES: Final = (
     ),
     ClientTrouble(
         "fenced",
-        "another process joins with the group.instance.id of the client, which then gets FENCED_INSTANCE_ID",
+        "another process joins with the group.instance.id of the client, which then gets FENCED_INSTANCE_ID "
+        "(UNKNOWN_MEMBER_ID where its requests do not name it)",
         "stop: neither join nor send heartbeats nor commit",
         "KIP-345; AbstractCoordinator.HeartbeatResponseHandler",
         of_classic(checks.stays_fenced),

@@ -17,7 +17,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 prints_records = threading.Event()
@@ -76,7 +76,7 @@ def rdkafka(topics: list[str], settings: dict[str, str]) -> None:
     consumer.close()
 
 
-def _python_settings(settings: dict[str, str], assignors: Callable[[str], object]) -> dict[str, Any]:
+def python_settings(settings: Mapping[str, str], assignors: Callable[[str], object] = str) -> dict[str, Any]:
     """Settings as Python's libraries call them: underscores, numbers as numbers."""
     made: dict[str, Any] = {}
     for name, value in settings.items():
@@ -97,7 +97,7 @@ def kafka_python(topics: list[str], settings: dict[str, str]) -> None:
             "roundrobin": lambda: module.RoundRobinPartitionAssignor,
         }[name]()
 
-    consumer = kafka.KafkaConsumer(*topics, **_python_settings(settings, assignor))
+    consumer = kafka.KafkaConsumer(*topics, **python_settings(settings, assignor))
     while not stopping.is_set():
         got = consumer.poll(timeout_ms=200)
         for record in itertools.chain.from_iterable(got.values()):
@@ -119,7 +119,7 @@ def aiokafka(topics: list[str], settings: dict[str, str]) -> None:
         }[name]()
 
     async def consume() -> None:
-        consumer = kafka.AIOKafkaConsumer(*topics, **_python_settings(settings, assignor))
+        consumer = kafka.AIOKafkaConsumer(*topics, **python_settings(settings, assignor))
         await consumer.start()
         try:
             while not stopping.is_set():
@@ -143,7 +143,7 @@ def own(topics: list[str], settings: dict[str, str]) -> None:
     rejoin: Any = importlib.import_module("rejoin")
 
     async def consume() -> None:
-        async with rejoin.Consumer(*topics, **_python_settings(settings, str)) as consumer:
+        async with rejoin.Consumer(*topics, **python_settings(settings, str)) as consumer:
             while not stopping.is_set():
                 for record in await consumer.poll(200):
                     _process(record.topic, record.partition, record.offset)

@@ -23,7 +23,7 @@ from rejoin.protocol.request_contents.traits import traits_of
 from rejoin.protocol.wire.codec import codec_of
 from rejoin.transcript.steps import Interception, Step
 
-_ERROR_CODE: Final = re.compile(rb'"errorCode":(-?[0-9]+)')
+_ERROR_CODE: Final = re.compile(rb'"(?:e|partitionE)rrorCode":(-?[0-9]+)')
 _CUT: Final = re.compile(r"cut after ([0-9]+) bytes$")
 
 

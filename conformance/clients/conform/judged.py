@@ -43,6 +43,10 @@ SETTINGS: Final = ADDRESSES | {
 OF_CLASSIC: Final = ("session.timeout.ms", "heartbeat.interval.ms")
 """Settings that the broker has in the consumer protocol."""
 
+TRANSACTIONS: Final = {"transactional.id": "{TRANSACTIONAL_ID}"}
+OF_TRANSACTIONS: Final = ("calm", "producer-fenced", "transaction-refused")
+"""Troubles that are played for programs that consume, transform and produce."""
+
 STATIC: Final = {"group.instance.id": "one"}
 CONSUMER: Final = {"group.protocol": "consumer"}
 OF_STATIC: Final = ("fenced", "coordinator-moves", "removed", "brokers-restart", "close")
@@ -64,7 +68,8 @@ class JudgedClient:
     @property
     def title(self) -> str:
         """Name, version and what is set."""
-        return " ".join([self.name, self.version, *_pairs(self.setting)])
+        setting = ["in transactions"] if self.setting == TRANSACTIONS else _pairs(self.setting)
+        return " ".join([self.name, self.version, *setting])
 
     def started_by(self) -> list[str]:
         """The command with its arguments."""
@@ -79,6 +84,8 @@ def _pairs(settings: Mapping[str, str]) -> list[str]:
 
 
 def _python(library: str, settings: Mapping[str, str]) -> list[str]:
+    if _transforms(settings):
+        return [sys.executable, "-m", "conformance.clients.conform.transformer", library, *_pairs(settings)]
     return [sys.executable, "-m", "conformance.incident.member", library, "{TOPIC}", *_pairs(settings)]
 
 
@@ -90,15 +97,39 @@ def _rdkafka(settings: Mapping[str, str]) -> list[str]:
 @cache
 def _java_classes() -> str:
     classes = BUILT / "judged-java"
-    run("javac", "-cp", class_path(HERE / "java"), "-d", str(classes), str(MEMBERS / "Member.java"))
+    sources = (MEMBERS / "Member.java", Path(__file__).parent / "Transformer.java")
+    run("javac", "-cp", class_path(HERE / "java"), "-d", str(classes), *map(str, sources))
     return f"{classes}:{class_path(HERE / 'java')}"
 
 
 def _java(settings: Mapping[str, str]) -> list[str]:
-    return [*JAVA, "-cp", _java_classes(), "Member", "{TOPIC}", *_pairs(settings)]
+    program = ["Transformer"] if _transforms(settings) else ["Member", "{TOPIC}"]
+    return [*JAVA, "-cp", _java_classes(), *program, *_pairs(settings)]
+
+
+def _transforms(settings: Mapping[str, str]) -> bool:
+    return "transactional.id" in settings
+
+
+def _own(settings: Mapping[str, str]) -> list[str]:
+    if not _transforms(settings):
+        return _python("rejoin", settings)
+    command = [
+        sys.executable,
+        "-m",
+        "rejoin",
+        "consume",
+        "--topic",
+        "{TOPIC}",
+        "--bootstrap-server",
+        "{BOOTSTRAP_SERVERS}",
+    ]
+    return [*command, "--group", "{GROUP_ID}", "--transform-to", "{OUTPUT_TOPIC}", "--exactly-once"]
 
 
 def _go(name: str, settings: Mapping[str, str]) -> list[str]:
+    if _transforms(settings):
+        return [*go_life("franztransform"), *_pairs(settings)]
     return [*go_life(name), "{TOPIC}", *_pairs(settings)]
 
 
@@ -116,7 +147,7 @@ _OF_JAVA: Final = ("Java", maven_version(HERE / "java"), _java)
 _CONFLUENT: Final = ("confluent-kafka", version("confluent-kafka"), _rdkafka)
 _KAFKA_PYTHON: Final = ("kafka-python", version("kafka-python"), partial(_python, "kafka-python"))
 _AIOKAFKA: Final = ("aiokafka", version("aiokafka"), partial(_python, "aiokafka"))
-_OWN: Final = ("rejoin.Consumer", version("rejoin-kafka"), partial(_python, "rejoin"))
+_OWN: Final = ("rejoin.Consumer", version("rejoin-kafka"), _own)
 _FRANZ: Final = ("franz-go", go_version("github.com/twmb/franz-go"), partial(_go, "franzmember"))
 _SARAMA: Final = ("sarama", go_version("github.com/IBM/sarama"), partial(_go, "saramamember"))
 _KAFKAJS: Final = ("KafkaJS", npm_version("kafkajs"), partial(_node, "kafkajs-member"))
@@ -154,5 +185,11 @@ JUDGED: Final = (
     JudgedClient(*_FRANZ, STATIC, OF_STATIC),
     JudgedClient(*_SARAMA, STATIC, OF_STATIC),
     JudgedClient(*_PLATFORMATIC, STATIC, OF_STATIC),
+    JudgedClient(*_OF_JAVA, TRANSACTIONS, OF_TRANSACTIONS),
+    JudgedClient(*_CONFLUENT, TRANSACTIONS, OF_TRANSACTIONS),
+    JudgedClient(*_KAFKA_PYTHON, TRANSACTIONS, OF_TRANSACTIONS),
+    JudgedClient(*_AIOKAFKA, TRANSACTIONS, OF_TRANSACTIONS),
+    JudgedClient(*_OWN, TRANSACTIONS, OF_TRANSACTIONS),
+    JudgedClient(*_FRANZ, TRANSACTIONS, OF_TRANSACTIONS),
 )
 """Every judged client; by name, version and settings."""

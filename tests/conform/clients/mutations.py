@@ -16,8 +16,8 @@ from typing import Any, Final
 import pytest
 
 from rejoin.client import Consumer, KafkaError
-from rejoin.client.core import base_context, reactions
-from rejoin.client.core.group import closing, heartbeats, join_attempt, join_loop, lookup, membership
+from rejoin.client.core import base_context, reactions, requests
+from rejoin.client.core.group import heartbeats, join_attempt, join_loop, lookup, membership
 from rejoin.client.core.offsets import commits
 from rejoin.client.core.reactions import Reaction
 from rejoin.client.core.state.membership import Generation
@@ -69,7 +69,7 @@ def found_by(trouble: str, **settings: Any) -> Callable[[Break], Break]:
 
 def _ignore(patch: pytest.MonkeyPatch, api: str, error: ErrorCode, reaction: Reaction = Reaction.IGNORE) -> None:
     """Put another reaction in the place of the right one."""
-    patch.setitem(reactions.TABLES, api, {**reactions.TABLES[api], error: reaction})  # type: ignore[arg-type]
+    patch.setitem(reactions.TABLES, api, {**reactions.TABLES[api], error: reaction})
 
 
 @found_by("removed")
@@ -96,13 +96,13 @@ def a_rebalance_is_ignored(patch: pytest.MonkeyPatch) -> None:
 
 @found_by("new-member")
 def a_commit_has_the_generation_before(patch: pytest.MonkeyPatch) -> None:
-    right = commits.requests.offset_commit
+    right = requests.offset_commit
 
     def wrong(config: Any, group: str, generation: Any, offsets: Any, *, as_member: bool) -> Any:
         old = Generation(max(1, generation.generation_id - 1), generation.member_id, generation.protocol)
         return right(config, group, old if as_member else generation, offsets, as_member=as_member)
 
-    patch.setattr(commits.requests, "offset_commit", wrong)
+    patch.setattr(requests, "offset_commit", wrong)
 
 
 @found_by("calm")
@@ -128,7 +128,7 @@ def a_fenced_member_joins_anew(patch: pytest.MonkeyPatch) -> None:
 
 @found_by("close")
 def a_closed_member_does_not_leave(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(closing.membership, "leave", lambda *_: None)
+    patch.setattr(membership, "leave", lambda *_: None)
 
 
 @found_by("commit-refused")
@@ -206,7 +206,7 @@ class OwnClient:
                     self.processed.append((TopicPartition(record.topic, record.partition), record.offset))
 
 
-async def played(mutation: ClientMutation, *, broken: bool) -> PlayedTrouble:
+async def played(mutation: ClientMutation, *, broken: bool, limits: TimeLimits = LIMITS) -> PlayedTrouble:
     """The trouble of a mutation, played with the broken rule or without it."""
 
     async def start(coordinator: GroupCoordinator) -> OwnClient:
@@ -215,7 +215,7 @@ async def played(mutation: ClientMutation, *, broken: bool) -> PlayedTrouble:
     with pytest.MonkeyPatch.context() as patch:
         if broken:
             mutation.apply(patch)
-        return await play(BY_NAME[mutation.trouble], start, LIMITS)
+        return await play(BY_NAME[mutation.trouble], start, limits)
 
 
 async def rows(only: str) -> bool:

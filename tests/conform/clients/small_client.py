@@ -47,7 +47,6 @@ BROKEN = {
     "runs-on-after-sigterm": "close-in-rebalance",
     "joins-anew-while-it-waits": "slow-rebalance",
     "keeps-its-second-member-id": "removed-twice",
-    "insists-on-its-join": "join-final",
     "gives-up-at-a-moved-coordinator": "find-errors",
     "forgets-a-commit-that-timed-out": "commit-errors",
     "loses-a-record": "calm",
@@ -182,7 +181,7 @@ class SmallClient:
             elif joined.error_code is ErrorCode.UNKNOWN_MEMBER_ID and not self._broken.startswith("keeps-its-"):
                 self._member_id = ""
             self._knows_coordinator = joined.error_code not in OF_COORDINATORS
-            await asyncio.sleep(0 if self._broken == "insists-on-its-join" else RETRY_SECONDS)
+            await asyncio.sleep(RETRY_SECONDS)
             return False
         self._member_id = joined.member_id
         if self._broken != "keeps-its-old-generation" or self._generation < 0:

@@ -19,10 +19,18 @@ from rejoin.protocol.registry import BY_NAME as APIS
 from rejoin.protocol.types import TopicPartition
 
 VERSIONS = {"Heartbeat": 4, "JoinGroup": 7, "SyncGroup": 5, "OffsetCommit": 8, "FindCoordinator": 4, "LeaveGroup": 4}
-VERSIONS |= {"Fetch": 12, "Metadata": 9, "InitProducerId": 4, "EndTxn": 3, "TxnOffsetCommit": 3, "OffsetFetch": 7}
+VERSIONS |= {
+    "Fetch": 12,
+    "Metadata": 9,
+    "InitProducerId": 4,
+    "EndTxn": 3,
+    "AddPartitionsToTxn": 3,
+    "TxnOffsetCommit": 3,
+    "OffsetFetch": 7,
+}
 
 
-def life_of(text: str, *, every_ms: int = 100, closed: bool = False) -> ClientLife:
+def life_of(text: str, *, every_ms: int = 100, closed: bool = False, instance: str | None = None) -> ClientLife:
     """A life of lines: API, member or -, generation or offset, and an error, OK or LOST. ``!`` is the trouble."""
     requests: list[RecordedRequest] = []
     since = 0
@@ -31,7 +39,10 @@ def life_of(text: str, *, every_ms: int = 100, closed: bool = False) -> ClientLi
             since = len(requests)
             continue
         api, member, number, answer = line.split()
-        requests.append(sent(len(requests) + 1, every_ms * len(requests), api, member.strip("-"), int(number), answer))
+        one = sent(len(requests) + 1, every_ms * len(requests), api, member.strip("-"), int(number), answer)
+        if api == "JoinGroup":
+            one = one._replace(request=one.request.model_copy(update={"group_instance_id": instance}))
+        requests.append(one)
     return ClientLife(tuple(requests), since, closed)
 
 
@@ -56,6 +67,10 @@ def sent(mark: int, at_ms: int, api: str, member: str, number: int, answer: str)
         given = {"transactional_id": "t", "transaction_timeout_ms": 1, "producer_id": 1, "producer_epoch": 0}
         given |= {"committed": number > 0}
         given = {name: value for name, value in given.items() if name in APIS[api].request.model_fields}
+    elif api == "AddPartitionsToTxn":
+        topics = ({"name": "t", "partitions": (0,)},)
+        given = {"v3_and_below_transactional_id": "t", "v3_and_below_producer_id": 1}
+        given |= {"v3_and_below_producer_epoch": 0, "v3_and_below_topics": topics}
     elif api == "TxnOffsetCommit":
         partition = {"partition_index": 0, "committed_offset": number, "committed_metadata": ""}
         given |= {"transactional_id": "t", "producer_id": 1, "producer_epoch": 0}
@@ -76,7 +91,8 @@ def sent(mark: int, at_ms: int, api: str, member: str, number: int, answer: str)
 
 
 def verdict_of(trouble: str, text: str, **how: Any) -> ClientVerdict:
-    return BY_NAME[trouble].check(life_of(text, **how))
+    instance = "one" if trouble == "fenced" else None
+    return BY_NAME[trouble].check(life_of(text, instance=instance, **how))
 
 
 JOINED = "JoinGroup m 1 OK\nSyncGroup m 1 OK\nHeartbeat m 1 OK\n!\n"
@@ -163,6 +179,7 @@ WRONG = {
     },
     "fenced": {
         "joined again": "Heartbeat m 1 FENCED_INSTANCE_ID\nJoinGroup m 2 OK",
+        "fences the other": "Heartbeat m 1 UNKNOWN_MEMBER_ID\nJoinGroup - 2 OK",
         "went on with JoinGroup": "Heartbeat m 1 FENCED_INSTANCE_ID\n" + "JoinGroup m 1 FENCED_INSTANCE_ID\n" * 2,
         "went on with OffsetCommit": "Heartbeat m 1 FENCED_INSTANCE_ID\n" + "OffsetCommit m 5 FENCED_INSTANCE_ID\n" * 2,
     },
@@ -207,6 +224,15 @@ def test_a_request_in_flight_is_not_held_against_a_client() -> None:
     assert verdict_of("illegal-generation", JOINED + life).outcome is ClientOutcome.PASSED
 
 
+def test_an_old_generation_is_found_although_each_commit_with_it_leads_to_another_join() -> None:
+    rounds = "".join(
+        f"JoinGroup m {number} OK\nSyncGroup m {number} OK\nHeartbeat m {number} OK\nHeartbeat m 1 ILLEGAL_GENERATION\n"
+        for number in (2, 3)
+    )
+    verdict = verdict_of("new-member", JOINED + "Heartbeat m 1 REBALANCE_IN_PROGRESS\n" + rounds + "Heartbeat m 3 OK")
+    assert "old generation" in verdict.reason
+
+
 def test_one_refused_join_with_the_old_member_id_fences_no_other_process() -> None:
     fenced = JOINED + "OffsetCommit m 5 FENCED_INSTANCE_ID\nJoinGroup m 1 FENCED_INSTANCE_ID"
     assert verdict_of("fenced", fenced).outcome is ClientOutcome.PASSED
@@ -215,6 +241,11 @@ def test_one_refused_join_with_the_old_member_id_fences_no_other_process() -> No
 def test_a_join_as_a_new_member_fences_the_other_process_even_where_it_is_refused() -> None:
     fenced = JOINED + "Heartbeat m 1 FENCED_INSTANCE_ID\nJoinGroup - 1 COORDINATOR_LOAD_IN_PROGRESS"
     assert "fences the other process" in verdict_of("fenced", fenced).reason
+
+
+def test_a_producer_is_fenced_by_any_request_of_its_transaction() -> None:
+    life = TRANSACTION + "AddPartitionsToTxn - 0 INVALID_PRODUCER_EPOCH\n" + "EndTxn - 0 INVALID_PRODUCER_EPOCH\n" * 5
+    assert verdict_of("producer-fenced", JOINED + life).outcome is ClientOutcome.FAILED
 
 
 def test_a_program_that_runs_on_fails_where_its_join_waits() -> None:
