@@ -20,8 +20,8 @@ OF_TRANSACTIONS: Final = (
     "InitProducerId",
 )
 FENCED: Final = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED)
-MOST_AFTER_FENCING: Final = 4
-"""Requests of a fenced producer that were in flight, or that try to abort its transaction."""
+MOST_AFTER_FENCING: Final = 8
+"""Requests of a fenced producer that were in flight (Kafka: five at most), or that try to abort its transaction."""
 
 _TRANSACTION_TIMEOUT_MS: Final = 60_000
 _NONE: Final = "it uses no transactions"

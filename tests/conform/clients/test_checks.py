@@ -149,7 +149,7 @@ WRONG = {
     },
     "producer-fenced": {
         "began anew": TRANSACTION + "EndTxn - 1 INVALID_PRODUCER_EPOCH\nInitProducerId - 0 OK",
-        "sent 5 more requests": TRANSACTION + "EndTxn - 1 PRODUCER_FENCED\n" * 6,
+        "sent 9 more requests": TRANSACTION + "EndTxn - 1 PRODUCER_FENCED\n" * 10,
     },
     "transaction-refused": {
         "did not abort": TRANSACTION + "TxnOffsetCommit m 5 ILLEGAL_GENERATION",
@@ -244,7 +244,7 @@ def test_a_join_as_a_new_member_fences_the_other_process_even_where_it_is_refuse
 
 
 def test_a_producer_is_fenced_by_any_request_of_its_transaction() -> None:
-    life = TRANSACTION + "AddPartitionsToTxn - 0 INVALID_PRODUCER_EPOCH\n" + "EndTxn - 0 INVALID_PRODUCER_EPOCH\n" * 5
+    life = TRANSACTION + "AddPartitionsToTxn - 0 INVALID_PRODUCER_EPOCH\n" + "EndTxn - 0 INVALID_PRODUCER_EPOCH\n" * 9
     assert verdict_of("producer-fenced", JOINED + life).outcome is ClientOutcome.FAILED
 
 
