@@ -27,7 +27,7 @@ class StateRun(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class StateWrite:
-    """A write to the share coordinator. The result comes back as ``written(write_id, error, now)``."""
+    """A write to the share coordinator. The result comes back as ``written(write_id, error)``."""
 
     write_id: int
     state_epoch: int
@@ -59,7 +59,7 @@ class DeadLetterCause(StrEnum):
 
 @dataclass(slots=True, frozen=True)
 class DeadLetter:
-    """Records for the dead-letter queue. Its end, good or bad, comes back as ``dead_letter_ended(letter_id, now)``."""
+    """Records for the dead-letter queue. Its end, good or bad, comes back as ``dead_letter_ended(letter_id)``."""
 
     letter_id: int
     first_offset: int
