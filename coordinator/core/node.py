@@ -104,6 +104,8 @@ class Node(NodeViews, NodeQuiescence):
         Call it between two steps. Kafka: SystemTimer runs on a clock that stands still while the machine sleeps.
         """
         self._ctx.deadlines.postpone(by_ms)
+        if (share := self._requests.share_if_used) is not None:
+            share.led.postpone_locks(by_ms)
 
     def next_deadline(self) -> Millis | None:
         """When to come back with ``Elapsed`` at the latest, or none."""

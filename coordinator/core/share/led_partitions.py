@@ -11,6 +11,7 @@ from typing import Protocol
 
 from rejoin.coordinator.core.fetch.logs import ReadableLogs, ReadablePartition
 from rejoin.coordinator.core.fetch.synthetic import SyntheticBatches
+from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.partitions.list_offsets import first_record_since
 from rejoin.coordinator.core.partitions.log import PartitionLog
 from rejoin.coordinator.core.runtime.timers import TimerKey
@@ -197,7 +198,7 @@ class LedSharePartitions:
                     unvalidated(
                         StateBatch, first_offset=first, last_offset=last, delivery_state=state, delivery_count=count
                     )
-                    for first, last, state, count in effect.batches()
+                    for first, last, state, count in effect.merged()
                 ]
             ),
         )
@@ -227,6 +228,11 @@ class LedSharePartitions:
         else:
             self._by_timer[led.lock_timer] = led
             self._ctx.deadlines.set(led.lock_timer, deadline)
+
+    def postpone_locks(self, by_ms: Millis) -> None:
+        """The clock has stepped forward by so much: locks keep the time that they had left."""
+        for led in self._led.values():
+            led.machine.postpone_locks(by_ms)
 
     def timer_fired(self, timer: TimerKey) -> None:
         """A lock has run out."""
