@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.inputs import ConnectionLost, Context
+from rejoin.coordinator.core.inputs import ConnectionLost, Context, TopicsChanged, TopicsRecords
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.share.reading import batches_of
 from rejoin.protocol.errors import ErrorCode
@@ -61,9 +61,9 @@ def scripts(path: Path) -> list[dict[str, Any]]:
 class ScriptPlayer:
     """One node, several named connections."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: Any) -> None:
         self.ids = 0
-        self.node = Node(Settings.model_validate(SETTINGS), self._new_id)
+        self.node = Node(Settings.model_validate(SETTINGS | settings), self._new_id)
         self.driver = Driver(self.node)
         self.driver.see_cluster()
         self.driver.elect(PARTITION)
@@ -78,6 +78,10 @@ class ScriptPlayer:
     def _new_id(self) -> str:
         self.ids += 1
         return uuid_in(f"{self.ids:032x}")
+
+    def learn(self, records: TopicsRecords) -> None:
+        """Topics that were there before."""
+        self.driver.step(TopicsChanged(((1, records),), 1))
 
     # --- steps
 
