@@ -283,6 +283,16 @@ client-conformance: setup
 client-mutations: setup
 	$(RUN) -m tests.conform.clients.mutations
 
+# Plays the scripts on the newest patch of Kafka 3.9 to 4.3, and on 4.4 as a control; records what differs in
+# conform/recordings/releases, and writes docs/releases.md. It wants Maven and Java. RELEASES='4.1.2' plays some again.
+.PHONY: releases releases-page
+releases: setup
+	$(RUN) -m conformance.releases $(RELEASES)
+
+# That page alone, from the recordings.
+releases-page: setup
+	$(RUN) -m conformance.releases --page
+
 # A real Kafka, followed by rejoin watch --bootstrap-server; it wants Maven and Java.
 .PHONY: watch-kafka
 watch-kafka: setup

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rejoin.conform.player.messages import api_key
+from rejoin.conform.player.older_versions import version_to_ask
 from rejoin.conform.recordings.reading import Json, PackedScript
 
 OF_CLASSIC: Final = frozenset({"JoinGroup"})
@@ -61,6 +62,8 @@ def _missing_version(script: PackedScript, broker: BrokerFeatures) -> str | None
     for line in script.requests:
         api, version = line["api"], line["version"]
         oldest, newest = broker.versions.get(api_key(api), (0, -1))
+        if not script.is_steps:
+            version = version_to_ask(line, broker.versions)
         if oldest <= version <= newest or _was_refused(script, line):
             continue
         if newest < 0:

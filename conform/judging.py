@@ -13,17 +13,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from rejoin.conform.applicability import why_not
+from rejoin.conform.comparison.by_release import from_release
 from rejoin.conform.comparison.compare import CLOSED, NO_ANSWER, Difference, differences, exchanges
 from rejoin.conform.comparison.exchanges import NamedValues
-from rejoin.conform.comparison.outcomes import ScriptOutcome, classified
+from rejoin.conform.comparison.outcomes import ClassifiedDifference, ScriptOutcome, classified
 from rejoin.conform.judged_broker import BrokerRefused, JudgedBroker, NotSpoken
 from rejoin.conform.player.connection import BrokerAccess, ConnectionClosed
 from rejoin.conform.player.exchange_run import ExchangeRun
 from rejoin.conform.player.messages import Json, NoSuchField, UnreadableResponse, api_key
+from rejoin.conform.player.older_versions import in_version, is_alike, version_to_ask, with_ids
 from rejoin.conform.player.play import Play, Target
 from rejoin.conform.player.prefix import INTERNAL, RunPrefix
 from rejoin.conform.player.recording import events
 from rejoin.conform.player.script import Script, ScriptFailed
+from rejoin.conform.recordings.by_release import ReleaseRecording
 from rejoin.conform.recordings.reading import PackedScript
 from rejoin.conform.records.described_transaction_log import with_transactions
 from rejoin.conform.steps.player import COMMANDS, NOT_SPOKEN, Steps
@@ -50,6 +53,8 @@ class Judge:
     broker: JudgedBroker
     prefix: str = field(default_factory=lambda: f"conform-{secrets.token_hex(4)}-")
     at_once: int = AT_ONCE
+    release: ReleaseRecording | None = None
+    """The release with which the broker is compared; without one, the newest."""
     _shared: dict[str, int] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(10_000))
     """Numbers of scripts that are played once more."""
@@ -108,7 +113,7 @@ class Judge:
             async with asyncio.timeout(LONGEST_SECONDS):
                 play = self._steps if script.is_steps else self._exchanges
                 found, late_ms = await play(number, script)
-                outcome = replace(outcome, differences=classified(found), is_late=late_ms > LATE_MS)
+                outcome = replace(outcome, differences=self._compared(script, found), is_late=late_ms > LATE_MS)
         except NotSpoken as problem:
             outcome = replace(outcome, not_applicable=f"{problem} is not spoken")
         except PROBLEMS as problem:
@@ -119,6 +124,11 @@ class Judge:
                 failed = Difference(0, "the script", 0, "", "(played to its end)", f"({text})")
                 outcome = replace(outcome, differences=classified([failed]))
         return replace(outcome, seconds=time.monotonic() - began)
+
+    def _compared(self, script: PackedScript, found: list[Difference]) -> tuple[ClassifiedDifference, ...]:
+        """The differences from the release, of those from the newest one."""
+        fields = self.release.scripts.get(script.full_name, ()) if self.release else ()
+        return from_release(fields, classified(found)) if fields else classified(found)
 
     def _target(self, prefix: str, topics: dict[str, int], ids: dict[str, str] | None = None) -> Target:
         broker = self.broker
@@ -175,7 +185,9 @@ class Judge:
         values = NamedValues(0, addresses, is_fresh=header.get("fresh") is not False)
         for name, topic_id in ids.items():
             values.name(topic_id, f"id:{name}")
-        run = ExchangeRun(script.lines, self.broker.number, values)
+        spoken = self.broker.features.versions
+        lines = [in_version(line, version_to_ask(line, spoken)) if "api" in line else line for line in script.lines]
+        run = ExchangeRun(lines, self.broker.number, values)
         play = Play(Script(script.name, run), self._target(prefix, {}, ids))
         values.start = play.now()
         await play.play()
@@ -228,12 +240,16 @@ def _of_exchange(run: ExchangeRun, values: NamedValues, line: Json) -> Iterator[
         return
     if api == "ApiVersions":
         return
+    is_older = run.asked[number].version != version
     try:
         named = without_internal(values.named(with_transactions(answer)))
+        named = with_ids(api, named) if is_older else named
     except (AssertionError, LookupError, ValueError, UnreadableResponse, struct.error) as problem:
         yield Difference(number, api, version, "records", "(records)", f"(unreadable: {problem})", line["request"])
         return
     for path, kafka, other in values.differences(without_internal(recorded), named):
+        if is_older and is_alike(kafka, other):
+            continue
         yield Difference(number, api, version, path.lstrip("."), kafka, other, line["request"])
     asked = run.asked[number]
     here = asked.answered_at - asked.sent_at

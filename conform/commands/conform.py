@@ -19,6 +19,10 @@ def run(
         Parameter(name="--set", negative="", help="Play this set of scripts only; several times.", metavar="SET"),
     ] = None,
     only: Annotated[str, Parameter(help="Play scripts whose names contain this.", metavar="SCRIPT")] = "",
+    kafka: Annotated[
+        str,
+        Parameter(help="Compare with this release; the default is the nearest by ApiVersions.", metavar="RELEASE"),
+    ] = "",
     at_once: Annotated[int, Parameter(help="Number of scripts played at the same time.", metavar="N")] = 6,
     command_config: Annotated[
         str | None, Parameter(help="Properties file with the settings of TLS and SASL.", metavar="FILE")
@@ -45,6 +49,7 @@ def run(
         html,
         baseline,
         write_baseline,
+        kafka=kafka,
         lists=list_,
         verbose=verbose,
     )

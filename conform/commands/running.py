@@ -14,8 +14,10 @@ from rejoin.conform.commands.access import access_by
 from rejoin.conform.comparison.outcomes import ScriptOutcome
 from rejoin.conform.judged_broker import BrokerRefused, look
 from rejoin.conform.judging import Judge
+from rejoin.conform.nearest_release import nearest_release
 from rejoin.conform.player.connection import Address, BrokerAccess, ConnectionClosed
-from rejoin.conform.recordings.reading import RELEASE, SETS, PackedScript, read_set
+from rejoin.conform.recordings.by_release import RELEASES, branch_of, read_release, release_named
+from rejoin.conform.recordings.reading import SETS, PackedScript, read_set
 from rejoin.conform.reports import baseline
 from rejoin.conform.reports.junit import junit
 from rejoin.conform.reports.table import table
@@ -42,6 +44,8 @@ class Wanted:
     html: Path | None = None
     baseline: Path | None = None
     write_baseline: Path | None = None
+    kafka: str = ""
+    """The release to compare with; without one, the nearest."""
     lists: bool = False
     verbose: bool = False
 
@@ -87,6 +91,9 @@ def chosen(wanted: Wanted) -> list[PackedScript]:
             raise WrongOption(f"--set {name}: there is no such set{nearest(name, SETS)}; expected {', '.join(SETS)}")
     if not 0 < wanted.at_once <= MOST_AT_ONCE:
         raise WrongOption(f"--at-once {wanted.at_once}: expected 1 to {MOST_AT_ONCE}")
+    if wanted.kafka and release_named(wanted.kafka) is None:
+        known = ", ".join(map(branch_of, RELEASES))
+        raise WrongOption(f"--kafka {wanted.kafka}: there is no recording of this release; expected {known}")
     scripts = [
         script
         for name in SETS
@@ -113,7 +120,9 @@ def known_differences(path: Path | None) -> baseline.Baseline:
 async def _run(
     wanted: Wanted, scripts: list[PackedScript], address: Address, access: BrokerAccess, known: baseline.Baseline
 ) -> int:
-    judge = Judge(await look(address, access), at_once=wanted.at_once)
+    broker = await look(address, access)
+    release = release_named(wanted.kafka) or nearest_release(broker.features.versions)
+    judge = Judge(broker, at_once=wanted.at_once, release=read_release(release))
     count = 0
 
     def done(_: ScriptOutcome) -> None:
@@ -132,8 +141,9 @@ async def _run(
     if sys.stderr.isatty():
         print_aside()
     outcomes = [baseline.beside(each, known) for each in found]
-    _write(wanted, found, outcomes)
-    print_text(f"Apache Kafka {RELEASE}, recorded, and {wanted.server}\n")
+    _write(wanted, found, outcomes, release)
+    why = "" if wanted.kafka else f" (nearest to the ApiVersions of {wanted.server}; --kafka chooses another)"
+    print_text(f"Apache Kafka {release}, recorded, and {wanted.server}{why}\n")
     print_text(table(outcomes, shows_all=wanted.verbose))
     gone = baseline.gone(found, known)
     if gone:
@@ -141,7 +151,7 @@ async def _run(
     return DIFFERENT if any(each.differences for each in outcomes) else EQUAL
 
 
-def _write(wanted: Wanted, found: list[ScriptOutcome], outcomes: list[ScriptOutcome]) -> None:
+def _write(wanted: Wanted, found: list[ScriptOutcome], outcomes: list[ScriptOutcome], release: str) -> None:
     """Write the files that are wanted. Raises WrongOption."""
     files: list[tuple[str, Path, bytes]] = []
     if wanted.junit is not None:
@@ -149,9 +159,9 @@ def _write(wanted: Wanted, found: list[ScriptOutcome], outcomes: list[ScriptOutc
     if wanted.html is not None:
         from rejoin.conform.reports.page import page  # noqa: PLC0415 (templates take their time)
 
-        files.append(("--html", wanted.html, page(outcomes, wanted.server, RELEASE).encode()))
+        files.append(("--html", wanted.html, page(outcomes, wanted.server, release).encode()))
     if wanted.write_baseline is not None:
-        files.append(("--write-baseline", wanted.write_baseline, baseline.written(found, RELEASE).encode()))
+        files.append(("--write-baseline", wanted.write_baseline, baseline.written(found, release).encode()))
     for option, path, data in files:
         try:
             path.write_bytes(data)

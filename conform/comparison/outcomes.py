@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,6 +23,7 @@ ITS_OWN: Final = frozenset(
     | {"throttleTimeMs", "clusterAuthorizedOperations", "configSource", "isDefault"}
 )
 """Fields that another cluster may well have otherwise."""
+SETTINGS_OF_NEW_TOPICS: Final = re.compile(r"topics\.\d+\.configs\.")
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def classified(found: Iterable[Difference]) -> tuple[ClassifiedDifference, ...]:
             kind_of(one), one.number, one.api, one.version, one.path, one.kafka, one.other, one.request
         )
         for one in found
-        if one.path.rsplit(".", 1)[-1] not in ITS_OWN
+        if one.path.rsplit(".", 1)[-1] not in ITS_OWN and not SETTINGS_OF_NEW_TOPICS.match(one.path)
     )
 
 

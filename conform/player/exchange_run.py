@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from rejoin.conform.player.connection import ConnectionClosed, SentRequest
+from rejoin.conform.player.epochs import GroupEpochs
 from rejoin.conform.player.messages import Json, UnreadableResponse
 from rejoin.conform.player.play import Play
 from rejoin.conform.player.script import ScriptFailed
@@ -42,6 +43,7 @@ class ExchangeRun:
     asked: dict[int, SentRequest] = field(default_factory=dict)
     late_ms: float = 0.0
     """How much later than in the recording some request was sent."""
+    _epochs: GroupEpochs = field(default_factory=GroupEpochs)
 
     async def __call__(self, play: Play) -> None:
         ended = 0.0
@@ -61,7 +63,7 @@ class ExchangeRun:
             ahead_or_late = play.elapsed() - line["sent"]
             self.late_ms = max(self.late_ms, ahead_or_late)
             self.values.lag = max(self.values.lag, abs(round(ahead_or_late)))
-            body = self.values.to_send(line["request"])
+            body = self._epochs.to_send(line["api"], self.values.to_send(line["request"]))
             self.asked[line["n"]] = await play.send(
                 line["client"], self.broker, line["api"], line["version"], body, is_answered=line["answer"] is not None
             )
@@ -84,7 +86,8 @@ class ExchangeRun:
         answer: Any
         asked = self.asked[line["n"]]
         try:
-            answer = await play.answer(asked)
+            answer = self._epochs.as_recorded(line["api"], line["request"], await play.answer(asked))
+            self._epochs.learn(line["api"], line["request"], line["answer"], answer)
             self.values.learn(line["answer"], answer)
         except ConnectionClosed:
             answer = CLOSED

@@ -57,6 +57,16 @@ def api_key(api: str) -> int:
     return int(_definitions()[f"{api}Request"]["apiKey"])
 
 
+@cache
+def _names() -> dict[int, str]:
+    requests = (found for name, found in _definitions().items() if name.endswith("Request"))
+    return {found["apiKey"]: found["name"].removesuffix("Request") for found in requests}
+
+
+def api_name(key: int) -> str:
+    return _names()[key]
+
+
 def has_field(api: str, version: int, name: str) -> bool:
     """Whether a request of this version has a field at its top level."""
     fields, name = _definitions()[f"{api}Request"]["fields"], FORMER_NAMES.get(api, {}).get(name, name)
@@ -98,6 +108,26 @@ def _filled(fields: list[Definition], version: int, body: Json) -> Json:
             value = [_filled(inner, version, each) for each in value]
         elif inner and value is not None:
             value = _filled(inner, version, value)
+        found[name] = value
+    return found
+
+
+def without_newer_fields(api: str, version: int, body: Json) -> Json:
+    """A request without the fields that this version does not have."""
+    return _kept(_definitions()[f"{api}Request"]["fields"], version, body)
+
+
+def _kept(fields: list[Definition], version: int, body: Json) -> Json:
+    found = {}
+    for field in fields:
+        name, inner = _json_name(field), field.get("fields")
+        if name not in body or not _has(field["versions"], version):
+            continue
+        value = body[name]
+        if inner and isinstance(value, list):
+            value = [_kept(inner, version, each) for each in value]
+        elif inner and value is not None:
+            value = _kept(inner, version, value)
         found[name] = value
     return found
 

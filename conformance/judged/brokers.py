@@ -24,6 +24,8 @@ from rejoin.coordinator.config import Settings
 HERE: Final = Path(__file__).parent
 START_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 10.0
+CONSUMER_GROUPS: Final = frozenset({"group.consumer.assignment.interval.ms", "group.consumer.migration.policy"})
+"""Settings of recordings of consumer groups."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +51,21 @@ class Candidate:
     has_settings: bool = True
 
 
-def kafka(jars: str) -> Candidate:
-    """Apache Kafka itself."""
+def kafka(jars: str, release: str = "") -> Candidate:
+    """Apache Kafka itself, in the release of the jars."""
+    release = release or kafka_version()
 
     @asynccontextmanager
     async def start(profile: Profile) -> AsyncIterator[Address]:
-        async with Cluster(jars, 1, profile.settings, features=profile.features) as cluster:
+        settings, features = profile.settings, profile.features
+        if release.startswith("3."):
+            features = {}  # Its transactions have one level, and its consumer groups are switched on by a setting.
+            if CONSUMER_GROUPS & settings.keys():
+                settings = {**settings, "group.coordinator.rebalance.protocols": "classic,consumer"}
+        async with Cluster(jars, 1, settings, features=features) as cluster:
             yield cluster.addresses[1]
 
-    return Candidate(f"Apache Kafka {kafka_version()}", start)
+    return Candidate(f"Apache Kafka {release}", start)
 
 
 def rejoin() -> Candidate:

@@ -36,13 +36,15 @@ def kafka_version() -> str:
     return text.split("<kafka.version>")[1].split("<")[0]
 
 
-async def class_path() -> str:
-    """The jars of the broker, resolved by Maven and joined for Java."""
+async def class_path(release: str = "") -> str:
+    """The jars of the broker, resolved by Maven and joined for Java; ``pom.xml`` names the release if none is given."""
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
         out = Path(folder) / "class-path"
         goal = "dependency:build-classpath"
         command = ("mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), goal, f"-Dmdep.outputFile={out}")
-        await _run(*command, "-DincludeScope=runtime")
+        chosen = (f"-Dkafka.version={release}",) if release else ()
+        profiles = ("-P", "log4j-1") if release.startswith("3.") else ()
+        await _run(*command, "-DincludeScope=runtime", *chosen, *profiles)
         return out.read_text().strip()
 
 

@@ -474,11 +474,13 @@ MAY_IMPORT = {
         *("protocol", "conform.clients", "coordinator.control.sent_requests"),
         *("coordinator.testing.coordinator", "coordinator.testing.results", "coordinator.testing.starting"),
     ),
-    "conform.recordings": (),
+    "conform.recordings": ("conform.recordings",),
     "conform.reports": ("pages", "conform.comparison", "conform.reports"),
     "conform.records": ("protocol", "conform.records"),
     "conform.player": ("protocol", "conform.player", "conform.records"),
     "conform.steps": ("protocol", "conform.player", "conform.steps"),
-    "conform.comparison": ("protocol", "conform.player", "conform.records", "conform.comparison"),
+    "conform.comparison": (
+        *("protocol", "conform.player", "conform.records", "conform.recordings.by_release", "conform.comparison"),
+    ),
 }
 """Package to packages of ours that it may import, all below ``rejoin``. The longest name that fits a module counts."""

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from rejoin.coordinator.core.groups.consumer.members.target import preferred_assignor
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember, CurrentAssignment
+from rejoin.coordinator.core.groups.consumer.model.rules import ConsumerGroupRules
 from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER
 from rejoin.coordinator.core.groups.modern.descriptions import GroupDescriptions
 from rejoin.coordinator.core.groups.shard import GroupsShard
@@ -25,10 +26,10 @@ from rejoin.protocol.messages.groups.consumer_group_describe import (
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 
 
-def _owned(current: CurrentAssignment) -> dict[str, set[int]]:
+def _owned(current: CurrentAssignment, rules: ConsumerGroupRules) -> dict[str, set[int]]:
     """Partitions that a member owns, including those that it still has to revoke."""
     owned: dict[str, set[int]] = {}
-    for partitions in (current.assigned, current.pending):
+    for partitions in (current.assigned, current.pending) if rules.shows_pending else (current.assigned,):
         for topic_id, epochs in partitions.items():
             owned.setdefault(topic_id, set()).update(epochs)
     return owned
@@ -71,7 +72,7 @@ class ConsumerGroupDescriptions(GroupDescriptions[DescribedConsumerGroup]):
             client_host=metadata.client_host,
             subscribed_topic_names=tuple(utf16_sorted(metadata.topic_names)),
             subscribed_topic_regex=metadata.topic_regex,
-            assignment=self._assignment(_owned(member.current)),
+            assignment=self._assignment(_owned(member.current, group.rules)),
             target_assignment=self._assignment(group.target_of(member.member_id)),
             member_type=CLASSIC_MEMBER if member.is_classic else CONSUMER_MEMBER,
         )

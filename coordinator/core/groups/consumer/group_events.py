@@ -13,6 +13,7 @@ from rejoin.coordinator.core.groups.consumer.model.changes import Changes
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import CurrentAssignment
 from rejoin.coordinator.core.groups.consumer.model.records import current_of, target_of
+from rejoin.coordinator.core.groups.consumer.model.rules import rules_of
 from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER, ConsumerGroupState, ConsumerMemberState
 from rejoin.coordinator.core.groups.consumer.progress import (
     NOTHING,
@@ -95,7 +96,8 @@ class GroupEvents:
         return progress
 
     def _read(self, loaded: LoadedGroup | None) -> GroupProgress:
-        progress = GroupProgress()
+        first = rules_of(self._ctx.settings.emulator_as_kafka).first_epoch
+        progress = GroupProgress(first, first)
         if loaded is None:
             return progress
         progress.epoch, progress.assignment_epoch = loaded.epoch, loaded.assignment_epoch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from rejoin.coordinator.core.groups.consumer.model.rules import rules_of
 from rejoin.coordinator.core.groups.modern.group_settings import OwnSettings
 from rejoin.coordinator.core.inputs import Millis
 
@@ -26,6 +27,8 @@ class GroupSettings(OwnSettings):
         return self.of(group_id, HEARTBEAT_INTERVAL, of.group_consumer_heartbeat_interval_ms, *bounds)
 
     def assignment_interval_ms(self, group_id: str) -> Millis:
+        if not rules_of(self._settings.emulator_as_kafka).has_assignment_interval:
+            return 0
         of = self._settings
         bounds = of.group_consumer_min_assignment_interval_ms, of.group_consumer_max_assignment_interval_ms
         return self.of(group_id, ASSIGNMENT_INTERVAL, of.group_consumer_assignment_interval_ms, *bounds)

@@ -22,6 +22,7 @@ from rejoin.coordinator.core.groups.consumer.model.changes import Changes, Write
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.records import group_records, group_tombstones
 from rejoin.coordinator.core.groups.consumer.model.replay import ConsumerReplay
+from rejoin.coordinator.core.groups.consumer.model.rules import rules_of
 from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER, ConsumerGroupState, ConsumerMemberState
 from rejoin.coordinator.core.groups.consumer.progress import GroupProgress
 from rejoin.coordinator.core.groups.consumer.view import of_consumer_group
@@ -60,7 +61,7 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
         self._topics = topics
         self._partition = log.partition
         self._settings = GroupSettings(ctx.settings, topics.group_configs)
-        self._replay = ConsumerReplay(log.partition, groups, topics)
+        self._replay = ConsumerReplay(log.partition, groups, topics, rules_of(ctx.settings.emulator_as_kafka))
         self.writes = Writes(log, self._replay, Changes)
         self.writes.on_stored = self._stored
         self._events = GroupEvents(ctx, topics)

@@ -33,6 +33,8 @@ class Goal:
     names_topics: bool
     """Whether the subscription names any topic, whether or not the topic exists."""
     has_owner: HasOwner
+    follows_subscription: bool = True
+    """Whether a topic is given up as soon as the member unsubscribes; see ``ConsumerGroupRules``."""
 
 
 class UnknownStateError(Exception):
@@ -41,6 +43,7 @@ class UnknownStateError(Exception):
 
 def reconcile(current: CurrentAssignment, goal: Goal, owned: Owned, *, subscription_changed: bool) -> CurrentAssignment:
     """The member's assignment after this heartbeat; the given object if nothing changes."""
+    subscription_changed = subscription_changed and goal.follows_subscription
     if not subscription_changed and current.is_reconciled_to(goal.epoch):
         return current
     match current.state:
@@ -50,7 +53,7 @@ def reconcile(current: CurrentAssignment, goal: Goal, owned: Owned, *, subscript
             return _trim(current, goal, owned) if subscription_changed else current
         case ConsumerMemberState.UNREVOKED_PARTITIONS:
             if not _still_owns(owned, current.pending):
-                return _advance(current, goal, owned, current.epoch)
+                return _advance(current, goal, owned, current.epoch + (not goal.follows_subscription))
             return _trim(current, goal, owned) if subscription_changed else current
         case ConsumerMemberState.UNRELEASED_PARTITIONS:
             return _advance(current, goal, owned, current.epoch)

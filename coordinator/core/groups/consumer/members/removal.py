@@ -79,7 +79,7 @@ class Removals:
         changes.write(epoch_record(group_id, group.next_epoch, new_hash))
         if group.has_partition_metadata:
             changes.write(partition_metadata_tombstone(group_id))
-        if not group.members:
+        if not group.members and group.rules.rests_when_empty:
             # Kafka: since 4.4 an Empty group is at rest, and its next member need not wait for the interval.
             changes.write(target_epoch_record(group_id, group.epoch, 0))
 

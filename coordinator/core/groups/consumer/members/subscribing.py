@@ -54,7 +54,7 @@ def find_member(
     member = group.members.get(member_id)
     if member is None:
         return NEW_MEMBER if epoch == JOIN_EPOCH else ErrorCode.UNKNOWN_MEMBER_ID
-    if epoch != JOIN_EPOCH:
+    if epoch != JOIN_EPOCH or not group.rules.readmits_at_epoch_0:
         error = check_epoch(member.current, epoch, owned)
         if error is not ErrorCode.NONE:
             return error

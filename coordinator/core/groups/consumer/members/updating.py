@@ -26,7 +26,7 @@ from rejoin.coordinator.core.groups.consumer.model.member import (
 from rejoin.coordinator.core.groups.consumer.model.records import current_record, epoch_record, metadata_record
 from rejoin.coordinator.core.groups.consumer.model.state import ConsumerMemberState
 from rejoin.coordinator.core.groups.group import Group
-from rejoin.coordinator.core.groups.modern.epochs import REFRESH_MS, RefreshDeadline
+from rejoin.coordinator.core.groups.modern.epochs import JOIN_EPOCH, REFRESH_MS, RefreshDeadline
 from rejoin.coordinator.core.groups.modern.member_order import Known
 from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata, ids_of, metadata_hash
 from rejoin.coordinator.core.step_context import StepContext
@@ -128,7 +128,8 @@ class Updates:
     ) -> bool:
         """A new group epoch, if a new assignment is needed; returns whether the topics were looked at."""
         now, refresh = self._ctx.now, group.refresh
-        bump = bump or group.needs_epoch
+        # No member has epoch 0. Groups begin with it before 4.3.
+        bump = bump or group.needs_epoch or group.epoch == JOIN_EPOCH
         if not bump and not refresh.is_due(group.epoch, now):
             return False
         new_hash = metadata_hash(group.subscriptions.without(dropped), self._topics)
@@ -174,6 +175,7 @@ class Updates:
             subscribed=ids_of(names, self._topics),
             names_topics=bool(names),
             has_owner=group.has_owner,
+            follows_subscription=group.rules.follows_subscription,
         )
         return reconcile(before, goal, owned, subscription_changed=changed)
 

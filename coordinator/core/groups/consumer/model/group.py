@@ -18,6 +18,7 @@ from rejoin.coordinator.core.groups.consumer.model.member import (
     CurrentAssignment,
     PartitionEpochs,
 )
+from rejoin.coordinator.core.groups.consumer.model.rules import NEWEST_RULES, ConsumerGroupRules
 from rejoin.coordinator.core.groups.consumer.model.state import (
     CONSUMER,
     ConsumerGroupState,
@@ -68,6 +69,7 @@ class ConsumerGroup:
     partition_epochs: dict[str, dict[int, int]] = field(default_factory=dict)
     """By topic id, by partition: the epoch of the member that holds it."""
     refresh: RefreshDeadline = field(default_factory=RefreshDeadline)
+    rules: ConsumerGroupRules = NEWEST_RULES
 
     subscription_type: SubscriptionKind = SubscriptionKind.HOMOGENEOUS
     """As of the last change of a member. Kafka: resolved expressions do not change it by themselves."""
@@ -146,8 +148,10 @@ class ConsumerGroup:
         if committer.generation == current.epoch:
             return ErrorCode.NONE
         # Kafka: KIP-1251. What the member already owned at that epoch it may commit; its next reply is in flight.
-        is_early = committer.generation < current.epoch and all(
-            self._owned_since(current, each) <= committer.generation for each in partitions
+        is_early = (
+            self.rules.commits_by_partition
+            and committer.generation < current.epoch
+            and all(self._owned_since(current, each) <= committer.generation for each in partitions)
         )
         if is_early:
             return ErrorCode.NONE

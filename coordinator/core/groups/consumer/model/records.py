@@ -21,7 +21,7 @@ from rejoin.coordinator.core.groups.consumer.model.member import (
 )
 from rejoin.coordinator.core.groups.consumer.model.state import ConsumerMemberState
 from rejoin.coordinator.core.groups.consumer.model.subscriptions import ResolvedRegex
-from rejoin.coordinator.core.groups.modern.epochs import FIRST_EPOCH, PartitionsByTopicId
+from rejoin.coordinator.core.groups.modern.epochs import PartitionsByTopicId
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.protocol.java import utf16_sorted
 from rejoin.protocol.records import consumer_groups as stored
@@ -146,7 +146,7 @@ def group_records(group: ConsumerGroup) -> list[ConsumerGroupRecord]:
     records += [regex_record(group_id, regex, found) for regex, found in group.subscriptions.resolved.items()]
     records.append(epoch_record(group_id, group.epoch, group.metadata_hash))
     records += [target_record(group_id, member_id, target) for member_id, target in group.targets.items()]
-    if group.targets or group.assignment_epoch > FIRST_EPOCH:
+    if group.targets or group.assignment_epoch > group.rules.first_epoch:
         records.append(target_epoch_record(group_id, group.assignment_epoch, group.assignment_at))
     records += [
         current_record(group_id, each.member_id, each.current)

@@ -14,6 +14,7 @@ from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import RELEASED
 from rejoin.coordinator.core.groups.consumer.model.records import current_of, metadata_of, resolved_of, target_of
+from rejoin.coordinator.core.groups.consumer.model.rules import NEWEST_RULES, ConsumerGroupRules
 from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.groups.modern.changes import Undo, nothing_to_undo
 from rejoin.coordinator.core.groups.modern.epochs import NO_EPOCH
@@ -35,9 +36,16 @@ from rejoin.protocol.types import TopicPartition
 class ConsumerReplay:
     """Replays the records of consumer groups, and tombstones of classic groups that they take the place of."""
 
-    def __init__(self, partition: TopicPartition, groups: dict[str, Group], topics: TopicsMetadata) -> None:
+    def __init__(
+        self,
+        partition: TopicPartition,
+        groups: dict[str, Group],
+        topics: TopicsMetadata,
+        rules: ConsumerGroupRules = NEWEST_RULES,
+    ) -> None:
         self._partition = partition
         self._topics = topics
+        self._rules = rules
         self._groups = groups
         self._by_type: Final[dict[type[Any], Callable[[Any], Undo]]] = {
             ConsumerGroupMetadataRecord: self._epoch,
@@ -59,7 +67,10 @@ class ConsumerReplay:
 
     def new_group(self, group_id: str) -> ConsumerGroup:
         """A group that is in no record yet."""
-        return ConsumerGroup(group_id, self._partition, self._topics)
+        first = self._rules.first_epoch
+        return ConsumerGroup(
+            group_id, self._partition, self._topics, epoch=first, assignment_epoch=first, rules=self._rules
+        )
 
     def known(self, group_id: str) -> ConsumerGroup | None:
         """The consumer group of this id, if there is one."""

@@ -1,0 +1,69 @@
+"""What changed from one release to the next, for each script that both were asked: from the recordings by release."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from rejoin.conform.recordings.by_release import FieldOfRelease, ReleaseRecording
+
+_INDEX: Final = re.compile(r"\.\d+(?=\.|$)")
+
+
+@dataclass(frozen=True)
+class Change:
+    """A field of a step that one release answers otherwise than the one before."""
+
+    script: str
+    step: int
+    api: str
+    path: str
+    """Without the positions of entries in lists."""
+    before: Any
+    after: Any
+
+
+@dataclass
+class ScriptChanges:
+    """The changes of a script, from the first on; later ones may follow from earlier ones."""
+
+    script: str
+    changes: list[Change] = field(default_factory=list)
+
+    @property
+    def first(self) -> list[Change]:
+        """The changes of the first step that differs."""
+        return [one for one in self.changes if one.step == self.changes[0].step]
+
+
+def changes(older: ReleaseRecording, newer: ReleaseRecording) -> Iterator[ScriptChanges]:
+    """The scripts that both were asked and that differ, by name."""
+    unasked = {name for each in (older, newer) for names in each.not_applicable.values() for name in names}
+    for script in sorted((older.scripts.keys() | newer.scripts.keys()) - unasked):
+        found = ScriptChanges(script, list(_of_script(script, older, newer)))
+        if found.changes:
+            yield found
+
+
+def _of_script(script: str, older: ReleaseRecording, newer: ReleaseRecording) -> Iterator[Change]:
+    before, after = _by_place(older.scripts.get(script, ())), _by_place(newer.scripts.get(script, ()))
+    for place in sorted(before.keys() | after.keys()):
+        one, other = before.get(place), after.get(place)
+        known = one or other
+        assert known is not None, "a place is of one of them"
+        value_before, value_after = (each.value if each else known.newest for each in (one, other))
+        if value_before != value_after:
+            yield Change(script, known.step, known.api, _INDEX.sub("", known.path), value_before, value_after)
+
+
+def _by_place(fields: tuple[FieldOfRelease, ...]) -> dict[tuple[int, str, int], FieldOfRelease]:
+    """The fields by step, path, and position among those with this path."""
+    found: dict[tuple[int, str, int], FieldOfRelease] = {}
+    counts: dict[tuple[int, str], int] = {}
+    for one in fields:
+        key = (one.step, one.path)
+        counts[key] = counts.get(key, 0) + 1
+        found[(*key, counts[key])] = one
+    return found
