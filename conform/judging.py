@@ -36,6 +36,8 @@ PATIENCE_SECONDS: Final = 8.0
 LONGEST_SECONDS: Final = 60.0
 LATE_MS: Final = 300
 """A script that was played so much later than in the recording, and differs, is played once more."""
+FIRST_PLAYED_AGAIN: Final = 10_000
+"""Number of the first script that is played once more: it finds nothing that its first play has made."""
 UNLIKE_MS: Final = 1_000
 """An answer may come so much earlier or later than Kafka's, or by half of the time that Kafka took."""
 
@@ -56,7 +58,7 @@ class Judge:
     release: ReleaseRecording | None = None
     """The release with which the broker is compared; without one, the newest."""
     _shared: dict[str, int] = field(default_factory=dict)
-    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(10_000))
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(FIRST_PLAYED_AGAIN))
     """Numbers of scripts that are played once more."""
 
     async def judge(
@@ -147,7 +149,7 @@ class Judge:
 
     async def _steps(self, number: int, script: PackedScript) -> tuple[list[Difference], float]:
         header = script.header
-        is_alone = script.of_set == "admin"
+        is_alone = script.of_set == "admin" or number >= FIRST_PLAYED_AGAIN
         prefix = f"{self.prefix}{number}-" if is_alone else self.prefix
         own = {name: n for name, n in header["topics"].items() if is_alone or name not in self._shared}
         if not self.broker.makes_topics:
@@ -203,7 +205,7 @@ def _beside(recorded: list[Json], lines: list[Json]) -> Iterator[Difference]:
             yield Difference(asked.number, asked.api, asked.version, "", "(asked)", "(not asked)", asked.request)
             continue
         for one in differences(asked, other.answer, times=False):
-            if one.path == "producerId" and min(one.kafka, one.other) >= 0:
+            if one.path == "producerId" and all(isinstance(each, int) and each >= 0 for each in (one.kafka, one.other)):
                 continue  # Each broker draws its own.
             if other.version == asked.version or (one.kafka and one.other and "(absent)" not in (one.kafka, one.other)):
                 yield one

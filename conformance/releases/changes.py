@@ -1,10 +1,10 @@
-"""What changed from one release to the next, for each script that both were asked: from the recordings by release."""
+"""The fields that changed from one release to the next, from the recordings by release."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from rejoin.conform.recordings.by_release import FieldOfRelease, ReleaseRecording
@@ -25,26 +25,11 @@ class Change:
     after: Any
 
 
-@dataclass
-class ScriptChanges:
-    """The changes of a script, from the first on; later ones may follow from earlier ones."""
-
-    script: str
-    changes: list[Change] = field(default_factory=list)
-
-    @property
-    def first(self) -> list[Change]:
-        """The changes of the first step that differs."""
-        return [one for one in self.changes if one.step == self.changes[0].step]
-
-
-def changes(older: ReleaseRecording, newer: ReleaseRecording) -> Iterator[ScriptChanges]:
-    """The scripts that both were asked and that differ, by name."""
+def changes(older: ReleaseRecording, newer: ReleaseRecording) -> Iterator[Change]:
+    """The changes in scripts that both were asked, by script and step."""
     unasked = {name for each in (older, newer) for names in each.not_applicable.values() for name in names}
     for script in sorted((older.scripts.keys() | newer.scripts.keys()) - unasked):
-        found = ScriptChanges(script, list(_of_script(script, older, newer)))
-        if found.changes:
-            yield found
+        yield from _of_script(script, older, newer)
 
 
 def _of_script(script: str, older: ReleaseRecording, newer: ReleaseRecording) -> Iterator[Change]:

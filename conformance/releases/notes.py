@@ -4,4 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-NOTES: Final[dict[tuple[str, str], tuple[str, ...]]] = {}
+NOTES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
+    ("4.1", "4.2"): (
+        "A member that is known and sends epoch 0 joins again. Before, it was fenced until its session ended "
+        "(KAFKA-19233).",
+        "A member that unsubscribes from a topic gives its partitions up at once, and not with its next target "
+        "(KAFKA-19431). A member that has revoked partitions and is asked for more keeps its epoch meanwhile; it moved "
+        "to the next one before.",
+    ),
+    ("4.2", "4.3"): (
+        "The first epoch of a consumer group is 2, as 1 stands for the empty assignment that members have until the "
+        "first one is computed (KAFKA-20268). The table has this first epoch only; further ones are counted from it.",
+        "ConsumerGroupDescribe shows partitions that a member still has to revoke as assigned (KAFKA-20431).",
+        "A member may commit with an older epoch for partitions that it has owned since then (KIP-1251).",
+    ),
+    ("4.3", "4.4"): (
+        "The assignment epoch of a consumer group follows its group epoch when the last member goes (KAFKA-20442). "
+        "Before, the empty group was left with two different epochs.",
+    ),
+}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.releases.changes import Change, ScriptChanges, changes
+from conformance.releases.changes import Change, changes
 from conformance.releases.notes import NOTES
 from rejoin.conform.player.messages import api_name
 from rejoin.conform.recordings.by_release import RELEASES, branch_of, read_release
@@ -18,9 +18,8 @@ from rejoin.protocol.errors import ErrorCode
 PAGE: Final = Path(__file__).parents[2] / "docs" / "releases.md"
 BEGIN: Final = "<!-- written by make releases -->\n"
 END: Final = "<!-- end of what make releases writes -->\n"
-LONGEST: Final = 60
+LONGEST: Final = 40
 """Characters of a value in a table."""
-MOST_NAMES: Final = 3
 OF_VERSIONS: Final = ("apiKeys", "supportedFeatures", "finalizedFeatures")
 """Fields that name versions, which have a line of their own."""
 
@@ -48,21 +47,17 @@ def _counts() -> str:
 
 def _section(older: str, newer: str) -> str:
     one, other = branch_of(older), branch_of(newer)
-    found = list(changes(read_release(older), read_release(newer)))
+    found = [
+        each for each in changes(read_release(older), read_release(newer)) if not each.path.startswith(OF_VERSIONS)
+    ]
     lines = [f"### From {one} to {other}", "", *_versions(one, other)]
-    notes = NOTES.get((one, other), ())
-    if notes:
+    if notes := NOTES.get((one, other)):
         lines += [*(f"- {note}" for note in notes), ""]
-    rows = list(_rows(found))
-    if not rows:
-        return "\n".join([*lines, "No answer of a script that both were asked changed."])
-    head = f"| request and field | {one} | {other} | scripts |"
-    return "\n".join([*lines, *_details(found), head, "|---|---|---|---|", *rows])
-
-
-def _details(found: list[ScriptChanges]) -> Iterator[str]:
-    yield f"Scripts that differ: {len(found)}. The first step of each that differs, by what changed in it:"
-    yield ""
+    if not found:
+        return "\n".join([*lines, "No field changed in a script that both were asked."])
+    head = f"| request and field | {one} | {other} | steps | scripts |"
+    by_script = ["", "<details><summary>By script</summary>", "", *_by_script(found), "", "</details>"]
+    return "\n".join([*lines, head, "|---|---|---|---|---|", *_rows(found), *by_script])
 
 
 def _versions(one: str, other: str) -> Iterator[str]:
@@ -83,20 +78,32 @@ def _versions(one: str, other: str) -> Iterator[str]:
         yield ""
 
 
-def _rows(found: Iterable[ScriptChanges]) -> Iterator[str]:
-    """A row for each thing that changed first in a script."""
-    scripts: dict[tuple[str, str, str, str], list[str]] = {}
-    for each in found:
-        for key in dict.fromkeys(_key(one) for one in each.first if not one.path.startswith(OF_VERSIONS)):
-            scripts.setdefault(key, []).append(each.script)
-    for (api, path, before, after), names in sorted(scripts.items(), key=lambda pair: (-len(pair[1]), pair[0])):
-        shown = ", ".join(f"`{name}`" for name in names[:MOST_NAMES])
-        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-        yield f"| {api} `{path or 'answer'}` | {before} | {after} | {shown}{more} |"
+def _rows(found: list[Change]) -> Iterator[str]:
+    """A row for each field, with its values in the first step that has them."""
+    by_field: dict[tuple[str, str, object], list[Change]] = {}
+    for one in found:
+        kind = (one.before, one.after) if one.path.endswith("errorCode") else None
+        by_field.setdefault((one.api, one.path, kind), []).append(one)
+    for some in sorted(by_field.values(), key=lambda some: (some[0].api, some[0].path, -len(some))):
+        one = some[0]
+        names = list(dict.fromkeys(each.script for each in some))
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        values = f"{_shown(one.path, one.before)} | {_shown(one.path, one.after)}"
+        yield f"| {one.api} `{one.path or 'answer'}` | {values} | {len(some)} | `{one.script}`{more} |"
 
 
-def _key(one: Change) -> tuple[str, str, str, str]:
-    return one.api, one.path, _shown(one.path, one.before), _shown(one.path, one.after)
+def _by_script(found: list[Change]) -> Iterator[str]:
+    """A line for scripts in which the same fields changed."""
+    fields: dict[str, list[str]] = {}
+    for one in found:
+        name = f"{one.api} `{one.path or 'answer'}`"
+        if name not in fields.setdefault(one.script, []):
+            fields[one.script].append(name)
+    scripts: dict[tuple[str, ...], list[str]] = {}
+    for script, names in fields.items():
+        scripts.setdefault(tuple(sorted(names)), []).append(script)
+    for names, alike in scripts.items():
+        yield f"- {', '.join(f'`{script}`' for script in alike)}: {', '.join(names)}"
 
 
 def _shown(path: str, value: Any) -> str:

@@ -15,6 +15,8 @@ from rejoin.conform.recordings.by_release import FieldOfRelease, ReleaseRecordin
 
 BY_DRAWN_IDS: Final = frozenset({"consumer-protocol/groups/classic-classic-beside"})
 """Scripts in which members are sorted by random ids."""
+THE_SCRIPT: Final = 0
+"""Stands for the step where a script could not be played to its end."""
 BY_TIME: Final = ("time", "order")
 """Kinds of differences that are not recorded."""
 
@@ -57,7 +59,7 @@ def _in_both(first: Iterable[Json], second: Iterable[Json]) -> Iterable[FieldOfR
     left = Counter(json.dumps(one, sort_keys=True) for one in second)
     for one in first:
         key = json.dumps(one, sort_keys=True)
-        if one["kind"] in BY_TIME or not left[key]:
+        if one["kind"] in BY_TIME or not left[key] or one["step"] == THE_SCRIPT:
             continue
         left[key] -= 1
         yield FieldOfRelease(one["step"], one["api"], one["version"], one["path"], one["kafka"], one["other"])

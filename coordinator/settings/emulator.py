@@ -52,7 +52,7 @@ class EmulatorSettings(SettingsPart):
     emulator_as_kafka: Release = Field(
         default="",
         description="A release of Kafka from 0.11.0 to 4.4, as 2.8: APIs and versions that it does not have are "
-        "neither offered nor served.",
+        "neither offered nor served. Answers are those of that release where docs/releases.md says so.",
     )
     emulator_users_file: str = Field(
         default="", description="YAML file with the users: their passwords, or the keys that SCRAM needs."

@@ -62,6 +62,11 @@ def has_reached(release: str, since: str) -> bool:
     return not release or RELEASES.index(release) >= RELEASES.index(since)
 
 
+def has_former_coordinator(release: str) -> bool:
+    """Whether groups are those of the coordinator that was replaced in 4.0 (KIP-848). Its rules were seen on 3.9."""
+    return not has_reached(release, "4.0")
+
+
 @cache
 def newest_versions(release: str) -> dict[int, int]:
     """The newest version of each API, by key, in a release such as ``2.8``.

@@ -19,6 +19,7 @@ from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.repeated import computed_once
 from rejoin.coordinator.core.step_context import RequestPart, StepContext
+from rejoin.protocol.brokers.releases import has_former_coordinator
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.delete_groups import (
     DeletableGroupResult,
@@ -54,7 +55,12 @@ class GroupAdminRequests:
         if isinstance(shards, ErrorCode):
             self._ctx.reply(token, ListGroupsResponse(error_code=shards))
             return
-        states = {state.strip().lower() for state in request.states_filter}
+        names = request.states_filter
+        # Kafka: before 4.0 spaces around a state count, too.
+        states = {
+            (name if has_former_coordinator(self._ctx.settings.emulator_as_kafka) else name.strip()).lower()
+            for name in names
+        }
         types = {kind.lower() for kind in request.types_filter}  # Kafka: spaces count here, unlike around a state.
         sees_all = self._admission.allows(ListGroupsRequest, context, Resource.CLUSTER)
         groups = [

@@ -20,6 +20,7 @@ from rejoin.coordinator.core.runtime.appends import AppendCompletion, response_e
 from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import Topics
+from rejoin.protocol.brokers.releases import has_former_coordinator
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
 from rejoin.protocol.messages.offsets.offset_delete import (
@@ -92,7 +93,8 @@ class OffsetRequests:
             return ErrorCode.NONE
         is_txn = isinstance(request, TxnOffsetCommitRequest)
         first = FIRST_TXN_COMMIT_WITH_NOT_FOUND if is_txn else FIRST_COMMIT_WITH_NOT_FOUND
-        return ErrorCode.GROUP_ID_NOT_FOUND if context.api_version >= first else ErrorCode.ILLEGAL_GENERATION
+        is_named = context.api_version >= first and not has_former_coordinator(self._ctx.settings.emulator_as_kafka)
+        return ErrorCode.GROUP_ID_NOT_FOUND if is_named else ErrorCode.ILLEGAL_GENERATION
 
     def refused(self, request: CommitRequest | OffsetDeleteRequest, context: Context) -> tuple[PartitionErrors, bool]:
         """Partitions that are not asked of the group: not allowed, or not there; and whether any other is left."""

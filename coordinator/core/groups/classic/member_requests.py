@@ -26,6 +26,7 @@ from rejoin.coordinator.core.groups.timers import session_timer
 from rejoin.coordinator.core.inputs import Token
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import Cause
+from rejoin.protocol.brokers.releases import has_former_coordinator
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rejoin.protocol.messages.groups.leave_group import (
@@ -47,6 +48,7 @@ class MemberRequests:
         self._ctx = ctx
         self._members = members
         self._rebalancer = rebalancer
+        self._is_former = has_former_coordinator(ctx.settings.emulator_as_kafka)
 
     # --- SyncGroup
 
@@ -77,6 +79,9 @@ class MemberRequests:
         if request.generation_id != group.generation:
             return ErrorCode.ILLEGAL_GENERATION
         if _differs(request.protocol_type, group.protocol_type) or _differs(request.protocol_name, group.protocol_name):
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        if self._is_former and group.protocol_name is None and request.protocol_name is not None:
+            # Kafka: before 4.0 a group that has chosen no protocol yet has another one than any that is named.
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         return ON_SYNC.get(group.state, ErrorCode.NONE)
 
@@ -133,6 +138,8 @@ class MemberRequests:
         elif member_id in group.pending_join:
             self._ctx.deadlines.cancel(session_timer(group.partition, group.group_id, member_id))
             self._members.drop_pending(group, member_id, "left")
+            if self._is_former and group.state is not PREPARING_REBALANCE:
+                return ErrorCode.NONE, None
             return ErrorCode.NONE, Cause(cause="leave", member_id=member_id, client_reason=identity.reason)
         else:
             error = self._members.check_member(group, member_id, identity.group_instance_id, "LeaveGroup")
@@ -149,7 +156,7 @@ class MemberRequests:
         return ErrorCode.NONE, cause
 
     def _after_leaving(self, group: ClassicGroup, cause: Cause) -> None:
-        # Kafka: dropped pending ids count, too, so a Stable group rebalances though no member has gone.
+        # Kafka: since 4.0 dropped pending ids count, too, so a Stable group rebalances though no member has gone.
         if group.state in (STABLE, COMPLETING_REBALANCE):
             self._rebalancer.start_or_finish(group, cause)
         elif group.state is PREPARING_REBALANCE:
