@@ -102,8 +102,8 @@ def _by_script(found: list[Change]) -> Iterator[str]:
     scripts: dict[tuple[str, ...], list[str]] = {}
     for script, names in fields.items():
         scripts.setdefault(tuple(sorted(names)), []).append(script)
-    for names, alike in scripts.items():
-        yield f"- {', '.join(f'`{script}`' for script in alike)}: {', '.join(names)}"
+    for changed, alike in scripts.items():
+        yield f"- {', '.join(f'`{script}`' for script in alike)}: {', '.join(changed)}"
 
 
 def _shown(path: str, value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -103,7 +104,7 @@ def test_fields_with_the_same_path_are_told_apart_by_their_values() -> None:
 # --- older versions of requests
 
 
-def a_line(api: str, version: int, request: dict[str, object], answer: object = None) -> dict[str, object]:
+def a_line(api: str, version: int, request: Mapping[str, object], answer: object = None) -> dict[str, object]:
     return {"n": 1, "api": api, "version": version, "request": request, "answer": answer}
 
 

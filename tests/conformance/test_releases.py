@@ -7,7 +7,8 @@ from itertools import pairwise
 from conformance.releases.changes import changes
 from conformance.releases.notes import NOTES
 from conformance.releases.page import PAGE, page
-from conformance.releases.recordings import Json, recording, unsteady_steps
+from conformance.releases.recordings import recording, unsteady_steps
+from conformance.releases.runs import Json
 from rejoin.conform.recordings.by_release import (
     OLDER_RELEASES,
     RELEASES,
