@@ -16,6 +16,7 @@ from tests.conformance.golden import broker_versions, named, recordings
 from tests.conformance.transactions.recorded_scripts import read_script, scripts
 from tests.paths import ROOT
 
+SHARE_GROUP_KEYS: Final = (*range(76, 80), *range(83, 88), *range(90, 93))
 NOT_RECORDED: Final = {
     **{("DescribeLogDirs", version): "directories have their own names and sizes" for version in range(1, 6)},
     ("ApiVersions", 5): "like version 4 but for what it says of the broker; read in the broker's code",
@@ -25,10 +26,11 @@ NOT_RECORDED: Final = {
     ("OffsetFetch", 10): "the same",
     ("ConsumerGroupHeartbeat", 0): "the same",
     ("ConsumerGroupDescribe", 0): "the same",
-    ("ShareGroupHeartbeat", 1): "in tests/golden/share-groups.jsonl.gz",
-    ("ShareGroupDescribe", 1): "the same",
-    ("AlterShareGroupOffsets", 0): "the same",
-    ("DeleteShareGroupOffsets", 0): "the same",
+    **{
+        (BY_KEY[key].name, version): "in tests/golden/share-groups"
+        for key in SHARE_GROUP_KEYS
+        for version in range(BY_KEY[key].min_version, BY_KEY[key].max_version + 1)
+    },
 }
 """Versions that both speak and no recording has, and why they may be like what is known."""
 

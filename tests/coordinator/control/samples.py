@@ -38,6 +38,34 @@ OF_SHARE_GROUPS: dict[str, dict[str, Any]] = {
         "topics": [{"topicName": "orders", "partitions": [{"partitionIndex": 0, "startOffset": 0}]}],
     },
     "DeleteShareGroupOffsets": {"groupId": GROUP, "topics": [{"topicName": "orders"}]},
+    "DescribeShareGroupOffsets": {
+        "groups": [{"groupId": GROUP, "topics": [{"topicName": "orders", "partitions": [0]}]}],
+    },
+    "ShareFetch": {
+        "groupId": GROUP,
+        "memberId": "m",
+        "shareSessionEpoch": 0,
+        "maxWaitMs": 0,
+        "minBytes": 1,
+        "maxRecords": 10,
+        "batchSize": 10,
+        "topics": [],
+        "forgottenTopicsData": [],
+    },
+    "ShareAcknowledge": {"groupId": GROUP, "memberId": "m", "shareSessionEpoch": 1, "topics": []},
+    **{
+        f"{verb}ShareGroupState{what}": {
+            "groupId": GROUP,
+            "topics": [{"topicId": "A" * 22, "partitions": [{"partition": 0, **fields}]}],
+        }
+        for verb, what, fields in (
+            ("Initialize", "", {"stateEpoch": 1, "startOffset": 0}),
+            ("Read", "", {"leaderEpoch": 0}),
+            ("Write", "", {"stateEpoch": 1, "leaderEpoch": 0, "startOffset": 0, "stateBatches": []}),
+            ("Delete", "", {}),
+            ("Read", "Summary", {"leaderEpoch": 0}),
+        )
+    },
 }
 MARKER = {
     "producerId": 7,

@@ -34,6 +34,7 @@ NOT_CHOSEN: Final = {
     "ConsumerGroupHeartbeat.subscribed_topic_names": "of one member",
     "ConsumerGroupHeartbeat.topic_partitions": "of one member",
     "ShareGroupHeartbeat.subscribed_topic_names": "of one member",
+    "ShareFetch.forgotten_topics_data": "they leave the session and are not answered",
 }
 """Lists whose entries no rule can choose, and why."""
 

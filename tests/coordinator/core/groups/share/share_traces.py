@@ -43,7 +43,7 @@ from tests import paths
 from tests.coordinator.core.driver import GROUP, PARTITION, commit, join
 from tests.coordinator.core.groups.topics_driver import TopicsDriver
 
-TRACES: Final = paths.GOLDEN / "share-groups.jsonl.gz"
+TRACES: Final = paths.GOLDEN / "share-groups" / "share-group.jsonl.gz"
 CATEGORIES: Final = ("members", "topics", "interval", "admin", "errors", "mixed")
 
 
