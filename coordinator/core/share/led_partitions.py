@@ -20,7 +20,6 @@ from rejoin.coordinator.core.share.settings import (
     BY_DURATION,
     EARLIEST,
     SharePartitionSettings,
-    duration_ms,
 )
 from rejoin.coordinator.core.share.timers import ShareTimer
 from rejoin.coordinator.core.share.window.effects import CallEnded, DeadLetter, FetchesWoken, StateWrite
@@ -39,6 +38,7 @@ from rejoin.protocol.messages.share.share_group_state import (
 )
 from rejoin.protocol.records.share_partitions import SharePartitionKey
 from rejoin.protocol.types import TopicIdPartition
+from rejoin.protocol.units import iso_duration_ms
 from rejoin.protocol.unvalidated import unvalidated
 
 UNKNOWN: int = -1
@@ -159,7 +159,7 @@ class LedSharePartitions:
         if reset == EARLIEST:
             return log.log_start_offset
         if reset.startswith(BY_DURATION):
-            length = duration_ms(reset.removeprefix(BY_DURATION)) or 0
+            length = iso_duration_ms(reset.removeprefix(BY_DURATION))
             assert isinstance(log, PartitionLog | SyntheticBatches), "a log is real or synthetic"
             since = first_record_since(log, self._ctx.now - length)
             return None if since.offset < 0 or since.offset >= log.high_watermark else since.offset
