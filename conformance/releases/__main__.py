@@ -18,15 +18,19 @@ from conformance.releases.page import PAGE, page
 from conformance.releases.recordings import recording, unsteady_steps
 from conformance.releases.runs import both_runs, keep_runs, read_runs
 from rejoin.conform.recordings.by_release import OLDER_RELEASES, RELEASES, read_release, write_release
-from rejoin.conform.recordings.reading import RELEASE, SETS, read_set
+from rejoin.conform.recordings.reading import RELEASE, SETS, PackedScript, read_set
 
 RUNS: Final = Path("out/releases")
 
 
+def playable() -> list[PackedScript]:
+    """The scripts that can be asked of any broker."""
+    return [script for of_set in SETS for script in read_set(of_set) if script.unplayable is None]
+
+
 async def play(releases: list[str], only: str, folder: Path, at_once: int) -> None:
     """Play both runs of each release, one broker at a time, and keep them."""
-    everything = [script for of_set in SETS for script in read_set(of_set) if script.unplayable is None]
-    scripts = [script for script in everything if only in script.full_name]
+    scripts = [script for script in playable() if only in script.full_name]
     for release in releases:
         runs = await both_runs(kafka(await class_path(release), release), scripts, at_once)
         keep_runs(folder / f"{release}.json", runs)
@@ -38,8 +42,9 @@ def record(folder: Path) -> None:
     steady = recording(RELEASE, control)
     for script in steady.scripts:
         print(f"{RELEASE} differs from its own recording twice: {script}", file=sys.stderr)
+    names = [script.full_name for script in playable()]
     for release in OLDER_RELEASES:
-        found = recording(release, read_runs(folder / f"{release}.json"), unsteady_steps(control))
+        found = recording(release, read_runs(folder / f"{release}.json"), unsteady_steps(control), names)
         size = write_release(found)
         print(f"{release}: {len(found.scripts)} of {found.played} scripts differ, {size:,} bytes")
     read_release.cache_clear()

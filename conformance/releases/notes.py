@@ -5,6 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 NOTES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
+    ("3.9", "4.0"): (
+        "Groups have another coordinator, which came with KIP-848. Groups of the consumer protocol are a preview in "
+        "3.9 and have other assignments there.",
+    ),
+    ("4.0", "4.1"): ("A new cluster has its own `min.insync.replicas` (KIP-966).",),
     ("4.1", "4.2"): (
         "A member that is known and sends epoch 0 joins again. Before, it was fenced until its session ended "
         "(KAFKA-19233).",

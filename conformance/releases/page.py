@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from conformance.releases.changes import Change, changes
 from conformance.releases.notes import NOTES
+from conformance.releases.recordings import NOT_PLAYED
 from rejoin.conform.player.messages import api_name
 from rejoin.conform.recordings.by_release import RELEASES, branch_of, read_release
 from rejoin.protocol.brokers.releases import newest_versions, oldest_versions
@@ -37,11 +38,12 @@ def made() -> str:
 
 
 def _counts() -> str:
-    rows = ["| release | scripts played | differ from 4.4 | not applicable |", "|---|---|---|---|"]
+    rows = ["| release | scripts played | differ from 4.4 | not applicable | not played |", "|---|---|---|---|---|"]
     for release in RELEASES[:-1]:
         found = read_release(release)
-        left_out = sum(map(len, found.not_applicable.values()))
-        rows.append(f"| {release} | {found.played} | {len(found.scripts)} | {left_out} |")
+        not_played = len(found.not_applicable.get(NOT_PLAYED, ()))
+        left_out = sum(map(len, found.not_applicable.values())) - not_played
+        rows.append(f"| {release} | {found.played} | {len(found.scripts)} | {left_out} | {not_played} |")
     return "\n".join(rows)
 
 

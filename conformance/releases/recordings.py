@@ -15,14 +15,17 @@ from rejoin.conform.recordings.by_release import FieldOfRelease, ReleaseRecordin
 
 BY_DRAWN_IDS: Final = frozenset({"consumer-protocol/groups/classic-classic-beside"})
 """Scripts in which members are sorted by random ids."""
+NOT_PLAYED: Final = "it was not played"
 THE_SCRIPT: Final = 0
 """Stands for the step where a script could not be played to its end."""
 BY_TIME: Final = ("time", "order")
 """Kinds of differences that are not recorded."""
 
 
-def recording(release: str, runs: Runs, unsteady: frozenset[tuple[str, int]] = frozenset()) -> ReleaseRecording:
-    """The recording. ``unsteady`` has steps of scripts that are left out."""
+def recording(
+    release: str, runs: Runs, unsteady: frozenset[tuple[str, int]] = frozenset(), names: Iterable[str] = ()
+) -> ReleaseRecording:
+    """The recording. ``unsteady`` has steps of scripts that are left out; ``names`` are all scripts to be played."""
     again = {outcome["script"]: outcome for outcome in runs[SECOND]}
     scripts: dict[str, tuple[FieldOfRelease, ...]] = {}
     for outcome in runs[FIRST]:
@@ -40,8 +43,12 @@ def recording(release: str, runs: Runs, unsteady: frozenset[tuple[str, int]] = f
     for outcome in runs[FIRST]:
         if reason := outcome["notApplicable"]:
             reasons[reason] = (*reasons.get(reason, ()), outcome["script"])
+    missing = set(names) - {outcome["script"] for outcome in runs[FIRST]}
+    played = len(runs[FIRST]) - sum(map(len, reasons.values()))
+    if missing:
+        reasons[NOT_PLAYED] = tuple(sorted(missing))
     ordered = dict(sorted(reasons.items(), key=lambda pair: (-len(pair[1]), pair[0])))
-    return ReleaseRecording(release, scripts, len(runs[FIRST]) - sum(map(len, reasons.values())), ordered)
+    return ReleaseRecording(release, scripts, played, ordered)
 
 
 def unsteady_steps(control: Runs) -> frozenset[tuple[str, int]]:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from conformance.releases.changes import changes
 from conformance.releases.notes import NOTES
 from conformance.releases.page import PAGE, page
-from conformance.releases.recordings import recording, unsteady_steps
+from conformance.releases.recordings import NOT_PLAYED, recording, unsteady_steps
 from conformance.releases.runs import Json
 from rejoin.conform.recordings.by_release import (
     OLDER_RELEASES,
@@ -59,6 +59,11 @@ def test_a_script_that_was_not_played_is_kept_with_its_reason() -> None:
     runs = {"first": [outcome("groups/a", not_applicable="JoinGroup is not spoken")], "second": []}
     found = recording("4.1.2", runs)
     assert (found.played, found.not_applicable) == (0, {"JoinGroup is not spoken": ("groups/a",)})
+
+
+def test_a_script_that_was_not_played_yet_says_nothing() -> None:
+    found = recording("4.1.2", {"first": [outcome("groups/a")], "second": []}, names=["groups/a", "groups/b"])
+    assert (found.played, found.not_applicable) == (1, {NOT_PLAYED: ("groups/b",)})
 
 
 def test_a_step_that_the_newest_release_answers_otherwise_is_left_out() -> None:
