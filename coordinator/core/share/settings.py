@@ -17,7 +17,7 @@ FIRST_WITH_DEAD_LETTERS: Final = 2
 """The level of ``share.version`` from which on rejected records may go to a topic (KIP-1191)."""
 
 EARLIEST: Final = "earliest"
-BY
+BY_DURATION: Final = "by_duration:"
 
 
 class SharePartitionSettings:
