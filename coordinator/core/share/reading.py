@@ -87,7 +87,8 @@ def is_enough(candidates: list[Acquirable], request: ShareFetchRequest, max_byte
     """Whether a fetch need not wait: there are bytes enough, or a partition has to be looked at more closely."""
     if not candidates:
         return False
-    size, bound = 0, share_of_bytes(max_bytes, len(candidates))
+    # More bytes than the request waits for do not count.
+    size, bound = 0, min(share_of_bytes(max_bytes, len(candidates)), max(request.min_bytes, 0))
     for _, _, log, offset, limit in candidates:
         if not log.log_start_offset <= offset <= log.end_offset:
             return True
@@ -124,11 +125,9 @@ def read_all(fetch: ShareFetchUnderWay, candidates: list[Acquirable], max_bytes:
             each.led.machine.log_start_moved(each.log.log_start_offset)
             fetch.fetched[each.shared] = Fetched()
             continue
-        data = (
-            b""
-            if each.offset >= each.limit
-            else each.log.read(each.offset, bound, each.limit, at_least_one=not has_given)
-        )
+        # Nothing behind this offset can be acquired. Kafka reads on, and cuts what it has read.
+        limit = min(each.limit, max(each.offset, each.led.machine.end_offset) + left + 1)
+        data = b"" if each.offset >= limit else each.log.read(each.offset, bound, limit, at_least_one=not has_given)
         has_given |= len(data) > 0
         limits = AcquireLimits(left, request.batch_size, request.share_acquire_mode == RECORD_LIMIT)
         fetched, count = _acquire(each, whole(data), fetch.member_id, limits, now)
