@@ -12,6 +12,7 @@ from typing import Final
 
 from rejoin.coordinator.config import END_TXN_KEY, FIRST_END_WITH_EPOCH_BUMP, Settings
 from rejoin.protocol.brokers.offered_versions import offered
+from rejoin.protocol.brokers.releases import has_reached
 from rejoin.protocol.records.topics import FeatureLevelData, FeatureLevelRecord
 
 TRANSACTION_VERSION: Final = "transaction.version"
@@ -20,6 +21,9 @@ SHARE_VERSION: Final = "share.version"
 NEWEST_LEVELS: Final = {TRANSACTION_VERSION: 2, GROUP_VERSION: 1, SHARE_VERSION: 2}
 CONSUMER_GROUP_HEARTBEAT_KEY: Final = 68
 SHARE_GROUP_HEARTBEAT_KEY: Final = 76
+FIRST_RELEASE_WITH_SHARES: Final = "4.2"
+"""4.1 has share groups as a preview: they are off until an administrator raises the level."""
+FIRST_RELEASE_WITH_DEAD_LETTERS: Final = "4.4"
 
 
 class ClusterFeatures:
@@ -34,7 +38,8 @@ class ClusterFeatures:
         if CONSUMER_GROUP_HEARTBEAT_KEY in served:
             self.supported[GROUP_VERSION] = NEWEST_LEVELS[GROUP_VERSION]
         if SHARE_GROUP_HEARTBEAT_KEY in served:
-            self.supported[SHARE_VERSION] = NEWEST_LEVELS[SHARE_VERSION]
+            has_dead_letters = has_reached(settings.emulator_as_kafka, FIRST_RELEASE_WITH_DEAD_LETTERS)
+            self.supported[SHARE_VERSION] = NEWEST_LEVELS[SHARE_VERSION] if has_dead_letters else 1
         self._settings = settings
         self._changed: dict[str, int] = {}
         self.changes = 0
@@ -50,7 +55,11 @@ class ClusterFeatures:
     def level(self, feature: str) -> int:
         """The level of a feature; 0 is that of one that is not there."""
         newest = self.supported.get(feature, 0)
-        first = self._settings.transaction_version if feature == TRANSACTION_VERSION else newest
+        first = newest
+        if feature == TRANSACTION_VERSION:
+            first = self._settings.transaction_version
+        elif feature == SHARE_VERSION and not has_reached(self._settings.emulator_as_kafka, FIRST_RELEASE_WITH_SHARES):
+            first = 0
         return min(self._changed.get(feature, first), newest)
 
     def set_level(self, data: FeatureLevelData) -> None:

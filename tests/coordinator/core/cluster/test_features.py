@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rejoin.coordinator.core.inputs import TopicsChanged
 from rejoin.coordinator.core.node import Node
 from rejoin.protocol.errors import ErrorCode
@@ -78,3 +80,13 @@ def test_a_client_that_may_not_alter_the_cluster_changes_nothing() -> None:
     driven = DrivenNode(emulator_deny=("User:*:ALTER:cluster=kafka-cluster",))
     assert update(driven, TRANSACTIONS, 1).error_code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert levels(driven) == {TRANSACTIONS: 2, GROUPS: 1, SHARING: 2}
+
+
+@pytest.mark.parametrize(("release", "first", "newest"), [("4.1", 0, 1), ("4.2", 1, 1), ("4.3", 1, 1), ("4.4", 2, 2)])
+def test_share_groups_have_the_level_of_the_release(release: str, first: int, newest: int) -> None:
+    """4.1 has them as a preview that is off; dead letters came with 4.4."""
+    driven = DrivenNode(emulator_as_kafka=release)
+    assert levels(driven).get(SHARING, 0) == first
+    assert update(driven, SHARING, newest + 1, UPGRADE).error_code is ErrorCode.INVALID_UPDATE_VERSION
+    update(driven, SHARING, newest, UPGRADE)
+    assert levels(driven)[SHARING] == newest
