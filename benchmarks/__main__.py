@@ -25,7 +25,7 @@ SHORT: Final = (
     "kafka.producers",
     "kafka.connections",
     "kafka.consuming",
-    "share_groups",
+    "kafka.share_groups",
     "parked_joins",
     "transactions.markers",
     "transactions.aborted",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,6 +13,9 @@ from typing import Final, Self
 from rejoin.conform.clients.records import read_line
 from rejoin.conform.clients.stage import GROUP, OUTPUT_TOPIC, TOPIC, TRANSACTIONAL_ID
 from rejoin.protocol.types import TopicPartition
+
+_ADDRESS: Final = re.compile(r" object at 0x[0-9a-f]+")
+"""The place of an object in memory, which Python prints and which is another one in each run."""
 
 MOST_OUTPUT_BYTES: Final = 16 * 2**20
 KEPT_OUTPUT_BYTES: Final = 4_096
@@ -70,7 +74,7 @@ class ClientProcess:
         if code is None:
             return None
         ended = f"was ended by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
-        last = self._last_line()
+        last = _ADDRESS.sub("", self._last_line())
         return f"{ended} ({last})" if last and code else ended
 
     async def close(self, seconds: float) -> bool:

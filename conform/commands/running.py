@@ -26,7 +26,7 @@ from rejoin.files import read_text
 from rejoin.output import print_aside, print_progress, print_text
 from rejoin.protocol.validation import nearest
 
-EQUAL, DIFFERENT, STOPPED = 0, 1, 130
+EQUAL, DIFFERENT, NOT_PLAYED, STOPPED = 0, 1, 2, 130
 MOST_AT_ONCE: Final = 32
 MOST_BASELINE_BYTES: Final = 2**24
 
@@ -148,6 +148,9 @@ async def _run(
     gone = baseline.gone(found, known)
     if gone:
         print_text(f"\n{len(gone)} scripts of the baseline have fewer differences now: {', '.join(gone[:5])}")
+    if all(each.not_applicable is not None for each in outcomes):
+        print_error(f"no script was played on {wanted.server}: --verbose shows the reason for each")
+        return NOT_PLAYED
     return DIFFERENT if any(each.differences for each in outcomes) else EQUAL
 
 

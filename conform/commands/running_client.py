@@ -71,9 +71,7 @@ def chosen(wanted: WantedTroubles) -> list[ClientTrouble]:
     """The troubles that are wanted. Raises WrongOption."""
     for name in wanted.only:
         if name not in BY_NAME:
-            raise WrongOption(
-                f"--only {name}: there is no such trouble{nearest(name, BY_NAME)}; expected one that --list shows"
-            )
+            raise WrongOption(f"--only {name}: there is no such trouble{nearest(name, BY_NAME)}; --list shows all")
     if not 0 < wanted.at_once <= MOST_AT_ONCE:
         raise WrongOption(f"--at-once {wanted.at_once}: expected 1 to {MOST_AT_ONCE}")
     if not math.isfinite(wanted.timeout) or not 0 < wanted.timeout <= LONGEST_TIMEOUT:

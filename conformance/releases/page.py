@@ -75,7 +75,7 @@ def _versions(one: str, other: str) -> Iterator[str]:
     if new:
         yield f"Newest versions: {', '.join(new)}."
     if gone:
-        yield f"No more: {', '.join(gone)} (KIP-896)."
+        yield f"No more: {', '.join(gone)}{' (KIP-896)' if other == '4.0' else ''}."
     if new or gone:
         yield ""
 

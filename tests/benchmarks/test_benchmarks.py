@@ -35,7 +35,7 @@ TINY: dict[str, dict[str, Any]] = {
     "kafka.producers": {"RECORDS": 200, "ROUNDS": 1, "AT_MOST": 1_000.0},
     "kafka.throughput": {"RECORDS": 2_000, "OTHERS": ()},
     "kafka.batches": {"ROUNDS": 1, "SIZES": {"2 kB": (2_048, 5)}},
-    "share_groups": {"FETCHES": 2, "ROUNDS": 1, "BOUND": 1_000.0},
+    "kafka.share_groups": {"FETCHES": 2, "ROUNDS": 1, "BOUND": 1_000.0},
     "parked_joins": {"SIZES": (20,)},
     "transactions.markers": {"PARTITIONS": (40, 400), "ROUNDS": 4},
     "transactions.aborted": {"ABORTED": 10_000, "SIZES": (1_000,), "POSITIONS": {"the middle": 0.5}, "ROUNDS": 1},
@@ -90,7 +90,7 @@ SHOWN: dict[str, list[str]] = {
     "kafka.throughput": [rf"{store} +│ +[\d.]+ │ +[\d,]+ │" for store in ("memory", "--data")],
     "kafka.batches": [rf"{request} +│ 2 kB +│ +[\d,]+ │" for request in ("Produce", "Fetch")],
     "heartbeats.kafka": [rf"{server} +│ +[\d.]+ +│ +[\d,]+" for server in ("echo", "HTTP", "Kafka")],
-    "share_groups": [r"implicit: ShareFetch +│ +[\d,]+ │ +[\d.]+ │", r"the bound is 1000"],
+    "kafka.share_groups": [r"implicit: ShareFetch +│ +[\d,]+ │ +[\d.]+ │", r"the bound is 1000"],
     "parked_joins": [r"20 +│ +-?\d+ MB +│"],
     "transactions.markers": [r"40 +│ +[\d.]+ +│ +[\d.]+ +│ +1\.00", r"400 +│ +[\d.]+ +│", "× one among few: met"],
     "transactions.aborted": [
