@@ -8,7 +8,7 @@ from typing import Protocol
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Broker, Context, Input, Millis, Token
 from rejoin.coordinator.core.node import Node
-from rejoin.coordinator.core.views import GroupView, LogSlice, OffsetView, TimerView, TopicView
+from rejoin.coordinator.core.views import GroupView, LogSlice, OffsetView, ShareStateView, TimerView, TopicView
 from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.protocol.brokers.listener_address import ListenerAddress
 from rejoin.protocol.errors import ErrorCode
@@ -40,6 +40,9 @@ class ControlledNode(Protocol):
 
     def describe_offsets(self, group_id: str, now: Millis) -> list[OffsetView]:
         """The committed offsets of a group."""
+
+    def share_state(self, group_id: str, topic: str, partition: int, now: Millis) -> ShareStateView | None:
+        """A share-partition as its leader sees it, or none."""
 
     def describe_topics(self, now: Millis) -> list[TopicView]:
         """Every topic, by name."""

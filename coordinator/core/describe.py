@@ -17,11 +17,13 @@ from rejoin.coordinator.core.views import (
     NodeView,
     OffsetView,
     PartitionView,
+    RecordRunView,
+    ShareStateView,
     TimerView,
 )
 
 if TYPE_CHECKING:
-    pass
+    from rejoin.coordinator.core.share.led_partitions import LedSharePartition
 
 
 def of_node(node_id: int, cluster: ClusterMetadata, shards: GroupShards) -> NodeView:
@@ -87,6 +89,34 @@ def of_offsets(offsets: GroupOffsets, topics: Topics, partitions: Partitions, no
             )
         )
     return views
+
+
+def of_share_partition(led: LedSharePartition, now: Millis) -> ShareStateView:
+    """A share-partition, with what is left of each lock. Costs O(records in flight)."""
+    view = led.machine.view(now)
+    return ShareStateView(
+        group_id=led.group_id,
+        topic=led.partition.topic,
+        partition=led.partition.partition,
+        state=view.state,
+        start_offset=view.start_offset,
+        end_offset=view.end_offset,
+        state_epoch=view.state_epoch,
+        leader_epoch=view.leader_epoch,
+        delivery_complete_count=view.delivery_complete_count,
+        records=[
+            RecordRunView(
+                first_offset=run.first_offset,
+                last_offset=run.last_offset,
+                state=run.state.name,
+                delivery_count=run.delivery_count,
+                member_id=run.member_id or None,
+                lock_ms=run.lock_ms,
+            )
+            for batch in view.batches
+            for run in batch.runs
+        ],
+    )
 
 
 def _written_at(topic: str, partition: int, offset: int, topics: Topics, partitions: Partitions) -> Millis | None:

@@ -8,7 +8,15 @@ from rejoin.coordinator.core.inputs import (
     TopicsRecords,
 )
 from rejoin.coordinator.core.node_parts import NodeParts
-from rejoin.coordinator.core.views import GroupView, LogSlice, NodeView, OffsetView, TimerView, TopicView
+from rejoin.coordinator.core.views import (
+    GroupView,
+    LogSlice,
+    NodeView,
+    OffsetView,
+    ShareStateView,
+    TimerView,
+    TopicView,
+)
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.types import TopicPartition
 
@@ -41,6 +49,12 @@ class NodeViews(NodeParts):
         """The committed offsets of a group, by topic and partition."""
         offsets = self._groups.offsets(group_id)
         return [] if offsets is None else describe.of_offsets(offsets, self._topics, self._partitions, now)
+
+    def share_state(self, group_id: str, topic: str, partition: int, now: Millis) -> ShareStateView | None:
+        """A share-partition, or none where it is not in memory here: nothing was fetched from it."""
+        share = self._requests.share_if_used
+        led = None if share is None else share.led.named(group_id, topic, partition)
+        return None if led is None else describe.of_share_partition(led, now)
 
     def describe_topics(self, now: Millis) -> list[TopicView]:
         """Every topic, by name."""

@@ -132,6 +132,40 @@ class TopicView(View):
     end_offsets: list[int | None]
 
 
+class RecordRunView(View):
+    """Neighbouring records of a share-partition in one state: AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING or ARCHIVED.
+
+    ``member_id`` is that of the holder, none where there is no holder. ``lock_ms`` is the rest of the lock in ms, none
+    without a lock.
+    """
+
+    first_offset: int
+    last_offset: int
+    state: str
+    delivery_count: int
+    member_id: str | None
+    lock_ms: int | None
+
+
+class ShareStateView(View):
+    """A share-partition: the window of records that are in flight in a share group.
+
+    All below ``start_offset`` is done with. ``end_offset`` is the last offset of the window, or the next one to be
+    fetched while ``records`` is empty; records behind it were not fetched yet.
+    """
+
+    group_id: str
+    topic: str
+    partition: int
+    state: str
+    start_offset: int
+    end_offset: int
+    state_epoch: int
+    leader_epoch: int
+    delivery_complete_count: int
+    records: list[RecordRunView]
+
+
 class LogSlice(NamedTuple):
     """Batches of a log from that of an offset on, and where its records begin and end. The last batch may be cut."""
 

@@ -9,7 +9,7 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.errors import NotPossible
 from rejoin.coordinator.core.inputs import CompactionWanted, Context, Input, Millis, SessionLost, Token
 from rejoin.coordinator.core.node import Node
-from rejoin.coordinator.core.views import GroupView, LogSlice, OffsetView, TimerView, TopicView
+from rejoin.coordinator.core.views import GroupView, LogSlice, OffsetView, ShareStateView, TimerView, TopicView
 from rejoin.coordinator.in_process_brokers.broker import BrokerApp
 from rejoin.coordinator.in_process_brokers.controller_driver import ControllerDriver
 from rejoin.coordinator.in_process_brokers.runtime import BrokerRuntime
@@ -83,6 +83,10 @@ class ControlledNodes:
     def describe_offsets(self, group_id: str, now: Millis) -> list[OffsetView]:
         coordinator = self.coordinator_of(group_id)
         return [] if coordinator is None else coordinator.node.describe_offsets(group_id, now)
+
+    def share_state(self, group_id: str, topic: str, partition: int, now: Millis) -> ShareStateView | None:
+        leader = self.leader_of(self.find(topic, partition))
+        return None if leader is None else leader.node.share_state(group_id, topic, partition, now)
 
     def describe_topics(self, now: Millis) -> list[TopicView]:
         found: dict[str, TopicView] = {}

@@ -143,6 +143,8 @@ class BlockingGroupCoordinator(RunningCoordinator):
     records = Blocking(GroupCoordinator.records)
     wait_for_committed = Blocking(GroupCoordinator.wait_for_committed)
 
+    share_state = Blocking(GroupCoordinator.share_state)
+
     brokers = Blocking(GroupCoordinator.brokers)
     stop_broker = Blocking(GroupCoordinator.stop_broker)
     kill_broker = Blocking(GroupCoordinator.kill_broker)

@@ -21,6 +21,7 @@ from rejoin.coordinator.testing.calls import watch_calls
 from rejoin.coordinator.testing.evidence import EvidenceMethods
 from rejoin.coordinator.testing.faults import FaultMethods
 from rejoin.coordinator.testing.results import ClockAdvance, NoAnswer, hides_traceback
+from rejoin.coordinator.testing.share_groups import ShareGroupMethods
 from rejoin.coordinator.testing.topics import TopicMethods
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.registry import BY_REQUEST
@@ -30,7 +31,7 @@ __tracebackhide__ = hides_traceback
 
 
 @watch_calls
-class GroupCoordinator(BrokerMethods, EvidenceMethods, FaultMethods, TopicMethods):
+class GroupCoordinator(BrokerMethods, EvidenceMethods, FaultMethods, ShareGroupMethods, TopicMethods):
     """A running coordinator. Its ``async`` methods must be awaited: a call that is not is an error at the end."""
 
     # --- asking

@@ -105,6 +105,11 @@ class LedSharePartitions:
         """A share-partition that is in memory, whether its state is read already or not."""
         return self._led.get(key)
 
+    def named(self, group_id: str, topic: str, partition: int) -> LedSharePartition | None:
+        """A share-partition that is in memory, by the name of its topic."""
+        found = self._topics.by_name.get(topic)
+        return None if found is None else self.get(SharePartitionKey(group_id, found.topic_id, partition))
+
     def all(self) -> list[LedSharePartition]:
         """All share-partitions, by group, topic id and partition."""
         return [led for _, led in sorted(self._led.items())]

@@ -124,6 +124,7 @@ async def test_every_operation_of_the_control_api_has_a_method() -> None:
         "/control/groups/wait": "wait_for_group",
         "/control/groups/expire": "expire",
         "/control/groups/kick": "kick",
+        "/control/share-groups/state": "share_state",
         "/control/partitions/resign": "resign",
         "/control/partitions/elect": "elect",
         "/control/advertise": "advertise",

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 from pydantic.json_schema import models_json_schema
 
-from rejoin.coordinator.core.views import ConsumerGroupView, ConsumerMemberView, GroupView, OffsetView
+from rejoin.coordinator.core.views import ConsumerGroupView, ConsumerMemberView, GroupView, OffsetView, ShareStateView
 
 
 class ControlAnswer(BaseModel):
@@ -118,6 +118,12 @@ class MemberAnswer(ControlAnswer):
 
     group: str
     member: str
+
+
+class ShareStateAnswer(ControlAnswer):
+    """A share-partition; null before a member fetches from it."""
+
+    share_partition: ShareStateView | None
 
 
 class LeadingAnswer(ControlAnswer):

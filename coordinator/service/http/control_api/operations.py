@@ -18,6 +18,7 @@ from rejoin.coordinator.service.http.control_api.clock_and_faults import CLOCK_A
 from rejoin.coordinator.service.http.control_api.evidence import EVIDENCE
 from rejoin.coordinator.service.http.control_api.groups import GROUPS
 from rejoin.coordinator.service.http.control_api.operation import ControlOperation, NoFields
+from rejoin.coordinator.service.http.control_api.share_groups import SHARE_GROUPS
 from rejoin.coordinator.service.http.control_api.topics import TOPICS
 from rejoin.coordinator.service.http.server import CONTROL
 
@@ -37,6 +38,7 @@ OPERATIONS: Final = (
     ControlOperation("GET", CONTROL, "this description, and the current state", NoFields, DescriptionAnswer, _describe),
     *CLOCK_AND_FAULTS,
     *GROUPS,
+    *SHARE_GROUPS,
     *ADDRESSES,
     *BROKERS,
     *TOPICS,

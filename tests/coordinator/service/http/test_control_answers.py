@@ -40,6 +40,7 @@ ONE_BROKER: list[tuple[str, dict[str, Any]]] = [
     ("GET /control/topics/records?topic=clicks", {}),
     ("GET /control/topics/records?topic=__consumer_offsets", {}),
     ("POST /control/offsets/wait", {"group": GROUP, "offsets": [{"topic": "orders", "partition": 0, "offset": 5}]}),
+    ("GET /control/share-groups/state?group=jobs-app&topic=orders&partition=0", {}),
     ("GET /control/requests", {}),
     ("GET /control/mark", {}),
     ("GET /control/transcript", {}),

@@ -1,0 +1,29 @@
+"""Share groups, and the records that they have in flight."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from rejoin.coordinator.control.control import Control
+from rejoin.coordinator.control.share_groups import SharePartitionQuery
+from rejoin.coordinator.service.http.control_api.answers import ShareStateAnswer
+from rejoin.coordinator.service.http.control_api.operation import ControlOperation
+from rejoin.coordinator.service.http.server import CONTROL
+
+
+def _state(control: Control, which: SharePartitionQuery, _: str) -> dict[str, Any]:
+    found = control.share_groups.state(which)
+    return {"share_partition": None if found is None else found.model_dump(mode="json", by_alias=False)}
+
+
+SHARE_GROUPS: Final = (
+    ControlOperation(
+        "GET",
+        CONTROL + "/share-groups/state",
+        "the records that a share group has in flight in a partition",
+        SharePartitionQuery,
+        ShareStateAnswer,
+        _state,
+        in_query=True,
+    ),
+)

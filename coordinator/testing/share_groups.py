@@ -1,0 +1,27 @@
+"""Share groups of a test: the records that they have in flight."""
+
+from __future__ import annotations
+
+from rejoin.coordinator.control.control import Control
+from rejoin.coordinator.control.share_groups import SharePartitionQuery
+from rejoin.coordinator.core.views import ShareStateView
+from rejoin.coordinator.testing.controlled import ControlledCoordinator
+from rejoin.coordinator.testing.results import hides_traceback
+
+# For pytest: an error of the user is shown at the line of the test that made it.
+__tracebackhide__ = hides_traceback
+
+
+class ShareGroupMethods(ControlledCoordinator):
+    """The methods for share groups."""
+
+    async def share_state(self, group_id: str, topic: str, partition: int) -> ShareStateView | None:
+        """The records that a share group has in flight in a partition, or none before a member fetches from it.
+
+        Neighbours in one state are one of its ``records``, with delivery count, holder and the rest of the lock in ms.
+        """
+
+        def read(control: Control) -> ShareStateView | None:
+            return control.share_groups.state(SharePartitionQuery(group=group_id, topic=topic, partition=partition))
+
+        return await self._ask(read)

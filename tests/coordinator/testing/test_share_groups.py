@@ -1,0 +1,91 @@
+"""Share groups by the methods of the testing kit: records in flight, their locks, a poison message."""
+
+from __future__ import annotations
+
+import aiohttp
+import pytest
+
+from rejoin.coordinator.core.views import RecordRunView, ShareStateView
+from rejoin.coordinator.testing import GroupCoordinator, OperationRefused, running
+from tests.coordinator.testing.share_member import ACCEPT, GROUP, RELEASE, TOPICS, configure, member_of
+
+
+def runs(state: ShareStateView | None) -> list[tuple[int, int, str, int, str | None, int | None]]:
+    """Each run of records: first and last offset, state, delivery count, holder, ms left of the lock."""
+    assert state is not None
+    return [
+        (each.first_offset, each.last_offset, each.state, each.delivery_count, each.member_id, each.lock_ms)
+        for each in state.records
+    ]
+
+
+@pytest.mark.parametrize("brokers", [1, 3])
+async def test_the_state_of_a_share_partition_has_each_record_in_flight(brokers: int) -> None:
+    async with running(clock="virtual", topics=TOPICS, brokers=brokers, socket=False) as coordinator:
+        leader = None if brokers == 1 else (await coordinator.partition("jobs", 0)).leader
+        member = await member_of(coordinator, leader=leader)
+        assert await coordinator.share_state(GROUP, "jobs", 0) is None
+        if brokers > 1:
+            # The first fetch creates the topic of the share coordinator, and its leader asks again after a second.
+            assert await member.fetch(max_wait_ms=0) == []
+            await coordinator.advance(1_000)
+        await coordinator.produce("jobs", 0, 5)
+        assert await member.fetch() == [(0, 4, 1)]
+        await coordinator.advance(10_000)
+        assert runs(await coordinator.share_state(GROUP, "jobs", 0)) == [(0, 4, "ACQUIRED", 1, "a", 20_000)]
+        assert await member.acknowledge(0, 1, ACCEPT) == 0
+        assert await member.acknowledge(3, 3, RELEASE) == 0
+        state = await coordinator.share_state(GROUP, "jobs", 0)
+        assert state is not None
+        assert (state.group_id, state.topic, state.partition, state.state) == (GROUP, "jobs", 0, "ACTIVE")
+        assert (state.start_offset, state.end_offset) == (2, 4)
+        assert runs(state)[-3:] == [
+            (2, 2, "ACQUIRED", 1, "a", 20_000),
+            (3, 3, "AVAILABLE", 1, None, None),
+            (4, 4, "ACQUIRED", 1, "a", 20_000),
+        ]
+
+
+async def test_over_http_the_state_has_the_same_fields() -> None:
+    async with running(clock="virtual", topics=TOPICS) as coordinator, aiohttp.ClientSession() as session:
+        url = f"{coordinator.url}/control/share-groups/state?group={GROUP}&topic=jobs&partition=0"
+        async with session.get(url) as answered:
+            assert await answered.json() == {"share_partition": None}
+        member = await member_of(coordinator)
+        await coordinator.produce("jobs", 0, 1)
+        await member.fetch()
+        async with session.get(url) as answered:
+            shown = (await answered.json())["share_partition"]
+    assert shown.keys() == ShareStateView.model_fields.keys()
+    assert [each.keys() for each in shown["records"]] == [RecordRunView.model_fields.keys()]
+
+
+async def test_a_topic_or_partition_that_does_not_exist_is_named() -> None:
+    async with running(clock="virtual", topics=TOPICS, socket=False) as coordinator:
+        with pytest.raises(OperationRefused, match="there is no topic 'job'; is it 'jobs'"):
+            await coordinator.share_state(GROUP, "job", 0)
+        with pytest.raises(OperationRefused, match="has no partition 7; expected 0 to 0"):
+            await coordinator.share_state(GROUP, "jobs", 7)
+
+
+async def test_a_poison_message_lands_in_the_dead_letter_topic_after_five_deliveries() -> None:
+    async with running(clock="virtual", topics=TOPICS, socket=False) as coordinator:
+        await poison(coordinator)
+
+
+async def poison(coordinator: GroupCoordinator) -> None:
+    """Handlers that never come to an end: each lock runs out after its 30 s."""
+    member = await member_of(coordinator)
+    await configure(coordinator, errors_deadletterqueue_topic_name="dlq.jobs")
+    await coordinator.produce("jobs", 0, ["poison"])
+    for delivery in range(1, 6):
+        assert await member.fetch() == [(0, 0, delivery)]
+        assert runs(await coordinator.share_state(GROUP, "jobs", 0)) == [(0, 0, "ACQUIRED", delivery, "a", 30_000)]
+        assert "record_lock" in [each.timer for each in (await coordinator.advance(30_000)).fired]
+    assert await member.fetch(max_wait_ms=0) == []
+    [letter] = await coordinator.records("dlq.jobs")
+    headers = dict(letter.headers)
+    assert (headers["__dlq.errors.offset"], headers["__dlq.errors.delivery.count"]) == (b"0", b"5")
+    state = await coordinator.share_state(GROUP, "jobs", 0)
+    assert state is not None
+    assert (state.start_offset, state.records) == (1, [])
