@@ -18,6 +18,7 @@ from rejoin.coordinator.core.inputs import (
     CompactionWanted,
     Elapsed,
     Elected,
+    LockExpired,
     LogRead,
     Millis,
     Received,
@@ -172,6 +173,8 @@ class TranscriptWriter:
                     self._write_command(step, WrittenCommand(f"compact {write_word(topic)}"))
                 else:
                     self._comment(f"{topic} was compacted")
+            case LockExpired() if self._only_group in (None, what.group_id):
+                self._comment(f"{what.group_id} lost the lock of record {what.offset} of {what.topic}:{what.partition}")
             case RecordsWritten():
                 self._comment(f"{what.records} records written to {what.topic}:{what.partition}")
 

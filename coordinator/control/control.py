@@ -17,7 +17,7 @@ from rejoin.coordinator.control.fault_injection.fault_injector import FaultInjec
 from rejoin.coordinator.control.fault_injection.fault_rules import FaultRule
 from rejoin.coordinator.control.fault_injection.faults import Fault, Faults
 from rejoin.coordinator.control.node_interface import ControlledRuntime, ControlledService, EventFeed
-from rejoin.coordinator.control.share_groups import ShareGroups
+from rejoin.coordinator.control.share_groups import ShareGroupActions
 from rejoin.coordinator.control.topic_records import NewRecords, TopicRecords
 from rejoin.coordinator.control.waiting import GroupWaiter
 from rejoin.coordinator.core.inputs import Context
@@ -39,7 +39,7 @@ class Control:
     injector: FaultInjector
     evidence: Evidence
     records: TopicRecords
-    share_groups: ShareGroups
+    share_groups: ShareGroupActions
 
     def __init__(
         self, settings: Settings, clock: VirtualClock, *, topics_logged: bool = False, is_durable: bool = False
@@ -81,7 +81,7 @@ class Control:
             None if self.brokers is None else self.brokers.reset,
         )
         self.records = TopicRecords(runtime, self.clock)
-        self.share_groups = ShareGroups(runtime, self.clock)
+        self.share_groups = ShareGroupActions(runtime, self.clock)
         self.evidence = Evidence(self._settings, runtime, self.recorder, is_replayable=self.brokers is None)
 
     def begin(self) -> None:

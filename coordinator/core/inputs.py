@@ -261,6 +261,16 @@ class CompactionWanted(ControlInput):
     topic: str | None
 
 
+@dataclass(slots=True)
+class LockExpired(ControlInput):
+    """The lock of a record in a share group is over now; that of a batch in one state ends for all of its records."""
+
+    group_id: str
+    topic: str
+    partition: int
+    offset: int
+
+
 @dataclass(frozen=True, slots=True)
 class FetchWaited(ControlInput):
     """A Fetch waits no longer: its client is gone, or its time is over by the machine's clock."""

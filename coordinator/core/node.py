@@ -23,6 +23,7 @@ from rejoin.coordinator.core.inputs import (
     FetchWaited,
     FollowersFetched,
     Input,
+    LockExpired,
     LogDamaged,
     LogRead,
     Millis,
@@ -260,6 +261,8 @@ class Node(NodeViews, NodeQuiescence):
         match what:
             case SessionLost():
                 self._groups.lose_session(what.group_id, what.member_id)
+            case LockExpired():
+                self._requests.share.led.expire_lock(what)
             case FetchWaited():
                 self._fetches.end_wait(what.token)
             case CompactionWanted():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.errors import NotPossible
-from rejoin.coordinator.core.inputs import CompactionWanted, Context, Input, Millis, SessionLost, Token
+from rejoin.coordinator.core.inputs import CompactionWanted, Context, Input, LockExpired, Millis, SessionLost, Token
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.views import GroupView, LogSlice, OffsetView, ShareStateView, TimerView, TopicView
 from rejoin.coordinator.in_process_brokers.broker import BrokerApp
@@ -165,7 +165,13 @@ class ControlledBrokers:
             for runtime in self.node.awake():
                 runtime.hand_in(what)
             return
-        target = self.node.coordinator_of(what.group_id) if isinstance(what, SessionLost) else self._any()
+        match what:
+            case SessionLost():
+                target = self.node.coordinator_of(what.group_id)
+            case LockExpired():
+                target = self.node.leader_of(self.node.find(what.topic, what.partition))
+            case _:
+                target = self._any()
         if target is not None:
             target.hand_in(what)
 

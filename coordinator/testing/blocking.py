@@ -144,6 +144,7 @@ class BlockingGroupCoordinator(RunningCoordinator):
     wait_for_committed = Blocking(GroupCoordinator.wait_for_committed)
 
     share_state = Blocking(GroupCoordinator.share_state)
+    expire_lock = Blocking(GroupCoordinator.expire_lock)
 
     brokers = Blocking(GroupCoordinator.brokers)
     stop_broker = Blocking(GroupCoordinator.stop_broker)

@@ -18,7 +18,7 @@ from rejoin.coordinator.control.errors import ControlError
 from rejoin.coordinator.control.evidence import LogQuery, TranscriptQuery
 from rejoin.coordinator.control.fault_injection.fault_rules import FaultRule
 from rejoin.coordinator.control.sent_requests import RequestsQuery
-from rejoin.coordinator.control.share_groups import SharePartitionQuery
+from rejoin.coordinator.control.share_groups import LockKey, SharePartitionQuery
 from rejoin.coordinator.control.topic_records import NewRecords, RecordsQuery
 from rejoin.coordinator.control.waiting import GroupCondition, HitCount, OffsetsCondition
 from rejoin.coordinator.in_process_brokers.cluster import BrokerCluster
@@ -40,6 +40,7 @@ _ARGUMENTS: Final[dict[str, type[BaseModel]]] = {
         HitCount,
         LedPartition,
         LinkEnds,
+        LockKey,
         LogQuery,
         MemberKey,
         NewLeader,

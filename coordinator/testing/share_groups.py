@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rejoin.coordinator.control.control import Control
-from rejoin.coordinator.control.share_groups import SharePartitionQuery
+from rejoin.coordinator.control.share_groups import LockKey, SharePartitionQuery
 from rejoin.coordinator.core.views import ShareStateView
 from rejoin.coordinator.testing.controlled import ControlledCoordinator
 from rejoin.coordinator.testing.results import hides_traceback
@@ -25,3 +25,15 @@ class ShareGroupMethods(ControlledCoordinator):
             return control.share_groups.state(SharePartitionQuery(group=group_id, topic=topic, partition=partition))
 
         return await self._ask(read)
+
+    async def expire_lock(self, group_id: str, topic: str, partition: int, offset: int) -> ShareStateView:
+        """Let the lock of a record run out now, as if its member needed too long.
+
+        The lock of a batch in one state ends for all of its records. Returns the share-partition after that.
+        """
+
+        def expire(control: Control) -> ShareStateView:
+            which = LockKey(group=group_id, topic=topic, partition=partition, offset=offset)
+            return control.share_groups.expire_lock(which)
+
+        return await self._ask(expire)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from rejoin.coordinator.core.fetch.logs import ReadableLogs, ReadablePartition
 from rejoin.coordinator.core.fetch.synthetic import SyntheticBatches
-from rejoin.coordinator.core.inputs import Millis
+from rejoin.coordinator.core.inputs import LockExpired, Millis
 from rejoin.coordinator.core.partitions.list_offsets import first_record_since
 from rejoin.coordinator.core.partitions.log import PartitionLog
 from rejoin.coordinator.core.runtime.timers import TimerKey
@@ -247,6 +247,12 @@ class LedSharePartitions:
         while led.machine.expire_next(self._ctx.now) is not None:
             self.carry_out(led)
         self._watch_locks(led)
+
+    def expire_lock(self, what: LockExpired) -> None:
+        """End a lock before its time. Nothing happens where there is none."""
+        led = self.named(what.group_id, what.topic, what.partition)
+        if led is not None and led.machine.expire_lock(what.offset) is not None:
+            self.carry_out(led)
 
     # --- leaving memory
 

@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from rejoin.coordinator.core.inputs import CompactionWanted, ControlInput, FetchWaited, RecordsWritten, SessionLost
+from rejoin.coordinator.core.inputs import (
+    CompactionWanted,
+    ControlInput,
+    FetchWaited,
+    LockExpired,
+    RecordsWritten,
+    SessionLost,
+)
 from rejoin.coordinator.testing import GroupCoordinator, running
 from rejoin.protocol.message import Response
 from rejoin.protocol.registry import APIS, Api
@@ -48,8 +55,10 @@ WRITTEN: dict[type[ControlInput], str] = {
     RecordsWritten: "",
     CompactionWanted: "compact prices",
     FetchWaited: "",
+    LockExpired: "",
 }
-"""What a transcript says of the inputs that only tests make; nothing where nothing came of one, as no Fetch waits."""
+"""What a transcript says of the inputs that only tests make; nothing where nothing came of one:
+no Fetch waits, and no lock is held."""
 
 
 async def test_a_transcript_with_each_input_of_a_test_plays(coordinator: GroupCoordinator) -> None:

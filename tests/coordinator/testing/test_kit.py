@@ -125,6 +125,7 @@ async def test_every_operation_of_the_control_api_has_a_method() -> None:
         "/control/groups/expire": "expire",
         "/control/groups/kick": "kick",
         "/control/share-groups/state": "share_state",
+        "/control/share-groups/expire-lock": "expire_lock",
         "/control/partitions/resign": "resign",
         "/control/partitions/elect": "elect",
         "/control/advertise": "advertise",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import aiohttp
 import pytest
 
 from rejoin.coordinator.core.views import RecordRunView, ShareStateView
 from rejoin.coordinator.testing import GroupCoordinator, OperationRefused, running
+from rejoin.protocol.errors import ErrorCode
 from tests.coordinator.testing.share_member import ACCEPT, GROUP, RELEASE, TOPICS, configure, member_of
 
 
@@ -39,7 +42,8 @@ async def test_the_state_of_a_share_partition_has_each_record_in_flight(brokers:
         assert state is not None
         assert (state.group_id, state.topic, state.partition, state.state) == (GROUP, "jobs", 0, "ACTIVE")
         assert (state.start_offset, state.end_offset) == (2, 4)
-        assert runs(state)[-3:] == [
+        assert runs(state) == [
+            (0, 1, "ACKNOWLEDGED", 1, None, None),
             (2, 2, "ACQUIRED", 1, "a", 20_000),
             (3, 3, "AVAILABLE", 1, None, None),
             (4, 4, "ACQUIRED", 1, "a", 20_000),
@@ -68,20 +72,82 @@ async def test_a_topic_or_partition_that_does_not_exist_is_named() -> None:
             await coordinator.share_state(GROUP, "jobs", 7)
 
 
-async def test_a_poison_message_lands_in_the_dead_letter_topic_after_five_deliveries() -> None:
+async def test_a_lock_that_is_ended_gives_its_records_to_the_next_fetch() -> None:
     async with running(clock="virtual", topics=TOPICS, socket=False) as coordinator:
-        await poison(coordinator)
+        one = await member_of(coordinator, "one")
+        two = await member_of(coordinator, "two")
+        await coordinator.produce("jobs", 0, 3)
+        assert await one.fetch() == [(0, 2, 1)]
+        assert runs(await coordinator.expire_lock(GROUP, "jobs", 0, 1)) == [(0, 2, "AVAILABLE", 1, None, None)]
+        assert await two.fetch() == [(0, 2, 2)]
+        assert await one.acknowledge(0, 0, ACCEPT) == ErrorCode.INVALID_RECORD_STATE
+        assert await two.acknowledge(0, 0, ACCEPT) == ErrorCode.NONE
+        await coordinator.expire_lock(GROUP, "jobs", 0, 2)
+        state = await coordinator.share_state(GROUP, "jobs", 0)
+        assert state is not None
+        assert state.start_offset == 1
+        assert runs(state) == [
+            (0, 0, "ACKNOWLEDGED", 2, None, None),
+            (1, 1, "ACQUIRED", 2, "two", 30_000),
+            (2, 2, "AVAILABLE", 2, None, None),
+        ]
 
 
-async def poison(coordinator: GroupCoordinator) -> None:
-    """Handlers that never come to an end: each lock runs out after its 30 s."""
+async def test_a_lock_that_is_ended_wakes_a_fetch_that_waits() -> None:
+    async with running(clock="virtual", topics=TOPICS, socket=False) as coordinator:
+        one = await member_of(coordinator, "one")
+        two = await member_of(coordinator, "two")
+        await coordinator.produce("jobs", 0, 1)
+        assert await one.fetch() == [(0, 0, 1)]
+        waiting = asyncio.ensure_future(two.fetch())
+        await asyncio.sleep(0)
+        await coordinator.expire_lock(GROUP, "jobs", 0, 0)
+        async with asyncio.timeout(30):
+            assert await waiting == [(0, 0, 2)]
+
+
+async def test_without_a_lock_there_is_nothing_to_end() -> None:
+    async with running(clock="virtual", topics=TOPICS, socket=False) as coordinator:
+        member = await member_of(coordinator)
+        with pytest.raises(OperationRefused, match="'jobs-app' has not fetched from jobs-0"):
+            await coordinator.expire_lock(GROUP, "jobs", 0, 0)
+        await coordinator.produce("jobs", 0, 1)
+        await member.fetch()
+        with pytest.raises(OperationRefused, match="no lock on record 1 of jobs-0; in flight: 0 to 0 ACQUIRED"):
+            await coordinator.expire_lock(GROUP, "jobs", 0, 1)
+        await coordinator.expire_lock(GROUP, "jobs", 0, 0)
+        with pytest.raises(OperationRefused, match="no lock on record 0 of jobs-0; in flight: 0 to 0 AVAILABLE"):
+            await coordinator.expire_lock(GROUP, "jobs", 0, 0)
+
+
+async def test_a_transcript_says_which_lock_was_ended() -> None:
+    async with running(clock="virtual", topics=TOPICS, socket=False) as coordinator:
+        member = await member_of(coordinator)
+        await coordinator.produce("jobs", 0, 1)
+        await member.fetch()
+        await coordinator.expire_lock(GROUP, "jobs", 0, 0)
+        transcript = await coordinator.transcript()
+    assert "# jobs-app lost the lock of record 0 of jobs:0" in transcript
+
+
+@pytest.mark.parametrize("by_clock", [True, False])
+async def test_a_poison_message_lands_in_the_dead_letter_topic_after_five_deliveries(by_clock: bool) -> None:
+    async with running(clock="virtual", topics=TOPICS, socket=False) as coordinator:
+        await poison(coordinator, by_clock=by_clock)
+
+
+async def poison(coordinator: GroupCoordinator, *, by_clock: bool) -> None:
+    """A handler that never comes to an end: each lock runs out, after its 30 s or when the test says so."""
     member = await member_of(coordinator)
     await configure(coordinator, errors_deadletterqueue_topic_name="dlq.jobs")
     await coordinator.produce("jobs", 0, ["poison"])
     for delivery in range(1, 6):
         assert await member.fetch() == [(0, 0, delivery)]
         assert runs(await coordinator.share_state(GROUP, "jobs", 0)) == [(0, 0, "ACQUIRED", delivery, "a", 30_000)]
-        assert "record_lock" in [each.timer for each in (await coordinator.advance(30_000)).fired]
+        if by_clock:
+            assert "record_lock" in [each.timer for each in (await coordinator.advance(30_000)).fired]
+        else:
+            await coordinator.expire_lock(GROUP, "jobs", 0, 0)
     assert await member.fetch(max_wait_ms=0) == []
     [letter] = await coordinator.records("dlq.jobs")
     headers = dict(letter.headers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from rejoin.coordinator.control.control import Control
-from rejoin.coordinator.control.share_groups import SharePartitionQuery
+from rejoin.coordinator.control.share_groups import LockKey, SharePartitionQuery
 from rejoin.coordinator.service.http.control_api.answers import ShareStateAnswer
 from rejoin.coordinator.service.http.control_api.operation import ControlOperation
 from rejoin.coordinator.service.http.server import CONTROL
@@ -14,6 +14,10 @@ from rejoin.coordinator.service.http.server import CONTROL
 def _state(control: Control, which: SharePartitionQuery, _: str) -> dict[str, Any]:
     found = control.share_groups.state(which)
     return {"share_partition": None if found is None else found.model_dump(mode="json", by_alias=False)}
+
+
+def _expire_lock(control: Control, which: LockKey, _: str) -> dict[str, Any]:
+    return {"share_partition": control.share_groups.expire_lock(which).model_dump(mode="json", by_alias=False)}
 
 
 SHARE_GROUPS: Final = (
@@ -25,5 +29,13 @@ SHARE_GROUPS: Final = (
         ShareStateAnswer,
         _state,
         in_query=True,
+    ),
+    ControlOperation(
+        "POST",
+        CONTROL + "/share-groups/expire-lock",
+        "let the lock of a record run out now",
+        LockKey,
+        ShareStateAnswer,
+        _expire_lock,
     ),
 )

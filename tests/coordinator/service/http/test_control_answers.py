@@ -16,6 +16,8 @@ from rejoin.coordinator.service.http.control_api.operation import TextAnswer
 from rejoin.coordinator.service.http.control_api.operations import OPERATIONS
 from rejoin.coordinator.testing import GroupCoordinator, running
 from tests.coordinator.control.samples import GROUP, OF_CONSUMER_GROUPS, beat, parse, sample, stable
+from tests.coordinator.testing.share_member import GROUP as SHARE_GROUP
+from tests.coordinator.testing.share_member import member_of
 from tests.docs.texts import TEXTS
 
 NOT_TEXT = {"key": "//8=", "value": "//8=", "headers": {"h": "//8="}}
@@ -40,7 +42,8 @@ ONE_BROKER: list[tuple[str, dict[str, Any]]] = [
     ("GET /control/topics/records?topic=clicks", {}),
     ("GET /control/topics/records?topic=__consumer_offsets", {}),
     ("POST /control/offsets/wait", {"group": GROUP, "offsets": [{"topic": "orders", "partition": 0, "offset": 5}]}),
-    ("GET /control/share-groups/state?group=jobs-app&topic=orders&partition=0", {}),
+    ("GET /control/share-groups/state?group=jobs-app&topic=jobs&partition=0", {}),
+    ("POST /control/share-groups/expire-lock", {"group": SHARE_GROUP, "topic": "jobs", "partition": 0, "offset": 0}),
     ("GET /control/requests", {}),
     ("GET /control/mark", {}),
     ("GET /control/transcript", {}),
@@ -113,6 +116,9 @@ async def test_answers_of_one_broker_are_as_described(session: aiohttp.ClientSes
         await coordinator.call(beat(member_id))
         heartbeat = {**OF_CONSUMER_GROUPS["ConsumerGroupHeartbeat"], "groupId": "consumers"}
         await coordinator.call(parse("ConsumerGroupHeartbeat", heartbeat), client_id="app")
+        member = await member_of(coordinator)
+        await coordinator.produce("jobs", 0, 1)
+        assert await member.fetch() == [(0, 0, 1)]
         requester = Requester(session, coordinator)
         for asked, body in ONE_BROKER:
             await requester.check(asked, body)
