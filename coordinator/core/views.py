@@ -150,9 +150,9 @@ class RecordRunView(View):
 class ShareStateView(View):
     """A share-partition: the window of records that are in flight in a share group.
 
-    All below ``start_offset`` is done with, though records of a batch stay here until the whole batch is. ``end_offset``
-    is the last offset of the window, or the next one to be fetched while ``records`` is empty; records behind it were
-    not fetched yet.
+    All below ``start_offset`` is done with, though records of a batch stay here until the whole batch is.
+    ``end_offset`` is the last offset of the window, or the next one to be fetched while ``records`` is empty; records
+    behind it were not fetched yet.
     """
 
     group_id: str
