@@ -57,14 +57,20 @@ class LedSharePartition:
     __slots__ = ("group_id", "key", "known_offset", "lock_timer", "machine", "partition", "settings")
 
     def __init__(
-        self, key: SharePartitionKey, partition: TopicIdPartition, leader_epoch: int, settings: SharePartitionSettings
+        self,
+        key: SharePartitionKey,
+        partition: TopicIdPartition,
+        leader_epoch: int,
+        settings: SharePartitionSettings,
+        number: int,
     ) -> None:
         self.key = key
         self.group_id = key.group_id
         self.partition = partition
         self.settings = settings
         self.machine = SharePartition(leader_epoch, settings)
-        self.lock_timer = TimerKey(ShareTimer.RECORD_LOCK, partition, scope=key.group_id)
+        # One that is fenced has locks yet, beside those of its successor.
+        self.lock_timer = TimerKey(ShareTimer.RECORD_LOCK, partition, key.group_id, f"{number:012}")
         self.known_offset = UNKNOWN
         """The offset at which a fetch looked last. Kafka remembers its place in the log with it."""
 
@@ -98,6 +104,7 @@ class LedSharePartitions:
         self._led: dict[SharePartitionKey, LedSharePartition] = {}
         self._by_partition: dict[TopicIdPartition, dict[SharePartitionKey, LedSharePartition]] = {}
         self._by_timer: dict[TimerKey, LedSharePartition] = {}
+        self._last_number = 0
 
     # --- looking up
 
@@ -124,7 +131,8 @@ class LedSharePartitions:
         settings = SharePartitionSettings(
             key.group_id, self._ctx.settings, self._topics.group_configs, self._ctx.features
         )
-        led = self._led[key] = LedSharePartition(key, partition, found.leader_epoch, settings)
+        self._last_number += 1
+        led = self._led[key] = LedSharePartition(key, partition, found.leader_epoch, settings, self._last_number)
         self._by_partition.setdefault(partition, {})[key] = led
         return led
 
@@ -236,7 +244,7 @@ class LedSharePartitions:
 
     def postpone_locks(self, by_ms: Millis) -> None:
         """The clock has stepped forward by so much: locks keep the time that they had left."""
-        for led in self._led.values():
+        for led in list(self._by_timer.values()):
             led.machine.postpone_locks(by_ms)
 
     def timer_fired(self, timer: TimerKey) -> None:

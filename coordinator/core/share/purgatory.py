@@ -121,7 +121,7 @@ class SharePurgatory:
     def _failed(self, led: LedSharePartition, error: ErrorCode) -> None:
         """A share-partition is out of memory: fetches that wait for it get the error."""
         for timer, fetch in list(self._by_key.get(led.key, {}).items()):
-            if timer not in self._by_timer:
+            if timer not in self._by_timer or fetch.led.get(led.shared) is not led:
                 continue
             fetch.led.pop(led.shared, None)
             fetch.fetched[led.shared] = Fetched(error)
