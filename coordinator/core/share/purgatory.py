@@ -12,7 +12,15 @@ from rejoin.coordinator.core.inputs import Token
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.share.fetch_under_way import Fetched, ShareFetchUnderWay
 from rejoin.coordinator.core.share.led_partitions import LedSharePartition, LedSharePartitions
-from rejoin.coordinator.core.share.reading import Acquirable, acquirable, is_enough, looked_at, read_all, remember
+from rejoin.coordinator.core.share.reading import (
+    Acquirable,
+    acquirable,
+    acquirable_of,
+    is_enough,
+    looked_at,
+    read_all,
+    remember,
+)
 from rejoin.coordinator.core.share.timers import NO_OWNER, ShareTimer
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
@@ -114,9 +122,25 @@ class SharePurgatory:
 
     def _wake(self, led: LedSharePartition) -> None:
         """Look again at the fetches that wait for a share-partition."""
-        for timer, fetch in list(self._by_key.get(led.key, {}).items()):
-            if timer in self._by_timer and self._is_complete(fetch):
+        waiting = self._by_key.get(led.key)
+        if not waiting:
+            return
+        # Many may wait for one share-partition that is read to its end: these are not looked at one by one.
+        gives = self._gives_records(led)
+        for timer, fetch in list(waiting.items()):
+            if (gives or fetch.request.min_bytes <= 0) and timer in self._by_timer and self._is_complete(fetch):
                 self._end(fetch)
+                gives = self._gives_records(led)
+
+    def _gives_records(self, led: LedSharePartition) -> bool:
+        """Whether a share-partition has something to read; where it is read to its end, that is remembered."""
+        found = acquirable_of(led, self._logs)
+        if found is None:
+            return False
+        if found.is_out_of_range or found.offset < found.limit:
+            return True
+        remember([found])
+        return False
 
     def _failed(self, led: LedSharePartition, error: ErrorCode) -> None:
         """A share-partition is out of memory: fetches that wait for it get the error."""

@@ -62,19 +62,21 @@ class WholeBatch(NamedTuple):
 
 def acquirable(fetch: ShareFetchUnderWay, logs: ReadableLogs) -> list[Acquirable]:
     """The share-partitions that take part, in order."""
-    found = []
-    for shared in fetch.partitions:
-        led = fetch.led.get(shared)
-        if led is None or not led.machine.is_active or not led.machine.may_acquire():
-            continue
-        _, index, topic = led.partition
-        readable = logs.find(topic, index, led.partition.topic_id)
-        if isinstance(readable, ErrorCode):
-            continue
-        log = readable.log
-        limit = log.last_stable_offset if led.settings.reads_committed else log.high_watermark
-        found.append(Acquirable(shared, led, log, led.machine.next_fetch_offset(), limit))
-    return found
+    taking_part = [fetch.led[shared] for shared in fetch.partitions if shared in fetch.led]
+    return [found for led in taking_part if (found := acquirable_of(led, logs)) is not None]
+
+
+def acquirable_of(led: LedSharePartition, logs: ReadableLogs) -> Acquirable | None:
+    """A share-partition with the place where it is read, or none if it can give nothing."""
+    if not led.machine.is_active or not led.machine.may_acquire():
+        return None
+    _, index, topic = led.partition
+    readable = logs.find(topic, index, led.partition.topic_id)
+    if isinstance(readable, ErrorCode):
+        return None
+    log = readable.log
+    limit = log.last_stable_offset if led.settings.reads_committed else log.high_watermark
+    return Acquirable(led.shared, led, log, led.machine.next_fetch_offset(), limit)
 
 
 def share_of_bytes(max_bytes: int, count: int) -> int:

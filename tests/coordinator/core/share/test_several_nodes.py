@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rejoin.protocol.errors import ErrorCode
+from tests.benchmarks.calls import steps_of
 from tests.coordinator.core.share.several_nodes import ACCEPT, COORDINATOR, LEADER, RELEASE, Cluster, Member, acquired
 
 
@@ -154,3 +155,20 @@ def test_locks_of_an_earlier_leadership_do_not_touch_those_of_the_present_one(cl
     assert late.acquires() == []
     cluster.elapse(15_000)
     assert late.acquires() == [(0, 3, 2)]
+
+
+def steps_of_a_lost_connection(waiting: int) -> int:
+    """The steps that the loss of one connection takes, where so many fetches wait for the share-partition."""
+    cluster = Cluster(2)
+    cluster.initializes()
+    cluster.writes(1)
+    assert Member(cluster, "holder").acquires() == [(0, 0, 1)]
+    members = [Member(cluster, f"m{number}") for number in range(waiting)]
+    for member in members:
+        member.starts_fetch(wait_ms=60_000)
+    return steps_of(members[0].disconnects)
+
+
+def test_fetches_that_wait_for_a_partition_that_is_read_to_its_end_are_not_looked_at_one_by_one() -> None:
+    few, many = steps_of_a_lost_connection(10), steps_of_a_lost_connection(110)
+    assert many - few <= 100 * 5
