@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from rejoin.coordinator.core.effects import Reply
-from rejoin.coordinator.core.inputs import Context, Input, Received
+from rejoin.coordinator.core.inputs import ConnectionLost, Context, Input, Received
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.service.driver import Runtime
@@ -22,9 +22,9 @@ class BrokerRuntime(Runtime):
     is_cut_off = False
     """Whether the broker is cut off from its clients: neither requests nor answers arrive."""
 
-    _arrived: deque[Received] | None = None
+    _arrived: deque[Received | ConnectionLost] | None = None
     _blocked: list[Reply] | None = None
-    _on_the_way: list[Received] | None = None
+    _on_the_way: list[Received | ConnectionLost] | None = None
     _unanswered: dict[PendingReply, None] | None = None
 
     # --- a paused process
@@ -55,8 +55,8 @@ class BrokerRuntime(Runtime):
         sent, self._on_the_way = self._on_the_way or [], None
         for reply in blocked:
             self._deliver(reply)
-        for received in sent:
-            self._take_in(received)
+        for what in sent:
+            self._take_in(what)
 
     # --- a process that ends
 
@@ -97,12 +97,19 @@ class BrokerRuntime(Runtime):
             self._take_in(received)
         return pending
 
+    def hand_in(self, what: Input) -> None:
+        # The end of a connection is seen after the requests that came by it.
+        if self._on_the_way is not None and isinstance(what, ConnectionLost):
+            self._on_the_way.append(what)
+        else:
+            super().hand_in(what)
+
     def _take_in(self, what: Input) -> None:
         if not self.is_up:
             return
         if self._arrived is None:
             super()._take_in(what)
-        elif isinstance(what, Received):
+        elif isinstance(what, Received | ConnectionLost):
             self._arrived.append(what)
         else:
             self._inbox.append(what)
