@@ -315,7 +315,8 @@ dashboard-queries: setup
 NODE ?= memory
 clients: setup
 	BURROW=$(BURROW) $(RUN) -m conformance.clients --node $(NODE) $(CLIENTS)
-	$(if $(CLIENTS),,$(RUN) -m conformance.clients.helpers && $(RUN) -m conformance.clients.consumer_groups)
+	$(if $(CLIENTS),,$(RUN) -m conformance.clients.helpers && $(RUN) -m conformance.clients.consumer_groups && \
+	  $(RUN) -m conformance.clients.share_groups)
 
 # The clients log in by each mechanism, over TLS and without; writes its table of docs/clients.md.
 client-logins: setup
@@ -325,6 +326,11 @@ client-logins: setup
 .PHONY: client-consumer-groups
 client-consumer-groups: setup
 	$(RUN) -m conformance.clients.consumer_groups $(CLIENTS)
+
+# The clients that have a share consumer, through share groups; writes its table of docs/clients.md.
+.PHONY: client-share-groups
+client-share-groups: setup
+	$(RUN) -m conformance.clients.share_groups $(CLIENTS)
 
 clean:
 	rm -rf $(VENV) $(CONFORMANCE) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -24,6 +24,7 @@ NEWER: Final = {
         ("@platformatic/kafka", ALL_STEPS),  # Metadata 12
         ("Java", "offsets by time"),  # ListOffsets 7: the largest timestamp
         *((tools.NAME, f"kafka-features {each}") for each in ("downgrade", "describe", "upgrade")),
+        *((tools.NAME, step.name) for step in tools.SHARE_STEPS),
     }
 }
 """Steps that a release cannot serve, by the kind of node; they are left out."""

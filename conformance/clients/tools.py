@@ -21,10 +21,13 @@ GROUPS: Final = f"{TOOLS}.consumer.group.ConsumerGroupCommand"
 TOPICS: Final = f"{TOOLS}.TopicCommand"
 CONSUMER: Final = f"{TOOLS}.consumer.ConsoleConsumer"
 CONFIGS: Final = "kafka.admin.ConfigCommand"
+SHARE_GROUPS: Final = f"{TOOLS}.consumer.group.ShareGroupCommand"
+SHARE_CONSUMER: Final = f"{TOOLS}.consumer.ConsoleShareConsumer"
 SECONDS: Final = 60.0
 
 TOPIC: Final = "tools-topic"
 GROUP: Final = "tools-group"
+SHARE_GROUP: Final = "tools-share"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,56 @@ LEVEL_2: Final = ("--feature", "transaction.version=2")
 RESET: Final = ("--reset-offsets", *OF_GROUP, *OF_TOPIC, "--to-earliest", "--execute")
 OFFSETS_FORMAT: Final = ("--formatter", f"{TOOLS}.consumer.OffsetsMessageFormatter")
 
+OF_SHARE_GROUP: Final = ("--group", SHARE_GROUP)
+SHARE_ENTITY: Final = ("--entity-type", "groups", "--entity-name", SHARE_GROUP)
+SHARE_RESET: Final = ("--reset-offsets", *OF_SHARE_GROUP, *OF_TOPIC, "--to-earliest", "--execute")
+SHARE_FORMAT: Final = ("--formatter", f"{TOOLS}.consumer.group.share.ShareGroupStateMessageFormatter")
+
+SHARE_STEPS: Final = (
+    Step(
+        "kafka-configs --alter of a share group",
+        CONFIGS,
+        ("--alter", *SHARE_ENTITY, "--add-config", "share.auto.offset.reset=earliest"),
+        ("Completed",),
+    ),
+    Step(
+        "kafka-console-share-consumer",
+        SHARE_CONSUMER,
+        (*OF_TOPIC, *OF_SHARE_GROUP, "--max-messages", "20", "--timeout-ms", "20000"),
+        tuple(f"value-{number}\n" for number in range(20)),
+    ),
+    Step("kafka-groups --list", f"{TOOLS}.GroupsCommand", ("--list",), (rf"{SHARE_GROUP} +Share",)),
+    Step("kafka-share-groups --list", SHARE_GROUPS, ("--list",), (SHARE_GROUP,)),
+    Step(
+        "kafka-share-groups --describe",
+        SHARE_GROUPS,
+        ("--describe", *OF_SHARE_GROUP),
+        (rf"{SHARE_GROUP} +{TOPIC} +0 +\d+ +0",),
+    ),
+    Step("kafka-share-groups --describe --state", SHARE_GROUPS, ("--describe", "--state", *OF_SHARE_GROUP), ("Empty",)),
+    Step(
+        "kafka-share-groups --describe --members",
+        SHARE_GROUPS,
+        ("--describe", "--members", *OF_SHARE_GROUP),
+        (rf"{SHARE_GROUP}' has no active members",),
+    ),
+    Step("kafka-share-groups --reset-offsets", SHARE_GROUPS, SHARE_RESET, (rf"{SHARE_GROUP} +{TOPIC} +2 +0",)),
+    Step(
+        "kafka-console-consumer of __share_group_state",
+        CONSUMER,
+        ("--topic", "__share_group_state", "--from-beginning", *SHARE_FORMAT, "--timeout-ms", "15000"),
+        (rf'"groupId":"{SHARE_GROUP}"', '"startOffset":'),
+    ),
+    Step(
+        "kafka-share-groups --delete-offsets",
+        SHARE_GROUPS,
+        ("--delete-offsets", *OF_SHARE_GROUP, *OF_TOPIC),
+        (rf"{TOPIC} +Successful",),
+    ),
+    Step("kafka-share-groups --delete", SHARE_GROUPS, ("--delete", *OF_SHARE_GROUP), ("successful",)),
+)
+"""The steps about share groups, which Kafka 2.8 does not have."""
+
 STEPS: Final = (
     Step("kafka-topics --create", TOPICS, ("--create", *OF_TOPIC, "--partitions", "3"), (f"Created topic {TOPIC}",)),
     Step("kafka-topics --list", TOPICS, ("--list",), (TOPIC,)),
@@ -71,6 +124,7 @@ STEPS: Final = (
     Step("kafka-consumer-groups --describe --state", GROUPS, ("--describe", "--state", *OF_GROUP), ("Empty",)),
     Step("kafka-consumer-groups --reset-offsets", GROUPS, RESET, (rf"{TOPIC} +2 +0",)),
     Step("kafka-get-offsets", f"{TOOLS}.GetOffsetShell", OF_TOPIC, (rf"{TOPIC}:0:\d+", rf"{TOPIC}:2:\d+")),
+    *SHARE_STEPS,
     Step("kafka-configs --describe", CONFIGS, ("--describe", *ENTITY, "--all"), ("retention.ms=604800000",)),
     Step(
         "kafka-configs --alter", CONFIGS, ("--alter", *ENTITY, "--add-config", "retention.ms=1000000"), ("Completed",)

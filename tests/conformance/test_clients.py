@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 import pytest
 
-from conformance.clients import burrow, consumer_groups, logins, tools
+from conformance.clients import burrow, consumer_groups, logins, share_groups, tools
 from conformance.clients.node import IN_MEMORY, KINDS
 from conformance.clients.programs import CLIENTS, PYTHON, ClientProgram
 from conformance.clients.results import BEGIN, END, EXAMPLE, STEPS, read_results, tables
@@ -32,6 +32,20 @@ def test_the_table_of_logins_is_that_of_its_results() -> None:
 def test_the_table_of_consumer_groups_is_that_of_its_results() -> None:
     written = TEXTS["docs/clients.md"].split(consumer_groups.TABLE.begin)[1].split(consumer_groups.TABLE.end)[0]
     assert written == f"\n{consumer_groups.TABLE.text()}\n"
+
+
+def test_the_table_of_share_groups_is_that_of_its_results() -> None:
+    written = TEXTS["docs/clients.md"].split(share_groups.TABLE.begin)[1].split(share_groups.TABLE.end)[0]
+    assert written == f"\n{share_groups.TABLE.text()}\n"
+
+
+@pytest.mark.parametrize("client", list(share_groups.PROGRAMS))
+def test_each_client_with_a_share_consumer_went_through_its_steps(client: str) -> None:
+    (found,) = (each for each in share_groups.TABLE.read() if each["client"] == client)
+    (version_now,) = (each.version for each in CLIENTS if each.name == client)
+    assert found["version"] == version_now
+    lacks = share_groups.LACKS.get(client, ())
+    assert found["problems"] == {step: "" for step in share_groups.STEPS if step not in lacks}
 
 
 @pytest.mark.parametrize("client", list(consumer_groups.PROGRAMS))
