@@ -1,0 +1,1 @@
+"""confluent-kafka in share groups."""
