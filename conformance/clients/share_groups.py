@@ -25,10 +25,11 @@ STEPS: Final = (
     "one is killed with records in flight",
     "delivery limit and dead letters",
     "list and describe",
+    "offsets: list, alter, delete",
     "delete a share group",
 )
 LACKS: Final = {
-    "confluent-kafka": ("renew", "list and describe", "delete a share group"),
+    "confluent-kafka": ("renew", "list and describe", "offsets: list, alter, delete", "delete a share group"),
 }
 """Steps that a client has no call for."""
 TABLE: Final = StepTable("client-share-groups", "step", STEPS, HERE / "share_groups.jsonl")

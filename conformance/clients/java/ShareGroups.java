@@ -40,6 +40,7 @@ public final class ShareGroups {
         all.step("one is killed with records in flight", all::aKill);
         all.step("delivery limit and dead letters", all::deadLetters);
         all.step("list and describe", all::describe);
+        all.step("offsets: list, alter, delete", all::offsets);
         all.step("delete a share group", all::delete);
         System.exit(0);
     }
@@ -248,6 +249,20 @@ public final class ShareGroups {
         expect("state", listed.get(0).groupState(), Optional.of(GroupState.STABLE));
     }
 
+    private void offsets() throws Exception {
+        String group = prepare("java-offsets", 1, Map.of());
+        TopicPartition partition = new TopicPartition(group, 0);
+        produce(group, 0, 5);
+        drain(group, 5);
+        await("all acknowledged", () -> lag(group) == 0);
+        admin.alterShareGroupOffsets(group, Map.of(partition, 2L)).all().get();
+        expect("start offset", offset(group, partition).startOffset(), 2L);
+        expect("lag", offset(group, partition).lag(), Optional.of(3L));
+        admin.deleteShareGroupOffsets(group, Set.of(group)).all().get();
+        expect("offsets after deletion", admin.listShareGroupOffsets(Map.of(group, new ListShareGroupOffsetsSpec()))
+            .partitionsToOffsetInfo(group).get().containsKey(partition), false);
+    }
+
     private void delete() throws Exception {
         String group = prepare("java-deleted", 1, Map.of());
         produce(group, 0, 1);
@@ -330,6 +345,11 @@ public final class ShareGroups {
 
     private ShareGroupDescription described(String group) throws Exception {
         return admin.describeShareGroups(List.of(group)).all().get().get(group);
+    }
+
+    private SharePartitionOffsetInfo offset(String group, TopicPartition partition) throws Exception {
+        return admin.listShareGroupOffsets(Map.of(group, new ListShareGroupOffsetsSpec()))
+            .partitionsToOffsetInfo(group).get().get(partition);
     }
 
     /** The records of the group's partitions that are not done with. A start offset moves with the write after its own. */
