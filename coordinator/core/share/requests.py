@@ -232,12 +232,15 @@ class ShareRequests:
 
     def disconnected(self, connection: str) -> None:
         """A connection is gone, and with it the session that it opened last."""
-        session = self._sessions.disconnected(connection)
-        if session is None:
+        found = self._sessions.disconnected(connection)
+        if found is None:
             return
-        self._acknowledgements.release(session.key, session.partitions)
-        if not self._sessions.of_group(session.key.group_id):
-            self._led.forget_group(session.key.group_id)
+        key, session = found
+        if session is not None:
+            self._acknowledgements.release(key, session.partitions)
+        # Kafka: ShareSessionCache looks only here whether a group has no session left, also after one that was closed.
+        if not self._sessions.of_group(key.group_id):
+            self._led.forget_group(key.group_id)
 
     def feature_changed(self) -> None:
         """Share groups may have been switched off: sessions and share-partitions are forgotten."""

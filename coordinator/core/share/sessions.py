@@ -76,7 +76,7 @@ class ShareSessions:
         self._most_partitions = most_partitions
         self._sessions: dict[SessionKey, ShareSession] = {}
         self._by_connection: dict[str, SessionKey] = {}
-        """The session that a connection opened last. Kafka remembers no more of a connection either."""
+        """The session that a connection opened last, open or closed. Kafka remembers no more of one either."""
         self._cached_partitions = 0
 
     def __len__(self) -> int:
@@ -122,13 +122,17 @@ class ShareSessions:
         """A member closes its session; returns the session, or none where there was none."""
         return self._remove(key)
 
-    def disconnected(self, connection: str) -> ShareSession | None:
-        """A connection is gone, and with it the session that it opened last; returns that."""
+    def disconnected(self, connection: str) -> tuple[SessionKey, ShareSession | None] | None:
+        """A connection is gone, and with it the session that it opened last: its key, and the session if it was open.
+
+        None: the connection opened no session.
+        """
         key = self._by_connection.pop(connection, None)
-        session = None if key is None else self._sessions.get(key)
-        if session is None or session.connection != connection:
+        if key is None:
             return None
-        return self._remove(session.key)
+        session = self._sessions.get(key)
+        is_its_own = session is not None and session.connection == connection
+        return key, self._remove(key) if is_its_own else None
 
     def of_group(self, group_id: str) -> bool:
         """Whether a group has any session here."""
@@ -144,6 +148,4 @@ class ShareSessions:
         session = self._sessions.pop(key, None)
         if session is not None:
             self._cached_partitions -= len(session.partitions)
-            if self._by_connection.get(session.connection) == key:
-                del self._by_connection[session.connection]
         return session

@@ -176,8 +176,8 @@ class Persister:
         lane = (node_id, kind.request, group_id)
         waiting = self._lanes.pop(lane, None)
         if waiting:
-            self._lanes[lane] = []
-            self._ask(node_id, kind, group_id, waiting)
+            together, self._lanes[lane] = _once_each(waiting)
+            self._ask(node_id, kind, group_id, together)
         results = _results(response)
         for call in calls:
             result = results.get(call.partition)
@@ -202,6 +202,13 @@ class Persister:
         call = self._waiting.pop(timer, None)
         if call is not None:
             self._start(call)
+
+
+def _once_each(calls: list[_Call]) -> tuple[list[_Call], list[_Call]]:
+    """Calls for one request, which names no share-partition twice, and those that have to wait for the next one."""
+    together: dict[SharedPartition, _Call] = {}
+    later = [call for call in calls if together.setdefault(call.partition, call) is not call]
+    return list(together.values()), later
 
 
 def _backoff(retries: int) -> Millis:

@@ -205,3 +205,17 @@ def test_switched_off_share_groups_answer_as_a_broker_without_them() -> None:
     update = {"feature": "share.version", "maxVersionLevel": 0, "upgradeType": 2}
     node.ask("admin", "UpdateFeatures", 2, {"timeoutMs": 1, "featureUpdates": [update], "validateOnly": False})
     assert node.fetch("a")["errorCode"] == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_offsets_that_are_altered_count_when_the_last_member_is_gone() -> None:
+    node = Sharing()
+    node.writes(3)
+    assert node.acquires("a") == [(0, 2, 1)]
+    assert node.acknowledges("a", 0, 2, ACCEPT) == ErrorCode.NONE
+    assert node.fetch("a", epoch=-1)["errorCode"] == 0
+    node.close("a")
+    leave = {"groupId": "g", "memberId": "a", "memberEpoch": -1, "subscribedTopicNames": None}
+    assert node.ask("a", "ShareGroupHeartbeat", 1, leave)["errorCode"] == 0
+    start = {"topicName": "jobs", "partitions": [{"partitionIndex": 0, "startOffset": 1}]}
+    assert node.ask("admin", "AlterShareGroupOffsets", 0, {"groupId": "g", "topics": [start]})["errorCode"] == 0
+    assert node.acquires("a", epoch=0) == [(1, 2, 1)]
