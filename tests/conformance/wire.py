@@ -64,6 +64,9 @@ class Connections:
     def time(self) -> float:
         return 0.0
 
+    def new_identity(self) -> str:
+        return "connection"
+
     def opened(self, _: KafkaConnection) -> None:
         """Nothing is counted."""
 

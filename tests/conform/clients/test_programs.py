@@ -80,7 +80,7 @@ def test_a_program_that_does_nothing_is_ended(capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--only", "calme"], "--only calme: there is no such trouble; is it calm?; expected one that --list shows"),
+        (["--only", "calme"], "--only calme: there is no such trouble; is it calm?; --list shows all"),
         (["--timeout", "0"], "--timeout 0: expected up to 600 seconds, and more than 0"),
         (["--at-once", "99"], "--at-once 99: expected 1 to 16"),
         ([], "expected a command after --, with its arguments: rejoin conform-client -- COMMAND"),

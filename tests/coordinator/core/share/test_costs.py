@@ -53,7 +53,8 @@ def test_locks_that_were_given_up_are_forgotten() -> None:
                 sizes.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
-    assert sizes[-1] - sizes[1] < 10_000
+    # A lock that is kept takes 100 bytes; 3,000 of them would be far above.
+    assert sizes[-1] - sizes[1] < 150_000
     assert one.partition.next_deadline() is None
 
 
