@@ -1,4 +1,4 @@
-"""What a node's CPU has to do for 500 records: for a consumer, and for a member of a share group.
+"""A node's CPU for 500 records: for a consumer, and for a member of a share group.
 
 All in one process and in turns, each round all of them, with requests and answers as bytes of Kafka's protocol:
 

@@ -64,7 +64,7 @@ def closure() -> dict[str, Package]:
 
 
 def loaded_by_serve(packages: Iterable[str]) -> set[str]:
-    """Those of the packages that ``rejoin serve`` has loaded when it listens."""
+    """The packages that ``rejoin serve`` has loaded when it listens."""
     with tempfile.TemporaryDirectory() as folder:
         modules = {name.partition(".")[0] for name in modules_when_listening(Path(folder))}
     names = {_normalized(name) for module in modules for name in packages_distributions().get(module, ())}

@@ -57,7 +57,7 @@ WRITTEN: dict[type[ControlInput], str] = {
     FetchWaited: "",
     LockExpired: "",
 }
-"""What a transcript says of the inputs that only tests make; nothing where nothing came of one:
+"""A transcript's words for the inputs that only tests make; nothing where nothing came of one:
 no Fetch waits, and no lock is held."""
 
 

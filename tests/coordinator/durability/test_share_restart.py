@@ -37,7 +37,7 @@ async def ask(app: App, request: Request, version: int) -> Any:
 
 
 async def fetch(app: App, topic_id: str) -> list[tuple[int, int, int]]:
-    """What a new session acquires, as soon as the logs are read."""
+    """The records that a new session acquires, as soon as the logs are read."""
     topic = ShareFetchTopic(topic_id=topic_id, partitions=(ShareFetchPartition(partition_index=0),))
     request = ShareFetchRequest(
         group_id="g",

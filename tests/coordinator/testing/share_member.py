@@ -32,7 +32,7 @@ class ShareMember:
             epoch = (await self._ask("ShareGroupHeartbeat", body)).member_epoch
 
     async def fetch(self, max_wait_ms: int = 100) -> list[tuple[int, int, int]]:
-        """What a ShareFetch acquires: first and last offset, and which delivery it is."""
+        """The records that a ShareFetch acquires: first and last offset, and which delivery it is."""
         partition = {"partitionIndex": 0, "acknowledgementBatches": []}
         topics = [{"topicId": self._topic_id, "partitions": [partition]}] if self._epoch == 0 else []
         limits = {"maxWaitMs": max_wait_ms, "minBytes": 1, "maxBytes": 2**20, "maxRecords": 100, "batchSize": 100}

@@ -224,7 +224,7 @@ def only(response: Any) -> Any:
 
 
 def acquired(response: Any) -> list[tuple[int, int, int]]:
-    """What a ShareFetch acquired."""
+    """The records that a ShareFetch acquired."""
     assert response.error_code is ErrorCode.NONE, response
     partitions: Sequence[Any] = [each for topic in response.responses for each in topic.partitions]
     assert all(each.error_code is ErrorCode.NONE for each in partitions), partitions

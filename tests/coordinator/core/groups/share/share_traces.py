@@ -166,7 +166,7 @@ class ShareTraceNode(TopicsDriver):
         return out | self.initializations()
 
     def initializations(self) -> dict[str, Any]:
-        """What was asked of the share coordinators in this step."""
+        """Requests to the share coordinators in this step."""
         if not self.persister.sent:
             return {}
         (request,) = self.persister.sent
@@ -250,7 +250,7 @@ class ShareTraceNode(TopicsDriver):
         return {"state_to_delete": {}, **self.deletions(), "error": result.error_code}
 
     def deletions(self) -> dict[str, Any]:
-        """What the share coordinators were asked to delete in this step."""
+        """Deletions that the share coordinators were asked for in this step."""
         return {
             "state_to_delete": {
                 self.shown(topic.topic_id): [each.partition for each in topic.partitions]
