@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from rejoin.conform.clients import records
+from rejoin.conform.clients.course import ClientCourse, course_of
 from rejoin.conform.clients.observed import SHOWN, ClientLife, ClientOutcome, ClientVerdict, line, lines, only
 from rejoin.conform.clients.stage import (
     LOOK_SECONDS,
@@ -47,6 +48,7 @@ class PlayedTrouble:
     trouble: ClientTrouble
     verdict: ClientVerdict
     seconds: float
+    course: ClientCourse | None = None
     transcript: str = ""
 
 
@@ -75,7 +77,8 @@ async def play(
             transcript = await coordinator.transcript(claim=f"{trouble.name}: {trouble.done}.")
         else:  # a transcript is of one broker
             transcript = "".join(f"{line(each)}\n" for each in only((await stage.life()).requests, *SHOWN))
-    return PlayedTrouble(trouble, verdict, time.monotonic() - began, transcript)
+        course = course_of(await stage.life())
+    return PlayedTrouble(trouble, verdict, time.monotonic() - began, course, transcript)
 
 
 async def _judged(trouble: ClientTrouble, stage: TroubleStage) -> ClientVerdict:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
@@ -26,7 +27,8 @@ def listed(troubles: Sequence[ClientTrouble]) -> str:
 def row(played: PlayedTrouble, width: int) -> str:
     """A row of the table, with the evidence of a failure below it."""
     verdict = played.verdict
-    head = f"{played.trouble.name.ljust(width)}  {verdict.outcome.ljust(14)}  {verdict.reason}".rstrip()
+    said = verdict.reason or (str(played.course) if verdict.outcome is ClientOutcome.PASSED and played.course else "")
+    head = f"{played.trouble.name.ljust(width)}  {verdict.outcome.ljust(14)}  {said}".rstrip()
     return "\n".join([head, *(f"    {each}" for each in _explained(played))])
 
 
@@ -61,6 +63,11 @@ def junit(played: Sequence[PlayedTrouble], command: str) -> bytes:
         if each.verdict.outcome in tag:
             problem = SubElement(case, tag[each.verdict.outcome], message=_clean(each.verdict.reason))
             problem.text = _clean("\n".join(_explained(each))) or None
+        if each.course is not None:
+            properties = SubElement(case, "properties")
+            for name, value in asdict(each.course).items():
+                if value is not None:
+                    SubElement(properties, "property", name=name, value=_value(value))
     indent(suite)
     found: bytes = tostring(suite, encoding="utf-8", xml_declaration=True)
     return found
@@ -73,8 +80,15 @@ def _explained(played: PlayedTrouble) -> list[str]:
     return [
         f"broker: {trouble.done}",
         f"client: must {trouble.expected} ({trouble.source})",
+        *([f"course: {played.course}"] if played.course and str(played.course) else []),
         *played.verdict.evidence,
     ]
+
+
+def _value(value: object) -> str:
+    if isinstance(value, tuple):
+        return " to ".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _clean(text: str) -> str:

@@ -112,10 +112,12 @@ def _played(
 
 def _result(client: JudgedClient, day: str, case: ElementTree.Element) -> TroubleResult:
     name = case.get("name", "")
+    course = {each.get("name"): each.get("value", "") for each in case.iter("property")}
     for tag, outcome in OUTCOMES.items():
         if (problem := case.find(tag)) is not None:
             return TroubleResult(client.title, day, name, outcome, problem.get("message", ""))
-    return TroubleResult(client.title, day, name, PASSED)
+    well_ms = course.get("well_after_ms")
+    return TroubleResult(client.title, day, name, PASSED, well_after_ms=None if well_ms is None else int(well_ms))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,9 @@ RESULTS: Final = Path(__file__).parent / "results.jsonl"
 DOCUMENT: Final = ROOT / "docs" / "conform-client.md"
 BEGIN: Final = "<!-- written by make client-conformance -->\n"
 END: Final = "<!-- end of what make client-conformance writes -->\n"
+TIMED: Final = ("coordinator-moves", "illegal-generation", "epoch-fenced", "removed", "connection-cut", "new-member")
+"""Troubles of which the table shows how long they last."""
+
 PASSED, FAILED, NOT_APPLICABLE, NOT_PLAYED = "passed", "failed", "not applicable", "not played"
 
 
@@ -26,6 +29,8 @@ class TroubleResult:
     trouble: str
     outcome: str
     reason: str = ""
+    well_after_ms: int | None = None
+    """Time from the first refusal until the client was well, where it passed."""
 
 
 def read_results() -> list[TroubleResult]:
@@ -62,7 +67,19 @@ def table(results: list[TroubleResult]) -> str:
         day = max(each.day for each in mine)
         text += f"| {client} | {day} | {counts[0]} | {names} | {counts[1] or ''} |\n"
         failures += "".join(f"- {client}, `{each.trouble}`: {_said(each)}\n" for each in failed)
-    return text + ("\n" + failures if failures else "")
+    return "\n".join(part for part in (text, failures, times(results)) if part)
+
+
+def times(results: list[TroubleResult]) -> str:
+    """Seconds until each client was well again, for some troubles; empty without times."""
+    text = "| well again after (s) | " + " | ".join(f"`{each}`" for each in TIMED) + " |\n"
+    text += "|---" * (len(TIMED) + 1) + "|\n"
+    rows = ""
+    for client in dict.fromkeys(each.client for each in results):
+        found = {each.trouble: each.well_after_ms for each in results if each.client == client}
+        cells = ["" if (ms := found.get(name)) is None else f"{ms / 1000:.1f}" for name in TIMED]
+        rows += f"| {client} | {' | '.join(cells)} |\n" if any(cells) else ""
+    return text + rows if rows else ""
 
 
 def _said(result: TroubleResult) -> str:

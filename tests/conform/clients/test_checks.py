@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rejoin.conform.clients import checks
+from rejoin.conform.clients.course import course_of
 from rejoin.conform.clients.error_troubles import SURVIVED
 from rejoin.conform.clients.observed import ClientLife, ClientOutcome, ClientVerdict
 from rejoin.conform.clients.records import problem_of, read_line
@@ -277,3 +278,53 @@ def test_lines_of_processed_records_are_read_and_others_are_not() -> None:
     assert read_line(b"processed orders 3 17") == (TopicPartition("orders", 3), 17)
     others = (b"", b"processed orders 3", b"processed orders x 1", b"saw orders 3 1")
     assert not any(map(read_line, others))
+
+
+@pytest.mark.parametrize(
+    ("life", "said"),
+    [
+        (
+            """
+            Heartbeat m 3 OK
+            !
+            Heartbeat m 3 ILLEGAL_GENERATION
+            JoinGroup - 4 OK
+            SyncGroup n 4 OK
+            Heartbeat n 4 OK
+            """,
+            "joined as a new member; generation 3 to 4; well after 300ms",
+        ),
+        (
+            """
+            Heartbeat m 3 OK
+            !
+            Heartbeat m 3 NOT_COORDINATOR
+            FindCoordinator - 0 COORDINATOR_NOT_AVAILABLE
+            FindCoordinator - 0 COORDINATOR_NOT_AVAILABLE
+            FindCoordinator - 0 OK
+            Heartbeat m 3 OK
+            """,
+            "3 refused; 100ms between attempts; well after 400ms",
+        ),
+        (
+            """
+            Heartbeat m 3 OK
+            !
+            Heartbeat m 3 REBALANCE_IN_PROGRESS
+            OffsetCommit m 3 OK
+            Heartbeat m 3 REBALANCE_IN_PROGRESS
+            JoinGroup m 4 OK
+            Heartbeat m 4 OK
+            """,
+            "joined as the same member, committed before; generation 3 to 4; 2 refused; 200ms between attempts; "
+            "1 heartbeat meanwhile; well after 400ms",
+        ),
+        ("JoinGroup - 0 MEMBER_ID_REQUIRED\nJoinGroup m 1 OK\nHeartbeat m 1 OK", "None"),
+        (
+            "!\nHeartbeat m 1 UNKNOWN_MEMBER_ID\nHeartbeat m 1 UNKNOWN_MEMBER_ID\nMetadata - 0 OK",
+            "1 heartbeat meanwhile",
+        ),
+    ],
+)
+def test_the_course_of_a_client_says_as_whom_and_when_it_was_well_again(life: str, said: str) -> None:
+    assert str(course_of(life_of(life))) == said
