@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 def run(
     *,
-    bootstrap_server: Annotated[str, Parameter(name="--bootstrap-server", help="The broker.", metavar="HOST:PORT")],
+    bootstrap_server: Annotated[
+        str,
+        Parameter(name="--bootstrap-server", help="The broker; --list needs none.", metavar="HOST:PORT"),
+    ] = "",
     set_: Annotated[
         list[str] | None,
         Parameter(name="--set", negative="", help="Play this set of scripts only; several times.", metavar="SET"),

@@ -59,12 +59,12 @@ class Wanted:
 def main(wanted: Wanted) -> int:
     """Run; the exit code."""
     try:
-        address = address_of(wanted.server)
         scripts = chosen(wanted)
         if wanted.lists:
             for script in scripts:
                 print_text(f"{script.full_name}{f'  ({script.unplayable})' if script.unplayable else ''}")
             return EQUAL
+        address = address_of(wanted.server)
         for option, path in wanted.written:
             check_writable(option, path)
         known = known_differences(wanted.baseline)
@@ -78,6 +78,8 @@ def main(wanted: Wanted) -> int:
 
 def address_of(server: str) -> Address:
     """Host and port. Raises WrongOption."""
+    if not server:
+        raise WrongOption("--bootstrap-server is missing: expected HOST:PORT of the broker to judge")
     host, colon, port = server.strip().rpartition(":")
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 2**16:
         raise WrongOption(f"--bootstrap-server {server}: expected HOST:PORT")

@@ -231,6 +231,7 @@ def test_what_is_no_baseline_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
+        (Wanted(""), "--bootstrap-server is missing: expected HOST:PORT of the broker to judge"),
         (Wanted("localhost"), "--bootstrap-server localhost: expected HOST:PORT"),
         (Wanted("localhost:99999"), "--bootstrap-server localhost:99999: expected HOST:PORT"),
         (Wanted("localhost:1", sets=("group",)), "--set group: there is no such set; is it groups?"),
@@ -248,6 +249,11 @@ def test_a_wrong_option_is_one_sentence(wanted: Wanted, said: str, capsys: pytes
     error = capsys.readouterr().err
     assert said in error
     assert len(error.splitlines()) == 1
+
+
+def test_scripts_are_listed_without_a_broker(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(Wanted("", sets=("wire",), lists=True)) == 0
+    assert "wire/plain/bad-requests/a-protocol-listed-twice" in capsys.readouterr().out.splitlines()
 
 
 def test_addresses_and_names_are_read() -> None:
