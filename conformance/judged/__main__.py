@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from conformance.judged.brokers import Candidate, Profile, kafka, kfake, mock_cluster, rejoin
+from conformance.judged.brokers import Candidate, Profile, kafka, kfake, mock_cluster, rejoin, tansu
 from conformance.kafka.broker import class_path
 from rejoin.conform.comparison.outcomes import ScriptOutcome
 from rejoin.conform.judged_broker import BrokerRefused, look
@@ -25,7 +25,7 @@ from rejoin.conform.recordings.reading import RELEASE, SETS, PackedScript, read_
 from rejoin.conform.reports.page import page
 from rejoin.conform.reports.table import table as report
 
-NAMES: Final = ("kafka", "rejoin", "kfake", "mock")
+NAMES: Final = ("kafka", "rejoin", "kfake", "mock", "tansu")
 AT_A_TIME: Final = 40
 """Scripts on one process of an emulator; some requests crash one, and then each gets a process of its own."""
 
@@ -102,15 +102,7 @@ async def run(names: list[str], only: str, at_once: int, jars: str, into: Path |
     reports = []
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
         for name in names:
-            candidate = (
-                {
-                    "kafka": lambda: kafka(jars),
-                    "rejoin": rejoin,
-                    "mock": mock_cluster,
-                }[name]()
-                if name != "kfake"
-                else await kfake(folder)
-            )
+            candidate = await _candidate(name, folder, jars)
             outcomes = await judged(candidate, scripts, at_once)
             print(row(candidate.name, outcomes), flush=True)
             reports.append(f"\n{candidate.name}\n{report(outcomes, shows_all=True)}")
@@ -119,6 +111,19 @@ async def run(names: list[str], only: str, at_once: int, jars: str, into: Path |
                 (into / f"{name}.html").write_text(page(outcomes, candidate.name, RELEASE))
     if verbose:
         print("\n".join(reports))
+
+
+async def _candidate(name: str, folder: str, jars: str) -> Candidate:
+    match name:
+        case "kafka":
+            return kafka(jars)
+        case "rejoin":
+            return rejoin()
+        case "kfake":
+            return await kfake(folder)
+        case "tansu":
+            return await tansu(folder)
+    return mock_cluster()
 
 
 def main() -> None:

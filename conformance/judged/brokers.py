@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import socket
 import sys
 import tempfile
 import tomllib
@@ -24,6 +25,7 @@ from rejoin.coordinator.config import Settings
 HERE: Final = Path(__file__).parent
 START_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 10.0
+TANSU: Final = "0.6.0"
 CONSUMER_GROUPS: Final = frozenset({"group.consumer.assignment.interval.ms", "group.consumer.migration.policy"})
 """Settings of recordings of consumer groups."""
 
@@ -108,6 +110,48 @@ async def kfake(folder: str) -> Candidate:
     if await build.wait() != 0:
         raise ScriptFailed("kfake could not be built")
     return Candidate(f"kfake (franz-go) {_kfake_version()}", _served_by(os.path.join(folder, "server")), False)
+
+
+async def tansu(folder: str) -> Candidate:
+    """Tansu, a broker in Rust, with its store in memory: ``tansu`` on the path, or built by Cargo, which takes long."""
+    program = shutil.which("tansu")
+    if program is None:
+        options = ("--version", TANSU, "--features", "dynostore", "--root", folder)
+        build = await asyncio.create_subprocess_exec("cargo", "install", "tansu", *options)
+        if await build.wait() != 0:
+            raise ScriptFailed("tansu could not be built")
+        program = os.path.join(folder, "bin", "tansu")
+
+    @asynccontextmanager
+    async def start(profile: Profile) -> AsyncIterator[Address]:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        url = f"tcp://127.0.0.1:{port}"
+        server = await asyncio.create_subprocess_exec(
+            program,
+            *("broker", "--silent", "--listener-url", url, "--advertised-listener-url", url),
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        try:
+            await _until_open(port)
+            yield "127.0.0.1", port
+        finally:
+            await _end(server)
+
+    return Candidate(f"Tansu {TANSU}", start, False)
+
+
+async def _until_open(port: int) -> None:
+    async with asyncio.timeout(START_SECONDS):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except ConnectionRefusedError:
+                await asyncio.sleep(0.05)
+            else:
+                writer.close()
+                return
 
 
 def mock_cluster() -> Candidate:

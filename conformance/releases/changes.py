@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from rejoin.conform.recordings.by_release import FieldOfRelease, ReleaseRecording
 
+_RANDOM: Final = re.compile(r"/(sequence|mixture)-")
 _INDEX: Final = re.compile(r"\.\d+(?=\.|$)")
 
 
@@ -26,10 +27,14 @@ class Change:
 
 
 def changes(older: ReleaseRecording, newer: ReleaseRecording) -> Iterator[Change]:
-    """The changes in scripts that both were asked, by script and step."""
+    """The changes in scripts that both were asked, by script and step.
+
+    Of a script of random requests, only the first step that changed: a batch that is refused moves all offsets behind.
+    """
     unasked = {name for each in (older, newer) for names in each.not_applicable.values() for name in names}
     for script in sorted((older.scripts.keys() | newer.scripts.keys()) - unasked):
-        yield from _of_script(script, older, newer)
+        found = list(_of_script(script, older, newer))
+        yield from (each for each in found if each.step == found[0].step or not _RANDOM.search(script))
 
 
 def _of_script(script: str, older: ReleaseRecording, newer: ReleaseRecording) -> Iterator[Change]:

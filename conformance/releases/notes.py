@@ -9,7 +9,13 @@ NOTES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
         "Groups have another coordinator, which came with KIP-848. Groups of the consumer protocol are a preview in "
         "3.9 and have other assignments there.",
     ),
-    ("4.0", "4.1"): ("A new cluster has its own `min.insync.replicas` (KIP-966).",),
+    ("4.0", "4.1"): (
+        "A new cluster has its own `min.insync.replicas` (KIP-966).",
+        "The first batch of a producer in a transaction must begin with sequence 0 where the partition has no state of "
+        "this producer (OUT_OF_ORDER_SEQUENCE_NUMBER otherwise). Before, any sequence was taken.",
+        "A partition's leader refuses a fenced producer with INVALID_PRODUCER_EPOCH before it asks the transaction's "
+        "coordinator. Before, the coordinator's error came: INVALID_PRODUCER_ID_MAPPING for another producer id.",
+    ),
     ("4.1", "4.2"): (
         "A member that is known and sends epoch 0 joins again. Before, it was fenced until its session ended "
         "(KAFKA-19233).",

@@ -29,7 +29,7 @@ from rejoin.conform.recordings.by_release import (
     read_release,
     release_named,
 )
-from rejoin.conform.recordings.reading import SETS, read_set
+from rejoin.conform.recordings.reading import SETS, PackedScript, read_set
 from rejoin.protocol.brokers.releases import newest_versions
 from tests.conform.own_broker import own_broker
 
@@ -179,7 +179,12 @@ PLAYED = {
         "groups/plain/syncing/while-preparing-for-the-first-time",
         "offsets/plain/commits/of-an-unknown-group-with-a-generation-in-version-v9",
     ),
-    "4.0": CONSUMER_GROUPS,
+    "4.0": (
+        *CONSUMER_GROUPS,
+        "transactions/one/produce-empty",
+        "transactions/one/produce-fenced-while-ongoing",
+        "transactions/unverified/offsets-unknown",
+    ),
     "4.1": CONSUMER_GROUPS,
     "4.2": CONSUMER_GROUPS,
     "4.3": CONSUMER_GROUPS,
@@ -189,11 +194,16 @@ PLAYED = {
 
 async def judged(as_kafka: str, played: tuple[str, ...], compared_with: ReleaseRecording | None) -> list[ScriptOutcome]:
     sets = dict.fromkeys(name.partition("/")[0] for name in played)
-    scripts = [script for of_set in sets for script in read_set(of_set) if script.full_name in played]
-    settings = {name.replace(".", "_"): value for name, value in scripts[0].header["settings"].items()}
-    async with own_broker(emulator_as_kafka=as_kafka, **settings) as address:
-        judge = Judge(await look(address, BrokerAccess()), release=compared_with)
-        return await judge.judge(scripts, lambda _: None)
+    outcomes = []
+    by_settings: dict[str, list[PackedScript]] = {}
+    for script in [each for of_set in sets for each in read_set(of_set) if each.full_name in played]:
+        by_settings.setdefault(json.dumps(script.header["settings"], sort_keys=True), []).append(script)
+    for scripts in by_settings.values():
+        settings = {name.replace(".", "_"): value for name, value in scripts[0].header["settings"].items()}
+        async with own_broker(emulator_as_kafka=as_kafka, **settings) as address:
+            judge = Judge(await look(address, BrokerAccess()), release=compared_with)
+            outcomes += await judge.judge(scripts, lambda _: None)
+    return outcomes
 
 
 @pytest.mark.parametrize("as_kafka", PLAYED)

@@ -12,6 +12,7 @@ from typing import Final
 from rejoin.coordinator.core.peers import PeerRequests
 from rejoin.coordinator.core.transactions.coordinator import TransactionCoordinator, Verified
 from rejoin.coordinator.core.transactions.producers import TxnProducer
+from rejoin.protocol.brokers.releases import has_reached
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.transactions.add_partitions_to_txn import (
@@ -23,6 +24,16 @@ from rejoin.protocol.messages.transactions.add_partitions_to_txn import (
 from rejoin.protocol.types import TopicPartition
 
 BROKERS_VERSION: Final = 5
+FIRST_RELEASE_WITH_CHECKS: Final = "4.1"
+
+
+def checks_here(release: str) -> bool:
+    """Whether a partition's leader refuses a producer's first batch in a transaction before its coordinator is asked.
+
+    Until 4.0 a producer without state in a partition may begin with any sequence, and a fenced one gets the error of
+    its coordinator. Recorded on Kafka 4.0.2 and 4.1.2.
+    """
+    return has_reached(release, FIRST_RELEASE_WITH_CHECKS)
 
 
 class TransactionVerification:

@@ -20,7 +20,7 @@ from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.coordinator.core.transactions.coordinator import Verified
 from rejoin.coordinator.core.transactions.producers import TxnProducer
-from rejoin.coordinator.core.transactions.verification import TransactionVerification
+from rejoin.coordinator.core.transactions.verification import TransactionVerification, checks_here
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
 
@@ -58,6 +58,7 @@ class TxnOffsetCommits:
         self._offsets = offsets
         self._verification = verification
         self._admission = admission
+        self._checks_here = checks_here(ctx.settings.emulator_as_kafka)
 
     def commit(self, token: Token, request: TxnOffsetCommitRequest, context: Context) -> None:
         error = self._admission.authorize(request, context, Resource.TRANSACTIONAL_ID, request.transactional_id)
@@ -77,7 +78,7 @@ class TxnOffsetCommits:
             self._ctx.reply(token, request.response(refused, shard))
         elif not self._verifies(context) or shard.producers.is_ongoing(request.producer_id, request.producer_epoch):
             self._offsets.commit_to_group(token, request, context, refused)
-        elif error := shard.producers.check(request.producer_id, request.producer_epoch):
+        elif self._checks_here and (error := shard.producers.check(request.producer_id, request.producer_epoch)):
             # Kafka: UnifiedLog.maybeStartTransactionVerification. The coordinator of the transaction is not asked.
             emit_fenced_producer(self._ctx, request, error, shard.producers)
             self._ctx.reply(token, request.response(refused, error))

@@ -20,7 +20,7 @@ from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.transactions.coordinator import Verified
 from rejoin.coordinator.core.transactions.producers import TxnProducer
 from rejoin.coordinator.core.transactions.timers import TransactionTimer
-from rejoin.coordinator.core.transactions.verification import TransactionVerification
+from rejoin.coordinator.core.transactions.verification import TransactionVerification, checks_here
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.types import TopicPartition
 
@@ -65,6 +65,7 @@ class TxnProduce:
         self._timers: dict[str, list[TimerKey]] = {}
         """The timers of what waits for the end of a transaction, by its transactional id."""
         self._number = 0
+        self._checks_here = checks_here(ctx.settings.emulator_as_kafka)
 
     def verify(
         self, transactional_id: str, version: int, batches: list[TxnBatch], on_guards: Callable[[Guards], None]
@@ -80,7 +81,7 @@ class TxnProduce:
             found[name] = None
             if not verifies or producers.is_ongoing(header.producer_id, header.producer_epoch):
                 continue
-            if producers.is_fenced(header.producer_id, header.producer_epoch):
+            if self._checks_here and producers.is_fenced(header.producer_id, header.producer_epoch):
                 # Kafka: UnifiedLog.maybeStartTransactionVerification. The coordinator is not asked.
                 if events is not None:
                     events.fenced(header, transactional_id)
@@ -115,7 +116,8 @@ class TxnProduce:
     def _ask(self, attempt: _Attempt) -> None:
         for name, batch in attempt.wanted.items():
             # Kafka: ReplicaManager.handleProduceAppend. Each attempt has its own guard: a marker ends those before it.
-            attempt.found[name] = batch.producers.verification(batch.header, attempt.adds, self._ctx.now)
+            begins_anew = attempt.adds and self._checks_here
+            attempt.found[name] = batch.producers.verification(batch.header, begins_anew, self._ctx.now)
         self._verification.ask(
             attempt.transactional_id,
             attempt.producer,
