@@ -11,10 +11,9 @@ from rejoin.protocol.records.consumer_groups import (
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataValue,
     ConsumerGroupRegularExpressionValue,
-    ConsumerGroupTargetAssignmentMemberValue,
-    ConsumerGroupTargetAssignmentMetadataValue,
 )
 from rejoin.protocol.records.consumer_offsets import GroupRecord, OffsetRecord
+from rejoin.protocol.records.group_parts import AssignmentEpoch, TargetPartitions
 from rejoin.protocol.records.keyed import KeyedRecord, Record, TransactionMarker
 from rejoin.transcript.responses import TopicName, show_assignment
 
@@ -33,7 +32,7 @@ def show_record(record: Record, topic_name: TopicName = str) -> str:
     """A record of the offsets log, as text."""
     match record:
         case KeyedRecord(key=key) if hasattr(key.data, "group_id"):
-            return f"log  {show_consumer_record(key.data, record.value, topic_name)}"
+            return f"log  {show_consumer_record(record, topic_name)}"
         case GroupRecord(key=key, value=None):
             return f"log  {key.data.group} is gone"
         case GroupRecord(key=key, value=value) if value is not None:
@@ -54,11 +53,12 @@ def show_record(record: Record, topic_name: TopicName = str) -> str:
     raise AssertionError(f"{record!r} is not a record of the offsets log")
 
 
-def show_consumer_record(key: Any, value: Any, topic_name: TopicName) -> str:
+def show_consumer_record(record: KeyedRecord[Any, Any], topic_name: TopicName) -> str:
     """A record of a consumer group, by what is in its value; none is a tombstone."""
+    key, value = record.key.data, record.value
     who = getattr(key, "member_id", getattr(key, "regular_expression", None))
     name = key.group_id if who is None else f"{key.group_id}  {who}"
-    kind = type(key).__name__.removeprefix("ConsumerGroup").removesuffix("Key")
+    kind = type(record).__name__.removeprefix("ConsumerGroup").removesuffix("Record")
     if value is None:
         return f"{name}: {_KINDS[kind]} is gone"
     data = value.data
@@ -68,9 +68,9 @@ def show_consumer_record(key: Any, value: Any, topic_name: TopicName) -> str:
         case ConsumerGroupMemberMetadataValue():
             wanted = data.subscribed_topic_regex or " ".join(data.subscribed_topic_names) or "-"
             return f"{name}: {_KINDS[kind]} {wanted}"
-        case ConsumerGroupTargetAssignmentMetadataValue():
+        case AssignmentEpoch():
             return f"{name}: target of epoch {data.assignment_epoch}"
-        case ConsumerGroupTargetAssignmentMemberValue():
+        case TargetPartitions():
             return f"{name}: target {_by_name(data.topic_partitions, topic_name)}"
         case ConsumerGroupCurrentMemberAssignmentValue():
             has = _by_name(data.assigned_partitions, topic_name)

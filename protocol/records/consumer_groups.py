@@ -8,9 +8,16 @@ of two of them is an empty value, and null is another one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, ClassVar, Final, TypeAlias
 
 from rejoin.protocol.records.data import RecordData
+from rejoin.protocol.records.group_parts import (
+    VALUE_VERSION,
+    AssignmentEpoch,
+    GroupPart,
+    MemberPart,
+    TargetPartitions,
+)
 from rejoin.protocol.records.keyed import KeyedRecord, VersionedData
 from rejoin.protocol.types import (
     Bytes,
@@ -20,28 +27,12 @@ from rejoin.protocol.types import (
     Int8,
     Int32,
     Int64,
-    MemberId,
     PartitionIndex,
     TopicId,
     TopicName,
 )
 
-GROUP_KEY: Final = 3
-PARTITION_METADATA_KEY: Final = 4
-MEMBER_KEY: Final = 5
-TARGET_METADATA_KEY: Final = 6
-TARGET_MEMBER_KEY: Final = 7
-CURRENT_ASSIGNMENT_KEY: Final = 8
 REGULAR_EXPRESSION_KEY: Final = 16
-
-_VALUE_VERSION: Final = 0
-
-
-@dataclass(slots=True, unsafe_hash=True, kw_only=True)
-class ConsumerGroupMetadataKey(RecordData):
-    """Which group."""
-
-    group_id: GroupId
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,15 +44,10 @@ class ConsumerGroupMetadataValue(RecordData):
 
 
 @dataclass(slots=True)
-class ConsumerGroupMetadataRecord(KeyedRecord[ConsumerGroupMetadataKey, ConsumerGroupMetadataValue]):
+class ConsumerGroupMetadataRecord(GroupPart[ConsumerGroupMetadataValue]):
     """A group, or its end."""
 
-
-@dataclass(slots=True, unsafe_hash=True, kw_only=True)
-class ConsumerGroupPartitionMetadataKey(RecordData):
-    """Which group."""
-
-    group_id: GroupId
+    key_version: ClassVar[int] = 3
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,18 +76,10 @@ class ConsumerGroupPartitionMetadataValue(RecordData):
 
 
 @dataclass(slots=True)
-class ConsumerGroupPartitionMetadataRecord(
-    KeyedRecord[ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue]
-):
+class ConsumerGroupPartitionMetadataRecord(GroupPart[ConsumerGroupPartitionMetadataValue]):
     """The topics of a group, or their end."""
 
-
-@dataclass(slots=True, unsafe_hash=True, kw_only=True)
-class ConsumerGroupMemberMetadataKey(RecordData):
-    """Which member of which group."""
-
-    group_id: GroupId
-    member_id: MemberId
+    key_version: ClassVar[int] = 4
 
 
 @dataclass(slots=True, unsafe_hash=True, kw_only=True)
@@ -140,68 +118,24 @@ class ConsumerGroupMemberMetadataValue(RecordData):
 
 
 @dataclass(slots=True)
-class ConsumerGroupMemberMetadataRecord(KeyedRecord[ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue]):
+class ConsumerGroupMemberMetadataRecord(MemberPart[ConsumerGroupMemberMetadataValue]):
     """A member's own description, or the end of the member."""
 
-
-@dataclass(slots=True, unsafe_hash=True, kw_only=True)
-class ConsumerGroupTargetAssignmentMetadataKey(RecordData):
-    """Which group."""
-
-    group_id: GroupId
-
-
-@dataclass(slots=True, kw_only=True)
-class ConsumerGroupTargetAssignmentMetadataValue(RecordData):
-    """The group epoch that the target assignment was computed for, and when that was; 0: the next one need not wait."""
-
-    assignment_epoch: Int32
-    assignment_timestamp: Annotated[Int64, In(0, tag=0)] = 0
+    key_version: ClassVar[int] = 5
 
 
 @dataclass(slots=True)
-class ConsumerGroupTargetAssignmentMetadataRecord(
-    KeyedRecord[ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue]
-):
+class ConsumerGroupTargetAssignmentMetadataRecord(GroupPart[AssignmentEpoch]):
     """The epoch of a group's target assignment, or its end."""
 
-
-@dataclass(slots=True, unsafe_hash=True, kw_only=True)
-class ConsumerGroupTargetAssignmentMemberKey(RecordData):
-    """Which member of which group."""
-
-    group_id: GroupId
-    member_id: MemberId
-
-
-@dataclass(slots=True, kw_only=True)
-class TargetTopicPartitions(RecordData):
-    """Partitions of one topic that a member should have."""
-
-    topic_id: TopicId
-    partitions: tuple[PartitionIndex, ...]
-
-
-@dataclass(slots=True, kw_only=True)
-class ConsumerGroupTargetAssignmentMemberValue(RecordData):
-    """A member's target assignment."""
-
-    topic_partitions: tuple[TargetTopicPartitions, ...]
+    key_version: ClassVar[int] = 6
 
 
 @dataclass(slots=True)
-class ConsumerGroupTargetAssignmentMemberRecord(
-    KeyedRecord[ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue]
-):
+class ConsumerGroupTargetAssignmentMemberRecord(MemberPart[TargetPartitions]):
     """The target assignment of a member, or its end."""
 
-
-@dataclass(slots=True, unsafe_hash=True, kw_only=True)
-class ConsumerGroupCurrentMemberAssignmentKey(RecordData):
-    """Which member of which group."""
-
-    group_id: GroupId
-    member_id: MemberId
+    key_version: ClassVar[int] = 7
 
 
 @dataclass(slots=True, kw_only=True)
@@ -228,10 +162,10 @@ class ConsumerGroupCurrentMemberAssignmentValue(RecordData):
 
 
 @dataclass(slots=True)
-class ConsumerGroupCurrentMemberAssignmentRecord(
-    KeyedRecord[ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue]
-):
+class ConsumerGroupCurrentMemberAssignmentRecord(MemberPart[ConsumerGroupCurrentMemberAssignmentValue]):
     """The current assignment of a member, or its end."""
+
+    key_version: ClassVar[int] = 8
 
 
 @dataclass(slots=True, unsafe_hash=True, kw_only=True)
@@ -270,57 +204,10 @@ ConsumerGroupRecord: TypeAlias = (
 """A record of a consumer group."""
 
 
-def consumer_group_record(group_id: str, value: ConsumerGroupMetadataValue | None) -> ConsumerGroupMetadataRecord:
-    """The record of a group's epoch; without a value its tombstone."""
-    key = VersionedData(GROUP_KEY, ConsumerGroupMetadataKey(group_id=group_id))
-    return ConsumerGroupMetadataRecord(key, None if value is None else VersionedData(_VALUE_VERSION, value))
-
-
-def partition_metadata_tombstone(group_id: str) -> ConsumerGroupPartitionMetadataRecord:
-    """The end of the topics that Kafka 4.0 stored."""
-    key = VersionedData(PARTITION_METADATA_KEY, ConsumerGroupPartitionMetadataKey(group_id=group_id))
-    return ConsumerGroupPartitionMetadataRecord(key)
-
-
-def member_record(
-    group_id: str, member_id: str, value: ConsumerGroupMemberMetadataValue | None
-) -> ConsumerGroupMemberMetadataRecord:
-    """The record of a member's description; without a value its tombstone."""
-    key = VersionedData(MEMBER_KEY, ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id))
-    return ConsumerGroupMemberMetadataRecord(key, None if value is None else VersionedData(_VALUE_VERSION, value))
-
-
-def target_epoch_record(
-    group_id: str, value: ConsumerGroupTargetAssignmentMetadataValue | None
-) -> ConsumerGroupTargetAssignmentMetadataRecord:
-    """The record of the assignment epoch; without a value its tombstone."""
-    key = VersionedData(TARGET_METADATA_KEY, ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id))
-    versioned = None if value is None else VersionedData(_VALUE_VERSION, value)
-    return ConsumerGroupTargetAssignmentMetadataRecord(key, versioned)
-
-
-def target_assignment_record(
-    group_id: str, member_id: str, value: ConsumerGroupTargetAssignmentMemberValue | None
-) -> ConsumerGroupTargetAssignmentMemberRecord:
-    """The record of a member's target assignment; a tombstone without a value."""
-    data = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-    versioned = None if value is None else VersionedData(_VALUE_VERSION, value)
-    return ConsumerGroupTargetAssignmentMemberRecord(VersionedData(TARGET_MEMBER_KEY, data), versioned)
-
-
-def current_assignment_record(
-    group_id: str, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue | None
-) -> ConsumerGroupCurrentMemberAssignmentRecord:
-    """The record of a member's current assignment; a tombstone without a value."""
-    data = ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
-    versioned = None if value is None else VersionedData(_VALUE_VERSION, value)
-    return ConsumerGroupCurrentMemberAssignmentRecord(VersionedData(CURRENT_ASSIGNMENT_KEY, data), versioned)
-
-
 def regular_expression_record(
     group_id: str, expression: str, value: ConsumerGroupRegularExpressionValue | None
 ) -> ConsumerGroupRegularExpressionRecord:
     """The record of a regular expression's topics; a tombstone without a value."""
     data = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=expression)
-    versioned = None if value is None else VersionedData(_VALUE_VERSION, value)
+    versioned = None if value is None else VersionedData(VALUE_VERSION, value)
     return ConsumerGroupRegularExpressionRecord(VersionedData(REGULAR_EXPRESSION_KEY, data), versioned)

@@ -1,45 +1,24 @@
 """The records of share groups (KIP-932) in ``__consumer_offsets``: keys 10 to 15.
 
-Source: Kafka's ``ShareGroup...Key`` and ``ShareGroup...Value`` of 4.4. They are made as those of consumer groups are
-(``consumer_groups.py``): each part of a group has a record of its own, and only a tagged default is left out.
+Source: Kafka's ``ShareGroup...Key`` and ``ShareGroup...Value`` of 4.4. Only a tagged default is left out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Final, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from rejoin.protocol.records.data import RecordData
-from rejoin.protocol.records.keyed import KeyedRecord, VersionedData
-from rejoin.protocol.types import GroupId, In, Int8, Int32, Int64, MemberId, PartitionIndex, TopicId, TopicName
-
-MEMBER_KEY: Final = 10
-GROUP_KEY: Final = 11
-TARGET_METADATA_KEY: Final = 12
-TARGET_MEMBER_KEY: Final = 13
-CURRENT_ASSIGNMENT_KEY: Final = 14
-STATE_PARTITIONS_KEY: Final = 15
-
-_VALUE_VERSION: Final = 0
-
-
-@dataclass(slots=True, kw_only=True)
-class ShareTopicPartitions(RecordData):
-    """Partitions of one topic."""
-
-    topic_id: TopicId
-    partitions: tuple[PartitionIndex, ...]
-
+from rejoin.protocol.records.group_parts import (
+    AssignmentEpoch,
+    GroupPart,
+    MemberPart,
+    TargetPartitions,
+    TopicPartitions,
+)
+from rejoin.protocol.types import Int8, Int32, Int64, PartitionIndex, TopicId, TopicName
 
 # --- members
-
-
-@dataclass(slots=True, unsafe_hash=True, kw_only=True)
-class ShareGroupMemberMetadataKey(RecordData):
-    """Which member of which group."""
-
-    group_id: GroupId
-    member_id: MemberId
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,16 +32,10 @@ class ShareGroupMemberMetadataValue(RecordData):
 
 
 @dataclass(slots=True)
-class ShareGroupMemberMetadataRecord(KeyedRecord[ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue]):
+class ShareGroupMemberMetadataRecord(MemberPart[ShareGroupMemberMetadataValue]):
     """A member's own description, or the end of the member."""
 
-
-@dataclass(slots=True, unsafe_hash=True, kw_only=True)
-class ShareGroupCurrentMemberAssignmentKey(RecordData):
-    """Which member of which group."""
-
-    group_id: GroupId
-    member_id: MemberId
+    key_version: ClassVar[int] = 10
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,24 +45,17 @@ class ShareGroupCurrentMemberAssignmentValue(RecordData):
     member_epoch: Int32
     previous_member_epoch: Int32
     state: Int8
-    assigned_partitions: tuple[ShareTopicPartitions, ...]
+    assigned_partitions: tuple[TopicPartitions, ...]
 
 
 @dataclass(slots=True)
-class ShareGroupCurrentMemberAssignmentRecord(
-    KeyedRecord[ShareGroupCurrentMemberAssignmentKey, ShareGroupCurrentMemberAssignmentValue]
-):
+class ShareGroupCurrentMemberAssignmentRecord(MemberPart[ShareGroupCurrentMemberAssignmentValue]):
     """The current assignment of a member, or its end."""
+
+    key_version: ClassVar[int] = 14
 
 
 # --- groups
-
-
-@dataclass(slots=True, unsafe_hash=True, kw_only=True)
-class ShareGroupMetadataKey(RecordData):
-    """Which group."""
-
-    group_id: GroupId
 
 
 @dataclass(slots=True, kw_only=True)
@@ -101,62 +67,27 @@ class ShareGroupMetadataValue(RecordData):
 
 
 @dataclass(slots=True)
-class ShareGroupMetadataRecord(KeyedRecord[ShareGroupMetadataKey, ShareGroupMetadataValue]):
+class ShareGroupMetadataRecord(GroupPart[ShareGroupMetadataValue]):
     """A group, or its end."""
 
-
-@dataclass(slots=True, unsafe_hash=True, kw_only=True)
-class ShareGroupTargetAssignmentMetadataKey(RecordData):
-    """Which group."""
-
-    group_id: GroupId
-
-
-@dataclass(slots=True, kw_only=True)
-class ShareGroupTargetAssignmentMetadataValue(RecordData):
-    """The group epoch that the target assignment was computed for, and when that was; 0: the next one need not wait."""
-
-    assignment_epoch: Int32
-    assignment_timestamp: Annotated[Int64, In(0, tag=0)] = 0
+    key_version: ClassVar[int] = 11
 
 
 @dataclass(slots=True)
-class ShareGroupTargetAssignmentMetadataRecord(
-    KeyedRecord[ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue]
-):
+class ShareGroupTargetAssignmentMetadataRecord(GroupPart[AssignmentEpoch]):
     """The epoch of a group's target assignment, or its end."""
 
-
-@dataclass(slots=True, unsafe_hash=True, kw_only=True)
-class ShareGroupTargetAssignmentMemberKey(RecordData):
-    """Which member of which group."""
-
-    group_id: GroupId
-    member_id: MemberId
-
-
-@dataclass(slots=True, kw_only=True)
-class ShareGroupTargetAssignmentMemberValue(RecordData):
-    """A member's target assignment."""
-
-    topic_partitions: tuple[ShareTopicPartitions, ...]
+    key_version: ClassVar[int] = 12
 
 
 @dataclass(slots=True)
-class ShareGroupTargetAssignmentMemberRecord(
-    KeyedRecord[ShareGroupTargetAssignmentMemberKey, ShareGroupTargetAssignmentMemberValue]
-):
+class ShareGroupTargetAssignmentMemberRecord(MemberPart[TargetPartitions]):
     """The target assignment of a member, or its end."""
+
+    key_version: ClassVar[int] = 13
 
 
 # --- share-partitions
-
-
-@dataclass(slots=True, unsafe_hash=True, kw_only=True)
-class ShareGroupStatePartitionMetadataKey(RecordData):
-    """Which group."""
-
-    group_id: GroupId
 
 
 @dataclass(slots=True, kw_only=True)
@@ -186,10 +117,10 @@ class ShareGroupStatePartitionMetadataValue(RecordData):
 
 
 @dataclass(slots=True)
-class ShareGroupStatePartitionMetadataRecord(
-    KeyedRecord[ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue]
-):
+class ShareGroupStatePartitionMetadataRecord(GroupPart[ShareGroupStatePartitionMetadataValue]):
     """The share-partitions of a group, or their end."""
+
+    key_version: ClassVar[int] = 15
 
 
 ShareGroupRecord: TypeAlias = (
@@ -201,53 +132,3 @@ ShareGroupRecord: TypeAlias = (
     | ShareGroupStatePartitionMetadataRecord
 )
 """A record of a share group."""
-
-
-def share_group_record(group_id: str, value: ShareGroupMetadataValue | None) -> ShareGroupMetadataRecord:
-    """The record of a group's epoch; without a value its tombstone."""
-    key = VersionedData(GROUP_KEY, ShareGroupMetadataKey(group_id=group_id))
-    return ShareGroupMetadataRecord(key, None if value is None else VersionedData(_VALUE_VERSION, value))
-
-
-def share_member_record(
-    group_id: str, member_id: str, value: ShareGroupMemberMetadataValue | None
-) -> ShareGroupMemberMetadataRecord:
-    """The record of a member's description; without a value its tombstone."""
-    key = VersionedData(MEMBER_KEY, ShareGroupMemberMetadataKey(group_id=group_id, member_id=member_id))
-    return ShareGroupMemberMetadataRecord(key, None if value is None else VersionedData(_VALUE_VERSION, value))
-
-
-def share_target_epoch_record(
-    group_id: str, value: ShareGroupTargetAssignmentMetadataValue | None
-) -> ShareGroupTargetAssignmentMetadataRecord:
-    """The record of the assignment epoch; without a value its tombstone."""
-    key = VersionedData(TARGET_METADATA_KEY, ShareGroupTargetAssignmentMetadataKey(group_id=group_id))
-    versioned = None if value is None else VersionedData(_VALUE_VERSION, value)
-    return ShareGroupTargetAssignmentMetadataRecord(key, versioned)
-
-
-def share_target_record(
-    group_id: str, member_id: str, value: ShareGroupTargetAssignmentMemberValue | None
-) -> ShareGroupTargetAssignmentMemberRecord:
-    """The record of a member's target assignment; a tombstone without a value."""
-    data = ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-    versioned = None if value is None else VersionedData(_VALUE_VERSION, value)
-    return ShareGroupTargetAssignmentMemberRecord(VersionedData(TARGET_MEMBER_KEY, data), versioned)
-
-
-def share_current_record(
-    group_id: str, member_id: str, value: ShareGroupCurrentMemberAssignmentValue | None
-) -> ShareGroupCurrentMemberAssignmentRecord:
-    """The record of a member's current assignment; a tombstone without a value."""
-    data = ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
-    versioned = None if value is None else VersionedData(_VALUE_VERSION, value)
-    return ShareGroupCurrentMemberAssignmentRecord(VersionedData(CURRENT_ASSIGNMENT_KEY, data), versioned)
-
-
-def share_state_record(
-    group_id: str, value: ShareGroupStatePartitionMetadataValue | None
-) -> ShareGroupStatePartitionMetadataRecord:
-    """The record of a group's share-partitions; a tombstone without a value."""
-    key = VersionedData(STATE_PARTITIONS_KEY, ShareGroupStatePartitionMetadataKey(group_id=group_id))
-    versioned = None if value is None else VersionedData(_VALUE_VERSION, value)
-    return ShareGroupStatePartitionMetadataRecord(key, versioned)

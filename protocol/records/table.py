@@ -10,12 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import Any, Final, cast, get_args
+from typing import Any, Final, cast, get_args, get_origin
 
 from pydantic import TypeAdapter
 
 from rejoin.protocol.records import consumer_groups, share_groups
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, GroupRecord, OffsetRecord
+from rejoin.protocol.records.group_parts import VALUE_VERSION, GroupPart, MemberPart
 from rejoin.protocol.records.keyed import KeyedRecord, VersionedData
 
 
@@ -56,11 +57,17 @@ class RecordType:
 Reader = Callable[[str], VersionedData[Any]]
 
 
+def _data_of(record: type[KeyedRecord[Any, Any]]) -> tuple[Any, Any]:
+    """The types of a record's key and value. Those of parts of a group have only the value in their bases."""
+    (base,) = cast(Any, record).__orig_bases__
+    *key, value = get_args(base)
+    return (key[0] if key else _data_of(get_origin(base))[0]), value
+
+
 @cache
 def _readers(record_type: RecordType) -> tuple[Reader, Reader]:
     """Readers of a record type's keys and values, which also validate them."""
-    (base,) = cast(Any, record_type.record).__orig_bases__
-    key, value = (TypeAdapter[VersionedData[Any]](VersionedData[data]) for data in get_args(base))  # type: ignore[valid-type]
+    key, value = (TypeAdapter[VersionedData[Any]](VersionedData[data]) for data in _data_of(record_type.record))  # type: ignore[valid-type]
     return key.validate_json, value.validate_json
 
 
@@ -87,39 +94,40 @@ GROUP_METADATA: Final = register(
 )
 
 
-def _of_groups_with_epochs(owner: Owner, key: int, record: type[KeyedRecord[Any, Any]]) -> RecordType:
-    """A type of the records of consumer or share groups: one key, and one version, which is flexible."""
+def _of_parts(owner: Owner, *records: type[GroupPart[Any] | MemberPart[Any]]) -> tuple[RecordType, ...]:
+    """Types of the records that groups with epochs have for their parts."""
+    return tuple(_of_part(owner, record.key_version, record) for record in records)
+
+
+def _of_part(owner: Owner, key: int, record: type[KeyedRecord[Any, Any]]) -> RecordType:
+    """A type with one key, and one version, which is flexible."""
     name = record.__name__.removesuffix("Record")
-    return register(OFFSETS_TOPIC, RecordType(name, owner, (key, key), (0, 0), 0, record))
-
-
-def _of_consumer_groups(key: int, record: type[KeyedRecord[Any, Any]]) -> RecordType:
-    return _of_groups_with_epochs(Owner.CONSUMER_GROUPS, key, record)
-
-
-def _of_share_groups(key: int, record: type[KeyedRecord[Any, Any]]) -> RecordType:
-    return _of_groups_with_epochs(Owner.SHARE_GROUPS, key, record)
+    return register(OFFSETS_TOPIC, RecordType(name, owner, (key, key), (VALUE_VERSION, VALUE_VERSION), 0, record))
 
 
 CONSUMER_GROUP_TYPES: Final = (
-    _of_consumer_groups(consumer_groups.GROUP_KEY, consumer_groups.ConsumerGroupMetadataRecord),
-    _of_consumer_groups(consumer_groups.PARTITION_METADATA_KEY, consumer_groups.ConsumerGroupPartitionMetadataRecord),
-    _of_consumer_groups(consumer_groups.MEMBER_KEY, consumer_groups.ConsumerGroupMemberMetadataRecord),
-    _of_consumer_groups(
-        consumer_groups.TARGET_METADATA_KEY, consumer_groups.ConsumerGroupTargetAssignmentMetadataRecord
+    *_of_parts(
+        Owner.CONSUMER_GROUPS,
+        consumer_groups.ConsumerGroupMetadataRecord,
+        consumer_groups.ConsumerGroupPartitionMetadataRecord,
+        consumer_groups.ConsumerGroupMemberMetadataRecord,
+        consumer_groups.ConsumerGroupTargetAssignmentMetadataRecord,
+        consumer_groups.ConsumerGroupTargetAssignmentMemberRecord,
+        consumer_groups.ConsumerGroupCurrentMemberAssignmentRecord,
     ),
-    _of_consumer_groups(consumer_groups.TARGET_MEMBER_KEY, consumer_groups.ConsumerGroupTargetAssignmentMemberRecord),
-    _of_consumer_groups(
-        consumer_groups.CURRENT_ASSIGNMENT_KEY, consumer_groups.ConsumerGroupCurrentMemberAssignmentRecord
+    _of_part(
+        Owner.CONSUMER_GROUPS,
+        consumer_groups.REGULAR_EXPRESSION_KEY,
+        consumer_groups.ConsumerGroupRegularExpressionRecord,
     ),
-    _of_consumer_groups(consumer_groups.REGULAR_EXPRESSION_KEY, consumer_groups.ConsumerGroupRegularExpressionRecord),
 )
 
-SHARE_GROUP_TYPES: Final = (
-    _of_share_groups(share_groups.MEMBER_KEY, share_groups.ShareGroupMemberMetadataRecord),
-    _of_share_groups(share_groups.GROUP_KEY, share_groups.ShareGroupMetadataRecord),
-    _of_share_groups(share_groups.TARGET_METADATA_KEY, share_groups.ShareGroupTargetAssignmentMetadataRecord),
-    _of_share_groups(share_groups.TARGET_MEMBER_KEY, share_groups.ShareGroupTargetAssignmentMemberRecord),
-    _of_share_groups(share_groups.CURRENT_ASSIGNMENT_KEY, share_groups.ShareGroupCurrentMemberAssignmentRecord),
-    _of_share_groups(share_groups.STATE_PARTITIONS_KEY, share_groups.ShareGroupStatePartitionMetadataRecord),
+SHARE_GROUP_TYPES: Final = _of_parts(
+    Owner.SHARE_GROUPS,
+    share_groups.ShareGroupMemberMetadataRecord,
+    share_groups.ShareGroupMetadataRecord,
+    share_groups.ShareGroupTargetAssignmentMetadataRecord,
+    share_groups.ShareGroupTargetAssignmentMemberRecord,
+    share_groups.ShareGroupCurrentMemberAssignmentRecord,
+    share_groups.ShareGroupStatePartitionMetadataRecord,
 )

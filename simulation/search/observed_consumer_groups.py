@@ -28,8 +28,8 @@ from rejoin.protocol.records.consumer_groups import (
     ConsumerGroupTargetAssignmentMemberRecord,
     ConsumerGroupTargetAssignmentMetadataRecord,
     CurrentTopicPartitions,
-    TargetTopicPartitions,
 )
+from rejoin.protocol.records.group_parts import TopicPartitions
 from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.node import NodeActor
@@ -248,7 +248,7 @@ class ObservedConsumerGroups:
                     self.commits[request.group_id, key] = wanted[topic.name, partition.partition_index]
 
 
-def _partitions(topics: tuple[CurrentTopicPartitions | TargetTopicPartitions, ...]) -> IdPartitions:
+def _partitions(topics: tuple[CurrentTopicPartitions | TopicPartitions, ...]) -> IdPartitions:
     return {(topic.topic_id, index) for topic in topics for index in topic.partitions}
 
 

@@ -11,6 +11,7 @@ import pytest
 from rejoin.coordinator.storage.codec import PLAIN, Entry, decode, encode
 from rejoin.protocol.records import consumer_groups
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
+from rejoin.protocol.records.group_parts import GroupPart, MemberPart
 from rejoin.protocol.records.keyed import KeyedRecord, Record
 from rejoin.protocol.wire.keyed_records import key_bytes, value_bytes
 from tests.paths import ROOT
@@ -62,20 +63,12 @@ def rebuilt(record: KeyedRecord[Any, Any]) -> KeyedRecord[Any, Any]:
     key: Any = record.key.data
     value: Any = None if record.value is None else record.value.data
     match record:
-        case consumer_groups.ConsumerGroupMetadataRecord():
-            return consumer_groups.consumer_group_record(key.group_id, value)
-        case consumer_groups.ConsumerGroupMemberMetadataRecord():
-            return consumer_groups.member_record(key.group_id, key.member_id, value)
-        case consumer_groups.ConsumerGroupTargetAssignmentMetadataRecord():
-            return consumer_groups.target_epoch_record(key.group_id, value)
-        case consumer_groups.ConsumerGroupTargetAssignmentMemberRecord():
-            return consumer_groups.target_assignment_record(key.group_id, key.member_id, value)
-        case consumer_groups.ConsumerGroupCurrentMemberAssignmentRecord():
-            return consumer_groups.current_assignment_record(key.group_id, key.member_id, value)
+        case GroupPart():
+            return type(record).of(key.group_id, value)
+        case MemberPart():
+            return type(record).of(key.group_id, key.member_id, value)
         case consumer_groups.ConsumerGroupRegularExpressionRecord():
             return consumer_groups.regular_expression_record(key.group_id, key.regular_expression, value)
-        case consumer_groups.ConsumerGroupPartitionMetadataRecord() if value is None:
-            return consumer_groups.partition_metadata_tombstone(key.group_id)
     return record
 
 

@@ -9,36 +9,35 @@ import pytest
 from rejoin.coordinator.storage.codec import decode, encode
 from rejoin.protocol.records import share_groups
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
+from rejoin.protocol.records.group_parts import AssignmentEpoch, TargetPartitions, TopicPartitions
 from rejoin.protocol.records.keyed import KeyedRecord
 from rejoin.protocol.wire.keyed_records import key_bytes, value_bytes
 
 ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 UUID = bytes(15) + b"\1"
 
-MEMBER = share_groups.share_member_record(
+MEMBER = share_groups.ShareGroupMemberMetadataRecord.of(
     "g",
     "m",
     share_groups.ShareGroupMemberMetadataValue(client_id="c", client_host="/h", subscribed_topic_names=("t",)),
 )
-GROUP = share_groups.share_group_record("g", share_groups.ShareGroupMetadataValue(epoch=2, metadata_hash=-1))
-TARGET_EPOCH = share_groups.share_target_epoch_record(
-    "g", share_groups.ShareGroupTargetAssignmentMetadataValue(assignment_epoch=2, assignment_timestamp=5)
+GROUP = share_groups.ShareGroupMetadataRecord.of("g", share_groups.ShareGroupMetadataValue(epoch=2, metadata_hash=-1))
+TARGET_EPOCH = share_groups.ShareGroupTargetAssignmentMetadataRecord.of(
+    "g", AssignmentEpoch(assignment_epoch=2, assignment_timestamp=5)
 )
-TARGET = share_groups.share_target_record(
+TARGET = share_groups.ShareGroupTargetAssignmentMemberRecord.of(
     "g",
     "m",
-    share_groups.ShareGroupTargetAssignmentMemberValue(
-        topic_partitions=(share_groups.ShareTopicPartitions(topic_id=ID, partitions=(3,)),)
-    ),
+    TargetPartitions(topic_partitions=(TopicPartitions(topic_id=ID, partitions=(3,)),)),
 )
-CURRENT = share_groups.share_current_record(
+CURRENT = share_groups.ShareGroupCurrentMemberAssignmentRecord.of(
     "g",
     "m",
     share_groups.ShareGroupCurrentMemberAssignmentValue(
         member_epoch=2, previous_member_epoch=0, state=0, assigned_partitions=()
     ),
 )
-STATE = share_groups.share_state_record(
+STATE = share_groups.ShareGroupStatePartitionMetadataRecord.of(
     "g",
     share_groups.ShareGroupStatePartitionMetadataValue(
         initializing_topics=(),

@@ -7,6 +7,7 @@ from typing import Final
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.groups.consumer import group_settings as consumer
+from rejoin.coordinator.core.groups.modern.group_settings import GroupNumber
 from rejoin.coordinator.core.groups.share import group_settings as share
 from rejoin.coordinator.core.groups.share.group_settings import (
     ASSIGNOR_OFFLOAD,
@@ -25,21 +26,16 @@ from rejoin.coordinator.core.topics.node_configs import of_setting
 from rejoin.protocol.units import iso_duration_ms
 
 NUMBERS: Final = (
-    consumer.ASSIGNMENT_INTERVAL,
-    consumer.HEARTBEAT_INTERVAL,
-    consumer.SESSION_TIMEOUT,
-    share.ASSIGNMENT_INTERVAL,
-    share.HEARTBEAT_INTERVAL,
-    share.SESSION_TIMEOUT,
+    *consumer.TIMINGS.numbers,
+    *share.TIMINGS.numbers,
     share.LOCK_DURATION,
     share.DELIVERY_LIMIT,
     share.RECORD_LOCKS,
 )
 """Settings for which the broker has a default, a lower and an upper bound."""
 
-SESSIONS: Final = (
-    (consumer.SESSION_TIMEOUT, consumer.HEARTBEAT_INTERVAL),
-    (share.SESSION_TIMEOUT, share.HEARTBEAT_INTERVAL),
+SESSIONS: Final = tuple(
+    (timings.session_timeout.name, timings.heartbeat_interval.name) for timings in (consumer.TIMINGS, share.TIMINGS)
 )
 """Session timeouts, each with the heartbeat interval that must be shorter."""
 
@@ -47,19 +43,14 @@ SESSIONS: Final = (
 def group_definitions(settings: Settings) -> dict[str, ConfigDef]:
     """The settings of groups, by name."""
     # Differs: Kafka's groups also have settings for streams groups.
-    numbers = {name: _number(settings, name) for name in NUMBERS}
-    return {definition.name: definition for definition in (*numbers.values(), *_of_share_groups(settings))}
+    numbers = (_number(settings, number) for number in NUMBERS)
+    return {definition.name: definition for definition in (*numbers, *_of_share_groups(settings))}
 
 
-def _number(settings: Settings, name: str) -> ConfigDef:
+def _number(settings: Settings, number: GroupNumber) -> ConfigDef:
     """A number whose default and bounds are settings of the broker."""
-    synonym = f"group.{name}"
-    kind, _, rest = name.partition(".")
-    default, least, most = (
-        getattr(settings, each.replace(".", "_"))
-        for each in (synonym, f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest}")
-    )
-    return ConfigDef(name, ConfigType.INT, str(default), synonym, least, most)
+    least, most = number.bounds(settings)
+    return ConfigDef(number.name, ConfigType.INT, str(number.default(settings)), number.synonym, least, most)
 
 
 def _of_share_groups(settings: Settings) -> tuple[ConfigDef, ...]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from rejoin.coordinator.core.groups.consumer.model.changes import Changes
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import CurrentAssignment
-from rejoin.coordinator.core.groups.consumer.model.records import current_of, target_of
+from rejoin.coordinator.core.groups.consumer.model.records import current_of
 from rejoin.coordinator.core.groups.consumer.model.rules import rules_of
 from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER, ConsumerGroupState, ConsumerMemberState
 from rejoin.coordinator.core.groups.consumer.progress import (
@@ -52,6 +52,7 @@ from rejoin.protocol.records.consumer_groups import (
     ConsumerGroupTargetAssignmentMemberRecord,
     ConsumerGroupTargetAssignmentMetadataRecord,
 )
+from rejoin.protocol.records.group_parts import partitions_of
 from rejoin.protocol.unvalidated import unvalidated
 
 _TOPICS_CHANGED: Final = Cause(cause="topic-metadata")
@@ -131,7 +132,7 @@ class GroupEvents:
                     self._bumped(group_id, progress, record.value.data, before, changes)
                 case ConsumerGroupTargetAssignmentMemberRecord() if record.value is not None:
                     member_id = record.key.data.member_id
-                    target[member_id] = self._named(target_of(record.value.data))
+                    target[member_id] = self._named(partitions_of(record.value.data.topic_partitions))
                     progress.member(member_id).target = target[member_id]
                 case ConsumerGroupTargetAssignmentMetadataRecord() if record.value is not None:
                     self._computed(group_id, progress, record.value.data.assignment_epoch, target, changes)

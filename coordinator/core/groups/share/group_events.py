@@ -28,12 +28,12 @@ from rejoin.journal.events.coordinator import (
     MemberRejoined,
     Ownership,
 )
+from rejoin.protocol.records.group_parts import TopicPartitions
 from rejoin.protocol.records.share_groups import (
     ShareGroupCurrentMemberAssignmentRecord,
     ShareGroupMetadataRecord,
     ShareGroupTargetAssignmentMemberRecord,
     ShareGroupTargetAssignmentMetadataRecord,
-    ShareTopicPartitions,
 )
 
 _TOPICS_CHANGED: Final = Cause(cause="topic-metadata")
@@ -120,7 +120,7 @@ class ShareGroupEvents:
                 GroupStateChanged(group_id=group.group_id, previous_state=before, state=after, generation=group.epoch)
             )
 
-    def _named(self, topics: Iterable[ShareTopicPartitions]) -> PartitionsByTopic:
+    def _named(self, topics: Iterable[TopicPartitions]) -> PartitionsByTopic:
         named = {self._name(topic.topic_id): list(topic.partitions) for topic in topics}
         return dict(sorted(named.items()))
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
-from rejoin.coordinator.core.groups.modern.group_settings import OwnSettings
+from rejoin.coordinator.core.groups.modern.group_settings import GroupNumber, MemberTimings, OwnSettings
 from rejoin.coordinator.core.inputs import Millis
 
-SESSION_TIMEOUT: Final = "share.session.timeout.ms"
-HEARTBEAT_INTERVAL: Final = "share.heartbeat.interval.ms"
-ASSIGNMENT_INTERVAL: Final = "share.assignment.interval.ms"
+TIMINGS: Final = MemberTimings("share")
+LOCK_DURATION: Final = GroupNumber("share.record.lock.duration.ms")
+DELIVERY_LIMIT: Final = GroupNumber("share.delivery.count.limit")
+RECORD_LOCKS: Final = GroupNumber("share.partition.max.record.locks")
 ASSIGNOR_OFFLOAD: Final = "share.assignor.offload.enable"
-LOCK_DURATION: Final = "share.record.lock.duration.ms"
-DELIVERY_LIMIT: Final = "share.delivery.count.limit"
-RECORD_LOCKS: Final = "share.partition.max.record.locks"
 OFFSET_RESET: Final = "share.auto.offset.reset"
 ISOLATION_LEVEL: Final = "share.isolation.level"
 RENEW_ENABLE: Final = "share.renew.acknowledge.enable"
@@ -28,37 +26,16 @@ BY_DURATION: Final = "by_duration"
 class ShareSettings(OwnSettings):
     """Effective settings of each group, with the bounds of the broker."""
 
-    def session_timeout_ms(self, group_id: str) -> Millis:
-        of = self._settings
-        bounds = of.group_share_min_session_timeout_ms, of.group_share_max_session_timeout_ms
-        return self.of(group_id, SESSION_TIMEOUT, of.group_share_session_timeout_ms, *bounds)
-
-    def heartbeat_interval_ms(self, group_id: str) -> Millis:
-        of = self._settings
-        bounds = of.group_share_min_heartbeat_interval_ms, of.group_share_max_heartbeat_interval_ms
-        return self.of(group_id, HEARTBEAT_INTERVAL, of.group_share_heartbeat_interval_ms, *bounds)
-
-    def assignment_interval_ms(self, group_id: str) -> Millis:
-        of = self._settings
-        bounds = of.group_share_min_assignment_interval_ms, of.group_share_max_assignment_interval_ms
-        return self.of(group_id, ASSIGNMENT_INTERVAL, of.group_share_assignment_interval_ms, *bounds)
-
-    # --- records
+    timings: ClassVar[MemberTimings] = TIMINGS
 
     def record_lock_duration_ms(self, group_id: str) -> Millis:
-        of = self._settings
-        bounds = of.group_share_min_record_lock_duration_ms, of.group_share_max_record_lock_duration_ms
-        return self.of(group_id, LOCK_DURATION, of.group_share_record_lock_duration_ms, *bounds)
+        return self.number(group_id, LOCK_DURATION)
 
     def delivery_count_limit(self, group_id: str) -> int:
-        of = self._settings
-        bounds = of.group_share_min_delivery_count_limit, of.group_share_max_delivery_count_limit
-        return self.of(group_id, DELIVERY_LIMIT, of.group_share_delivery_count_limit, *bounds)
+        return self.number(group_id, DELIVERY_LIMIT)
 
     def max_record_locks(self, group_id: str) -> int:
-        of = self._settings
-        bounds = of.group_share_min_partition_max_record_locks, of.group_share_max_partition_max_record_locks
-        return self.of(group_id, RECORD_LOCKS, of.group_share_partition_max_record_locks, *bounds)
+        return self.number(group_id, RECORD_LOCKS)
 
     def offset_reset(self, group_id: str) -> str:
         """Text of the policy: ``latest``, ``earliest``, or ``by_duration:`` and an ISO 8601 duration."""

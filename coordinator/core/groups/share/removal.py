@@ -11,7 +11,7 @@ from rejoin.coordinator.core.groups.modern.changes import OnWritten, RecordChang
 from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata, metadata_hash
 from rejoin.coordinator.core.groups.modern.session_timers import SessionTimers
 from rejoin.coordinator.core.groups.share.model.group import ShareGroup
-from rejoin.coordinator.core.groups.share.model.records import epoch_record, member_tombstones, target_epoch_record
+from rejoin.coordinator.core.groups.share.model.records import PARTS, epoch_record, target_epoch_record
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.journal.events.coordinator import Cause, MemberRemoved, RemovalCause
 
@@ -41,7 +41,7 @@ class ShareRemovals:
                 client_reason=None,
             )
         )
-        changes.write(*member_tombstones(group.group_id, [member_id]))
+        changes.write(*PARTS.member_tombstones(group.group_id, [member_id]))
         new_hash = metadata_hash(group.topics, self._topics)
         changes.write(epoch_record(group.group_id, group.next_epoch, new_hash))
         if not group.members:

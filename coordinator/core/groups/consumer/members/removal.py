@@ -15,9 +15,9 @@ from rejoin.coordinator.core.groups.consumer.model.changes import Changes, Write
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember
 from rejoin.coordinator.core.groups.consumer.model.records import (
+    PARTS,
     current_record,
     epoch_record,
-    member_tombstones,
     target_epoch_record,
 )
 from rejoin.coordinator.core.groups.consumer.model.state import STATIC_LEAVE_EPOCH
@@ -27,7 +27,7 @@ from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.consumer_groups import StaticMemberLeft
 from rejoin.journal.events.coordinator import Cause, MemberRemoved, RemovalCause
-from rejoin.protocol.records.consumer_groups import partition_metadata_tombstone, regular_expression_record
+from rejoin.protocol.records.consumer_groups import ConsumerGroupPartitionMetadataRecord, regular_expression_record
 
 
 class Removals:
@@ -71,14 +71,14 @@ class Removals:
         """The records of a removal, with a new group epoch."""
         group_id = group.group_id
         regexes = dict.fromkeys(group.members[member_id].metadata.topic_regex for member_id in member_ids)
-        changes.write(*member_tombstones(group_id, member_ids))
+        changes.write(*PARTS.member_tombstones(group_id, member_ids))
         for regex in regexes:
             if regex and regex not in group.subscriptions.regexes:
                 changes.write(regular_expression_record(group_id, regex, None))
         new_hash = metadata_hash(group.subscriptions.topics, self._topics)
         changes.write(epoch_record(group_id, group.next_epoch, new_hash))
         if group.has_partition_metadata:
-            changes.write(partition_metadata_tombstone(group_id))
+            changes.write(ConsumerGroupPartitionMetadataRecord.of(group_id, None))
         if not group.members and group.rules.rests_when_empty:
             # Kafka: since 4.4 an Empty group is at rest, and its next member need not wait for the interval.
             changes.write(target_epoch_record(group_id, group.epoch, 0))

@@ -20,8 +20,8 @@ from rejoin.coordinator.core.groups.consumer.model.member import (
     CurrentAssignment,
 )
 from rejoin.coordinator.core.groups.consumer.model.records import (
+    PARTS,
     current_record,
-    member_tombstones,
     metadata_record,
     target_record,
 )
@@ -113,7 +113,7 @@ def replace_static(
     )
     metadata, target = owner.metadata, group.target_of(owner.member_id)
     current = replace(owner.current, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
-    changes.write(*member_tombstones(group_id, [owner.member_id]))
+    changes.write(*PARTS.member_tombstones(group_id, [owner.member_id]))
     changes.write(
         metadata_record(group_id, member_id, metadata),
         target_record(group_id, member_id, target),

@@ -32,7 +32,7 @@ from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata, ids_o
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import Cause, CauseClass
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_groups import partition_metadata_tombstone
+from rejoin.protocol.records.consumer_groups import ConsumerGroupPartitionMetadataRecord
 
 
 @dataclass(slots=True)
@@ -137,7 +137,7 @@ class Updates:
             changes.write(epoch_record(group.group_id, group.next_epoch, new_hash))
             changes.make((), group.repaired)
         if group.has_partition_metadata:
-            changes.write(partition_metadata_tombstone(group.group_id))
+            changes.write(ConsumerGroupPartitionMetadataRecord.of(group.group_id, None))
         if not is_new_group:
             # Kafka: a group that is new is made by its records, and what was kept beside them is lost.
             group.refresh = RefreshDeadline(now + REFRESH_MS, group.epoch)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import zip_longest
+from typing import Final
 
 from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import (
@@ -22,6 +23,7 @@ from rejoin.coordinator.core.groups.consumer.model.member import (
 from rejoin.coordinator.core.groups.consumer.model.state import ConsumerMemberState
 from rejoin.coordinator.core.groups.consumer.model.subscriptions import ResolvedRegex
 from rejoin.coordinator.core.groups.modern.epochs import PartitionsByTopicId
+from rejoin.coordinator.core.groups.modern.records import PartRecords, assignment_epoch
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.protocol.java import utf16_sorted
 from rejoin.protocol.records import consumer_groups as stored
@@ -36,11 +38,17 @@ from rejoin.protocol.records.consumer_groups import (
     ConsumerGroupRegularExpressionRecord,
     ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMemberRecord,
-    ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataRecord,
-    ConsumerGroupTargetAssignmentMetadataValue,
     CurrentTopicPartitions,
-    TargetTopicPartitions,
+)
+from rejoin.protocol.records.group_parts import TargetPartitions, topic_partitions
+
+PARTS: Final = PartRecords(
+    epoch=ConsumerGroupMetadataRecord,
+    member=ConsumerGroupMemberMetadataRecord,
+    target_epoch=ConsumerGroupTargetAssignmentMetadataRecord,
+    target=ConsumerGroupTargetAssignmentMemberRecord,
+    current=ConsumerGroupCurrentMemberAssignmentRecord,
 )
 
 # --- to records
@@ -48,7 +56,9 @@ from rejoin.protocol.records.consumer_groups import (
 
 def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> ConsumerGroupMetadataRecord:
     """The group's epoch."""
-    return stored.consumer_group_record(group_id, ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash))
+    return ConsumerGroupMetadataRecord.of(
+        group_id, ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
+    )
 
 
 def metadata_record(
@@ -56,7 +66,7 @@ def metadata_record(
 ) -> ConsumerGroupMemberMetadataRecord:
     """A member as it describes itself."""
     classic = metadata.classic
-    return stored.member_record(
+    return ConsumerGroupMemberMetadataRecord.of(
         group_id,
         member_id,
         ConsumerGroupMemberMetadataValue(
@@ -82,28 +92,23 @@ def metadata_record(
 
 def target_epoch_record(group_id: str, epoch: int, at: Millis) -> ConsumerGroupTargetAssignmentMetadataRecord:
     """The epoch of the target, and when it was computed."""
-    value = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=at)
-    return stored.target_epoch_record(group_id, value)
+    return ConsumerGroupTargetAssignmentMetadataRecord.of(group_id, assignment_epoch(epoch, at))
 
 
 def target_record(
     group_id: str, member_id: str, target: PartitionsByTopicId
 ) -> ConsumerGroupTargetAssignmentMemberRecord:
     """Record of a member's target assignment."""
-    topics = tuple(
-        TargetTopicPartitions(topic_id=topic_id, partitions=tuple(sorted(partitions)))
-        for topic_id, partitions in target.items()
-        if partitions
-    )
-    value = ConsumerGroupTargetAssignmentMemberValue(topic_partitions=topics)
-    return stored.target_assignment_record(group_id, member_id, value)
+    topics = topic_partitions({topic_id: partitions for topic_id, partitions in target.items() if partitions})
+    value = TargetPartitions(topic_partitions=topics)
+    return ConsumerGroupTargetAssignmentMemberRecord.of(group_id, member_id, value)
 
 
 def current_record(
     group_id: str, member_id: str, current: CurrentAssignment
 ) -> ConsumerGroupCurrentMemberAssignmentRecord:
     """Record of a member's current assignment."""
-    return stored.current_assignment_record(
+    return ConsumerGroupCurrentMemberAssignmentRecord.of(
         group_id,
         member_id,
         ConsumerGroupCurrentMemberAssignmentValue(
@@ -156,28 +161,18 @@ def group_records(group: ConsumerGroup) -> list[ConsumerGroupRecord]:
     return records
 
 
-def member_tombstones(group_id: str, member_ids: Iterable[str]) -> list[ConsumerGroupRecord]:
-    """The end of members: of what each has, should have, and is, in this order, as replay needs it."""
-    records: list[ConsumerGroupRecord] = []
-    for member_id in member_ids:
-        records.append(stored.current_assignment_record(group_id, member_id, None))
-        records.append(stored.target_assignment_record(group_id, member_id, None))
-        records.append(stored.member_record(group_id, member_id, None))
-    return records
-
-
 def group_tombstones(group: ConsumerGroup) -> list[ConsumerGroupRecord]:
     """The end of everything that a group has in the log."""
     group_id, members = group.group_id, list(group.members)
     records: list[ConsumerGroupRecord] = []
-    records += [stored.current_assignment_record(group_id, member_id, None) for member_id in members]
-    records += [stored.target_assignment_record(group_id, member_id, None) for member_id in members]
-    records.append(stored.target_epoch_record(group_id, None))
-    records += [stored.member_record(group_id, member_id, None) for member_id in members]
+    records += [ConsumerGroupCurrentMemberAssignmentRecord.of(group_id, member_id, None) for member_id in members]
+    records += [ConsumerGroupTargetAssignmentMemberRecord.of(group_id, member_id, None) for member_id in members]
+    records.append(ConsumerGroupTargetAssignmentMetadataRecord.of(group_id, None))
+    records += [ConsumerGroupMemberMetadataRecord.of(group_id, member_id, None) for member_id in members]
     records += [stored.regular_expression_record(group_id, regex, None) for regex in group.subscriptions.resolved]
     # Kafka: ConsumerGroup.createConsumerGroupTombstoneRecords writes this one whether 4.0 was there or not.
-    records.append(stored.partition_metadata_tombstone(group_id))
-    records.append(stored.consumer_group_record(group_id, None))
+    records.append(stored.ConsumerGroupPartitionMetadataRecord.of(group_id, None))
+    records.append(ConsumerGroupMetadataRecord.of(group_id, None))
     return records
 
 
@@ -203,11 +198,6 @@ def metadata_of(value: ConsumerGroupMemberMetadataValue) -> ConsumerMemberMetada
             tuple(SupportedProtocol(each.name, each.metadata) for each in classic.supported_protocols),
         ),
     )
-
-
-def target_of(value: ConsumerGroupTargetAssignmentMemberValue) -> PartitionsByTopicId:
-    """A member's target assignment, from its record."""
-    return {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
 
 
 def current_of(value: ConsumerGroupCurrentMemberAssignmentValue) -> CurrentAssignment:

@@ -6,8 +6,10 @@ Kafka: GroupCoordinatorRecordHelpers.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from rejoin.coordinator.core.groups.modern.epochs import FIRST_EPOCH, PartitionsByTopicId
+from rejoin.coordinator.core.groups.modern.records import PartRecords, assignment_epoch
 from rejoin.coordinator.core.groups.share.model.group import ShareGroup
 from rejoin.coordinator.core.groups.share.model.member import (
     NEW_ASSIGNMENT,
@@ -20,7 +22,16 @@ from rejoin.coordinator.core.groups.share.model.state_partitions import Partitio
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.protocol.java import utf16_sorted
 from rejoin.protocol.records import share_groups as stored
-from rejoin.protocol.records.share_groups import ShareGroupRecord, ShareTopicPartitions
+from rejoin.protocol.records.group_parts import TargetPartitions, partitions_of, topic_partitions
+from rejoin.protocol.records.share_groups import ShareGroupRecord
+
+PARTS: Final = PartRecords(
+    epoch=stored.ShareGroupMetadataRecord,
+    member=stored.ShareGroupMemberMetadataRecord,
+    target_epoch=stored.ShareGroupTargetAssignmentMetadataRecord,
+    target=stored.ShareGroupTargetAssignmentMemberRecord,
+    current=stored.ShareGroupCurrentMemberAssignmentRecord,
+)
 
 # --- to records
 
@@ -28,12 +39,12 @@ from rejoin.protocol.records.share_groups import ShareGroupRecord, ShareTopicPar
 def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> ShareGroupRecord:
     """The group's epoch."""
     value = stored.ShareGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
-    return stored.share_group_record(group_id, value)
+    return stored.ShareGroupMetadataRecord.of(group_id, value)
 
 
 def metadata_record(group_id: str, member_id: str, metadata: ShareMemberMetadata) -> ShareGroupRecord:
     """A member as it describes itself."""
-    return stored.share_member_record(
+    return stored.ShareGroupMemberMetadataRecord.of(
         group_id,
         member_id,
         stored.ShareGroupMemberMetadataValue(
@@ -47,40 +58,32 @@ def metadata_record(group_id: str, member_id: str, metadata: ShareMemberMetadata
 
 def target_epoch_record(group_id: str, epoch: int, at: Millis) -> ShareGroupRecord:
     """The epoch of the target, and when it was computed."""
-    value = stored.ShareGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=at)
-    return stored.share_target_epoch_record(group_id, value)
+    return stored.ShareGroupTargetAssignmentMetadataRecord.of(group_id, assignment_epoch(epoch, at))
 
 
 def target_record(group_id: str, member_id: str, target: PartitionsByTopicId) -> ShareGroupRecord:
     """Record of a member's target assignment."""
-    value = stored.ShareGroupTargetAssignmentMemberValue(topic_partitions=_topics(target))
-    return stored.share_target_record(group_id, member_id, value)
+    value = TargetPartitions(topic_partitions=topic_partitions(target))
+    return stored.ShareGroupTargetAssignmentMemberRecord.of(group_id, member_id, value)
 
 
 def current_record(group_id: str, member_id: str, current: CurrentShare) -> ShareGroupRecord:
     """Record of a member's current assignment."""
-    return stored.share_current_record(
+    return stored.ShareGroupCurrentMemberAssignmentRecord.of(
         group_id,
         member_id,
         stored.ShareGroupCurrentMemberAssignmentValue(
             member_epoch=current.epoch,
             previous_member_epoch=current.previous_epoch,
             state=0,
-            assigned_partitions=_topics(current.assigned),
+            assigned_partitions=topic_partitions(current.assigned),
         ),
-    )
-
-
-def _topics(partitions: PartitionsByTopicId) -> tuple[ShareTopicPartitions, ...]:
-    return tuple(
-        ShareTopicPartitions(topic_id=topic_id, partitions=tuple(sorted(indexes)))
-        for topic_id, indexes in partitions.items()
     )
 
 
 def state_record(group_id: str, state_partitions: StatePartitions) -> ShareGroupRecord:
     """Record of a group's share-partitions."""
-    return stored.share_state_record(
+    return stored.ShareGroupStatePartitionMetadataRecord.of(
         group_id,
         stored.ShareGroupStatePartitionMetadataValue(
             initializing_topics=_state_topics(state_partitions.initializing),
@@ -126,22 +129,12 @@ def group_records(group: ShareGroup) -> list[ShareGroupRecord]:
     return records
 
 
-def member_tombstones(group_id: str, member_ids: Iterable[str]) -> list[ShareGroupRecord]:
-    """The end of members: of what each has, should have, and is, in this order, as replay needs it."""
-    records: list[ShareGroupRecord] = []
-    for member_id in member_ids:
-        records.append(stored.share_current_record(group_id, member_id, None))
-        records.append(stored.share_target_record(group_id, member_id, None))
-        records.append(stored.share_member_record(group_id, member_id, None))
-    return records
-
-
 def group_tombstones(group_id: str) -> list[ShareGroupRecord]:
     """The end of everything that a group without members has in the log."""
     return [
-        stored.share_target_epoch_record(group_id, None),
-        stored.share_state_record(group_id, None),
-        stored.share_group_record(group_id, None),
+        stored.ShareGroupTargetAssignmentMetadataRecord.of(group_id, None),
+        stored.ShareGroupStatePartitionMetadataRecord.of(group_id, None),
+        stored.ShareGroupMetadataRecord.of(group_id, None),
     ]
 
 
@@ -156,11 +149,6 @@ def metadata_of(value: stored.ShareGroupMemberMetadataValue) -> ShareMemberMetad
         client_host=value.client_host,
         topic_names=frozenset(value.subscribed_topic_names),
     )
-
-
-def partitions_of(topics: Iterable[ShareTopicPartitions]) -> PartitionsByTopicId:
-    """Partitions by topic id, from a record."""
-    return {topic.topic_id: frozenset(topic.partitions) for topic in topics}
 
 
 def current_of(value: stored.ShareGroupCurrentMemberAssignmentValue) -> CurrentShare:
