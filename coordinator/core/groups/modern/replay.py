@@ -9,46 +9,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.groups.modern.changes import Undo, nothing_to_undo
 from rejoin.coordinator.core.groups.modern.epochs import NO_EPOCH
+from rejoin.coordinator.core.groups.modern.group import EpochMember, ModernGroup
 from rejoin.coordinator.core.groups.modern.records import PartRecords
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.protocol.records.group_parts import AssignmentEpoch, GroupPart, MemberPart
 from rejoin.protocol.records.keyed import Record
 
-
-class ReplayedMember(Protocol):
-    """A member of a group: its metadata and its current assignment are replaced, never changed."""
-
-    metadata: Any
-    current: Any
-
-
-class ReplayedGroup(Group, Protocol):
-    """A group that changes by its records alone."""
-
-    epoch: int
-    metadata_hash: int
-    assignment_epoch: int
-    assignment_at: Millis
-    members: dict[str, Any]
-    targets: dict[str, Any]
-
-    def set_epoch(self, epoch: int, metadata_hash: int) -> None: ...
-
-    def set_assignment_epoch(self, epoch: int, at: Millis) -> None: ...
-
-    def set_target(self, member_id: str, target: Any) -> None: ...
-
-    def set_metadata(self, member_id: str, metadata: Any) -> None: ...
-
-    def set_current(self, member_id: str, current: Any) -> None: ...
-
-
-G = TypeVar("G", bound=ReplayedGroup)
+G = TypeVar("G", bound=ModernGroup[Any, Any])
 
 Replay: TypeAlias = Callable[[Any], Undo]
 """Applies a record of one type; returns what undoes it."""
@@ -59,7 +31,7 @@ class ModernReplay(ABC, Generic[G]):
 
     def __init__(self, groups: dict[str, Group], group_type: type[G], parts: PartRecords, released: object) -> None:
         """``released`` is the current assignment of a member after its tombstone."""
-        self._groups = groups
+        self._groups: dict[str, Any] = groups
         self._group_type = group_type
         self._released = released
         self._by_type: dict[type[Any], Replay] = {
@@ -117,7 +89,7 @@ class ModernReplay(ABC, Generic[G]):
         change(made)
         return partial(self._put_back, group_id, group)
 
-    def _put_back(self, group_id: str, group: Group | None) -> None:
+    def _put_back(self, group_id: str, group: object | None) -> None:
         if group is None:
             self._groups.pop(group_id, None)
         else:
@@ -168,7 +140,7 @@ class ModernReplay(ABC, Generic[G]):
             value = record.value.data
             return self._change(key.group_id, lambda group: self._set_metadata(group, key.member_id, value))
         known = self.known(key.group_id)
-        member: ReplayedMember | None = None if known is None else known.members.get(key.member_id)
+        member: EpochMember | None = None if known is None else known.members.get(key.member_id)
         if known is None or member is None:
             return nothing_to_undo
         undo = self._restoring(known, key.member_id, member.metadata, member.current)
@@ -176,7 +148,7 @@ class ModernReplay(ABC, Generic[G]):
         return undo
 
     def _set_metadata(self, group: G, member_id: str, value: Any) -> Undo:
-        member: ReplayedMember | None = group.members.get(member_id)
+        member: EpochMember | None = group.members.get(member_id)
         undo = self._restoring(group, member_id, None if member is None else member.metadata, None)
         group.set_metadata(member_id, self._metadata_of(value))
         return undo
@@ -192,20 +164,20 @@ class ModernReplay(ABC, Generic[G]):
         return _set_current(known, key.member_id, self._released)
 
 
-def _set_assignment_epoch(group: ReplayedGroup, epoch: int, at: Millis) -> Undo:
+def _set_assignment_epoch(group: ModernGroup[Any, Any], epoch: int, at: Millis) -> Undo:
     undo = partial(group.set_assignment_epoch, group.assignment_epoch, group.assignment_at)
     group.set_assignment_epoch(epoch, at)
     return undo
 
 
-def _set_target(group: ReplayedGroup, member_id: str, target: object) -> Undo:
+def _set_target(group: ModernGroup[Any, Any], member_id: str, target: object) -> Undo:
     undo = partial(group.set_target, member_id, group.targets.get(member_id))
     group.set_target(member_id, target)
     return undo
 
 
-def _set_current(group: ReplayedGroup, member_id: str, current: object) -> Undo:
-    member: ReplayedMember | None = group.members.get(member_id)
+def _set_current(group: ModernGroup[Any, Any], member_id: str, current: object) -> Undo:
+    member: EpochMember | None = group.members.get(member_id)
     if member is None:
         undo = partial(group.set_metadata, member_id, None)
     else:
@@ -214,7 +186,7 @@ def _set_current(group: ReplayedGroup, member_id: str, current: object) -> Undo:
     return undo
 
 
-def _restore(group: ReplayedGroup, member_id: str, metadata: object | None, current: object | None) -> None:
+def _restore(group: ModernGroup[Any, Any], member_id: str, metadata: object | None, current: object | None) -> None:
     """Restore a member, or take it out where it was not there."""
     group.set_metadata(member_id, metadata)
     if current is not None:

@@ -7,7 +7,7 @@ of a partition costs a look at all members. Kafka: ConsumerGroup, ModernGroup.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -29,15 +29,13 @@ from rejoin.coordinator.core.groups.consumer.model.subscriptions import Resolved
 from rejoin.coordinator.core.groups.consumer.model.target_index import TargetIndex
 from rejoin.coordinator.core.groups.group import Committer, RetentionStart
 from rejoin.coordinator.core.groups.modern.epochs import (
-    FIRST_EPOCH,
     PartitionsByTopicId,
-    RefreshDeadline,
     SubscriptionKind,
 )
-from rejoin.coordinator.core.groups.modern.member_order import MemberOrder
+from rejoin.coordinator.core.groups.modern.group import ModernGroup
 from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata
 from rejoin.coordinator.core.groups.timers import member_session_timer
-from rejoin.coordinator.core.inputs import Millis, Token
+from rejoin.coordinator.core.inputs import Millis
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import OffsetCommitValue
 from rejoin.protocol.types import TopicPartition
@@ -50,39 +48,24 @@ def _committed_at(value: OffsetCommitValue) -> Millis:
     return value.commit_timestamp
 
 
-@dataclass(slots=True)
-class ConsumerGroup:
+@dataclass(slots=True, kw_only=True)
+class ConsumerGroup(ModernGroup[ConsumerMember, PartitionsByTopicId]):
     """A group whose members speak the consumer protocol, or some of them still the classic one."""
 
-    group_id: str
-    partition: TopicPartition
     topics: TopicsMetadata = field(repr=False, compare=False)
-    epoch: int = FIRST_EPOCH
-    metadata_hash: int = 0
-    assignment_epoch: int = FIRST_EPOCH
-    assignment_at: Millis = 0
-    """When the target was computed; 0: never, or again as soon as it is wanted."""
-    members: dict[str, ConsumerMember] = field(default_factory=dict)
     static_members: dict[str, str] = field(default_factory=dict)
-    targets: dict[str, PartitionsByTopicId] = field(default_factory=dict)
     subscriptions: Subscriptions = field(default_factory=Subscriptions)
     partition_epochs: dict[str, dict[int, int]] = field(default_factory=dict)
     """By topic id, by partition: the epoch of the member that holds it."""
-    refresh: RefreshDeadline = field(default_factory=RefreshDeadline)
     rules: ConsumerGroupRules = NEWEST_RULES
 
     subscription_type: SubscriptionKind = SubscriptionKind.HOMOGENEOUS
     """As of the last change of a member. Kafka: resolved expressions do not change it by themselves."""
     quiet_until: Millis = 0
     """Until then heartbeats that say nothing new change nothing. Every change of the group ends it."""
-    needs_epoch: bool = False
-    """Whether the group's targets may be incomplete, so that the next request has to bump the epoch."""
-    persisted: bool = False
     shown_state: ConsumerGroupState = ConsumerGroupState.EMPTY
     """The state that the last event named."""
     previous_state: ConsumerGroupState = ConsumerGroupState.EMPTY
-    state_since: Millis = 0
-    """The state before, and when the group left it."""
     protocol_type: str | None = CONSUMER
     has_partition_metadata: bool = False
     """Whether a record of Kafka 4.0 is in the log that wants a tombstone."""
@@ -90,25 +73,12 @@ class ConsumerGroup:
     """Made for the uniform assignor where the group is large; all that changes targets or members notes it there."""
     _stable_at: dict[int, int] = field(default_factory=dict)
     """How many members are STABLE at each epoch."""
-    member_order: MemberOrder = field(default_factory=MemberOrder, repr=False, compare=False)
 
     # --- what every group answers
 
     @property
     def kind(self) -> str:
         return CONSUMER
-
-    @property
-    def member_count(self) -> int:
-        return len(self.members)
-
-    @property
-    def parked_joins(self) -> list[Token]:
-        return []
-
-    @property
-    def parked_syncs(self) -> list[Token]:
-        return []
 
     @property
     def state(self) -> ConsumerGroupState:
@@ -119,10 +89,6 @@ class ConsumerGroup:
     def show_state(self, state: ConsumerGroupState, now: Millis) -> None:
         """Remember the state that the next event names."""
         self.shown_state, self.previous_state, self.state_since = state, self.shown_state, now
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.members
 
     def is_subscribed_to(self, topic: str) -> bool:
         return topic in self.subscriptions.topics
@@ -188,24 +154,18 @@ class ConsumerGroup:
     def validate_offset_delete(self) -> ErrorCode:
         return ErrorCode.NONE
 
-    def validate_delete(self) -> ErrorCode:
-        return ErrorCode.NONE if self.is_empty else ErrorCode.NON_EMPTY_GROUP
-
     # --- what replay calls
 
     def set_epoch(self, epoch: int, metadata_hash: int) -> None:
-        self.epoch, self.metadata_hash = epoch, metadata_hash
+        ModernGroup.set_epoch(self, epoch, metadata_hash)
         self.quiet_until = 0
 
     def set_assignment_epoch(self, epoch: int, at: Millis) -> None:
-        self.assignment_epoch, self.assignment_at = epoch, at
+        ModernGroup.set_assignment_epoch(self, epoch, at)
         self.quiet_until = 0
 
     def set_target(self, member_id: str, target: PartitionsByTopicId | None) -> None:
-        if target is None:
-            self.targets.pop(member_id, None)
-        else:
-            self.targets[member_id] = target
+        ModernGroup.set_target(self, member_id, target)
         if self.target_index is not None:
             self.target_index.touch(member_id)
 
@@ -313,11 +273,6 @@ class ConsumerGroup:
         for member in self.members.values():
             self._hold(member.current, member.current.assigned, member.current.pending)
 
-    def repaired(self) -> Callable[[], object]:
-        """The epoch is bumped; returns what undoes that."""
-        before, self.needs_epoch = self.needs_epoch, False
-        return lambda: setattr(self, "needs_epoch", before)
-
     def look_at_topics(self) -> None:
         """Have the next heartbeat look at the subscribed topics."""
         self.refresh.at = self.quiet_until = 0
@@ -328,13 +283,6 @@ class ConsumerGroup:
         return epochs is not None and partition in epochs
 
     # --- questions
-
-    @property
-    def next_epoch(self) -> int:
-        """The next group epoch. After a change that failed it is beyond what members have been answered."""
-        if not self.needs_epoch:
-            return self.epoch + 1
-        return max(self.epoch, self.assignment_epoch, *(each.current.epoch for each in self.members.values())) + 1
 
     @property
     def modern_members(self) -> int:

@@ -47,7 +47,12 @@ class ConsumerReplay(ModernReplay[ConsumerGroup]):
     def new_group(self, group_id: str) -> ConsumerGroup:
         first = self._rules.first_epoch
         return ConsumerGroup(
-            group_id, self._partition, self._topics, epoch=first, assignment_epoch=first, rules=self._rules
+            group_id=group_id,
+            partition=self._partition,
+            topics=self._topics,
+            epoch=first,
+            assignment_epoch=first,
+            rules=self._rules,
         )
 
     def repair(self, group_id: str) -> None:

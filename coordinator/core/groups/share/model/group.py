@@ -5,17 +5,15 @@ Kafka: ShareGroup, ModernGroup.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from rejoin.coordinator.core.groups.group import Committer, RetentionStart
 from rejoin.coordinator.core.groups.modern.epochs import (
-    FIRST_EPOCH,
     PartitionsByTopicId,
-    RefreshDeadline,
     SubscriptionKind,
 )
-from rejoin.coordinator.core.groups.modern.member_order import MemberOrder
+from rejoin.coordinator.core.groups.modern.group import ModernGroup
 from rejoin.coordinator.core.groups.share.model.member import (
     NEW_ASSIGNMENT,
     CurrentShare,
@@ -25,38 +23,22 @@ from rejoin.coordinator.core.groups.share.model.member import (
 from rejoin.coordinator.core.groups.share.model.state import SHARE, ShareGroupState
 from rejoin.coordinator.core.groups.share.model.state_partitions import StatePartitions
 from rejoin.coordinator.core.groups.timers import member_session_timer
-from rejoin.coordinator.core.inputs import Millis, Token
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.types import TopicPartition
 
 
-@dataclass(slots=True)
-class ShareGroup:
+@dataclass(slots=True, kw_only=True)
+class ShareGroup(ModernGroup[ShareMember, PartitionsByTopicId]):
     """A group whose members share partitions."""
 
-    group_id: str
-    partition: TopicPartition
-    epoch: int = FIRST_EPOCH
-    metadata_hash: int = 0
-    assignment_epoch: int = FIRST_EPOCH
-    assignment_at: Millis = 0
-    """When the target was computed; 0: never, or again as soon as it is wanted."""
-    members: dict[str, ShareMember] = field(default_factory=dict)
-    targets: dict[str, PartitionsByTopicId] = field(default_factory=dict)
     topics: dict[str, int] = field(default_factory=dict)
     """How many members name each topic."""
     state_partitions: StatePartitions | None = None
     """None before the first record of them."""
-    refresh: RefreshDeadline = field(default_factory=RefreshDeadline)
-    persisted: bool = False
-    needs_epoch: bool = False
-    """Whether a change failed behind which others were made, so that the next request has to bump the epoch."""
     shown_state: ShareGroupState = ShareGroupState.EMPTY
     """The state that the last event named."""
     previous_state: ShareGroupState = ShareGroupState.EMPTY
-    state_since: Millis = 0
     protocol_type: str | None = SHARE
-    member_order: MemberOrder = field(default_factory=MemberOrder, repr=False, compare=False)
     _in_targets: dict[str, frozenset[int]] | None = field(default=None, repr=False, compare=False)
 
     # --- what every group answers
@@ -66,24 +48,8 @@ class ShareGroup:
         return SHARE
 
     @property
-    def member_count(self) -> int:
-        return len(self.members)
-
-    @property
-    def parked_joins(self) -> list[Token]:
-        return []
-
-    @property
-    def parked_syncs(self) -> list[Token]:
-        return []
-
-    @property
     def state(self) -> ShareGroupState:
         return ShareGroupState.STABLE if self.members else ShareGroupState.EMPTY
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.members
 
     def is_subscribed_to(self, topic: str) -> bool:
         return topic in self.topics
@@ -105,26 +71,14 @@ class ShareGroup:
     def validate_offset_delete(self) -> ErrorCode:
         return ErrorCode.GROUP_ID_NOT_FOUND
 
-    def validate_delete(self) -> ErrorCode:
-        return ErrorCode.NONE if self.is_empty else ErrorCode.NON_EMPTY_GROUP
-
     def offsets_retained_from(self) -> RetentionStart | None:
         """Kafka: an Empty share group never expires."""
         return None
 
     # --- what replay calls
 
-    def set_epoch(self, epoch: int, metadata_hash: int) -> None:
-        self.epoch, self.metadata_hash = epoch, metadata_hash
-
-    def set_assignment_epoch(self, epoch: int, at: Millis) -> None:
-        self.assignment_epoch, self.assignment_at = epoch, at
-
     def set_target(self, member_id: str, target: PartitionsByTopicId | None) -> None:
-        if target is None:
-            self.targets.pop(member_id, None)
-        else:
-            self.targets[member_id] = target
+        ModernGroup.set_target(self, member_id, target)
         self._in_targets = None
 
     def set_metadata(self, member_id: str, metadata: ShareMemberMetadata | None) -> None:
@@ -181,15 +135,3 @@ class ShareGroup:
                     together[topic_id] = together.get(topic_id, frozenset()) | partitions
             self._in_targets = together
         return self._in_targets
-
-    @property
-    def next_epoch(self) -> int:
-        """The next group epoch. After a change that failed it is beyond what members have been answered."""
-        if not self.needs_epoch:
-            return self.epoch + 1
-        return max(self.epoch, self.assignment_epoch, *(each.current.epoch for each in self.members.values())) + 1
-
-    def repaired(self) -> Callable[[], object]:
-        """The epoch is bumped; returns what undoes that."""
-        before, self.needs_epoch = self.needs_epoch, False
-        return lambda: setattr(self, "needs_epoch", before)

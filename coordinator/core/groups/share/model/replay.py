@@ -28,7 +28,7 @@ class ShareReplay(ModernReplay[ShareGroup]):
         self._by_type[ShareGroupStatePartitionMetadataRecord] = self._state_partitions
 
     def new_group(self, group_id: str) -> ShareGroup:
-        return ShareGroup(group_id, self._partition)
+        return ShareGroup(group_id=group_id, partition=self._partition)
 
     def repair(self, group_id: str) -> None:
         """A change has failed behind which others were made: the next request has all assigned anew."""
