@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import singledispatch
 
-from rejoin.journal.events import consumer_groups, share_groups, transactions
+from rejoin.journal.events import consumer_groups, share_groups, share_partitions, transactions
 from rejoin.journal.events import coordinator as events
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import Cause, CommittedOffset, Ownership
+from rejoin.journal.share_formatting import share_partition_line
 
 REMOVED_BECAUSE = {
     "left": "left",
@@ -377,6 +378,11 @@ def _(event: share_groups.SharePartitionsInitialized) -> str:
 def _(event: share_groups.SharePartitionsDeleted) -> str:
     topics = " ".join(event.topics)
     return f"state of {topics} deleted" if event.error is None else f"state of {topics} not deleted: {event.error}"
+
+
+@_format.register
+def _(event: share_partitions.SharePartitionEvent) -> str:
+    return share_partition_line(event)
 
 
 # --- transactions

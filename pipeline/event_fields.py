@@ -12,14 +12,24 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_ori
 
 from pydantic import BaseModel
 
-from rejoin.journal.events import client, consumer_groups, coordinator, share_groups, simulation, transactions
+from rejoin.journal.events import (
+    client,
+    consumer_groups,
+    coordinator,
+    share_groups,
+    share_partitions,
+    simulation,
+    transactions,
+)
 from rejoin.journal.events.base import Event, Long
 from rejoin.journal.events.fields import MEANINGS
 from rejoin.journal.schema import events_in
 
 EVENT_CLASSES: Final[dict[str, type[Event]]] = {
     event.name: event
-    for event in events_in(coordinator, consumer_groups, share_groups, transactions, client, simulation)
+    for event in events_in(
+        coordinator, consumer_groups, share_groups, share_partitions, transactions, client, simulation
+    )
 }
 """Every event of the journals, by its name."""
 

@@ -12,10 +12,16 @@ if TYPE_CHECKING:
 def journal_schema() -> JournalSchema:
     """The rows that a coordinator writes."""
     # Imported here, since help can do without.
-    from rejoin.journal.events import consumer_groups, coordinator, share_groups, transactions  # noqa: PLC0415
+    from rejoin.journal.events import (  # noqa: PLC0415
+        consumer_groups,
+        coordinator,
+        share_groups,
+        share_partitions,
+        transactions,
+    )
     from rejoin.journal.schema import JournalSchema, events_in  # noqa: PLC0415
 
-    return JournalSchema(events_in(coordinator, consumer_groups, share_groups, transactions))
+    return JournalSchema(events_in(coordinator, consumer_groups, share_groups, share_partitions, transactions))
 
 
 def print_journal_schema() -> int:

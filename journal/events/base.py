@@ -1,8 +1,8 @@
 """The base of events. An event is emitted once, by the core that decided it.
 
-The coordinator's events are in ``coordinator``, ``consumer_groups``, ``share_groups`` and ``transactions``, the
-consumer's in ``client``, the simulation's in ``simulation``. Log lines, the live page, transcripts, journal rows and
-tables are all made from them; ``journal.segments`` says how they are kept.
+The coordinator's events are in ``coordinator``, ``consumer_groups``, ``share_groups``, ``share_partitions`` and
+``transactions``, the consumer's in ``client``, the simulation's in ``simulation``. Log lines, the live page,
+transcripts, journal rows and tables are all made from them; ``journal.segments`` says how they are kept.
 """
 
 from __future__ import annotations

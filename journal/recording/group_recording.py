@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any, Final
 
 from rejoin.journal.envelope import JournalRow
-from rejoin.journal.events import client, consumer_groups, coordinator, share_groups, simulation, transactions
+from rejoin.journal.events import (
+    client,
+    consumer_groups,
+    coordinator,
+    share_groups,
+    share_partitions,
+    simulation,
+    transactions,
+)
 from rejoin.journal.recording.as_scenario import ScenarioWriter
 from rejoin.journal.recording.consumer_journals import NO_JOURNALS, ConsumerJournals
 from rejoin.journal.recording.event_recorder import EventRecorder
@@ -13,7 +21,9 @@ from rejoin.journal.schema import JournalSchema, events_in
 
 SCHEMA: Final = JournalSchema(
     each
-    for each in events_in(client, consumer_groups, coordinator, share_groups, simulation, transactions)
+    for each in events_in(
+        client, consumer_groups, coordinator, share_groups, share_partitions, simulation, transactions
+    )
     if each.name in EventRecorder.event_names()
 )
 """The rows that are drawn; others need not be read."""

@@ -6,7 +6,15 @@ import json
 from collections import Counter
 
 from rejoin.journal.envelope import SCHEMA_VERSION
-from rejoin.journal.events import client, consumer_groups, coordinator, simulation, transactions
+from rejoin.journal.events import (
+    client,
+    consumer_groups,
+    coordinator,
+    share_groups,
+    share_partitions,
+    simulation,
+    transactions,
+)
 from rejoin.journal.events.fields import MEANINGS
 from rejoin.journal.events.simulation import ScenarioAction
 from rejoin.journal.reader import read_journal
@@ -14,7 +22,12 @@ from rejoin.journal.renames import RENAMES, upgraded_text
 from rejoin.journal.schema import JournalSchema, events_in
 from tests.paths import JOURNALS
 
-EVENTS = {event.name: event for event in events_in(coordinator, consumer_groups, transactions, client, simulation)}
+EVENTS = {
+    event.name: event
+    for event in events_in(
+        coordinator, consumer_groups, share_groups, share_partitions, transactions, client, simulation
+    )
+}
 SCHEMA = JournalSchema(EVENTS.values())
 
 
