@@ -35,8 +35,11 @@ if TYPE_CHECKING:
     from rejoin.client.producer_config import ProducerConfig
     from rejoin.client.producer_driver import RecordMetadata
     from rejoin.client.records import Records
+    from rejoin.client.share_config import ShareConsumerConfig
+    from rejoin.client.share_consumer import ShareConsumer
     from rejoin.client.transports.http import HttpTransport, ProblemError
     from rejoin.client.transports.kafka.transport import KafkaTransport
+    from rejoin.protocol.messages.share.acknowledgements import AcknowledgeType
     from rejoin.protocol.types import TopicPartition
 
 _HOMES = {
@@ -67,11 +70,15 @@ _HOMES = {
     "RecordMetadata": "rejoin.client.producer_driver",
     "ConsumerRecord": "rejoin.client.core.fetch.consumer_record",
     "Records": "rejoin.client.records",
+    "AcknowledgeType": "rejoin.protocol.messages.share.acknowledgements",
+    "ShareConsumer": "rejoin.client.share_consumer",
+    "ShareConsumerConfig": "rejoin.client.share_config",
     "ConsumerRuntime": "rejoin.client.driver",
     "TopicPartition": "rejoin.protocol.types",
 }
 
 __all__ = [
+    "AcknowledgeType",
     "AssignorFailedError",
     "CommitFailedError",
     "Consumer",
@@ -98,6 +105,8 @@ __all__ = [
     "RecordRange",
     "Records",
     "RetriableCommitFailedError",
+    "ShareConsumer",
+    "ShareConsumerConfig",
     "TopicAuthorizationError",
     "TopicPartition",
     "WakeupError",

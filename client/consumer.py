@@ -18,7 +18,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import count
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, TypeVar
 from uuid import uuid4
 
 from rejoin.client.assignors import Assignor, assignor_named
@@ -60,7 +60,9 @@ from rejoin.protocol.types import TopicPartition
 Offsets: TypeAlias = Mapping[TopicPartition, "int | OffsetAndMetadata"]
 CommitCallback: TypeAlias = Callable[[Mapping[TopicPartition, OffsetAndMetadata], "KafkaError | None"], object]
 
-_ITERATION_POLL_MS = 1_000
+ITERATION_POLL_MS = 1_000
+"""Longest poll of an iteration, in ms."""
+Config = TypeVar("Config", bound=ConsumerConfig)
 _numbers = count(1)
 
 
@@ -115,14 +117,14 @@ class Consumer:
         assignors = None if assignor is None else _assignors(assignor)
         if assignors is not None:
             settings["partition_assignment_strategy"] = tuple(made.name for made in assignors)
-        self.config = _with_client_id(checked_config(settings))
+        self.config = with_client_id(checked_config(settings))
         if assignors is None:
             assignors = [assignor_named(name) for name in self.config.partition_assignment_strategy]
         self._listener = listener
         self._topics, self._pattern, self._regex = topics, pattern, regex
         self._owns_transport = transport is None and runtime is None
         if runtime is None:
-            runtime = ConsumerRuntime(transport or _transport(self.config), on_event)
+            runtime = ConsumerRuntime(transport or transport_of(self.config), on_event)
         self._runtime = runtime
         transport = runtime.transport.for_client()
         self._core = ConsumerCore(
@@ -265,7 +267,7 @@ class Consumer:
     async def getone(self) -> ConsumerRecord:
         """The next record, however long that takes. Commits meanwhile cover the records handed out."""
         while not self._buffer:
-            self._buffer.fill(await self._driver.poll(Polled(_ITERATION_POLL_MS)), self._runtime.clock.now())
+            self._buffer.fill(await self._driver.poll(Polled(ITERATION_POLL_MS)), self._runtime.clock.now())
         return self._buffer.next()
 
     def __aiter__(self) -> Self:
@@ -435,7 +437,7 @@ def _assignors(
     return made
 
 
-def _with_client_id(config: ConsumerConfig) -> ConsumerConfig:
+def with_client_id(config: Config) -> Config:
     """Kafka's way to name clients that have no name."""
     if config.client_id:
         return config
@@ -444,7 +446,8 @@ def _with_client_id(config: ConsumerConfig) -> ConsumerConfig:
     return config.model_copy(update={"client_id": name})
 
 
-def _transport(config: ConsumerConfig) -> Transport:
+def transport_of(config: ConsumerConfig) -> Transport:
+    """A transport to the bootstrap servers."""
     return open_transport(
         config.bootstrap_servers,
         reconnect_backoff_ms=config.reconnect_backoff_ms,

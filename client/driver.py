@@ -15,8 +15,10 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Protocol, TypeAlias
 
-from rejoin.client.core.consumer import ConsumerCore
+from rejoin.client.config import ConsumerConfig
 from rejoin.client.core.effects import (
+    AcknowledgementCallback,
+    AcknowledgementsCommitted,
     CallDone,
     CallListener,
     Cancel,
@@ -29,7 +31,7 @@ from rejoin.client.core.effects import (
     Send,
 )
 from rejoin.client.core.errors import KafkaError
-from rejoin.client.core.inputs import Answered, CallbackDone, Elapsed, Failed, Input, Millis
+from rejoin.client.core.inputs import Answered, CallbackDone, Elapsed, Failed, Millis, Polled
 from rejoin.client.transports.base import Transport, TransportError
 from rejoin.journal.events.base import Event
 from rejoin.journal.wall_clock import WallClock
@@ -56,9 +58,19 @@ class ClientClock:
 
 
 class ListenerCaller(Protocol):
-    """Finds what to call for a rebalance; see :mod:`rejoin.client.consumer`."""
+    """Finds what to call for a rebalance, or for acknowledgements; see :mod:`rejoin.client.consumer`."""
 
-    def __call__(self, effect: CallListener) -> Any: ...
+    def __call__(self, effect: Any) -> Any: ...
+
+
+class Core(Protocol):
+    """A consumer without I/O: :class:`~rejoin.client.core.consumer.ConsumerCore` or one of a share group."""
+
+    config: ConsumerConfig
+
+    def step(self, what: Any, now: Millis) -> list[Effect]: ...
+
+    def next_deadline(self) -> Millis | None: ...
 
 
 class ConsumerRuntime:
@@ -112,13 +124,13 @@ class Driver:
     """One consumer's core and all that it waits for. ``transport`` is the consumer's own, or that of the runtime."""
 
     def __init__(
-        self, runtime: ConsumerRuntime, core: ConsumerCore, call_listener: ListenerCaller, transport: Transport
+        self, runtime: ConsumerRuntime, core: Core, call_listener: ListenerCaller, transport: Transport
     ) -> None:
         self.core = core
         self._runtime = runtime
         self._transport = transport
         self._call_listener = call_listener
-        self._inbox: deque[Input] = deque()
+        self._inbox: deque[Any] = deque()
         self._draining = False
         self._queued_at: Millis | None = None
         self._requests: dict[int, asyncio.Future[Response]] = {}
@@ -131,7 +143,7 @@ class Driver:
 
     # -- calls
 
-    async def call(self, make: Callable[[asyncio.Future[Any]], Input]) -> Any:
+    async def call(self, make: Callable[[asyncio.Future[Any]], Any]) -> Any:
         """Hand in the input that ``make`` makes with a token, and wait for its answer; raises the answer's error."""
         if self.broken is not None:
             raise self.broken
@@ -143,7 +155,7 @@ class Driver:
         finally:
             self._tokens.discard(token)
 
-    async def poll(self, polled: Input) -> PollReturned:
+    async def poll(self, polled: Polled) -> PollReturned:
         """Hand in a ``Polled`` and wait for its end."""
         if self.broken is not None:
             raise self.broken
@@ -177,8 +189,8 @@ class Driver:
         else:
             self._queue(deadline)
 
-    def step(self, what: Input) -> None:
-        """Hand in an input, and carry out the core's effects."""
+    def step(self, what: Any) -> None:
+        """Hand in an input of the core's, and carry out the core's effects."""
         self._inbox.append(what)
         if self._draining or self.broken is not None:
             return
@@ -227,6 +239,10 @@ class Driver:
                 self._resolve(effect.token, None, effect.error)
             case OffsetsFound():
                 self._resolve(effect.token, effect, effect.error)
+            case AcknowledgementsCommitted():
+                self._resolve(effect.token, effect.results, None)
+            case AcknowledgementCallback():
+                self._call_listener(effect)
 
     @staticmethod
     def _resolve(token: object, value: object, error: KafkaError | None) -> None:

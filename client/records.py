@@ -131,6 +131,11 @@ class RecordBuffer:
             part.start = found.offset + 1
         return found
 
+    def unread(self) -> Iterator[ConsumerRecord]:
+        """The records that are not handed out yet."""
+        for part in self._parts:
+            yield from part.records[part.index :]
+
     def positions(self) -> dict[TopicPartition, int]:
         """The position before the first record of each partition."""
         return {part.partition: part.start for part in reversed(self._parts)}

@@ -20,7 +20,7 @@ from rejoin.client.assignors import Assignor
 from rejoin.client.config import ConsumerConfig
 from rejoin.client.core import metadata, poll, quiescence
 from rejoin.client.core.effects import CallDone, CommitDone, Effect, OffsetsFound, PollFailed, PollReturned
-from rejoin.client.core.errors import DisconnectError, IllegalStateError, InvalidGroupIdError, KafkaError
+from rejoin.client.core.errors import IllegalStateError, InvalidGroupIdError, KafkaError
 from rejoin.client.core.group import closing, describe, heartbeats, join_attempt, listener, lookup, membership
 from rejoin.client.core.group.consumer import rounds
 from rejoin.client.core.group.consumer.state import ConsumerMembership
@@ -53,7 +53,7 @@ from rejoin.client.core.inputs import (
 )
 from rejoin.client.core.offsets import commits, queries
 from rejoin.client.core.quiescence import Quiescence, RecordProgress
-from rejoin.client.core.state.consumer import ClosePhase, ConsumerState, RequestInFlight
+from rejoin.client.core.state.consumer import ClosePhase, ConsumerState
 from rejoin.client.core.state.membership import Generation, MemberState
 from rejoin.client.core.step_context import Deserializer, LogEnd, StepContext, by_topic
 from rejoin.client.core.subscription import SubscriptionType
@@ -306,19 +306,7 @@ def _take_answer(state: ConsumerState, ctx: StepContext, what: Answered | Failed
         # Kafka: heartbeats are off while JoinGroup waits, so the user's thread alone reads its answer.
         state.deferred_join_answers.append(what)
         return
-    del state.requests.in_flight[what.request_id]
-    if isinstance(what, Answered):
-        sent.on_answer(state, ctx, sent, what.response)
-    else:
-        _fail(state, ctx, sent, what)
-
-
-def _fail(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, what: Failed) -> None:
-    if sent.to is not None and sent.to == state.coordinator:
-        # Kafka: CoordinatorResponseHandler.onFailure. A timeout disconnects as well.
-        lookup.forget(state, ctx, what.failure.value)
-    problem = DisconnectError(f"{sent.api.name}: {what.detail or what.failure.value}")
-    sent.on_failure(state, ctx, sent, problem)
+    lookup.take_response(state, ctx, what)
 
 
 def _emit_processed(state: ConsumerState, ctx: StepContext, what: Processed) -> None:

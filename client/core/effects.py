@@ -108,6 +108,34 @@ class CallDone:
     error: KafkaError | None = None
 
 
+@dataclass(slots=True)
+class AcknowledgementsCommitted:
+    """A share consumer's commit has ended: for each partition with acknowledgements, their error or None."""
+
+    token: Token
+    results: Mapping[TopicPartition, KafkaError | None]
+
+
+@dataclass(slots=True)
+class AcknowledgementCallback:
+    """Call a share consumer's callback: acknowledgements of these offsets were taken in, or failed."""
+
+    partition: TopicPartition
+    offsets: tuple[int, ...]
+    error: KafkaError | None
+
+
 Effect: TypeAlias = (
-    Send | Cancel | Disconnect | CallListener | PollReturned | PollFailed | CommitDone | OffsetsFound | CallDone | Event
+    Send
+    | Cancel
+    | Disconnect
+    | CallListener
+    | PollReturned
+    | PollFailed
+    | CommitDone
+    | OffsetsFound
+    | CallDone
+    | AcknowledgementsCommitted
+    | AcknowledgementCallback
+    | Event
 )

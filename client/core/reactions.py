@@ -182,6 +182,27 @@ ON_FETCH: Final[Mapping[E, Reaction]] = {
     E.CORRUPT_MESSAGE: Reaction.RAISE,
 }
 
+ON_SHARE_FETCH: Final[Mapping[E, Reaction]] = {
+    # Kafka: ShareFetchCollector.handleInitializeErrors, ShareConsumeRequestManager.
+    E.NOT_LEADER_OR_FOLLOWER: Reaction.REFRESH_METADATA,
+    E.REPLICA_NOT_AVAILABLE: Reaction.REFRESH_METADATA,
+    E.KAFKA_STORAGE_ERROR: Reaction.REFRESH_METADATA,
+    E.FENCED_LEADER_EPOCH: Reaction.REFRESH_METADATA,
+    E.UNKNOWN_TOPIC_OR_PARTITION: Reaction.REFRESH_METADATA,
+    E.UNKNOWN_TOPIC_ID: Reaction.REFRESH_METADATA,
+    E.INCONSISTENT_TOPIC_ID: Reaction.REFRESH_METADATA,
+    E.COORDINATOR_NOT_AVAILABLE: Reaction.IGNORE,
+    E.OFFSET_NOT_AVAILABLE: Reaction.IGNORE,
+    E.UNKNOWN_LEADER_EPOCH: Reaction.IGNORE,
+    E.UNKNOWN_SERVER_ERROR: Reaction.IGNORE,
+    E.GROUP_ID_NOT_FOUND: Reaction.IGNORE,
+    E.TOPIC_AUTHORIZATION_FAILED: Reaction.RAISE_TOPICS,
+    E.GROUP_AUTHORIZATION_FAILED: Reaction.RAISE,
+    E.UNSUPPORTED_VERSION: Reaction.RAISE,
+    E.CORRUPT_MESSAGE: Reaction.RAISE,
+}
+"""Errors of a partition, and of the whole response unless they concern the session."""
+
 ON_OFFSET_FOR_LEADER_EPOCH: Final[Mapping[E, Reaction]] = {
     # Kafka: OffsetsForLeaderEpochClient. Whatever else goes wrong is tried again.
     E.NONE: Reaction.ACCEPT,
@@ -197,6 +218,7 @@ TABLES: Final[Mapping[str, Mapping[E, Reaction]]] = {
     "OffsetCommit": ON_OFFSET_COMMIT,
     "OffsetFetch": ON_OFFSET_FETCH,
     "Fetch": ON_FETCH,
+    "ShareFetch": ON_SHARE_FETCH,
     "OffsetForLeaderEpoch": ON_OFFSET_FOR_LEADER_EPOCH,
 }
 
@@ -210,6 +232,7 @@ OTHERWISE: Final[Mapping[str, Reaction]] = {
     "OffsetCommit": Reaction.RAISE_UNEXPECTED,
     "OffsetFetch": Reaction.RAISE_UNEXPECTED,
     "Fetch": Reaction.RAISE_UNEXPECTED,
+    "ShareFetch": Reaction.RAISE_UNEXPECTED,
     "OffsetForLeaderEpoch": Reaction.REFRESH_METADATA,
 }
 

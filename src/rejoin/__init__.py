@@ -13,20 +13,24 @@ import rejoin.release as _release  # noqa: F401 (refuses a foreign rejoin in the
 from rejoin.lazy_names import load
 
 if TYPE_CHECKING:
+    from rejoin.client import AcknowledgeType as AcknowledgeType
     from rejoin.client import Consumer as Consumer
     from rejoin.client import ConsumerRecord as ConsumerRecord
     from rejoin.client import Producer as Producer
     from rejoin.client import RecordMetadata as RecordMetadata
+    from rejoin.client import ShareConsumer as ShareConsumer
     from rejoin.client import TopicPartition as TopicPartition
     from rejoin.coordinator.testing import GroupCoordinator as GroupCoordinator
     from rejoin.coordinator.testing import running as running
     from rejoin.coordinator.testing import running_in_thread as running_in_thread
 
 _HOMES: Final = {
+    "AcknowledgeType": "rejoin.client",
     "Consumer": "rejoin.client",
     "ConsumerRecord": "rejoin.client",
     "Producer": "rejoin.client",
     "RecordMetadata": "rejoin.client",
+    "ShareConsumer": "rejoin.client",
     "TopicPartition": "rejoin.client",
     "GroupCoordinator": "rejoin.coordinator.testing",
     "running": "rejoin.coordinator.testing",
@@ -34,11 +38,13 @@ _HOMES: Final = {
 }
 
 __all__ = [
+    "AcknowledgeType",
     "Consumer",
     "ConsumerRecord",
     "GroupCoordinator",
     "Producer",
     "RecordMetadata",
+    "ShareConsumer",
     "TopicPartition",
     "running",
     "running_in_thread",

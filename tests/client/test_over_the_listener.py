@@ -61,7 +61,7 @@ async def test_real_records_arrive_with_all_they_have(kafka: GroupCoordinator) -
     async with reader(kafka, "orders", group_id="g") as consumer:
         records = await read(consumer, 12)
         first, second = (record for record in records if record.partition == 1)
-        assert first == ("orders", 1, 0, AT, b"a", b"b", (("h", b"x"),), TimestampType.CREATE_TIME, 0)
+        assert first == ("orders", 1, 0, AT, b"a", b"b", (("h", b"x"),), TimestampType.CREATE_TIME, 0, None)
         assert (second.offset, second.key, second.value) == (1, None, b"plain")
         assert [record.value for record in records if record.partition == 0] == [b"%d" % n for n in range(10)]
         await consumer.commit()

@@ -12,7 +12,7 @@ CONSUMER_BASE = (
         f"client.core.{module}"
         for module in (
             *("base_context", "effects", "errors", "fetch.consumer_record", "fetch.fetched", "fetch.session", "inputs"),
-            "group.consumer.state",
+            *("group.consumer.state", "share.session", "share.state"),
             *("in_flight_requests", "metadata", "reactions", "requests", "state", "step_context", "subscription"),
         )
     ),

@@ -64,18 +64,27 @@ def _deserialized(
     ctx: StepContext, fetch: BufferedFetch, records: list[ConsumerRecord]
 ) -> tuple[list[ConsumerRecord], RecordDeserializationError | None]:
     """The records with keys and values as the user wants them, up to the first that cannot be made."""
-    of_key, of_value = ctx.deserializers
-    if of_key is None and of_value is None:
+    if ctx.deserializers == (None, None):
         return records, None
     made: list[ConsumerRecord] = []
     for index, record in enumerate(records):
         try:
-            key = record.key if of_key is None or record.key is None else of_key(record.key)
-            value = record.value if of_value is None or record.value is None else of_value(record.value)
-        except Exception as problem:
+            made.append(deserialized(ctx, record))
+        except RecordDeserializationError as error:
             fetch.batches.put_back(records[index:])
-            error = RecordDeserializationError(fetch.partition, record.offset, str(problem))
-            error.__cause__ = problem
             return made, error
-        made.append(record._replace(key=key, value=value))
     return made, None
+
+
+def deserialized(ctx: StepContext, record: ConsumerRecord) -> ConsumerRecord:
+    """A record with key and value as the user wants them. Raises RecordDeserializationError."""
+    of_key, of_value = ctx.deserializers
+    if of_key is None and of_value is None:
+        return record
+    try:
+        key = record.key if of_key is None or record.key is None else of_key(record.key)
+        value = record.value if of_value is None or record.value is None else of_value(record.value)
+    except Exception as problem:
+        partition = TopicPartition(record.topic, record.partition)
+        raise RecordDeserializationError(partition, record.offset, str(problem)) from problem
+    return record._replace(key=key, value=value)

@@ -19,7 +19,8 @@ class TimestampType(IntEnum):
 class ConsumerRecord(NamedTuple):
     """A record: ``key`` and ``value`` are bytes or None, or what the deserializers make of them.
 
-    A record of a synthetic log that was read over HTTP has the time at which it was handed out.
+    A record of a synthetic log that was read over HTTP has the time at which it was handed out. Share consumers set
+    ``delivery_count``, which is 1 for the first delivery.
     """
 
     topic: str
@@ -31,3 +32,4 @@ class ConsumerRecord(NamedTuple):
     headers: Headers = ()
     timestamp_type: TimestampType = TimestampType.NO_TIMESTAMP_TYPE
     leader_epoch: int = -1
+    delivery_count: int | None = None

@@ -133,6 +133,7 @@ def _run(batch: _Batch, layout: _Layout, like: DefaultRecord, data: memoryview, 
                         (),
                         kind,
                         epoch,
+                        None,
                     ),
                 )
             )

@@ -80,6 +80,22 @@ class FetchedBatches:
             self.next_offset = self._end_offset if is_last else some[-1].offset + 1
         return taken
 
+    def take_batch(self) -> list[ConsumerRecord]:
+        """The rest of the current batch, or the next one; none at the end. Raises CorruptRecordError."""
+        if self._index == len(self._decoded) and not self._open_next():
+            return []
+        some = self._decoded[self._index :]
+        self._index = len(self._decoded)
+        self.next_offset = self._end_offset
+        return some
+
+    def skip_damaged(self) -> None:
+        """Continue behind the batch that could not be read."""
+        header = parse_header(self._data, self._at)
+        self._at += header.size
+        self._has_opened = True
+        self.next_offset = self._end_offset = max(self.next_offset, header.last_offset + 1)
+
     def put_back(self, records: list[ConsumerRecord]) -> None:
         """Hand these out again; they were taken last."""
         self._decoded = [*records, *self._decoded[self._index :]]

@@ -18,7 +18,10 @@ def call(
     partitions: Iterable[TopicPartition],
     then: ListenerDone,
 ) -> None:
-    """Call the listener; ``then`` is called with how that ended."""
+    """Call the listener; ``then`` is called with how that ended. A share consumer has no listener."""
+    if state.share is not None:
+        then(None)
+        return
     assert state.listener_done is None, "a listener is called once at a time"
     state.listener_done = then
     ctx.emit(CallListener(kind, tuple(sorted(partitions))))

@@ -12,12 +12,14 @@ from rejoin.client.core.effects import Disconnect, Endpoint
 from rejoin.client.core.errors import (
     CodedError,
     CoordinatorNotAvailableError,
+    DisconnectError,
     GroupAuthorizationError,
     KafkaError,
     UnexpectedError,
 )
 from rejoin.client.core.group import heartbeat_timers
 from rejoin.client.core.in_flight_requests import drop_requests_to, send
+from rejoin.client.core.inputs import Answered, Failed
 from rejoin.client.core.reactions import Reaction, reaction
 from rejoin.client.core.state.consumer import ConsumerState, RequestInFlight
 from rejoin.client.core.step_context import StepContext
@@ -68,6 +70,20 @@ def forget(state: ConsumerState, ctx: StepContext, cause: str) -> None:
     # Kafka: markCoordinatorUnknown disconnects, which fails whatever is in flight on that connection.
     drop_requests_to(state, ctx, lost)
     ctx.emit(Disconnect(lost))
+
+
+def take_response(state: ConsumerState, ctx: StepContext, what: Answered | Failed) -> None:
+    """Call the handler of the request that was answered or failed. A lost connection also loses the coordinator."""
+    sent = state.requests.in_flight.pop(what.request_id, None)
+    if sent is None:
+        return  # Cancelled.
+    if isinstance(what, Answered):
+        sent.on_answer(state, ctx, sent, what.response)
+        return
+    if sent.to is not None and sent.to == state.coordinator:
+        # Kafka: CoordinatorResponseHandler.onFailure. A timeout disconnects as well.
+        forget(state, ctx, what.failure.value)
+    sent.on_failure(state, ctx, sent, DisconnectError(f"{sent.api.name}: {what.detail or what.failure.value}"))
 
 
 def not_available() -> CoordinatorNotAvailableError:

@@ -34,6 +34,7 @@ from rejoin.protocol.registry import Api
 from rejoin.protocol.types import TopicPartition
 
 if TYPE_CHECKING:
+    from rejoin.client.core.share.state import ShareConsumerState
     from rejoin.client.core.step_context import StepContext
 
 # -- requests
@@ -166,6 +167,8 @@ class ConsumerState:
     membership: ConsumerMembership | None = None
     """Of a member that uses the consumer protocol. ``generation`` has its member epoch then, and ``join`` is unused."""
     reconciliation: Reconciliation | None = None
+    share: ShareConsumerState | None = None
+    """Of a share consumer: sessions, records in flight and acknowledgements. It has a ``membership`` too."""
 
     subscription: SubscriptionState = field(default_factory=SubscriptionState)
     metadata: MetadataCache = field(default_factory=MetadataCache)
@@ -214,6 +217,11 @@ class ConsumerState:
     @property
     def user_is_polling(self) -> bool:
         return self.poll is not None and self.listener_done is None
+
+    @property
+    def may_change_assignment(self) -> bool:
+        """True while the listener can be called: in a poll. Share consumers have none, so always."""
+        return self.share is not None or self.user_is_polling
 
     @property
     def user_is_waiting(self) -> bool:

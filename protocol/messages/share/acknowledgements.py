@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final
 
 from rejoin.protocol.message import Struct
@@ -9,8 +10,23 @@ from rejoin.protocol.types import Int8, Int32, Int64
 from rejoin.protocol.unvalidated import unvalidated
 
 
+class AcknowledgeType(IntEnum):
+    """The verdict of a member on a record. Kafka: AcknowledgeType."""
+
+    GAP = 0
+    """There is no record for consumers at this offset."""
+    ACCEPT = 1
+    """It is processed."""
+    RELEASE = 2
+    """It becomes available again."""
+    REJECT = 3
+    """No consumer can process it: it is archived, or sent to the dead-letter topic."""
+    RENEW = 4
+    """It is still being processed: its lock begins anew (KIP-1222, v2)."""
+
+
 class AcknowledgementBatch(Struct):
-    """Offsets with one type for all, or one for each. Types: 0 gap, 1 accept, 2 release, 3 reject, 4 renew (v2)."""
+    """Offsets with one type for all, or one for each: see :class:`AcknowledgeType`."""
 
     first_offset: Int64
     last_offset: Int64

@@ -1,11 +1,11 @@
-"""ConsumerGroupHeartbeat: when it is sent, its fields, and the reactions to responses.
+"""ConsumerGroupHeartbeat and ShareGroupHeartbeat: when they are sent, its fields, and the reactions to responses.
 
-Source: Kafka's AbstractHeartbeatRequestManager and ConsumerHeartbeatRequestManager.
+Source: Kafka's AbstractHeartbeatRequestManager, ConsumerHeartbeatRequestManager and ShareHeartbeatRequestManager.
 """
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from rejoin.client.core.errors import (
     CodedError,
@@ -40,15 +40,27 @@ from rejoin.journal.events.client import (
     TargetAssignmentReceived,
 )
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.message import Response
+from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     HeartbeatAssignment,
     OwnedTopicPartitions,
 )
+from rejoin.protocol.messages.share.share_group_heartbeat import (
+    ShareAssignment,
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
 from rejoin.protocol.types import TopicPartition
 
+EMPTY_ASSIGNMENT_PAUSE_MS: Final = 400
+"""Pause of a share consumer before it takes note of an assignment without partitions, in ms.
+
+A share group's first partitions are initialised after the first member has joined. Source: recorded from Java 4.4.
+"""
+
+_Response = ConsumerGroupHeartbeatResponse | ShareGroupHeartbeatResponse
 _Value = TypeVar("_Value")
 
 
@@ -103,12 +115,21 @@ def _report_acknowledgement(state: ConsumerState, ctx: StepContext, member: Cons
     )
 
 
-def _request(state: ConsumerState, ctx: StepContext, member: ConsumerMembership) -> ConsumerGroupHeartbeatRequest:
+def _request(state: ConsumerState, ctx: StepContext, member: ConsumerMembership) -> Request:
     """All fields when it joins, else those that differ from what was last sent."""
     config = ctx.config
     joins = member.state is MembershipState.JOINING
     now = _fields(state, ctx, member)
     before, member.sent = member.sent, now
+    if state.share is not None:
+        leaves = member.state is MembershipState.LEAVING
+        return ShareGroupHeartbeatRequest(
+            group_id=ctx.group_id,
+            member_id=member.member_id,
+            member_epoch=member.epoch,
+            rack_id=config.client_rack or None if joins else None,
+            subscribed_topic_names=() if leaves else _if_new(now.topics, before.topics, joins, None),
+        )
     has_new_regex = now.regex != before.regex or (joins and now.regex is not None)
     return ConsumerGroupHeartbeatRequest(
         group_id=ctx.group_id,
@@ -154,7 +175,7 @@ def _owned(assignment: LocalAssignment) -> tuple[OwnedTopicPartitions, ...]:
 
 
 def _answered(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, response: Response) -> None:
-    assert isinstance(response, ConsumerGroupHeartbeatResponse)
+    assert isinstance(response, _Response)
     member = transitions.member_of(state)
     is_last = member.request_id == sent.request_id
     if is_last:
@@ -177,7 +198,7 @@ def _answered(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, res
         _take_target(state, ctx, response.assignment)
 
 
-def _take_target(state: ConsumerState, ctx: StepContext, assignment: HeartbeatAssignment) -> None:
+def _take_target(state: ConsumerState, ctx: StepContext, assignment: HeartbeatAssignment | ShareAssignment) -> None:
     """The coordinator says what this member should have now."""
     member = transitions.member_of(state)
     partitions = {each.topic_id: frozenset(each.partitions) for each in assignment.topic_partitions}
@@ -195,13 +216,15 @@ def _take_target(state: ConsumerState, ctx: StepContext, assignment: HeartbeatAs
                 **membership.identity(state, ctx),
             )
         )
+    if state.share is not None and not partitions:
+        member.retry_at = ctx.now + EMPTY_ASSIGNMENT_PAUSE_MS
     if not member.is_reconciled:
         member.enter(MembershipState.RECONCILING)
     elif member.state in (MembershipState.JOINING, MembershipState.RECONCILING):
         member.enter(MembershipState.STABLE)
 
 
-def _refused(state: ConsumerState, ctx: StepContext, response: ConsumerGroupHeartbeatResponse) -> None:
+def _refused(state: ConsumerState, ctx: StepContext, response: _Response) -> None:
     member, error = transitions.member_of(state), response.error_code
     member.sent = NOTHING_SENT
     ctx.emit(HeartbeatFailed(problem=error.name, **membership.identity(state, ctx)))

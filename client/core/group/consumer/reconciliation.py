@@ -48,7 +48,7 @@ def _begin(state: ConsumerState, ctx: StepContext, member: ConsumerMembership) -
             member.current = assignment
             member.enter(MembershipState.ACKNOWLEDGING)
         return
-    if not state.user_is_polling:
+    if not state.may_change_assignment:
         # Differs: Kafka takes over in the background what needs neither a commit nor the listener.
         return
     partitions = sorted(TopicPartition(names[topic_id], each) for topic_id in known for each in known[topic_id])

@@ -76,7 +76,8 @@ def fence(state: ConsumerState, ctx: StepContext) -> None:
         return
     if member.state in HAS_NO_GROUP:
         return
-    ctx.emit(Fenced(api="ConsumerGroupHeartbeat", **membership.identity(state, ctx)))
+    api = "ConsumerGroupHeartbeat" if state.share is None else "ShareGroupHeartbeat"
+    ctx.emit(Fenced(api=api, **membership.identity(state, ctx)))
     member.enter(MembershipState.FENCED)
     set_epoch(state, JOIN_EPOCH)
 
@@ -93,7 +94,7 @@ def fail(state: ConsumerState, error: KafkaError) -> None:
 def release_lost(state: ConsumerState, ctx: StepContext) -> None:
     """A member that is out of the group calls the listener, on the user's thread, and comes back."""
     member = member_of(state)
-    if state.in_listener or not state.user_is_polling:
+    if state.in_listener or not state.may_change_assignment:
         return
     if member.state is MembershipState.FENCED or (member.state is MembershipState.STALE and not member.is_poll_expired):
         give_up(state, ctx, "lost", lambda _: _come_back(state))

@@ -18,10 +18,10 @@ from rejoin.coordinator.core.share.window.batches import (
     RecordStates,
 )
 from rejoin.coordinator.core.share.window.changes import RecordChange, begin, released
-from rejoin.coordinator.core.share.window.values import AcknowledgeType, WindowSettings
+from rejoin.coordinator.core.share.window.values import WindowSettings
 from rejoin.coordinator.core.share.window.window import Window
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.messages.share.acknowledgements import AcknowledgementBatch
+from rejoin.protocol.messages.share.acknowledgements import AcknowledgementBatch, AcknowledgeType
 
 _NEWEST_WITHOUT_RENEWAL: Final = int(AcknowledgeType.REJECT)
 

@@ -22,16 +22,6 @@ class RecordState(IntEnum):
     ARCHIVED = 4
 
 
-class AcknowledgeType(IntEnum):
-    """The verdict of a member on a record. Kafka: AcknowledgeType."""
-
-    GAP = 0
-    ACCEPT = 1
-    RELEASE = 2
-    REJECT = 3
-    RENEW = 4
-
-
 class SharePartitionState(StrEnum):
     """The state of a share-partition. Only an active one acquires and acknowledges."""
 

@@ -79,7 +79,18 @@ def test_a_record_has_all_its_fields_whatever_the_codec(codec: CompressionType) 
         DefaultRecord(2, 0, b"", b""),
     ]
     first, second, third = fetched(batch(100, written, attributes=codec), 100).take(10)
-    assert first == ("t", 3, 100, AT + 7, b"key", b"value", (("a", b"1"), ("b", None)), TimestampType.CREATE_TIME, 5)
+    assert first == (
+        "t",
+        3,
+        100,
+        AT + 7,
+        b"key",
+        b"value",
+        (("a", b"1"), ("b", None)),
+        TimestampType.CREATE_TIME,
+        5,
+        None,
+    )
     assert (second.offset, second.timestamp, second.key, second.value, second.headers) == (101, AT - 3, None, None, ())
     assert (third.key, third.value) == (b"", b"")
 
