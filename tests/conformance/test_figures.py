@@ -66,7 +66,7 @@ def rows_of(page: str, heading: str) -> list[list[str]]:
 def test_the_results_of_judged_brokers_add_up() -> None:
     played = sum(script.unplayable is None for name in SETS for script in read_set(name))
     rows = rows_of("docs/conform.md", "Results")
-    assert [name.split(" ")[0] for name, *_ in rows] == ["Apache", "Rejoin", "kfake", "mock"]
+    assert [name.split(" ")[0] for name, *_ in rows] == ["Apache", "Rejoin", "kfake", "mock", "Tansu"]
     for _, *counts, not_applicable in rows:
         *sets, (equal, of) = (tuple(map(int, count.split(" of "))) for count in counts)
         assert len(sets) == len(SETS)
