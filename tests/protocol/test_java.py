@@ -21,6 +21,7 @@ from rejoin.protocol.java import (
     utf16_key,
     utf16_sorted,
 )
+from rejoin.protocol.java_queue import JavaPriorityQueue
 from tests.benchmarks.calls import steps_of
 
 
@@ -167,3 +168,9 @@ def test_orders_of_long_keys_are_not_kept() -> None:
     finally:
         tracemalloc.stop()
     assert kept < 400_000
+
+
+def test_a_queue_gives_the_smallest_key_first_and_equal_ones_as_java_s_heap_has_them() -> None:
+    queue = JavaPriorityQueue([(1, "a"), (1, "b"), (0, "c"), (1, "d")])
+    found = [queue.pop() for _ in range(len(queue))]
+    assert found == ["c", "d", "a", "b"]

@@ -1,0 +1,295 @@
+"""The assignor ``sticky``: a task stays where it is, else where its state is, else it goes where the load is least.
+
+Nothing is taken from a member that has less than its quota, and no process gets a task twice.
+Kafka: StickyTaskAssignor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import ClassVar, NamedTuple, TypeAlias
+
+from rejoin.coordinator.core.groups.streams.assignors.base import (
+    AssignedTasks,
+    SubtopologyTasks,
+    TaskAssignor,
+    TaskMember,
+)
+from rejoin.coordinator.core.groups.streams.assignors.quotas import Quota
+from rejoin.protocol.java import computed_order, hash_map_order, string_hash, utf16_sorted
+from rejoin.protocol.java_queue import JavaPriorityQueue
+
+Task: TypeAlias = tuple[int, int]
+"""The place of the subtopology among all ids in order, and the partition."""
+
+
+class StickyTaskAssignor(TaskAssignor):
+    """Kafka's only assignor of tasks."""
+
+    name: ClassVar[str] = "sticky"
+
+    def assign(
+        self, members: Mapping[str, TaskMember], subtopologies: Mapping[str, SubtopologyTasks], standby_replicas: int
+    ) -> dict[str, AssignedTasks]:
+        assignment = _Assignment(members, subtopologies, standby_replicas)
+        assignment.give_active_tasks()
+        if standby_replicas > 0:
+            assignment.give_standby_tasks(standby_replicas)
+        return assignment.result()
+
+
+class _Process:
+    """A process as it is filled."""
+
+    __slots__ = ("_queue", "count", "load", "members", "tasks")
+
+    def __init__(self) -> None:
+        self.members: list[_Member] = []
+        self.count = 0
+        self.load = 0.0
+        """Tasks per member."""
+        self.tasks: set[Task] = set()
+        self._queue: JavaPriorityQueue[int, _Member] | None = None
+
+    def add(self, task: Task) -> None:
+        """A member got a task, by way of the queue or not."""
+        self.tasks.add(task)
+        self.count += 1
+        self.load = self.count / len(self.members)
+
+    def forget_order(self) -> None:
+        """A member got a task not from the queue, which has to be made anew."""
+        self._queue = None
+
+    def members_by_count(self) -> JavaPriorityQueue[int, _Member]:
+        """The members, with the fewest tasks first."""
+        if self._queue is None:
+            self._queue = JavaPriorityQueue((member.count, member) for member in self.members)
+        return self._queue
+
+
+class _Member:
+    """A member as it is filled."""
+
+    __slots__ = ("active", "count", "process", "standby")
+
+    def __init__(self, process: _Process) -> None:
+        self.process = process
+        self.count = 0
+        self.active: list[Task] = []
+        self.standby: list[Task] = []
+
+
+class _Candidate(NamedTuple):
+    """A member that has state of a task."""
+
+    member: _Member
+    offset: int
+
+
+class _Assignment:
+    """An assignment as it is made."""
+
+    def __init__(
+        self,
+        members: Mapping[str, TaskMember],
+        subtopologies: Mapping[str, SubtopologyTasks],
+        standby_replicas: int,
+    ) -> None:
+        self._ids = utf16_sorted(subtopologies)
+        self._subtopologies = [subtopologies[each] for each in self._ids]
+        self._member_ids = list(members)
+        self._members: dict[str, _Member] = {}
+        self._processes = self._processes_of(members)
+        stateful = sum(each.tasks for each in self._subtopologies if each.is_stateful)
+        active = sum(each.tasks for each in self._subtopologies)
+        self._active_quota = Quota(active, len(members))
+        self._total_quota = Quota(active + standby_replicas * stateful, len(members))
+        self._was_active: dict[Task, _Member] = {}
+        self._candidates: dict[Task, list[_Candidate]] = {}
+        self._remember(members)
+
+    def _processes_of(self, members: Mapping[str, TaskMember]) -> list[_Process]:
+        """Processes in the order of Kafka's map, each with its members in the order of another one."""
+        lookups = [member.process_id for member in members.values()]
+        ids_by_process: dict[str, list[str]] = {}
+        for member_id, process_id in zip(members, lookups, strict=True):
+            ids_by_process.setdefault(process_id, []).append(member_id)
+        processes = {}
+        # Kafka: the map of processes has room for as many keys as there are members.
+        for process_id in computed_order(lookups, string_hash, 1 << (len(members) - 1).bit_length() if members else 1):
+            process = processes[process_id] = _Process()
+            for member_id in hash_map_order(ids_by_process[process_id]):
+                member = self._members[member_id] = _Member(process)
+                process.members.append(member)
+        return list(processes.values())
+
+    # --- what was before
+
+    def _remember(self, members: Mapping[str, TaskMember]) -> None:
+        """Find where tasks were active, and who has state of them: standbys first, each group by offset."""
+        rank = {subtopology_id: rank for rank, subtopology_id in enumerate(self._ids)}
+        standbys: dict[Task, list[_Candidate]] = {}
+        others: dict[Task, list[_Candidate]] = {}
+        for member_id, before in members.items():
+            member = self._members[member_id]
+            for task in _tasks(before.active, rank):
+                self._was_active[task] = member
+            offsets = {
+                (rank[each], partition): offset
+                for each, of_tasks in before.offsets.items()
+                if each in rank
+                for partition, offset in of_tasks.items()
+            }
+            for task in _tasks(before.standby, rank):
+                standbys.setdefault(task, []).append(_Candidate(member, offsets.pop(task, 0)))
+            for task, offset in offsets.items():
+                others.setdefault(task, []).append(_Candidate(member, offset))
+        for group in (standbys, others):
+            for task, candidates in group.items():
+                candidates.sort(key=_latest_first)
+                self._candidates.setdefault(task, []).extend(candidates)
+
+    # --- active tasks
+
+    def give_active_tasks(self) -> None:
+        """Give each task to one member."""
+        tasks = self._by_partition(self._subtopologies)
+        quota = self._active_quota
+        left = []
+        for task in tasks:
+            member = self._was_active.get(task)
+            if member is not None and member.count < quota.per_member:
+                self._give_active(task, member)
+            else:
+                left.append(task)
+        tasks, left = left, []
+        for task in tasks:
+            best = self._best(task)
+            if best is not None and best.count < quota.per_member:
+                self._give_active(task, best)
+            else:
+                left.append(task)
+        if not self._processes:
+            return
+        left.sort()
+        processes = JavaPriorityQueue((process.load, process) for process in self._processes)
+        for task in left:
+            process = processes.pop()
+            members = process.members_by_count()
+            member = members.pop()
+            self._add(task, member)
+            member.active.append(task)
+            self._active_quota.filled(member.count)
+            members.push(member.count, member)
+            processes.push(process.load, process)
+
+    def _give_active(self, task: Task, member: _Member) -> None:
+        self._add(task, member)
+        member.active.append(task)
+        self._active_quota.filled(member.count)
+        member.process.forget_order()
+
+    def _add(self, task: Task, member: _Member) -> None:
+        member.count += 1
+        member.process.add(task)
+        self._total_quota.filled(member.count)
+
+    # --- standby tasks
+
+    def give_standby_tasks(self, replicas: int) -> None:
+        """Give so many standbys of each stateful task to other processes, as far as there are any."""
+        stateful = [each if each.is_stateful else SubtopologyTasks(0) for each in self._subtopologies]
+        missing: dict[Task, int] = {}
+        for task in reversed(self._by_partition(stateful)):
+            for number in range(replicas):
+                member = self._sticky_standby(task)
+                if member is None:
+                    missing[task] = replicas - number
+                    break
+                self._add(task, member)
+                member.standby.append(task)
+                member.process.forget_order()
+        if not missing:
+            return
+        processes = JavaPriorityQueue((process.load, process) for process in self._processes)
+        for task in sorted(missing, reverse=True):
+            for _ in range(missing[task]):
+                if not self._give_standby(task, processes):
+                    break
+
+    def _sticky_standby(self, task: Task) -> _Member | None:
+        """The member that knows the task best, if it has room and its process has not got the task."""
+        quota = self._total_quota
+        member = self._was_active.get(task)
+        if member is not None and task not in member.process.tasks and member.count < quota.per_member:
+            return member
+        best = self._best(task, is_standby=True)
+        return best if best is not None and best.count < quota.per_member else None
+
+    def _give_standby(self, task: Task, processes: JavaPriorityQueue[float, _Process]) -> bool:
+        """Give a standby to the least loaded process without the task. Returns whether there was one."""
+        aside: list[_Process] = []
+        chosen = None
+        while processes and chosen is None:
+            process = processes.pop()
+            if task in process.tasks:
+                aside.append(process)
+            else:
+                chosen = process
+        if chosen is not None:
+            members = chosen.members_by_count()
+            member = members.pop()
+            self._add(task, member)
+            member.standby.append(task)
+            members.push(member.count, member)
+            processes.push(chosen.load, chosen)
+        for process in reversed(aside):
+            processes.push(process.load, process)
+        return chosen is not None
+
+    # --- both
+
+    def _best(self, task: Task, is_standby: bool = False) -> _Member | None:
+        """The candidate for a task: the first, or a later one whose process and which itself have less."""
+        best: _Member | None = None
+        for member, _ in self._candidates.get(task, ()):
+            if is_standby and task in member.process.tasks:
+                continue
+            if best is None or (member.process.load < best.process.load and member.count < best.count):
+                best = member
+        return best
+
+    @staticmethod
+    def _by_partition(subtopologies: Collection[SubtopologyTasks]) -> list[Task]:
+        """Tasks in the order of their partitions."""
+        counts = [each.tasks for each in subtopologies]
+        return [
+            (rank, partition)
+            for partition in range(max(counts, default=0))
+            for rank, count in enumerate(counts)
+            if partition < count
+        ]
+
+    def result(self) -> dict[str, AssignedTasks]:
+        """The tasks of each member."""
+        found = ((member_id, self._members[member_id]) for member_id in self._member_ids)
+        return {
+            member_id: AssignedTasks(self._named(member.active), self._named(member.standby))
+            for member_id, member in found
+        }
+
+    def _named(self, tasks: list[Task]) -> dict[str, tuple[int, ...]]:
+        found: dict[str, list[int]] = {}
+        for rank, partition in sorted(tasks):
+            found.setdefault(self._ids[rank], []).append(partition)
+        return {subtopology_id: tuple(partitions) for subtopology_id, partitions in found.items()}
+
+
+def _tasks(tasks: Mapping[str, Collection[int]], rank: Mapping[str, int]) -> Iterable[Task]:
+    """Tasks of subtopologies that are there."""
+    return ((rank[each], partition) for each, partitions in tasks.items() if each in rank for partition in partitions)
+
+
+def _latest_first(candidate: _Candidate) -> int:
+    return -candidate.offset
