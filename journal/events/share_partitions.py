@@ -111,7 +111,7 @@ class ShareWindowFull(SharePartitionEvent):
 
 
 class SharePersisterFailed(SharePartitionEvent):
-    """The share coordinator did not read or store the state. What was to be stored is rolled back."""
+    """The share coordinator did not read or store the state. Acknowledgements are rolled back."""
 
     operation: Literal["read", "write"]
     error: str

@@ -148,7 +148,7 @@ MAY_IMPORT = {
         "coordinator.core.share.window",
         "coordinator.core.share_state.state_batch",
     ),
-    "coordinator.core.share": ("protocol", "coordinator.core", "coordinator.config"),
+    "coordinator.core.share": ("protocol", "journal.events", "coordinator.core", "coordinator.config"),
     "coordinator.core.share_state": ("protocol", "coordinator.core"),
     # Offsets ask what any kind of group answers.
     "coordinator.core.offsets": (

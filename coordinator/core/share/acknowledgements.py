@@ -106,12 +106,12 @@ class Acknowledgements:
         led.machine.acknowledge(partial(on_result, shared), key.member_id, batches, self._ctx.now)
         self._led.acknowledged(led)
 
-    def release(self, key: SessionKey, partitions: Iterable[SharedPartition]) -> None:
-        """Release what a member holds of some partitions: its session is gone."""
+    def release(self, key: SessionKey, partitions: Iterable[SharedPartition], reason: str) -> None:
+        """Release what a member holds of some partitions: its session is gone, for a reason that events name."""
         for shared in partitions:
             led = self._led.get(SharePartitionKey(key.group_id, *shared))
             if led is not None and led.machine.is_active:
-                led.machine.release(_ignored, key.member_id, self._ctx.now)
+                led.machine.release(_ignored, key.member_id, self._ctx.now, reason)
                 self._led.acknowledged(led)
 
 

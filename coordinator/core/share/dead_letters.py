@@ -15,7 +15,7 @@ from rejoin.coordinator.core.inputs import Millis, TopicsRecords
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.peers import PeerRequests
 from rejoin.coordinator.core.runtime.timers import TimerKey
-from rejoin.coordinator.core.share.led_partitions import LedSharePartition
+from rejoin.coordinator.core.share.led_partitions import LedSharePartition, LettersEnded
 from rejoin.coordinator.core.share.reading import batches_of
 from rejoin.coordinator.core.share.timers import NO_OWNER, ShareTimer
 from rejoin.coordinator.core.share.window.effects import DeadLetter, DeadLetterCause
@@ -71,8 +71,10 @@ class _Batch:
     topic: str
     partition: int
     data: bytes
-    on_end: Callable[[], None]
+    on_end: LettersEnded
     attempts: int = 0
+    error: ErrorCode = ErrorCode.NETWORK_EXCEPTION
+    """The last error; this one if no response came."""
 
 
 class DeadLetters:
@@ -98,11 +100,11 @@ class DeadLetters:
         self._waiting: dict[TimerKey, _Batch] = {}
         self._last_number = 0
 
-    def send(self, led: LedSharePartition, letter: DeadLetter, on_end: Callable[[], None]) -> None:
+    def send(self, led: LedSharePartition, letter: DeadLetter, on_end: LettersEnded) -> None:
         """Write records to the group's topic for them; ``on_end`` is called at the end, good or bad."""
         topic = led.settings.dead_letter_topic
         if not topic or topic.startswith("__"):
-            on_end()
+            on_end(ErrorCode.INVALID_TOPIC_EXCEPTION)
         elif topic in self._topics.by_name:
             self._write(led, letter, topic, on_end)
         elif self._may_create(topic):
@@ -112,27 +114,32 @@ class DeadLetters:
                 )
             )
         else:
-            on_end()
+            on_end(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def _may_create(self, topic: str) -> bool:
         settings = self._ctx.settings
         prefix = settings.errors_deadletterqueue_topic_name_prefix
         return settings.errors_deadletterqueue_auto_create_topics_enable and topic.startswith(prefix)
 
-    def _write(self, led: LedSharePartition, letter: DeadLetter, topic: str, on_end: Callable[[], None]) -> None:
+    def _write(self, led: LedSharePartition, letter: DeadLetter, topic: str, on_end: LettersEnded) -> None:
         found = self._topics.by_name.get(topic)
-        if found is None or found.configs.get(ENABLE, "false").lower() != "true":
-            on_end()
+        if found is None:
+            on_end(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return
+        if found.configs.get(ENABLE, "false").lower() != "true":
+            on_end(ErrorCode.POLICY_VIOLATION)
             return
         partition = led.key.partition % len(found.partitions)
         most_bytes = int(found.configs.get("max.message.bytes", self._ctx.settings.message_max_bytes))
         batches = list(self._batches(led, letter, most_bytes))
-        left = [len(batches)]
+        left, errors = [len(batches)], [ErrorCode.NONE]
 
-        def one_ended() -> None:
+        def one_ended(error: ErrorCode) -> None:
             left[0] -= 1
+            if error is not ErrorCode.NONE:
+                errors[0] = error
             if not left[0]:
-                on_end()
+                on_end(errors[0])
 
         for data in batches:
             self._produce(_Batch(topic, partition, data, one_ended))
@@ -194,15 +201,17 @@ class DeadLetters:
     def _produced(self, batch: _Batch, response: Response | None) -> None:
         if isinstance(response, ProduceResponse):
             errors = {each.error_code for topic in response.responses for each in topic.partition_responses}
-            if not any(error.retriable for error in errors):
-                batch.on_end()
+            error = next((each for each in errors if each is not ErrorCode.NONE), ErrorCode.NONE)
+            if not any(each.retriable for each in errors):
+                batch.on_end(error)
                 return
+            batch.error = error
         self._try_again(batch)
 
     def _try_again(self, batch: _Batch) -> None:
         batch.attempts += 1
         if batch.attempts >= MOST_ATTEMPTS:
-            batch.on_end()
+            batch.on_end(batch.error)
             return
         self._last_number += 1
         timer = TimerKey(ShareTimer.DEAD_LETTERS, NO_OWNER, name=f"{self._last_number:012}")

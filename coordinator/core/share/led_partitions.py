@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from rejoin.coordinator.core.fetch.logs import ReadableLogs, ReadablePartition
 from rejoin.coordinator.core.fetch.synthetic import SyntheticBatches
@@ -15,6 +15,7 @@ from rejoin.coordinator.core.inputs import LockExpired, Millis
 from rejoin.coordinator.core.partitions.list_offsets import first_record_since
 from rejoin.coordinator.core.partitions.log import PartitionLog
 from rejoin.coordinator.core.runtime.timers import TimerKey
+from rejoin.coordinator.core.share.events import SharePartitionEvents
 from rejoin.coordinator.core.share.sessions import SharedPartition
 from rejoin.coordinator.core.share.settings import (
     BY_DURATION,
@@ -54,10 +55,11 @@ class OnAcknowledged(Protocol):
 class LedSharePartition:
     """A share-partition, with the partition that it reads."""
 
-    __slots__ = ("group_id", "key", "known_offset", "lock_timer", "machine", "partition", "settings")
+    __slots__ = ("events", "group_id", "key", "known_offset", "lock_timer", "machine", "partition", "settings")
 
     def __init__(
         self,
+        ctx: StepContext,
         key: SharePartitionKey,
         partition: TopicIdPartition,
         leader_epoch: int,
@@ -69,6 +71,7 @@ class LedSharePartition:
         self.partition = partition
         self.settings = settings
         self.machine = SharePartition(leader_epoch, settings)
+        self.events = SharePartitionEvents(ctx, self.group_id, partition, settings, self.machine)
         # One that is fenced has locks yet, beside those of its successor.
         self.lock_timer = TimerKey(ShareTimer.RECORD_LOCK, partition, key.group_id, f"{number:012}")
         self.known_offset = UNKNOWN
@@ -79,10 +82,14 @@ class LedSharePartition:
         return SharedPartition(self.key.topic_id, self.key.partition)
 
 
+LettersEnded: TypeAlias = Callable[[ErrorCode], None]
+"""Called once when dead letters are written, or are given up with an error."""
+
+
 class DeadLetterSink(Protocol):
     """Writer of dead letters."""
 
-    def send(self, led: LedSharePartition, letter: DeadLetter, on_end: Callable[[], None]) -> None:
+    def send(self, led: LedSharePartition, letter: DeadLetter, on_end: LettersEnded) -> None:
         """Write records to the group's topic for them; ``on_end`` is called at the end, good or bad."""
 
 
@@ -132,7 +139,9 @@ class LedSharePartitions:
             key.group_id, self._ctx.settings, self._topics.group_configs, self._ctx.features
         )
         self._last_number += 1
-        led = self._led[key] = LedSharePartition(key, partition, found.leader_epoch, settings, self._last_number)
+        led = self._led[key] = LedSharePartition(
+            self._ctx, key, partition, found.leader_epoch, settings, self._last_number
+        )
         self._by_partition.setdefault(partition, {})[key] = led
         return led
 
@@ -155,10 +164,16 @@ class LedSharePartitions:
         error = led.machine.loaded(state, partial(self._reset_offset, led))
         if led.machine.state is SharePartitionState.FENCED:
             return
+        if result.error_code is not ErrorCode.NONE:
+            led.events.persister_failed("read", result.error_code)
         if error is not ErrorCode.NONE:
             self._remove(led)
             self.on_failed(led, error)
             return
+        _, index, topic = led.partition
+        found = self._logs.find(topic, index)
+        log_start = None if isinstance(found, ErrorCode) else found.log.log_start_offset
+        led.events.loaded(is_reset=result.start_offset < 0, log_start=log_start)
         self.carry_out(led)
         self.on_wake(led)
 
@@ -187,15 +202,16 @@ class LedSharePartitions:
 
     def carry_out(self, led: LedSharePartition) -> None:
         """Carry out the effects of a share-partition, after each call to it; and watch its locks."""
-        for effect in led.machine.take_effects():
-            if isinstance(effect, StateWrite):
-                self._write(led, effect)
-            elif isinstance(effect, CallEnded):
-                self._call_ended(led, effect)
-            elif isinstance(effect, FetchesWoken):
-                self.on_wake(led)
-            else:
-                self._dead_letters.send(led, effect, partial(self._letter_ended, led, effect.letter_id))
+        with led.events:
+            for effect in led.machine.take_effects():
+                if isinstance(effect, StateWrite):
+                    self._write(led, effect)
+                elif isinstance(effect, CallEnded):
+                    self._call_ended(led, effect)
+                elif isinstance(effect, FetchesWoken):
+                    self.on_wake(led)
+                else:
+                    self._dead_letters.send(led, effect, partial(self._letter_ended, led, effect.letter_id))
         self._watch_locks(led)
 
     def _write(self, led: LedSharePartition, effect: StateWrite) -> None:
@@ -218,6 +234,8 @@ class LedSharePartitions:
         self._persister.write(led.group_id, led.shared, change, partial(self._written, led, effect.write_id))
 
     def _written(self, led: LedSharePartition, write_id: int, result: StatePartitionResult) -> None:
+        if result.error_code is not ErrorCode.NONE:
+            led.events.persister_failed("write", result.error_code)
         led.machine.written(write_id, result.error_code)
         self.carry_out(led)
 
@@ -227,8 +245,8 @@ class LedSharePartitions:
             self.throw_out(led, effect.error)
         on_end(effect.error, breaks_request=effect.breaks_request)
 
-    def _letter_ended(self, led: LedSharePartition, letter_id: int) -> None:
-        led.machine.dead_letter_ended(letter_id)
+    def _letter_ended(self, led: LedSharePartition, letter_id: int, error: ErrorCode) -> None:
+        led.machine.dead_letter_ended(letter_id, "" if error is ErrorCode.NONE else error.name)
         self.carry_out(led)
 
     # --- locks
@@ -252,8 +270,9 @@ class LedSharePartitions:
         led = self._by_timer.get(timer)
         if led is None:
             return
-        while led.machine.expire_next(self._ctx.now) is not None:
-            self.carry_out(led)
+        with led.events:
+            while led.machine.expire_next(self._ctx.now) is not None:
+                self.carry_out(led)
         self._watch_locks(led)
 
     def expire_lock(self, what: LockExpired) -> None:

@@ -155,6 +155,7 @@ def _acquire(
     kept = batches[returned_batches(read, acquired.rows)]
     if not kept:
         return Fetched(), acquired.record_count
+    each.led.machine.report_acquired(member_id, acquired.rows)
     rows = tuple(
         [
             unvalidated(AcquiredRecords, first_offset=first, last_offset=last, delivery_count=count)

@@ -35,6 +35,7 @@ from rejoin.coordinator.core.share.sessions import (
     rotated,
 )
 from rejoin.coordinator.core.share.timers import NO_OWNER, ShareTimer
+from rejoin.coordinator.core.share.window.reports import DISCONNECTED, SESSION_CLOSED, SESSION_EVICTED
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
@@ -123,7 +124,7 @@ class ShareRequests:
             for index in topic.partitions
         ]
         if not self._sessions.update(session, named, forgotten):
-            self._close(session)
+            self._close(session, SESSION_EVICTED)
             return ErrorCode.SHARE_SESSION_NOT_FOUND
         return session
 
@@ -225,10 +226,10 @@ class ShareRequests:
 
     # --- sessions that end
 
-    def _close(self, session: ShareSession) -> None:
+    def _close(self, session: ShareSession, reason: str = SESSION_CLOSED) -> None:
         """Close a session, and release what the member holds of its partitions."""
         if self._sessions.close(session.key) is session:
-            self._acknowledgements.release(session.key, session.partitions)
+            self._acknowledgements.release(session.key, session.partitions, reason)
 
     def disconnected(self, connection: str) -> None:
         """A connection is gone, and with it the session that it opened last."""
@@ -237,7 +238,7 @@ class ShareRequests:
             return
         key, session = found
         if session is not None:
-            self._acknowledgements.release(key, session.partitions)
+            self._acknowledgements.release(key, session.partitions, DISCONNECTED)
         # Kafka: ShareSessionCache looks only here whether a group has no session left, also after one that was closed.
         if not self._sessions.of_group(key.group_id):
             self._led.forget_group(key.group_id)

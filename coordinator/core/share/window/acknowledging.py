@@ -14,15 +14,25 @@ from rejoin.coordinator.core.share.window.batches import (
     ACQUIRED,
     ARCHIVED,
     ARCHIVING,
+    AVAILABLE,
     Batch,
     RecordStates,
 )
 from rejoin.coordinator.core.share.window.changes import RecordChange, begin, released
+from rejoin.coordinator.core.share.window.locks import Lock
+from rejoin.coordinator.core.share.window.reports import (
+    DELIVERY_LIMIT,
+    LOG_START,
+    Reported,
+    RunReport,
+    add_report,
+)
 from rejoin.coordinator.core.share.window.values import WindowSettings
 from rejoin.coordinator.core.share.window.window import Window
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.share.acknowledgements import AcknowledgementBatch, AcknowledgeType
 
+_RENEWED: Final = bytes((AcknowledgeType.RENEW,))
 _NEWEST_WITHOUT_RENEWAL: Final = int(AcknowledgeType.REJECT)
 
 
@@ -55,7 +65,18 @@ def acknowledgement_error(
 class MemberChanges:
     """Changes of records that one member holds, by its acknowledgements or its release; they are begun, in order."""
 
-    __slots__ = ("_dead_letters", "_deadline", "_member", "_settings", "_tables", "_window", "changes", "limit")
+    __slots__ = (
+        "_dead_letters",
+        "_deadline",
+        "_member",
+        "_now",
+        "_settings",
+        "_tables",
+        "_window",
+        "changes",
+        "limit",
+        "reports",
+    )
 
     def __init__(self, window: Window, member: str, settings: WindowSettings, now: Millis) -> None:
         self._window = window
@@ -65,7 +86,10 @@ class MemberChanges:
         self._dead_letters = settings.has_dead_letters
         self.limit = settings.delivery_count_limit
         self._tables: dict[int, bytes] = {}
+        self._now = now
         self.changes: list[RecordChange] = []
+        self.reports: list[RunReport] = []
+        """Reports of the changes, for when they are stored."""
 
     def acknowledge(self, batches: Sequence[AcknowledgementBatch]) -> ErrorCode:
         """Begin all changes; at an error stop. Who calls rolls back then; renewals stay."""
@@ -127,6 +151,8 @@ class MemberChanges:
                 count = records.counts[run]
                 codes = kinds[run - at : stop - at].translate(self._codes(count))
                 self._begin(RecordChange(batch, batch.first + run, batch.first + stop - 1, codes, count))
+                since = self._since(records.locks[run])
+                self._report(batch.first + run, batch.first + stop - 1, count, kinds[run - at : stop - at], since)
         return ErrorCode.NONE if held == len(kinds) else ErrorCode.INVALID_RECORD_STATE
 
     def _held(self, records: RecordStates, at: int, size: int) -> int:
@@ -149,7 +175,9 @@ class MemberChanges:
         if kind == AcknowledgeType.RENEW:
             return self._renew(batch, batch.first, batch.last)
         codes = bytes((kind,)).translate(self._codes(batch.count))
+        since = self._since(batch.lock)
         self._begin(RecordChange(batch, batch.first, batch.last, codes, batch.count))
+        self._report(batch.first, batch.last, batch.count, bytes((kind,)), since)
         return ErrorCode.NONE
 
     def _renew(self, batch: Batch, first: int, last: int) -> ErrorCode:
@@ -157,16 +185,20 @@ class MemberChanges:
         if not self._settings.allows_renewal:
             return ErrorCode.INVALID_RECORD_STATE
         locks, records = self._window.locks, batch.records
+        at, end = first - batch.first, last - batch.first + 1
+        since = self._since(batch.lock if records is None else records.locks[at])
+        count = batch.count if records is None else records.counts[at]
+        renewed = RunReport(Reported.ACKNOWLEDGED, first, last, count, self._member, "", since, self._now, _RENEWED)
+        add_report(self._window.reports, renewed)
         if records is None:
             batch.unlock(locks)
-            batch.lock = locks.set(self._deadline, batch, first, last, whole=True)
+            batch.lock = locks.set(self._deadline, since, batch, first, last, whole=True)
         else:
-            at, end = first - batch.first, last - batch.first + 1
             records.unlock(at, end, locks)
-            records.locks[at:end] = [locks.set(self._deadline, batch, first, last, whole=False)] * (end - at)
+            records.locks[at:end] = [locks.set(self._deadline, since, batch, first, last, whole=False)] * (end - at)
         return ErrorCode.NONE
 
-    def release(self) -> None:
+    def release(self, reason: str) -> None:
         """Begin the change of everything that the member holds."""
         window, start = self._window, self._window.start
         for batch in window.batches:
@@ -174,15 +206,15 @@ class MemberChanges:
                 if batch.state != ACQUIRED or batch.member != self._member:
                     continue
                 if not batch.first < start <= batch.last:
-                    self._give_back(batch, batch.first, batch.last, batch.count)
+                    self._give_back(batch, batch.first, batch.last, batch.count, reason)
                     continue
             records = batch.split(window.locks)
             for at, stop in self._held_runs(records):
                 first, last = batch.first + at, batch.first + stop - 1
                 if first < start <= last:
-                    self._give_back(batch, first, start - 1, records.counts[at])
+                    self._give_back(batch, first, start - 1, records.counts[at], reason)
                     first = start
-                self._give_back(batch, first, last, records.counts[at])
+                self._give_back(batch, first, last, records.counts[at], reason)
 
     def _held_runs(self, records: RecordStates) -> Iterator[tuple[int, int]]:
         """Neighbours of equal count that the member holds, by index."""
@@ -196,12 +228,29 @@ class MemberChanges:
                 yield from list(_equal_counts(records, at, stop))
             at = states.find(ACQUIRED, max(stop, at + 1))
 
-    def _give_back(self, batch: Batch, first: int, last: int, count: int) -> None:
+    def _give_back(self, batch: Batch, first: int, last: int, count: int, reason: str) -> None:
         code = released(count, self.limit, dead_letters=self._dead_letters)
         if last < self._window.start:
             code = ARCHIVED
+        add_report(self.reports, RunReport(Reported.RELEASED, first, last, count, self._member, reason))
+        if code != AVAILABLE:
+            why = LOG_START if last < self._window.start else DELIVERY_LIMIT
+            add_report(self.reports, RunReport(Reported.ARCHIVED, first, last, count, word=why))
         size = 1 if batch.records is None else last - first + 1
         self._begin(RecordChange(batch, first, last, bytes((code,)) * size, count))
+
+    # --- reports
+
+    def _since(self, lock: Lock | None) -> Millis:
+        return self._now if lock is None else lock.since
+
+    def _report(self, first: int, last: int, count: int, kinds: bytes, since: Millis) -> None:
+        """Report acknowledgements of neighbours of equal count."""
+        if kinds.count(kinds[0]) == len(kinds):
+            kinds = kinds[:1]
+        word = DELIVERY_LIMIT if count >= self.limit else ""
+        report = RunReport(Reported.ACKNOWLEDGED, first, last, count, self._member, word, since, self._now, kinds)
+        add_report(self.reports, report)
 
     def _begin(self, change: RecordChange) -> None:
         begin(self._window, change)

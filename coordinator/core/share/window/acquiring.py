@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.share.window.batches import ACQUIRED, AVAILABLE, Batch, RecordStates
+from rejoin.coordinator.core.share.window.reports import COMPACTED
 from rejoin.coordinator.core.share.window.values import AcquiredRow, ReadRange, WindowSettings
 from rejoin.coordinator.core.share.window.window import Window
 
@@ -43,6 +44,7 @@ class Acquisition:
         "_max_locks",
         "_max_records",
         "_member",
+        "_now",
         "_throttle",
         "_window",
         "count",
@@ -57,6 +59,7 @@ class Acquisition:
         self._by_record = limits.by_record
         self._batch_size = limits.batch_size
         self._max_records = limits.max_records
+        self._now = now
         self._deadline = now + settings.lock_duration_ms
         self._limit = settings.delivery_count_limit
         self._max_locks = settings.max_record_locks
@@ -74,7 +77,7 @@ class Acquisition:
             return
         first_read = base = read[0].base_offset
         if fetch_offset < base and window.batches:
-            window.archive_lost(fetch_offset, base - 1)
+            window.archive_lost(fetch_offset, base - 1, COMPACTED)
         at = window.floor(base)
         if at < 0:
             base = max(base, window.start)
@@ -152,7 +155,7 @@ class Acquisition:
         batch.state = ACQUIRED
         batch.count = min(batch.count + 1, MOST_DELIVERIES)
         batch.member = self._member
-        batch.lock = self._window.locks.set(self._deadline, batch, batch.first, batch.last, whole=True)
+        batch.lock = self._window.locks.set(self._deadline, self._now, batch, batch.first, batch.last, whole=True)
         self.rows.append(AcquiredRow(batch.first, batch.last, batch.count))
         self.count += batch.size
 
@@ -196,7 +199,7 @@ class Acquisition:
     def _hold_run(self, batch: Batch, records: RecordStates, at: int, last: int, count: int) -> None:
         size = last - at + 1
         first_offset, last_offset = batch.first + at, batch.first + last
-        lock = self._window.locks.set(self._deadline, batch, first_offset, last_offset, whole=False)
+        lock = self._window.locks.set(self._deadline, self._now, batch, first_offset, last_offset, whole=False)
         records.states[at : last + 1] = bytes((ACQUIRED,)) * size
         records.members[at : last + 1] = [self._member] * size
         records.locks[at : last + 1] = [lock] * size

@@ -97,7 +97,9 @@ class Batch:
         """
         if self.records is None:
             lock = self.lock
-            each = None if lock is None else locks.set(lock.deadline, self, self.first, self.last, whole=False)
+            each = (
+                None if lock is None else locks.set(lock.deadline, lock.since, self, self.first, self.last, whole=False)
+            )
             self.unlock(locks)
             self.records = RecordStates(self.size, self.state & STATE, self.count, self.member, each)
         return self.records

@@ -23,6 +23,8 @@ from rejoin.coordinator.core.share.window.batches import (
     Batch,
 )
 from rejoin.coordinator.core.share.window.effects import DeadLetterCause, StateRun
+from rejoin.coordinator.core.share.window.locks import Lock
+from rejoin.coordinator.core.share.window.reports import DELIVERY_LIMIT, Reported, RunReport
 from rejoin.coordinator.core.share.window.values import NO_MEMBER
 from rejoin.coordinator.core.share.window.window import Window
 
@@ -98,6 +100,7 @@ class Pending:
 
     A write that is ``final`` stands whatever becomes of it: of locks that ran out, and of dead letters. With
     ``wakes``, a start that moves by it wakes waiting fetches; a lock that runs out has woken them before.
+    ``reports`` count when it is stored.
     """
 
     changes: list[RecordChange] = field(default_factory=list)
@@ -106,6 +109,7 @@ class Pending:
     call: object = None
     final: bool = False
     wakes: bool = True
+    reports: list[RunReport] = field(default_factory=list)
 
 
 def begin(window: Window, change: RecordChange) -> None:
@@ -159,6 +163,7 @@ def roll_back(window: Window, change: RecordChange, member: str, limit: int) -> 
 def _restore(window: Window, change: RecordChange, member: str, expired: int) -> None:
     batch, records = change.batch, change.batch.records
     if records is None:
+        _report_expired(window, change, change.first, change.last, (batch.state, batch.lock), (member, expired))
         batch.state, batch.member = _before(change.codes[0], batch.state, member, expired)
         if batch.state != ACQUIRED:
             batch.unlock(window.locks)
@@ -166,12 +171,26 @@ def _restore(window: Window, change: RecordChange, member: str, expired: int) ->
             window.made_available(batch.first)
         return
     for at, code in enumerate(change.codes, change.first - batch.first):
+        offset = batch.first + at
+        _report_expired(window, change, offset, offset, (records.states[at], records.locks[at]), (member, expired))
         state, records.members[at] = _before(code, records.states[at], member, expired)
         records.states[at] = state
         if state != ACQUIRED:
             records.unlock(at, at + 1, window.locks)
         if state == AVAILABLE:
             window.made_available(batch.first + at)
+
+
+def _report_expired(
+    window: Window, change: RecordChange, first: int, last: int, found: tuple[int, Lock | None], then: tuple[str, int]
+) -> None:
+    """Report a lock that ran out during a transition which is rolled back."""
+    (state, lock), (member, expired) = found, then
+    if lock is None or not state & LOCK_EXPIRED:
+        return
+    window.report(Reported.EXPIRED, first, last, change.count, member=member, since=lock.since, until=lock.deadline)
+    if expired == ARCHIVED:
+        window.report(Reported.ARCHIVED, first, last, change.count, word=DELIVERY_LIMIT)
 
 
 def _before(code: int, state: int, member: str, expired: int) -> tuple[int, str]:

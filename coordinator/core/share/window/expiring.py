@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.share.window.batches import (
     ACQUIRED,
     ARCHIVED,
@@ -14,6 +15,7 @@ from rejoin.coordinator.core.share.window.batches import (
     Batch,
 )
 from rejoin.coordinator.core.share.window.changes import RecordChange, change_now, released
+from rejoin.coordinator.core.share.window.reports import DELIVERY_LIMIT, LOG_START, Reported
 from rejoin.coordinator.core.share.window.values import WindowSettings
 from rejoin.coordinator.core.share.window.window import Window
 
@@ -51,12 +53,25 @@ def _expire_record(window: Window, batch: Batch, offset: int, settings: WindowSe
     return _end(window, batch, offset, offset, records.counts[at], settings)
 
 
+def _holding(batch: Batch, first: int) -> tuple[Millis, str]:
+    """Since when who holds a record, or a whole batch."""
+    records = batch.records
+    at = first - batch.first
+    lock, member = (batch.lock, batch.member) if records is None else (records.locks[at], records.members[at])
+    return 0 if lock is None else lock.since, member
+
+
 def _end(
     window: Window, batch: Batch, first: int, last: int, count: int, settings: WindowSettings
 ) -> list[RecordChange]:
     code = released(count, settings.delivery_count_limit, dead_letters=settings.has_dead_letters)
     if last < window.start:
         code = ARCHIVED
+    since, member = _holding(batch, first)
+    window.report(Reported.EXPIRED, first, last, count, member=member, since=since)
+    if code != AVAILABLE:
+        reason = LOG_START if last < window.start else DELIVERY_LIMIT
+        window.report(Reported.ARCHIVED, first, last, count, word=reason)
     change = RecordChange(batch, first, last, bytes((code,)), count)
     change_now(window, change)
     if code == AVAILABLE:

@@ -21,23 +21,26 @@ _STALE_ENTRIES = 64
 class Lock:
     """A deadline of a batch as one (``whole``), or of its records up to ``last``.
 
+    ``since``: when the holder acquired the records, which a renewal does not change.
+
     ``due`` is the first record whose turn has not come. ``held`` counts the records that still have the lock.
     """
 
-    __slots__ = ("batch", "deadline", "due", "held", "last", "whole")
+    __slots__ = ("batch", "deadline", "due", "held", "last", "since", "whole")
 
-    def __init__(self, deadline: Millis, batch: Batch, first: int, last: int, whole: bool) -> None:
+    def __init__(self, deadline: Millis, since: Millis, batch: Batch, first: int, last: int, whole: bool) -> None:
         self.deadline = deadline
+        self.since = since
         self.batch: Batch | None = batch
         self.due = first
         self.last = last
         self.whole = whole
         self.held = 1 if whole else last - first + 1
 
-    def takes(self, deadline: Millis, batch: Batch, first: int) -> bool:
+    def takes(self, deadline: Millis, since: Millis, batch: Batch, first: int) -> bool:
         """Whether records from an offset on can have this lock, too: they are next to its own, of which one is left."""
         is_open = not self.whole and self.batch is batch and self.due <= self.last
-        return is_open and self.deadline == deadline and self.last == first - 1
+        return is_open and (self.deadline, self.since, self.last) == (deadline, since, first - 1)
 
 
 class Locks:
@@ -51,15 +54,15 @@ class Locks:
         self._live = 0
         self._newest: Lock | None = None
 
-    def set(self, deadline: Millis, batch: Batch, first: int, last: int, *, whole: bool) -> Lock:
+    def set(self, deadline: Millis, since: Millis, batch: Batch, first: int, last: int, *, whole: bool) -> Lock:
         """Lock a batch, or records of one. Records next to those locked just before get the same lock."""
         newest = self._newest
-        if newest is not None and not whole and newest.takes(deadline, batch, first):
+        if newest is not None and not whole and newest.takes(deadline, since, batch, first):
             newest.last = last
             newest.held += last - first + 1
             self._order += last - first + 1
             return newest
-        self._newest = lock = Lock(deadline, batch, first, last, whole)
+        self._newest = lock = Lock(deadline, since, batch, first, last, whole)
         order = self._order
         self._order += lock.held
         self._live += 1
@@ -80,6 +83,7 @@ class Locks:
         """Make every deadline later: the clock has stepped, and no time has passed."""
         for _, _, lock in self._heap:
             lock.deadline += by_ms
+            lock.since += by_ms
         self._heap = [(deadline + by_ms, order, lock) for deadline, order, lock in self._heap]
 
     def next_deadline(self) -> Millis | None:

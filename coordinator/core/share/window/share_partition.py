@@ -40,8 +40,15 @@ from rejoin.coordinator.core.share.window.effects import (
 )
 from rejoin.coordinator.core.share.window.expiring import expire
 from rejoin.coordinator.core.share.window.loading import load
+from rejoin.coordinator.core.share.window.reports import (
+    ABORTED,
+    SESSION_CLOSED,
+    Reported,
+    RunReport,
+)
 from rejoin.coordinator.core.share.window.values import (
     Acquired,
+    AcquiredRow,
     ReadRange,
     SharePartitionState,
     SharePartitionView,
@@ -105,6 +112,17 @@ class SharePartition:
         """Effects since the last call, in order."""
         effects, self._effects = self._effects, []
         return effects
+
+    def take_reports(self) -> list[RunReport]:
+        """Reports of records since the last call, in order; to be taken when the effects are carried out."""
+        window = self._window
+        reports, window.reports = window.reports, []
+        return reports
+
+    def report_acquired(self, member_id: str, rows: Sequence[AcquiredRow]) -> None:
+        """Report records that a response gives to a member."""
+        for first, last, count in rows:
+            self._window.report(Reported.ACQUIRED, first, last, count, member=member_id)
 
     # --- loading
 
@@ -216,7 +234,7 @@ class SharePartition:
         for base, last in aborted:
             if window.floor(base) < 0:
                 return Acquired(broken=True)
-            window.archive(base, last, ACQUIRED)
+            window.archive(base, last, ACQUIRED, ABORTED)
         rows = without(acquired.rows, aborted)
         return Acquired(tuple(rows), sum(row.last_offset - row.first_offset + 1 for row in rows))
 
@@ -239,13 +257,16 @@ class SharePartition:
             self._roll_back(work.changes, member_id, work.limit)
             self._effects.append(CallEnded(call, error))
         else:
-            self._write_or_end(Pending(work.changes, member_id, work.limit, call))
+            self._write_or_end(Pending(work.changes, member_id, work.limit, call, reports=work.reports))
 
-    def release(self, call: object, member_id: str, now: Millis) -> None:
-        """Release everything that a member holds, as its session is gone; the result comes as ``CallEnded``."""
+    def release(self, call: object, member_id: str, now: Millis, reason: str = SESSION_CLOSED) -> None:
+        """Release everything that a member holds, as its session is gone; the result comes as ``CallEnded``.
+
+        ``reason``: one of :data:`rejoin.journal.events.share_partitions.ReleasedBecause`, for the report.
+        """
         work = MemberChanges(self._window, member_id, self._settings, now)
-        work.release()
-        self._write_or_end(Pending(work.changes, member_id, work.limit, call))
+        work.release(reason)
+        self._write_or_end(Pending(work.changes, member_id, work.limit, call, reports=work.reports))
 
     def _roll_back(self, changes: Sequence[RecordChange], member_id: str, limit: int) -> None:
         for change in changes:
@@ -285,6 +306,7 @@ class SharePartition:
         else:
             for change in pending.changes:
                 keep(self._window, change)
+            self._window.reports += pending.reports
             self._settle(pending, CallEnded(pending.call, ErrorCode.NONE))
 
     def _settle(self, pending: Pending, ended: CallEnded | None) -> None:
@@ -311,10 +333,11 @@ class SharePartition:
                 self._letters[letter_id] = archived
                 self._effects.append(DeadLetter(letter_id, first, last, change.count, cause))
 
-    def dead_letter_ended(self, letter_id: int) -> None:
-        """A dead letter is written, or has failed: its records are archived in either case."""
+    def dead_letter_ended(self, letter_id: int, problem: str = "") -> None:
+        """A dead letter is written, or has failed (``problem``): its records are archived in either case."""
         change = self._letters.pop(letter_id, None)
         if change is not None:
+            self._window.report(Reported.DEAD_LETTERED, change.first, change.last, change.count, word=problem)
             change_now(self._window, change)
             self._write(Pending([change], final=True))
 

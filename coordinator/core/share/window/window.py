@@ -9,6 +9,7 @@ import heapq
 from bisect import bisect_left, bisect_right
 from typing import Final
 
+from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.share.window.batches import (
     ACQUIRED,
     ARCHIVED,
@@ -19,6 +20,7 @@ from rejoin.coordinator.core.share.window.batches import (
     RecordStates,
 )
 from rejoin.coordinator.core.share.window.locks import Locks
+from rejoin.coordinator.core.share.window.reports import LOG_START, Reported, RunReport, add_report
 from rejoin.coordinator.core.share.window.values import NO_MEMBER
 
 NOTHING: Final = -1
@@ -41,6 +43,7 @@ class Window:
         "gap",
         "gap_end",
         "locks",
+        "reports",
         "start",
     )
 
@@ -50,6 +53,8 @@ class Window:
         self.batches: list[Batch] = []
         self.firsts: list[int] = []
         self.locks = Locks()
+        self.reports: list[RunReport] = []
+        """Reports of records since the caller took the last ones."""
         self._available: list[int] = []
         """A heap of offsets, each for its batch from there on; every available record is behind one of its batch."""
         self.find_next = False
@@ -150,9 +155,24 @@ class Window:
                 return offset
         return None
 
+    def report(
+        self,
+        kind: Reported,
+        first: int,
+        last: int,
+        count: int,
+        *,
+        member: str = NO_MEMBER,
+        word: str = "",
+        since: Millis = 0,
+        until: Millis | None = None,
+    ) -> None:
+        """Report what has become of records."""
+        add_report(self.reports, RunReport(kind, first, last, count, member, word, since, until))
+
     # --- archiving
 
-    def archive(self, first: int, last: int, state: int) -> bool:
+    def archive(self, first: int, last: int, state: int, reason: str) -> bool:
         """Archive the records of one state from first to last, without a write, and say whether there were any.
 
         A transition that is under way keeps its flag; its rollback finds the record archived.
@@ -163,7 +183,7 @@ class Window:
             if batch.last < first and state == AVAILABLE:
                 continue
             if batch.records is not None:
-                found |= self._archive_records(batch, batch.records, first, last, state)
+                found |= self._archive_records(batch, batch.records, first, last, state, reason)
             elif batch.state & STATE == state:
                 if first <= batch.first and batch.last <= last:
                     batch.state = batch.state & ~STATE | ARCHIVED
@@ -171,14 +191,17 @@ class Window:
                     if state == ACQUIRED:
                         batch.unlock(self.locks)
                     self.complete += max(0, batch.last - max(batch.first, self.start) + 1)
+                    self.report(Reported.ARCHIVED, batch.first, batch.last, batch.count, word=reason)
                     found = True
                 else:
                     # The records of a batch in transition are available as soon as it is split.
                     heapq.heappush(self._available, batch.first)
-                    found |= self._archive_records(batch, batch.split(self.locks), first, last, state)
+                    found |= self._archive_records(batch, batch.split(self.locks), first, last, state, reason)
         return found
 
-    def _archive_records(self, batch: Batch, records: RecordStates, first: int, last: int, state: int) -> bool:
+    def _archive_records(
+        self, batch: Batch, records: RecordStates, first: int, last: int, state: int, reason: str
+    ) -> bool:
         states, base, found = records.states, batch.first, False
         for at in range(max(first, base) - base, min(last, batch.last) - base + 1):
             if states[at] & STATE == state:
@@ -187,12 +210,13 @@ class Window:
                 if state == ACQUIRED:
                     records.unlock(at, at + 1, self.locks)
                 self.complete += base + at >= self.start
+                self.report(Reported.ARCHIVED, base + at, base + at, records.counts[at], word=reason)
                 found = True
         return found
 
-    def archive_lost(self, first: int, last: int) -> None:
+    def archive_lost(self, first: int, last: int, reason: str) -> None:
         """Archive available records that the log no longer has."""
-        if self.archive(first, last, AVAILABLE):
+        if self.archive(first, last, AVAILABLE, reason):
             self.find_next = True
 
     # --- the start
@@ -207,7 +231,7 @@ class Window:
         if not self.batches:
             self.start = self.end = log_start
             return
-        self.archive_lost(self.start, log_start - 1)
+        self.archive_lost(self.start, log_start - 1, LOG_START)
         self.complete -= self.terminal(self.start, log_start - 1)
         self.start = log_start
         self.end = max(self.end, log_start)

@@ -57,6 +57,7 @@ class OnePartition:
             else:
                 assert isinstance(effect, FetchesWoken)
                 self.woken += 1
+        self.partition.take_reports()
 
     def answer(self, write: StateWrite, error: ErrorCode = ErrorCode.NONE) -> None:
         self.partition.written(write.write_id, error)

@@ -1,0 +1,142 @@
+"""The events of one share-partition, made of its window's reports and of what its leader does.
+
+Records that are handled one by one, as their locks run out, are one event for each run of them: reports are collected
+until the outermost call is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any, Final, Literal
+
+from rejoin.coordinator.core.share.settings import SharePartitionSettings
+from rejoin.coordinator.core.share.window.reports import GAP, REJECT, Reported, RunReport
+from rejoin.coordinator.core.share.window.share_partition import SharePartition
+from rejoin.coordinator.core.share.window.values import AcknowledgeType
+from rejoin.coordinator.core.step_context import StepContext
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.share_partitions import (
+    ShareLocksExpired,
+    SharePartitionLoaded,
+    SharePersisterFailed,
+    ShareRecordsAcknowledged,
+    ShareRecordsAcquired,
+    ShareRecordsArchived,
+    ShareRecordsDeadLettered,
+    ShareRecordsReleased,
+    ShareWindowFull,
+    ShareWindowMoved,
+)
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.types import TopicIdPartition
+
+_WORDS: Final = {int(each): each.name.lower() for each in AcknowledgeType}
+_ARCHIVED_BY: Final = {int(AcknowledgeType.GAP): GAP, int(AcknowledgeType.REJECT): REJECT}
+
+
+class SharePartitionEvents:
+    """Emits the events of one share-partition. Use it as a context around calls whose reports belong together."""
+
+    __slots__ = ("_ctx", "_depth", "_is_full", "_machine", "_names", "_settings", "_window")
+
+    def __init__(
+        self,
+        ctx: StepContext,
+        group_id: str,
+        partition: TopicIdPartition,
+        settings: SharePartitionSettings,
+        machine: SharePartition,
+    ) -> None:
+        _, index, topic = partition
+        self._ctx = ctx
+        self._names: dict[str, Any] = {"group_id": group_id, "topic": topic, "partition": index}
+        self._settings = settings
+        self._machine = machine
+        self._depth = 0
+        self._window: tuple[int, int] | None = None
+        self._is_full = False
+
+    def __enter__(self) -> None:
+        # What has happened before is in the journal before what it leads to.
+        if not self._depth:
+            self._emit_all()
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self._emit_all()
+
+    def loaded(self, *, is_reset: bool, log_start: int | None) -> None:
+        """The state was read; ``is_reset``: it had no offset. ``log_start``: where the log begins, if it is known."""
+        machine = self._machine
+        start = machine.start_offset
+        reset: Any = self._settings.offset_reset.partition(":")[0] if is_reset else None
+        self._window = (start, machine.end_offset)
+        self._ctx.emit(
+            SharePartitionLoaded(
+                **self._names,
+                start_offset=start,
+                state_epoch=machine.state_epoch,
+                leader_epoch=machine.leader_epoch,
+                reset=reset,
+                skipped_records=None if reset is None or log_start is None else max(0, start - log_start),
+            )
+        )
+
+    def persister_failed(self, operation: Literal["read", "write"], error: ErrorCode) -> None:
+        """The share coordinator has answered an error, or nothing."""
+        self._ctx.emit(SharePersisterFailed(**self._names, operation=operation, error=error.name))
+
+    def _emit_all(self) -> None:
+        machine = self._machine
+        for report in machine.take_reports():
+            for each in _by_kind(report) if report.kinds else (report,):
+                self._ctx.emit(self._event(each))
+        window = (machine.start_offset, machine.end_offset)
+        if window == self._window or not machine.is_active:
+            return
+        self._window = window
+        start, end = window
+        in_flight, limit = machine.in_flight_records, self._settings.max_record_locks
+        self._ctx.emit(ShareWindowMoved(**self._names, start_offset=start, end_offset=end, in_flight=in_flight))
+        was_full, self._is_full = self._is_full, in_flight >= limit
+        if self._is_full and not was_full:
+            self._ctx.emit(ShareWindowFull(**self._names, start_offset=start, end_offset=end, limit=limit))
+
+    def _event(self, report: RunReport) -> Event:
+        fields: dict[str, Any] = {
+            **self._names,
+            "first_offset": report.first_offset,
+            "last_offset": report.last_offset,
+            "delivery_count": report.delivery_count,
+        }
+        word: Any = report.word
+        held_ms = max(0, (self._ctx.now if report.until is None else report.until) - report.since)
+        match report.kind:
+            case Reported.ACQUIRED:
+                return ShareRecordsAcquired(**fields, member_id=report.member, lock_ms=self._settings.lock_duration_ms)
+            case Reported.ACKNOWLEDGED:
+                return ShareRecordsAcknowledged(**fields, member_id=report.member, type=word, held_ms=held_ms)
+            case Reported.EXPIRED:
+                return ShareLocksExpired(**fields, member_id=report.member, held_ms=held_ms)
+            case Reported.RELEASED:
+                return ShareRecordsReleased(**fields, member_id=report.member, reason=word)
+            case Reported.ARCHIVED:
+                return ShareRecordsArchived(**fields, reason=word)
+            case Reported.DEAD_LETTERED:
+                topic = self._settings.dead_letter_topic
+                return ShareRecordsDeadLettered(**fields, dead_letter_topic=topic, error=word or None)
+
+
+def _by_kind(report: RunReport) -> Iterator[RunReport]:
+    """An acknowledgement as runs of one type, each with what is archived by it."""
+    first, runs = report.first_offset, groupby(report.kinds)
+    for kind, run in runs:
+        last = report.last_offset if len(report.kinds) == 1 else first + len(tuple(run)) - 1
+        yield report._replace(first_offset=first, last_offset=last, word=_WORDS[kind], kinds=b"")
+        reason = report.word if kind == AcknowledgeType.RELEASE else _ARCHIVED_BY.get(kind)
+        if reason:
+            yield RunReport(Reported.ARCHIVED, first, last, report.delivery_count, word=reason)
+        first = last + 1
