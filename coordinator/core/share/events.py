@@ -13,7 +13,6 @@ from typing import Any, Final, Literal
 from rejoin.coordinator.core.share.settings import SharePartitionSettings
 from rejoin.coordinator.core.share.window.reports import GAP, REJECT, Reported, RunReport
 from rejoin.coordinator.core.share.window.share_partition import SharePartition
-from rejoin.coordinator.core.share.window.values import AcknowledgeType
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.share_partitions import (
@@ -29,6 +28,7 @@ from rejoin.journal.events.share_partitions import (
     ShareWindowMoved,
 )
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.share.acknowledgements import AcknowledgeType
 from rejoin.protocol.types import TopicIdPartition
 
 _WORDS: Final = {int(each): each.name.lower() for each in AcknowledgeType}
