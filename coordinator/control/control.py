@@ -81,7 +81,7 @@ class Control:
             None if self.brokers is None else self.brokers.reset,
         )
         self.records = TopicRecords(runtime, self.clock)
-        self.share_groups = ShareGroupActions(runtime, self.clock)
+        self.share_groups = ShareGroupActions(runtime, self.clock, self.groups)
         self.evidence = Evidence(self._settings, runtime, self.recorder, is_replayable=self.brokers is None)
 
     def begin(self) -> None:

@@ -44,6 +44,9 @@ class ControlledNode(Protocol):
     def share_state(self, group_id: str, topic: str, partition: int, now: Millis) -> ShareStateView | None:
         """A share-partition as its leader sees it, or none."""
 
+    def share_states(self, group_id: str, now: Millis) -> list[ShareStateView]:
+        """The share-partitions of a group as their leaders see them, by topic and partition."""
+
     def describe_topics(self, now: Millis) -> list[TopicView]:
         """Every topic, by name."""
 

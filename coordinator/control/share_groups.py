@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from pydantic import Field
 
 from rejoin.coordinator.control.clocks import VirtualClock
-from rejoin.coordinator.control.errors import NotFound, NotPossible, unknown
+from rejoin.coordinator.control.errors import ConditionNotReached, NotFound, NotPossible, unknown
 from rejoin.coordinator.control.fault_injection.bodies import Body
 from rejoin.coordinator.control.node_interface import ControlledRuntime
+from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupWaiter, Timeout, looks
 from rejoin.coordinator.core.inputs import LockExpired
+from rejoin.coordinator.core.share.window.values import RecordState
 from rejoin.coordinator.core.views import ShareStateView
 
 _MOST_SHOWN: Final = 20
@@ -30,11 +33,34 @@ class LockKey(SharePartitionQuery):
     offset: int = Field(ge=0, description="the record's offset")
 
 
-class ShareGroupActions:
-    """Reads share-partitions past all requests, and ends their locks."""
+class ShareGroupCondition(Body):
+    """Conditions to wait for; fields are AND-ed. Records are those in flight in the share-partitions of the group."""
 
-    def __init__(self, runtime: ControlledRuntime, clock: VirtualClock) -> None:
+    group: str = Field(description="the group's id")
+    members: int | None = Field(default=None, ge=0, description="exactly this many members")
+    acquired: int | None = Field(default=None, ge=0, description="exactly this many records that members hold")
+    available: int | None = Field(
+        default=None,
+        ge=0,
+        description="exactly this many records that were given back and wait for their next delivery",
+    )
+    topic: str | None = Field(default=None, description="count the records of this topic alone")
+    timeout_ms: Timeout = DEFAULT_TIMEOUT_MS
+
+
+def _count(states: Sequence[ShareStateView], state: RecordState) -> int:
+    """How many records are in a state."""
+    return sum(
+        run.last_offset - run.first_offset + 1 for each in states for run in each.records if run.state == state.name
+    )
+
+
+class ShareGroupActions:
+    """Reads share-partitions past all requests, waits for them, and ends their locks."""
+
+    def __init__(self, runtime: ControlledRuntime, clock: VirtualClock, waiter: GroupWaiter) -> None:
         self._runtime = runtime
+        self._waiter = waiter
         self._clock = clock
 
     def state(self, which: SharePartitionQuery) -> ShareStateView | None:
@@ -69,6 +95,51 @@ class ShareGroupActions:
         after = self.state(which)
         assert after is not None, "a lock that runs out leaves its share-partition in memory"
         return after
+
+    async def wait(self, wanted: ShareGroupCondition) -> list[ShareStateView]:
+        """The share-partitions of a group, once they are as wanted. Raises :class:`ConditionNotReached`."""
+        if wanted.topic is not None:
+            self._check_topic(wanted.topic)
+        ended = await self._waiter.until(lambda: self._is_met(wanted), wanted.timeout_ms)
+        states = self._states(wanted)
+        if not ended:
+            return states
+        view = self._runtime.node.describe_group(wanted.group)
+        seen = looks(wanted.group, view, self._clock.now(), self._runtime.node.group_ids()[:_MOST_SHOWN])
+        runs = [
+            f"{each.topic}-{each.partition} {run.first_offset} to {run.last_offset} {run.state}"
+            for each in states
+            for run in each.records
+        ]
+        counts = ((wanted.members, "members"), (wanted.acquired, "acquired"), (wanted.available, "available"))
+        had = ", ".join(f"{count} {word}" for count, word in counts if count is not None) or "members"
+        detail = (
+            f"share group {wanted.group!r} did not have {had} {ended}; {seen};"
+            f" in flight: {', '.join(runs[:_MOST_SHOWN]) or 'none'}"
+        )
+        shown = [each.model_dump(mode="json", by_alias=False) for each in states]
+        raise ConditionNotReached(detail, {"share_partitions": shown})
+
+    def _states(self, wanted: ShareGroupCondition) -> list[ShareStateView]:
+        states = self._runtime.node.share_states(wanted.group, self._clock.now())
+        return [each for each in states if wanted.topic in (None, each.topic)]
+
+    def _is_met(self, wanted: ShareGroupCondition) -> bool:
+        view = self._runtime.node.describe_group(wanted.group)
+        if wanted.members is None and wanted.acquired is None and wanted.available is None:
+            return view is not None
+        states = self._states(wanted)
+        members = 0 if view is None else len(view.members)
+        return (
+            wanted.members in (None, members)
+            and wanted.acquired in (None, _count(states, RecordState.ACQUIRED))
+            and wanted.available in (None, _count(states, RecordState.AVAILABLE))
+        )
+
+    def _check_topic(self, topic: str) -> None:
+        topics = [each.topic for each in self._runtime.node.describe_topics(self._clock.now())]
+        if topic not in topics:
+            raise unknown("topic", topic, topics)
 
     def _check_partition(self, which: SharePartitionQuery) -> None:
         partitions = {each.topic: each.partitions for each in self._runtime.node.describe_topics(self._clock.now())}

@@ -159,14 +159,14 @@ class GroupWaiter:
 
     async def wait(self, wanted: GroupCondition) -> GroupView | None:
         """The group, once it is as wanted. Raises :class:`ConditionNotReached` with how it was then."""
-        ended = await self._wait(lambda: wanted.is_met_by(self._view(wanted.group)), wanted.timeout_ms)
+        ended = await self.until(lambda: wanted.is_met_by(self._view(wanted.group)), wanted.timeout_ms)
         if ended:
             raise self._not_reached(wanted, ended)
         return self._view(wanted.group)
 
     async def wait_for_committed(self, wanted: OffsetsCondition) -> list[OffsetView]:
         """The group's committed offsets, once they are as wanted. Raises :class:`ConditionNotReached`."""
-        ended = await self._wait(lambda: not self._missing(wanted), wanted.timeout_ms)
+        ended = await self.until(lambda: not self._missing(wanted), wanted.timeout_ms)
         if ended:
             committed = self._committed(wanted.group)
             missing = ", ".join(
@@ -199,7 +199,7 @@ class GroupWaiter:
     def _committed(self, group_id: str) -> list[OffsetView]:
         return self._runtime.node.describe_offsets(group_id, self._clock.now())
 
-    async def _wait(self, is_met: Callable[[], bool], timeout_ms: int) -> str:
+    async def until(self, is_met: Callable[[], bool], timeout_ms: int) -> str:
         """Return when a condition is met; or else how the wait ended."""
         try:
             async with asyncio.timeout(timeout_ms / 1_000):

@@ -56,6 +56,18 @@ class NodeViews(NodeParts):
         led = None if share is None else share.led.named(group_id, topic, partition)
         return None if led is None else describe.of_share_partition(led, now)
 
+    def share_states(self, group_id: str, now: Millis) -> list[ShareStateView]:
+        """The share-partitions of a group that are in memory here, by topic and partition."""
+        share = self._requests.share_if_used
+        led = [] if share is None else [each for each in share.led.all() if each.group_id == group_id]
+        found = [describe.of_share_partition(each, now) for each in led]
+        return sorted(found, key=lambda each: (each.topic, each.partition))
+
+    def has_share_session(self, group_id: str, member_id: str) -> bool:
+        """Whether a member has a share session here."""
+        share = self._requests.share_if_used
+        return share is not None and share.requests.has_session(group_id, member_id)
+
     def describe_topics(self, now: Millis) -> list[TopicView]:
         """Every topic, by name."""
         return self._topics.describe(now)

@@ -17,9 +17,11 @@ from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.service.feed import Feed
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
+from rejoin.protocol.messages.share.share_acknowledge import ShareAcknowledgeRequest
+from rejoin.protocol.messages.share.share_fetch import ShareFetchRequest
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import offsets_partition
-from rejoin.protocol.request_contents.traits import traits_of
+from rejoin.protocol.request_contents.traits import Traits, traits_of
 from rejoin.protocol.types import LogPartition, TopicPartition
 
 SESSION: str = "broker_session"
@@ -88,6 +90,11 @@ class ControlledNodes:
         leader = self.leader_of(self.find(topic, partition))
         return None if leader is None else leader.node.share_state(group_id, topic, partition, now)
 
+    def share_states(self, group_id: str, now: Millis) -> list[ShareStateView]:
+        """The share-partitions of a group, each where its partition is led."""
+        found = [each for runtime in self.running() for each in runtime.node.share_states(group_id, now)]
+        return sorted(found, key=lambda each: (each.topic, each.partition))
+
     def describe_topics(self, now: Millis) -> list[TopicView]:
         found: dict[str, TopicView] = {}
         for runtime in self.running():
@@ -126,16 +133,31 @@ class ControlledBrokers:
 
     def target_of(self, request: Request, version: int) -> BrokerRuntime:
         """The broker to ask: the coordinator of the group, the leader of the partition, or any that runs."""
-        traits = traits_of(request, version)
+        traits = traits_of(request, version, self.node.topic_named)
+        if isinstance(request, ShareFetchRequest | ShareAcknowledgeRequest):
+            return self._with_records(request, traits)
         for group_id in sorted(traits.groups):
             coordinator = self.node.coordinator_of(group_id)
             if coordinator is not None:
                 return coordinator
+        return self._leader_of_one(traits) or self._any()
+
+    def _leader_of_one(self, traits: Traits) -> BrokerRuntime | None:
+        """The leader of the first partition that has one."""
         for topic, partition in sorted(traits.partitions):
             leader = self.node.leader_of(self.node.find(topic, partition))
             if leader is not None:
                 return leader
-        return self._any()
+        return None
+
+    def _with_records(self, request: ShareFetchRequest | ShareAcknowledgeRequest, traits: Traits) -> BrokerRuntime:
+        """The leader of the partition; of a request that names none, a broker where the member has a session."""
+        leader = self._leader_of_one(traits)
+        if leader is not None:
+            return leader
+        group_id, member_id = request.group_id or "", request.member_id or ""
+        having = (each for each in self.node.running() if each.node.has_share_session(group_id, member_id))
+        return next(having, None) or self._any()
 
     def broker_named(self, node_id: int) -> BrokerRuntime:
         """A broker by its id, running or not."""

@@ -143,6 +143,7 @@ class BlockingGroupCoordinator(RunningCoordinator):
     records = Blocking(GroupCoordinator.records)
     wait_for_committed = Blocking(GroupCoordinator.wait_for_committed)
 
+    wait_for_share_group = Blocking(GroupCoordinator.wait_for_share_group)
     share_state = Blocking(GroupCoordinator.share_state)
     expire_lock = Blocking(GroupCoordinator.expire_lock)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rejoin.coordinator.control.control import Control
-from rejoin.coordinator.control.share_groups import LockKey, SharePartitionQuery
+from rejoin.coordinator.control.share_groups import LockKey, ShareGroupCondition, SharePartitionQuery
+from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS
 from rejoin.coordinator.core.views import ShareStateView
 from rejoin.coordinator.testing.controlled import ControlledCoordinator
 from rejoin.coordinator.testing.results import hides_traceback
@@ -37,3 +38,31 @@ class ShareGroupMethods(ControlledCoordinator):
             return control.share_groups.expire_lock(which)
 
         return await self._ask(expire)
+
+    async def wait_for_share_group(
+        self,
+        group_id: str,
+        members: int | None = None,
+        acquired: int | None = None,
+        available: int | None = None,
+        topic: str | None = None,
+        timeout_ms: int = DEFAULT_TIMEOUT_MS,
+    ) -> list[ShareStateView]:
+        """Wait for so many members, records that they hold, and records that wait for their next delivery.
+
+        Without conditions, wait until the group exists. Returns the share-partitions that have records in flight, of
+        one topic if it is given. Raises NotReached with what is in flight.
+        """
+
+        async def wait(control: Control) -> list[ShareStateView]:
+            wanted = ShareGroupCondition(
+                group=group_id,
+                members=members,
+                acquired=acquired,
+                available=available,
+                topic=topic,
+                timeout_ms=timeout_ms,
+            )
+            return await control.share_groups.wait(wanted)
+
+        return await self.do(wait)

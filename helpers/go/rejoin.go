@@ -534,6 +534,17 @@ func (r *Rejoin) WaitForCommitted(group string, offsets []Offset) []Offset {
 	return answer.Offsets
 }
 
+// WaitForShareGroup waits until a share group has so many members, records acquired by them, and records available for their
+// next delivery, of one topic if it is given; it returns the share-partitions.
+func (r *Rejoin) WaitForShareGroup(group string, conditions Fields) []Fields {
+	r.t.Helper()
+	var answer struct {
+		SharePartitions []Fields `json:"share_partitions"`
+	}
+	r.must("POST", "/control/share-groups/wait", with(Fields{"group": group}, conditions), &answer)
+	return answer.SharePartitions
+}
+
 // Snapshot saves the whole state, and returns its name.
 func (r *Rejoin) Snapshot() string {
 	r.t.Helper()

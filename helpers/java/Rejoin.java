@@ -355,6 +355,15 @@ public final class Rejoin {
         return maps(map(control("POST", "/control/offsets/wait", Map.of("group", group, "offsets", offsets))).get("offsets"));
     }
 
+    /**
+     * Wait until a share group has so many members, records acquired by them, and records available for their next
+     * delivery, of one topic if it is given; timeout_ms is 10,000 unless given. Returns its share-partitions.
+     */
+    public List<Map<String, Object>> waitForShareGroup(String group, Map<String, ?> conditions) {
+        Object answer = control("POST", "/control/share-groups/wait", with(conditions, "group", group));
+        return maps(map(answer).get("share_partitions"));
+    }
+
     /** Save the whole state; returns its name. */
     public String snapshot() {
         return (String) map(control("POST", "/control/snapshot", Map.of())).get("snapshot");

@@ -347,6 +347,17 @@ export class Rejoin {
     return (await this.control("POST", "/control/offsets/wait", { group: group, offsets: offsets })).offsets;
   }
 
+  /**
+   * Wait until a share group has so many members, records that they hold, and records that wait for their next delivery;
+   * returns its share-partitions.
+   * @param {string} group
+   * @param {{members?: number, acquired?: number, available?: number, topic?: string, timeout_ms?: number}} [conditions]
+   * @returns {Promise<any[]>}
+   */
+  async waitForShareGroup(group, conditions = {}) {
+    return (await this.control("POST", "/control/share-groups/wait", { group: group, ...conditions })).share_partitions;
+  }
+
   /** Save the whole state; returns its name. @returns {Promise<string>} */
   async snapshot() {
     return (await this.control("POST", "/control/snapshot")).snapshot;

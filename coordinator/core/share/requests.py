@@ -243,6 +243,10 @@ class ShareRequests:
         if not self._sessions.of_group(key.group_id):
             self._led.forget_group(key.group_id)
 
+    def has_session(self, group_id: str, member_id: str) -> bool:
+        """Whether a member has a session here."""
+        return SessionKey(group_id, member_id) in self._sessions
+
     def feature_changed(self) -> None:
         """Share groups may have been switched off: sessions and share-partitions are forgotten."""
         if not self._ctx.features.level(SHARE_VERSION):

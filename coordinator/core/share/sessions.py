@@ -82,6 +82,9 @@ class ShareSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def __contains__(self, key: SessionKey) -> bool:
+        return key in self._sessions
+
     def open(self, key: SessionKey, connection: str, partitions: Iterable[SharedPartition]) -> ShareSession | ErrorCode:
         """A new session in place of an old one, or why there is none. What the old one holds stays acquired."""
         self._remove(key)

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from rejoin.coordinator.core.views import RecordRunView, ShareStateView
-from rejoin.coordinator.testing import GroupCoordinator, OperationRefused, running
+from rejoin.coordinator.testing import GroupCoordinator, NotReached, OperationRefused, running
 from rejoin.protocol.errors import ErrorCode
 from tests.coordinator.testing.share_member import ACCEPT, GROUP, RELEASE, TOPICS, configure, member_of
 
@@ -48,6 +48,50 @@ async def test_the_state_of_a_share_partition_has_each_record_in_flight(brokers:
             (3, 3, "AVAILABLE", 1, None, None),
             (4, 4, "ACQUIRED", 1, "a", 20_000),
         ]
+
+
+async def test_a_test_waits_for_records_in_the_hands_of_members() -> None:
+    async with running(clock="virtual", topics=TOPICS, socket=False) as coordinator:
+        member = await member_of(coordinator)
+        waiting = asyncio.ensure_future(coordinator.wait_for_share_group(GROUP, members=1, acquired=3))
+        await coordinator.produce("jobs", 0, 3)
+        await member.fetch()
+        [state] = await waiting
+        assert runs(state) == [(0, 2, "ACQUIRED", 1, "a", 30_000)]
+        await member.acknowledge(1, 1, RELEASE)
+        [state] = await coordinator.wait_for_share_group(GROUP, acquired=2, available=1, topic="jobs")
+        assert (state.start_offset, state.end_offset) == (0, 2)
+
+
+async def test_a_wait_that_fails_says_what_is_in_flight() -> None:
+    async with running(clock="virtual", topics=TOPICS, socket=False) as coordinator:
+        member = await member_of(coordinator)
+        await coordinator.produce("jobs", 0, 2)
+        await member.fetch()
+        with pytest.raises(NotReached, match=r"did not have 5 acquired within 0 ms; .*jobs-0 0 to 1 ACQUIRED"):
+            await coordinator.wait_for_share_group(GROUP, acquired=5, timeout_ms=0)
+        with pytest.raises(OperationRefused, match="there is no topic 'job'; is it 'jobs'"):
+            await coordinator.wait_for_share_group(GROUP, topic="job")
+
+
+async def test_over_http_a_wait_answers_with_the_share_partitions() -> None:
+    async with running(clock="virtual", topics=TOPICS) as coordinator, aiohttp.ClientSession() as session:
+        member = await member_of(coordinator)
+        await coordinator.produce("jobs", 0, 1)
+        await member.fetch()
+        wanted = {"group": GROUP, "acquired": 1}
+        async with session.post(f"{coordinator.url}/control/share-groups/wait", json=wanted) as answered:
+            assert [each["topic"] for each in (await answered.json())["share_partitions"]] == ["jobs"]
+
+
+async def test_requests_for_records_go_to_the_leader_of_the_partition() -> None:
+    async with running(clock="virtual", topics=TOPICS, brokers=3, socket=False) as coordinator:
+        member = await member_of(coordinator)
+        assert await member.fetch(max_wait_ms=0) == []
+        await coordinator.advance(1_000)
+        await coordinator.produce("jobs", 0, 2)
+        assert await member.fetch() == [(0, 1, 1)]
+        assert await member.acknowledge(0, 1, ACCEPT) == ErrorCode.NONE
 
 
 async def test_over_http_the_state_has_the_same_fields() -> None:

@@ -126,6 +126,12 @@ class ShareStateAnswer(ControlAnswer):
     share_partition: ShareStateView | None
 
 
+class ShareStatesAnswer(ControlAnswer):
+    """The share-partitions of a group."""
+
+    share_partitions: list[ShareStateView]
+
+
 class LeadingAnswer(ControlAnswer):
     """An offsets partition, and whether this node leads it now."""
 

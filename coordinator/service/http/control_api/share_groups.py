@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from rejoin.coordinator.control.control import Control
-from rejoin.coordinator.control.share_groups import LockKey, SharePartitionQuery
-from rejoin.coordinator.service.http.control_api.answers import ShareStateAnswer
+from rejoin.coordinator.control.share_groups import LockKey, ShareGroupCondition, SharePartitionQuery
+from rejoin.coordinator.service.http.control_api.answers import ShareStateAnswer, ShareStatesAnswer
 from rejoin.coordinator.service.http.control_api.operation import ControlOperation
 from rejoin.coordinator.service.http.server import CONTROL
 
@@ -20,7 +20,20 @@ def _expire_lock(control: Control, which: LockKey, _: str) -> dict[str, Any]:
     return {"share_partition": control.share_groups.expire_lock(which).model_dump(mode="json", by_alias=False)}
 
 
+async def _wait(control: Control, wanted: ShareGroupCondition, _: str) -> dict[str, Any]:
+    states = await control.share_groups.wait(wanted)
+    return {"share_partitions": [each.model_dump(mode="json", by_alias=False) for each in states]}
+
+
 SHARE_GROUPS: Final = (
+    ControlOperation(
+        "POST",
+        CONTROL + "/share-groups/wait",
+        "wait until a share group meets conditions",
+        ShareGroupCondition,
+        ShareStatesAnswer,
+        _wait,
+    ),
     ControlOperation(
         "GET",
         CONTROL + "/share-groups/state",
