@@ -8,7 +8,7 @@ from __future__ import annotations
 from rejoin.client.core import metadata
 from rejoin.client.core.effects import PollFailed, PollReturned
 from rejoin.client.core.errors import IllegalStateError, KafkaError, WakeupError
-from rejoin.client.core.group.consumer import rounds
+from rejoin.client.core.group.consumer import rounds, transitions
 from rejoin.client.core.inputs import Polled
 from rejoin.client.core.share import acknowledging, fetching, records
 from rejoin.client.core.share.state import share_of
@@ -37,6 +37,7 @@ def begin(state: ConsumerState, ctx: StepContext, what: Polled) -> None:
 def end(state: ConsumerState, ctx: StepContext, outcome: PollReturned | PollFailed) -> None:
     """The poll is over."""
     state.poll = None
+    ctx.wake(transitions.member_of(state).poll_expires_at)
     ctx.emit(outcome)
 
 
