@@ -111,6 +111,10 @@ class GroupListing(NamedTuple):
 class Admin:
     """An admin client. Every call gives up after ``timeout_ms`` with KafkaTimeoutError."""
 
+    # Kafka: the tool lists groups of type consumer, and simple ones.
+    listed_protocols: frozenset[str] = frozenset({"consumer", ""})
+    """Protocol types of the groups that this client lists."""
+
     def __init__(self, transport: Transport, timeout_ms: int = 5_000) -> None:
         self._transport = transport
         self._timeout_ms = timeout_ms
@@ -141,8 +145,8 @@ class Admin:
                 raise CodedError(response.error_code)
             else:
                 found.update((group.group_id, group) for group in response.groups)
-        # Kafka: the tool lists groups of type consumer, and simple ones.
-        groups = [found[group_id] for group_id in sorted(found) if found[group_id].protocol_type in {"consumer", ""}]
+        listed = self.listed_protocols
+        groups = [found[group_id] for group_id in sorted(found) if found[group_id].protocol_type in listed]
         return GroupListing(groups, tuple(unanswered))
 
     async def describe(self, group_id: str) -> GroupDescription:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 from rejoin.client.admin import Admin
 from rejoin.client.commands.arguments import UsageError
@@ -13,17 +14,19 @@ from rejoin.client.core.errors import KafkaError, KafkaTimeoutError
 from rejoin.client.transports.addresses import no_coordinator, open_transport, split_servers
 from rejoin.error_lines import print_error
 
+AdminT = TypeVar("AdminT", bound=Admin)
+
 
 @asynccontextmanager
-async def connected(options: argparse.Namespace) -> AsyncIterator[Admin]:
-    """An admin client as the options say. Raises UsageError."""
+async def connected(options: argparse.Namespace, kind: type[AdminT]) -> AsyncIterator[AdminT]:
+    """An admin client of this kind, as the options say. Raises UsageError."""
     try:
         security = security_from(options.command_config)
         transport = open_transport(split_servers(options.bootstrap_server), security=security)
     except (ValueError, WrongOption) as problem:
         raise UsageError(str(problem)) from None
     try:
-        yield Admin(transport, options.timeout)
+        yield kind(transport, options.timeout)
     finally:
         await transport.close()
 

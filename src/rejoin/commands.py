@@ -118,6 +118,21 @@ COMMANDS: Final = {
             2: "the options are wrong",
         },
     ),
+    "share-groups": Command(
+        "client.commands.share_groups.command:app",
+        "List, describe, delete and reset share groups, as kafka-share-groups.sh does.",
+        "Run",
+        (
+            "rejoin share-groups --list --state",
+            "rejoin share-groups --describe workers --members --verbose",
+            "rejoin share-groups --reset-offsets workers --to-earliest --dry-run",
+        ),
+        {
+            0: "done",
+            1: "refused by the coordinator, or no coordinator answered",
+            2: "the options are wrong",
+        },
+    ),
     "topics": Command(
         "client.commands.topics.command:app",
         "List, create, describe, alter and delete topics, as kafka-topics.sh does.",

@@ -13,7 +13,7 @@ from typing import Any, Final
 import confluent_kafka
 import pytest
 
-from rejoin.client import Consumer
+from rejoin.client import Consumer, ConsumerRecord
 from rejoin.client.commands.assign import app as assign
 from rejoin.coordinator.testing import BlockingGroupCoordinator, GroupCoordinator, running, running_in_thread
 from rejoin.protocol.messages.offsets.offset_commit import (
@@ -21,6 +21,7 @@ from rejoin.protocol.messages.offsets.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from tests.coordinator.testing.share_member import configure
 from tests.docs.texts import TEXTS, python_blocks
 from tests.paths import ROOT
 
@@ -31,7 +32,7 @@ PLAYED_BY: Final = {
         "tests/docs/test_python.py",
         "tests/coordinator/core/groups/consumer/test_own_assignor.py",
     ],
-    "docs/consumer.md": ["tests/docs/test_python.py"] * 2,
+    "docs/consumer.md": ["tests/docs/test_python.py"] * 3,
     "docs/producer.md": ["tests/docs/test_python.py", "tests/client/test_transactions.py"],
     "docs/testing.md": [
         "tests/docs/test_testing.py",
@@ -103,7 +104,7 @@ async def test_the_readme_consumes_and_commits(
 async def test_the_consumer_reads_and_commits(
     coordinator: GroupCoordinator, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    program, _ = python_blocks("docs/consumer.md")
+    program, _, _ = python_blocks("docs/consumer.md")
     scope: dict[str, Any] = {}
     exec(program.replace(ADDRESS, coordinator.bootstrap_servers), scope)
     await _start_at_the_beginning(coordinator, "billing")
@@ -115,13 +116,35 @@ async def test_the_consumer_reads_and_commits(
 
 
 async def test_members_get_what_the_broker_assigns(coordinator: GroupCoordinator) -> None:
-    _, program = python_blocks("docs/consumer.md")
+    _, program, _ = python_blocks("docs/consumer.md")
     scope = {"Consumer": partial(Consumer, bootstrap_servers=coordinator.bootstrap_servers)}
     first, second = (eval(line, scope) for line in program.splitlines())
     await coordinator.set_topic("orders-eu", 2)
     async with first, second, asyncio.timeout(60):
         while [len(first.assignment()), len(second.assignment())] != [3, 2]:
             await asyncio.gather(first.poll(50), second.poll(50))
+
+
+async def test_the_share_consumer_gives_a_record_back_until_it_is_done() -> None:
+    *_, program = python_blocks("docs/consumer.md")
+    delivered: list[tuple[bytes, int | None]] = []
+    is_done = asyncio.Event()
+
+    async def work(record: ConsumerRecord) -> bool:
+        delivered.append((record.value, record.delivery_count))
+        if record.delivery_count == 2:
+            is_done.set()
+        return record.value == b"easy" or record.delivery_count == 2
+
+    settings = {"group.share.assignment.interval.ms": 0}
+    async with running(topics={"jobs": 1}, settings=settings) as coordinator:
+        await configure(coordinator, group="workers")
+        await coordinator.produce("jobs", 0, ["easy", "hard"])
+        scope: dict[str, Any] = {"work": work}
+        exec(program.replace("group_id=", f'bootstrap_servers="{coordinator.bootstrap_servers}", group_id='), scope)
+        async with _running(scope["main"]), asyncio.timeout(60):
+            await is_done.wait()
+    assert delivered == [(b"easy", 1), (b"hard", 1), (b"hard", 2)]
 
 
 async def test_the_producer_sends(coordinator: GroupCoordinator) -> None:

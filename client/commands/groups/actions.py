@@ -33,7 +33,7 @@ async def run_action(action: str, options: argparse.Namespace) -> int:
         "--reset-offsets": reset_offsets,
         "--delete-offsets": delete_offsets,
     }
-    async with connected(options) as admin:
+    async with connected(options, Admin) as admin:
         try:
             await actions[action](admin, options)
         except CodedError as problem:
@@ -51,8 +51,8 @@ async def run_action(action: str, options: argparse.Namespace) -> int:
 
 async def list_groups(admin: Admin, options: argparse.Namespace) -> None:
     """``--list``."""
-    states = [] if options.state is None else _chosen(options.state, STATES, "state")
-    types = [] if options.type is None else _chosen(options.type, TYPES, "types")
+    states = [] if options.state is None else chosen(options.state, STATES, "state")
+    types = [] if options.type is None else chosen(options.type, TYPES, "types")
     listing = await admin.list_reachable_groups(states, types)
     if options.state is None and options.type is None:
         for group in listing.groups:
@@ -63,12 +63,13 @@ async def list_groups(admin: Admin, options: argparse.Namespace) -> None:
     check_complete(listing)
 
 
-def _chosen(text: str | None, known: Sequence[str], what: str) -> list[str]:
+def chosen(text: str | None, known: Sequence[str], what: str) -> list[str]:
+    """The names in a list with commas, as they are known. Raises UsageError."""
     by_name = {name.lower(): name for name in known}
-    chosen = [part.strip().lower() for part in (text or "").split(",") if part.strip()]
-    if any(part not in by_name for part in chosen):
+    wanted = [part.strip().lower() for part in (text or "").split(",") if part.strip()]
+    if any(part not in by_name for part in wanted):
         raise UsageError(f"Invalid {what} list '{text}'. Valid {what} are: {', '.join(known)}")
-    return [by_name[part] for part in chosen]
+    return [by_name[part] for part in wanted]
 
 
 async def describe(admin: Admin, options: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ Source: Kafka's ConsumerGroupCommandOptions (tools).
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Final
 
 from rejoin.client.commands.arguments import ArgumentParser, UsageError
@@ -56,11 +57,29 @@ def parser() -> argparse.ArgumentParser:
 def checked(options: argparse.Namespace) -> str | None:
     """The action, with its groups in ``options.group``. Raises UsageError."""
     # Kafka: ConsumerGroupCommandOptions.checkArgs.
-    given = [action for action in ACTIONS if _given(options, action)]
+    action = chosen_action(options, ACTIONS)
+    if action is None:
+        return None
+    if action == "--delete" and options.topic:
+        raise UsageError("The consumer does not support topic-specific offset deletion from a consumer group.")
+    if action == "--delete-offsets" and not (options.group and options.topic):
+        raise UsageError("Option --delete-offsets takes the following options: --group, --topic")
+    if action == "--reset-offsets" and options.from_file is not None:
+        from rejoin.client.commands.groups.parsing import read_plan  # noqa: PLC0415 (help can do without)
+
+        read_plan(options.from_file, options.group)  # what is wrong with it is found before anything is asked
+    if action == "--reset-offsets" and options.dry_run and options.execute:
+        raise UsageError("Option --reset-offsets only accepts one of --execute and --dry-run")
+    return action
+
+
+def chosen_action(options: argparse.Namespace, actions: Sequence[str]) -> str | None:
+    """The one action, with its groups in ``options.group``; none if nothing is asked for. Raises UsageError."""
+    given = [action for action in actions if _given(options, action)]
     if not given and not any(vars(options)[name] for name in ("group", "topic", "all_groups")):
         return None
     if len(given) != 1:
-        raise UsageError(f"Command must include exactly one action: {', '.join(ACTIONS)}")
+        raise UsageError(f"Command must include exactly one action: {', '.join(actions)}")
     action = given[0]
     if action != "--list":
         options.group = [*(getattr(options, _name(action)) or []), *options.group]
@@ -73,16 +92,6 @@ def checked(options: argparse.Namespace) -> str | None:
         _check_describe(options)
     elif options.members or options.offsets or options.verbose:
         raise UsageError("Options --members, --offsets and --verbose are for --describe")
-    if action == "--delete" and options.topic:
-        raise UsageError("The consumer does not support topic-specific offset deletion from a consumer group.")
-    if action == "--delete-offsets" and not (options.group and options.topic):
-        raise UsageError("Option --delete-offsets takes the following options: --group, --topic")
-    if action == "--reset-offsets" and options.from_file is not None:
-        from rejoin.client.commands.groups.parsing import read_plan  # noqa: PLC0415 (help can do without)
-
-        read_plan(options.from_file, options.group)  # what is wrong with it is found before anything is asked
-    if action == "--reset-offsets" and options.dry_run and options.execute:
-        raise UsageError("Option --reset-offsets only accepts one of --execute and --dry-run")
     return action
 
 

@@ -81,12 +81,12 @@ def _number(value: int | None) -> str:
     return MISSING if value is None else str(value)
 
 
-def _lines(rows: Iterable[Sequence[str]], widths: Sequence[int]) -> list[str]:
+def lines_of(rows: Iterable[Sequence[str]], widths: Sequence[int]) -> list[str]:
     """Cells padded to their widths, a blank between; the last one of width 0 is not padded."""
     return [" ".join(printable(cell).ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
 
 
-def _widest(rows: Sequence[Sequence[str]], column: int, least: int) -> int:
+def widest(rows: Sequence[Sequence[str]], column: int, least: int) -> int:
     return max([least, *(len(printable(row[column])) for row in rows)])
 
 
@@ -111,15 +111,15 @@ def offsets(rows: Sequence[OffsetRow], *, epochs: bool = False) -> str:
     header = ["GROUP", "TOPIC", "PARTITION", *numbers, "CONSUMER-ID", "HOST", "CLIENT-ID"]
     cells = [row.cells(epochs=epochs) for row in rows]
     widths = (
-        _widest(cells, 0, 15),
-        _widest(cells, 1, 15),
+        widest(cells, 0, 15),
+        widest(cells, 1, 15),
         10,
         *([15] * len(numbers)),
-        _widest(cells, -3, 15),
-        _widest(cells, -2, 15),
+        widest(cells, -3, 15),
+        widest(cells, -2, 15),
         0,
     )
-    return "".join("\n" + line for line in _lines([header, *cells], widths)) + "\n"
+    return "".join("\n" + line for line in lines_of([header, *cells], widths)) + "\n"
 
 
 def members(group: GroupDescription, *, verbose: bool) -> str:
@@ -138,9 +138,9 @@ def members(group: GroupDescription, *, verbose: bool) -> str:
         for member in group.members
     ]
     least = [15, 15, *([17] if static else []), 15, 15, 15]
-    widths = [_widest(rows, column, width) for column, width in enumerate(least)]
+    widths = [widest(rows, column, width) for column, width in enumerate(least)]
     widths[-1] = 15
-    lines = _lines([header, *rows], widths)
+    lines = lines_of([header, *rows], widths)
     if not verbose:
         last = [""] * len(lines)
     elif group.group_epoch is None:
@@ -168,19 +168,19 @@ def _epochs(group: GroupDescription) -> list[str]:
     rows = [
         [
             _number(member.member_epoch),
-            _named_assignment(member.assignment),
+            named_assignment(member.assignment),
             _number(group.target_assignment_epoch),
-            _named_assignment(member.target_assignment),
+            named_assignment(member.target_assignment),
             *([MISSING if member.upgraded is None else str(member.upgraded).lower()] if is_mixed else []),
         ]
         for member in group.members
     ]
     header = ["CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT"]
-    widths = [15, _widest(rows, 1, 20), 15, _widest(rows, 3, 20)]
-    return _lines([[*header, *(["UPGRADED"] if is_mixed else [])], *rows], [*widths, *([0] if is_mixed else [])])
+    widths = [15, widest(rows, 1, 20), 15, widest(rows, 3, 20)]
+    return lines_of([[*header, *(["UPGRADED"] if is_mixed else [])], *rows], [*widths, *([0] if is_mixed else [])])
 
 
-def _named_assignment(partitions: Sequence[TopicPartition]) -> str:
+def named_assignment(partitions: Sequence[TopicPartition]) -> str:
     """Partitions as the tool of 4.x shows them: ``orders:0,1;payments:2``."""
     topics: dict[str, list[int]] = {}
     for topic, partition in partitions:
@@ -199,7 +199,7 @@ def state(group: GroupDescription, *, verbose: bool = False) -> str:
         ("GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"),
         (group.group_id, coordinator, group.assignor, group.state, str(len(group.members))),
     ]
-    return "".join("\n" + line for line in _lines(rows, widths)) + "\n"
+    return "".join("\n" + line for line in lines_of(rows, widths)) + "\n"
 
 
 def _consumer_group_state(group: GroupDescription, coordinator: str, *, verbose: bool) -> str:
@@ -209,8 +209,8 @@ def _consumer_group_state(group: GroupDescription, coordinator: str, *, verbose:
         ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", *header, "#MEMBERS"],
         [group.group_id, coordinator, group.assignor or MISSING, group.state, *epochs, str(len(group.members))],
     ]
-    widths = [_widest(rows, 0, 15), _widest(rows, 1, 25), 20, 20, *([15, 25] if verbose else []), 0]
-    return "".join("\n" + line for line in _lines(rows, widths)) + "\n"
+    widths = [widest(rows, 0, 15), widest(rows, 1, 25), 20, 20, *([15, 25] if verbose else []), 0]
+    return "".join("\n" + line for line in lines_of(rows, widths)) + "\n"
 
 
 def listing(groups: Sequence[ListedGroup], *, types: bool, states: bool) -> str:
@@ -224,8 +224,8 @@ def listing(groups: Sequence[ListedGroup], *, types: bool, states: bool) -> str:
         ]
         for group in groups
     ]
-    widths = [_widest(rows, 0, 15) + 10, *([20] * (len(header) - 1))]
-    return "".join(line + "\n" for line in _lines([header, *rows], widths))
+    widths = [widest(rows, 0, 15) + 10, *([20] * (len(header) - 1))]
+    return "".join(line + "\n" for line in lines_of([header, *rows], widths))
 
 
 def reset_plan(plans: Mapping[str, Mapping[TopicPartition, int]]) -> str:
@@ -236,7 +236,7 @@ def reset_plan(plans: Mapping[str, Mapping[TopicPartition, int]]) -> str:
         for (topic, partition), offset in plan.items()
     ]
     header = [("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")] if plans else []
-    return "".join("\n" + line for line in _lines([*header, *rows], (30, 30, 10, 15))) + "\n"
+    return "".join("\n" + line for line in lines_of([*header, *rows], (30, 30, 10, 15))) + "\n"
 
 
 def reset_csv(plans: Mapping[str, Mapping[TopicPartition, int]], *, one_group: bool) -> str:
@@ -258,7 +258,7 @@ def deleted_offsets(results: Mapping[TopicPartition, ErrorCode]) -> str:
         )
         for (topic, partition), code in sorted(results.items(), key=lambda item: f"{item[0].topic}{item[0].partition}")
     ]
-    return "".join("\n" + line for line in _lines([("TOPIC", "PARTITION", "STATUS"), *rows], (30, 15, 15))) + "\n"
+    return "".join("\n" + line for line in lines_of([("TOPIC", "PARTITION", "STATUS"), *rows], (30, 15, 15))) + "\n"
 
 
 def deleted_groups(results: Mapping[str, ErrorCode]) -> str:

@@ -57,7 +57,7 @@ async def run_action(action: str, options: argparse.Namespace) -> int:
         "--alter": alter,
         "--delete": delete,
     }
-    async with connected(options) as admin:
+    async with connected(options, Admin) as admin:
         try:
             await actions[action](admin, options)
         except (CodedError, _Refused) as problem:

@@ -63,7 +63,7 @@ class ShareMember:
         return await self._coordinator.call(request, client_id=self.member_id, broker=broker)
 
 
-async def configure(coordinator: GroupCoordinator, **configs: str) -> None:
+async def configure(coordinator: GroupCoordinator, group: str = GROUP, **configs: str) -> None:
     """Set configs of the group, with underscores for dots, and create its dead-letter topic."""
     letters = {
         "name": "dlq.jobs",
@@ -75,7 +75,7 @@ async def configure(coordinator: GroupCoordinator, **configs: str) -> None:
     await coordinator.call(parse("CreateTopics", {"topics": [letters], "timeoutMs": 1_000, "validateOnly": False}))
     wanted = {"share_auto_offset_reset": "earliest", **configs}
     values = [{"name": name.replace("_", "."), "configOperation": 0, "value": value} for name, value in wanted.items()]
-    resource = {"resourceType": 32, "resourceName": GROUP, "configs": values}
+    resource = {"resourceType": 32, "resourceName": group, "configs": values}
     answer: Any = await coordinator.call(
         parse("IncrementalAlterConfigs", {"resources": [resource], "validateOnly": False})
     )

@@ -1,0 +1,1 @@
+"""`rejoin share-groups`: kafka-share-groups.sh, over Kafka's own requests."""
