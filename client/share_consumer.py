@@ -24,7 +24,7 @@ from rejoin.client.consumer import ITERATION_POLL_MS, new_member_id, transport_o
 from rejoin.client.core.effects import AcknowledgementCallback, PollReturned
 from rejoin.client.core.errors import KafkaError
 from rejoin.client.core.fetch.consumer_record import ConsumerRecord
-from rejoin.client.core.inputs import Closed, Millis, Polled, Subscribed, Unsubscribed, Woken
+from rejoin.client.core.inputs import Closed, Millis, Polled, Processed, RecordRange, Subscribed, Unsubscribed, Woken
 from rejoin.client.core.share.core import ShareConsumerCore
 from rejoin.client.core.share.inputs import RecordAcknowledged, ShareCommitAsked
 from rejoin.client.core.step_context import Deserializer
@@ -32,6 +32,7 @@ from rejoin.client.driver import ConsumerRuntime, Driver, Publish
 from rejoin.client.records import RecordBuffer, Records, by_range
 from rejoin.client.share_config import checked_share_config
 from rejoin.client.transports.base import Transport
+from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.share.acknowledgements import AcknowledgeType
 from rejoin.protocol.types import TopicPartition
 
@@ -132,6 +133,10 @@ class ShareConsumer:
         """Subscribed topics."""
         return self._core.subscribed_topics()
 
+    def topic_errors(self) -> Mapping[str, ErrorCode]:
+        """Why topics are not there, as UNKNOWN_TOPIC_OR_PARTITION; they are asked for until they are."""
+        return self._core.topic_errors()
+
     def assignment(self) -> list[TopicPartition]:
         """Partitions that this consumer reads, perhaps with others, by topic and partition."""
         return self._core.assignment()
@@ -173,6 +178,10 @@ class ShareConsumer:
         if self._closed:
             raise StopAsyncIteration
         return await self.getone()
+
+    def processed(self, ranges: Iterable[RecordRange]) -> None:
+        """Emit an event that these records are processed. It has no effect on the consumer."""
+        self._driver.step(Processed(tuple(ranges)))
 
     def wakeup(self) -> None:
         """Make the poll that runs, or else the next one, raise WakeupError."""

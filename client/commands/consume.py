@@ -36,6 +36,9 @@ class ConsumeOptions:
     several times, in order of preference."""
     group_protocol: Annotated[str | None, Parameter(metavar="PROTOCOL")] = None
     """classic, in which a member assigns, or consumer, in which the coordinator does. The default is classic."""
+    share: Annotated[bool, Parameter(negative=())] = False
+    """Join a share group: members share the records of each partition, and accept each record on its own. The group's
+    settings say where to start."""
     static: Annotated[bool, Parameter(negative=())] = False
     """Make the members static: each has an instance id and keeps its membership over a restart."""
     instance_id_prefix: Annotated[str | None, Parameter(metavar="PREFIX")] = None

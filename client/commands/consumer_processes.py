@@ -21,8 +21,10 @@ from rejoin.client.commands.setting_options import WrongOption, with_settings
 from rejoin.client.commands.transform_options import check_transform, split_settings, transform_from
 from rejoin.client.config import ConsumerConfig, checked_config
 from rejoin.client.logs import LEVELS, configure
+from rejoin.client.share_config import ShareConsumerConfig, checked_share_config
 from rejoin.client.transports.addresses import check_servers
 from rejoin.client.workload.processing_time import parse_processing_time
+from rejoin.client.workload.share_worker import ShareConsumerLoop
 from rejoin.client.workload.worker import Work, run_worker
 from rejoin.error_lines import refuse
 from rejoin.journal.segments import JournalError
@@ -56,8 +58,8 @@ def run(given: ConsumeOptions) -> int:
 def work_from(given: ConsumeOptions) -> Work:
     """The work of this process. Raises WrongOption, or ValueError, for options that make no sense."""
     pairs, of_producer = split_settings(given)
-    settings = settings_from(pairs, _settings_given(given))
-    config = ConsumerConfig(**settings)
+    settings = settings_from(pairs, _settings_given(given), share=given.share)
+    config = ShareConsumerConfig(**settings) if given.share else ConsumerConfig(**settings)
     check_servers(config.bootstrap_servers, config)
     prefix = given.client_id or given.group
     instance_prefix = given.instance_id_prefix or (f"{prefix}-" if given.static else None)
@@ -81,6 +83,7 @@ def work_from(given: ConsumeOptions) -> Work:
         racks=_split(given.rack),
         wait_seconds=_seconds("--wait", given.wait),
         transform=transform_from(given, config, of_producer),
+        share=given.share,
     )
 
 
@@ -94,7 +97,7 @@ def _settings_given(given: ConsumeOptions) -> dict[str, Any]:
         "heartbeat_interval_ms": given.heartbeat_interval_ms,
         "max_poll_interval_ms": given.max_poll_interval_ms,
         "max_poll_records": given.max_poll_records,
-        "auto_offset_reset": given.auto_offset_reset,
+        "auto_offset_reset": None if given.share else given.auto_offset_reset,
         "isolation_level": "read_committed" if given.exactly_once else None,
     }
     return {name: value for name, value in settings.items() if value is not None}
@@ -106,6 +109,8 @@ def _check(given: ConsumeOptions) -> None:
         raise WrongOption("expected --topic or --pattern")
     if given.consumers < 1 or given.processes < 1:
         raise WrongOption("--consumers and --processes: expected at least 1")
+    if given.share:
+        _check_share(given)
     for name in _split(given.assignor):
         assignor_named(name)
     if given.pattern is not None:
@@ -118,6 +123,22 @@ def _check(given: ConsumeOptions) -> None:
         check_directory(given.journal)
 
 
+def _check_share(given: ConsumeOptions) -> None:
+    """Raises WrongOption for options that mean nothing in a share group."""
+    useless = {
+        "--pattern": given.pattern,
+        "--assignor": given.assignor,
+        "--group-protocol": given.group_protocol,
+        "--static": given.static or given.instance_id_prefix,
+        "--transform-to": given.transform_to,
+        "--revoke-time": given.revoke_time != "0",
+        "--assign-time": given.assign_time != "0",
+    }
+    for option, value in useless.items():
+        if value:
+            raise WrongOption(f"{option}: a share group has nothing of this kind; leave it out beside --share")
+
+
 def _seconds(option: str, duration: str) -> float:
     try:
         return duration_ms(duration, bare="s") / 1_000
@@ -125,14 +146,14 @@ def _seconds(option: str, duration: str) -> float:
         raise WrongOption(f"{option} {duration}: {problem}") from None
 
 
-def settings_from(pairs: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
+def settings_from(pairs: Sequence[str], given: Mapping[str, Any], *, share: bool = False) -> dict[str, Any]:
     """Checked settings by their Python names, from options and from ``NAME=VALUE``; the latter win.
 
     Raises WrongOption naming the setting.
     """
-    found = with_settings(ConsumerConfig, given, pairs)
+    found = with_settings(ShareConsumerConfig if share else ConsumerConfig, given, pairs)
     try:
-        checked = checked_config(found)
+        checked = checked_share_config(found) if share else checked_config(found)
     except ValueError as problem:
         raise WrongOption(str(problem)) from None
     return {name: getattr(checked, name) for name in found}
@@ -152,7 +173,9 @@ async def _alone(work: Work, duration: float | None, child: bool) -> int:
         await _watch_parent(stop)
     if duration is not None:
         loop.call_later(duration, stop.set)
-    return await run_worker(work, until=stop)
+    if work.share:
+        return await run_worker(work, stop, ShareConsumerLoop)
+    return await run_worker(work, stop)
 
 
 async def _watch_parent(stop: asyncio.Event) -> None:

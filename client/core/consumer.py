@@ -57,7 +57,7 @@ from rejoin.client.core.state.consumer import ClosePhase, ConsumerState
 from rejoin.client.core.state.membership import Generation, MemberState
 from rejoin.client.core.step_context import Deserializer, LogEnd, StepContext, by_topic
 from rejoin.client.core.subscription import SubscriptionType
-from rejoin.journal.events.client import Range, RecordsProcessed, Subscribing
+from rejoin.journal.events.client import Subscribing
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.registry import JOIN_GROUP, Api
 from rejoin.protocol.types import TopicPartition
@@ -262,7 +262,7 @@ def _take_in(state: ConsumerState, ctx: StepContext, what: Input) -> None:
         case CallbackDone():
             listener.done(state, what.error)
         case Processed():
-            _emit_processed(state, ctx, what)
+            membership.emit_processed(state, ctx, what)
         case CommitAsked():
             commits.ask(state, ctx, what)
         case CommittedAsked() | OffsetsAsked() | PositionAsked():
@@ -307,15 +307,6 @@ def _take_answer(state: ConsumerState, ctx: StepContext, what: Answered | Failed
         state.deferred_join_answers.append(what)
         return
     lookup.take_response(state, ctx, what)
-
-
-def _emit_processed(state: ConsumerState, ctx: StepContext, what: Processed) -> None:
-    if what.ranges:
-        ranges = [
-            Range(topic=topic, partition=partition, start=start, end=end)
-            for topic, partition, start, end in what.ranges
-        ]
-        ctx.emit(RecordsProcessed(ranges=ranges, **membership.identity(state, ctx)))
 
 
 def _begin_close(state: ConsumerState, ctx: StepContext, what: Closed) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from time import monotonic
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, Protocol, TypeAlias
 
 import structlog
 
@@ -33,6 +33,7 @@ from rejoin.client.core.inputs import Millis, RecordRange
 from rejoin.client.driver import ConsumerRuntime
 from rejoin.client.logs import log_event
 from rejoin.client.records import Records
+from rejoin.client.share_config import ShareConsumerConfig
 from rejoin.client.transports.addresses import no_coordinator, open_transport
 from rejoin.client.workload.commit_mode import CommitMode
 from rejoin.client.workload.processing_time import ProcessingTime
@@ -81,6 +82,8 @@ class Work:
     wait_seconds: float = math.inf
     """How long the first coordinator may take. A consumer that has found one looks for it again without limit."""
     transform: Transform | None = None
+    share: bool = False
+    """The consumers are members of a share group."""
 
 
 class Events:
@@ -366,10 +369,23 @@ class ConsumerLoop:
             self.consumer.commit_async()
 
 
-async def run_worker(work: Work, until: asyncio.Event | None = None) -> int:
+class Loop(Protocol):
+    """A consumer and the loop that polls it."""
+
+    records_read: Counter[tuple[str, int]]
+
+    def stop(self) -> None: ...
+
+    async def run(self) -> bool: ...
+
+
+MakeLoop: TypeAlias = Callable[[Work, int, ConsumerRuntime, Events], Loop]
+
+
+async def run_worker(work: Work, until: asyncio.Event | None = None, make_loop: MakeLoop = ConsumerLoop) -> int:
     """Run the consumers of one process until SIGTERM, SIGINT or ``until``; the exit code."""
     events = Events(work)
-    config = ConsumerConfig(**work.settings)
+    config = ShareConsumerConfig(**work.settings) if work.share else ConsumerConfig(**work.settings)
     transport = open_transport(
         config.bootstrap_servers,
         reconnect_backoff_ms=config.reconnect_backoff_ms,
@@ -377,7 +393,7 @@ async def run_worker(work: Work, until: asyncio.Event | None = None) -> int:
         security=config,
     )
     runtime = ConsumerRuntime(transport, events.publish)
-    members = [ConsumerLoop(work, index, runtime, events) for index in range(len(work.client_ids))]
+    members = [make_loop(work, index, runtime, events) for index in range(len(work.client_ids))]
     stop = asyncio.Event() if until is None else until
     loop = asyncio.get_running_loop()
     began = monotonic()
@@ -402,14 +418,14 @@ async def run_worker(work: Work, until: asyncio.Event | None = None) -> int:
         events.close()
 
 
-def _log_summary(members: Sequence[ConsumerLoop], seconds: float) -> None:
+def _log_summary(members: Sequence[Loop], seconds: float) -> None:
     """The last line: how much was read."""
     log: Any = structlog.get_logger("client")
     read = sum((member.records_read for member in members), Counter[tuple[str, int]]())
     log.info("summary", consumers=len(members), records=read.total(), partitions=len(read), seconds=round(seconds, 1))
 
 
-async def _stop_when(stop: asyncio.Event, members: list[ConsumerLoop]) -> None:
+async def _stop_when(stop: asyncio.Event, members: Sequence[Loop]) -> None:
     await stop.wait()
     for member in members:
         member.stop()

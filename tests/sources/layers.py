@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-CLIENT_CONFIGS = ("client.config", "client.producer_config")
+CLIENT_CONFIGS = ("client.config", "client.producer_config", "client.share_config")
 
 CONSUMER_BASE = (
     "protocol",
@@ -265,6 +265,8 @@ MAY_IMPORT = {
         "client.producer_driver",
         "client.records",
         "client.driver",
+        "client.share_consumer",
+        "client.share_config",
         "client.transports",
         "client.workload",
     ),

@@ -12,10 +12,11 @@ from typing import Any
 from rejoin.client.core import requests
 from rejoin.client.core.errors import FencedInstanceIdError, KafkaError
 from rejoin.client.core.in_flight_requests import send
+from rejoin.client.core.inputs import Processed
 from rejoin.client.core.state.consumer import ConsumerState, RequestInFlight
 from rejoin.client.core.state.membership import NO_GENERATION, Generation, MemberState
 from rejoin.client.core.step_context import StepContext
-from rejoin.journal.events.client import GroupLeft, MembershipReset, RejoinRequested
+from rejoin.journal.events.client import GroupLeft, MembershipReset, Range, RecordsProcessed, RejoinRequested
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
 from rejoin.protocol.registry import LEAVE_GROUP
@@ -30,6 +31,16 @@ def identity(state: ConsumerState, ctx: StepContext) -> dict[str, Any]:
     """The member's identity, as events carry it."""
     generation = state.generation
     return {**ctx.identity, "member_id": generation.member_id, "generation": generation.generation_id}
+
+
+def emit_processed(state: ConsumerState, ctx: StepContext, what: Processed) -> None:
+    """Emit an event that the user is done with records."""
+    if what.ranges:
+        ranges = [
+            Range(topic=topic, partition=partition, start=start, end=end)
+            for topic, partition, start, end in what.ranges
+        ]
+        ctx.emit(RecordsProcessed(ranges=ranges, **identity(state, ctx)))
 
 
 def fetcher(state: ConsumerState) -> Generation:

@@ -19,18 +19,29 @@ from rejoin.client.config import ConsumerConfig
 from rejoin.client.core import metadata
 from rejoin.client.core.effects import CallDone, Effect, PollFailed, PollReturned
 from rejoin.client.core.errors import IllegalStateError, KafkaError
-from rejoin.client.core.group import closing, describe, lookup
+from rejoin.client.core.group import closing, describe, lookup, membership
 from rejoin.client.core.group.consumer import rounds
 from rejoin.client.core.group.consumer.state import ConsumerMembership
 from rejoin.client.core.group.describe import MembershipView
 from rejoin.client.core.in_flight_requests import fail_lost_requests
-from rejoin.client.core.inputs import Answered, Closed, Failed, Millis, Polled, Subscribed, Unsubscribed, Woken
+from rejoin.client.core.inputs import (
+    Answered,
+    Closed,
+    Failed,
+    Millis,
+    Polled,
+    Processed,
+    Subscribed,
+    Unsubscribed,
+    Woken,
+)
 from rejoin.client.core.share import acknowledging, poll
 from rejoin.client.core.share.inputs import RecordAcknowledged, ShareCommitAsked, ShareInput
 from rejoin.client.core.share.state import AcknowledgeCall, ShareConsumerState
 from rejoin.client.core.state.consumer import ClosePhase, ConsumerState
 from rejoin.client.core.step_context import Deserializer, StepContext
 from rejoin.journal.events.client import Subscribing
+from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.registry import Api
 from rejoin.protocol.types import TopicPartition
 
@@ -112,6 +123,10 @@ class ShareConsumerCore:
         """Partitions that this consumer reads, perhaps with others, by topic and partition."""
         return self._state.subscription.owned()
 
+    def topic_errors(self) -> Mapping[str, ErrorCode]:
+        """Why the last Metadata response lacks topics, which are asked for until they are there."""
+        return self._state.metadata.topic_errors
+
     def subscribed_topics(self) -> tuple[str, ...]:
         return self._state.subscription.topics
 
@@ -142,6 +157,8 @@ class ShareConsumerCore:
                 self._subscribe(what)
             case Closed():
                 self._begin_close(what)
+            case Processed():
+                membership.emit_processed(state, ctx, what)
             case Woken():
                 state.woken = True
             case _:
