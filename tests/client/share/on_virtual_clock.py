@@ -89,7 +89,7 @@ class Member:
         return taken
 
     def crash(self) -> None:
-        """Stop without a word to the coordinator."""
+        """Stop, and send nothing."""
         self.is_down = True
         for task in self._requests.values():
             task.cancel()

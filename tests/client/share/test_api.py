@@ -92,6 +92,27 @@ async def test_over_sockets(kind: str) -> None:
             assert await consumer.commit() == {P0: None}
 
 
+@pytest.mark.parametrize("mode", ["batch_optimized", "record_limit"])
+async def test_partitions_of_several_brokers(mode: str) -> None:
+    settings = {"group_share_assignment_interval_ms": 0}
+    async with running(topics={"jobs": 6}, brokers=3, settings=settings) as coordinator:
+        await configure(coordinator)
+        for partition in range(6):
+            await coordinator.produce("jobs", partition, 4)
+        async with ShareConsumer(
+            "jobs",
+            group_id=GROUP,
+            bootstrap_servers=coordinator.bootstrap_servers,
+            share_acquire_mode=mode,
+            max_poll_records=5,
+        ) as consumer:
+            found = await records(consumer, 24)
+            assert sorted((each.partition, each.offset, each.delivery_count) for each in found) == [
+                (partition, offset, 1) for partition in range(6) for offset in range(4)
+            ]
+            assert set((await consumer.commit()).values()) == {None}
+
+
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
