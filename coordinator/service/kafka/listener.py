@@ -209,7 +209,8 @@ class KafkaListener:
         Where not even the API is known, the bytes may be anything, and so may the numbers in them.
         """
         kind = problem.kind if problem.api else _NUMBERS.sub("", problem.reason)
-        self._refuse(connection, problem.reason, problem.api, kind)
+        asked = {} if problem.offered is None else {"version": problem.version, "offered": problem.offered}
+        self._refuse(connection, problem.reason, problem.api, kind, **asked)
 
     def refuse_login(self, connection: KafkaConnection, reason: str) -> None:
         """A client that is not let in; its connection ends."""
@@ -252,7 +253,7 @@ class KafkaListener:
             reason = f"a request of {size} bytes; {limit} is {most}"
         self._refuse(connection, reason, kind=_NUMBERS.sub("", reason))
 
-    def _refuse(self, connection: KafkaConnection, reason: str, api: str = "", kind: str = "") -> None:
+    def _refuse(self, connection: KafkaConnection, reason: str, api: str = "", kind: str = "", **asked: Any) -> None:
         self._metrics.refused[api or "none"] += 1
         client = connection.software or connection.client_host
         name = client_name(api, client, connection.client_id)
@@ -262,6 +263,8 @@ class KafkaListener:
                 "kafka_request_refused",
                 client=printable(client),
                 client_id=printable(connection.client_id) or None,
+                address=printable(connection.client_host),
                 api=api or None,
+                **asked,
                 reason=printable(logged),
             )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 import structlog
 
 from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.service.kafka.other_apis import OTHER_APIS
 from rejoin.coordinator.service.logs import LoggedReasons
 from rejoin.coordinator.service.metrics import ERRORS_TOTAL, ApiMetrics, Metrics
 from rejoin.coordinator.service.served_version import NO_ERROR, ServedVersion
@@ -61,14 +62,19 @@ _ANSWER_BODY_AT: Final = 8
 class NotServed(Exception):
     """A request that ends its connection. The text names the problem.
 
-    Reasons of one ``kind`` are the same though their texts differ; empty: reasons of the same text are.
+    Reasons of one ``kind`` are the same though their texts differ; empty: reasons of the same text are. A request
+    that is not offered has its ``version``, and the versions that are ``offered``.
     """
 
-    def __init__(self, api: str, reason: str, kind: str = "") -> None:
+    def __init__(
+        self, api: str, reason: str, kind: str = "", *, version: int | None = None, offered: str | None = None
+    ) -> None:
         super().__init__(f"{api}: {reason}" if api else reason)
         self.api = api
         self.reason = reason
         self.kind = kind
+        self.version = version
+        self.offered = offered
 
 
 class WireVersion(ServedVersion):
@@ -252,7 +258,8 @@ class RequestReader:
         api = DEFINED.get(header.api_key)
         if api is None or versions is None:
             reason = f"a request with API key {header.api_key}, which is not offered; ApiVersions lists those that are"
-            raise NotServed("" if api is None else api.name, reason)
+            name = OTHER_APIS.get(header.api_key, "") if api is None else api.name
+            raise NotServed(name, reason, version=header.api_version, offered="no version")
         oldest, newest = versions
         if not oldest <= header.api_version <= newest:
             if api is API_VERSIONS:
@@ -263,7 +270,12 @@ class RequestReader:
             says = "as ApiVersions says"
             if advertised != oldest:
                 says = f"though ApiVersions says {advertised} to {newest} for the sake of old clients, as Kafka's does"
-            raise NotServed(api.name, f"version {header.api_version}; expected {oldest} to {newest}, {says}")
+            raise NotServed(
+                api.name,
+                f"version {header.api_version}; expected {oldest} to {newest}, {says}",
+                version=header.api_version,
+                offered=f"{oldest} to {newest}",
+            )
         codec = codec_of(header.api_key, header.api_version)
         assert codec is not None, "what is offered has a codec"
         return WireVersion(codec, self._metrics.api(api.name))

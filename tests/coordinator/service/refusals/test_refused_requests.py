@@ -346,6 +346,28 @@ async def test_what_ends_its_connection_says_who_sent_what(serve: Serve, case: s
     assert f'rejoin_refused_requests_total{{api="{api or "none"}"}} 3' in shown
 
 
+NOT_OFFERED: Final = {
+    "an API of Kafka's that is not there": (88, 1, "StreamsGroupHeartbeat", "no version"),
+    "a version that is not there": (78, 9, "ShareFetch", "1 to 2"),
+    "an API that Kafka has not": (999, 0, None, "no version"),
+}
+
+
+@pytest.mark.parametrize("case", NOT_OFFERED)
+async def test_what_is_not_offered_is_one_line_with_all_that_was_asked(serve: Serve, case: str) -> None:
+    key, version, api, offered = NOT_OFFERED[case]
+    async with logged() as lines:
+        node = await serve({"kafka_port": 0})
+        for _ in range(30):
+            async with connect(node) as peer:
+                peer.send(request(key, version, 1, b"\0" + struct.pack(">h", 0), "streams-app"))
+                assert await peer.rest() == b""
+    (line,) = lines()
+    assert (line["event"], line["client_id"], line["address"]) == ("kafka_request_refused", "streams-app", "127.0.0.1")
+    asked: dict[str, Any] = dict(line)
+    assert (asked["api"], asked["version"], asked["offered"]) == (api, version, offered)
+
+
 async def test_a_body_that_cannot_be_read_is_of_the_client_that_sent_it(serve: Serve) -> None:
     async with logged() as lines:
         node = await serve({"kafka_port": 0})
