@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 from pydantic import Field
 
 from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.control.errors import ConditionNotReached, NotFound, NotPossible, unknown
 from rejoin.coordinator.control.fault_injection.bodies import Body
+from rejoin.coordinator.control.fault_injection.fault_rules import ErrorOrNone
 from rejoin.coordinator.control.node_interface import ControlledRuntime
 from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupWaiter, Timeout, looks
-from rejoin.coordinator.core.inputs import LockExpired
+from rejoin.coordinator.core.inputs import LockExpired, PersisterFault
 from rejoin.coordinator.core.share.window.values import RecordState
 from rejoin.coordinator.core.views import ShareStateView
 
@@ -31,6 +32,17 @@ class LockKey(SharePartitionQuery):
     """The lock of a record that a member of a share group holds."""
 
     offset: int = Field(ge=0, description="the record's offset")
+
+
+class PersisterFailure(Body):
+    """Requests of a broker to share coordinators, to itself too, that fail."""
+
+    group: str = Field(description="the group's id")
+    operation: Literal["initialize", "read", "write", "delete", "summary"] = Field(
+        default="write", description="what share coordinators are asked: InitializeShareGroupState and so on"
+    )
+    error: ErrorOrNone = Field(default=None, description="answered, by name or number; null: no answer")
+    count: int = Field(default=1, ge=-1, description="so many requests; -1 for all from now on, 0 for no more")
 
 
 class ShareGroupCondition(Body):
@@ -95,6 +107,11 @@ class ShareGroupActions:
         after = self.state(which)
         assert after is not None, "a lock that runs out leaves its share-partition in memory"
         return after
+
+    def fail_persister(self, failure: PersisterFailure) -> None:
+        """Let requests to share coordinators fail."""
+        self._clock.catch_up()
+        self._runtime.hand_in(PersisterFault(failure.group, failure.operation, failure.error, failure.count))
 
     async def wait(self, wanted: ShareGroupCondition) -> list[ShareStateView]:
         """The share-partitions of a group, once they are as wanted. Raises :class:`ConditionNotReached`."""

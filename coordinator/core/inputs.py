@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from rejoin.protocol.brokers.listener_address import HTTP, ListenerAddress
 from rejoin.protocol.errors import ErrorCode
@@ -269,6 +269,19 @@ class LockExpired(ControlInput):
     topic: str
     partition: int
     offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class PersisterFault(ControlInput):
+    """Requests of this node to share coordinators for a group are not sent, ``count`` times; -1: all, 0: no more.
+
+    It is answered with the error; none: not at all, as by a node that is gone.
+    """
+
+    group_id: str
+    operation: Literal["initialize", "read", "write", "delete", "summary"]
+    error: ErrorCode | None
+    count: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from rejoin.coordinator.core.inputs import (
     LogRead,
     Millis,
     NodeAnswered,
+    PersisterFault,
     Received,
     RecordsWritten,
     RegexesResolved,
@@ -263,6 +264,8 @@ class Node(NodeViews, NodeQuiescence):
                 self._groups.lose_session(what.group_id, what.member_id)
             case LockExpired():
                 self._requests.share.led.expire_lock(what)
+            case PersisterFault():
+                self._requests.share.persister.fail(what)
             case FetchWaited():
                 self._fetches.end_wait(what.token)
             case CompactionWanted():

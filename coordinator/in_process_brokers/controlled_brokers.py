@@ -7,7 +7,16 @@ from collections.abc import Callable, Sequence
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.errors import NotPossible
-from rejoin.coordinator.core.inputs import CompactionWanted, Context, Input, LockExpired, Millis, SessionLost, Token
+from rejoin.coordinator.core.inputs import (
+    CompactionWanted,
+    Context,
+    Input,
+    LockExpired,
+    Millis,
+    PersisterFault,
+    SessionLost,
+    Token,
+)
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.views import GroupView, LogSlice, OffsetView, ShareStateView, TimerView, TopicView
 from rejoin.coordinator.in_process_brokers.broker import BrokerApp
@@ -183,7 +192,7 @@ class ControlledBrokers:
 
     def hand_in(self, what: Input) -> None:
         """Hand in a test's request."""
-        if isinstance(what, CompactionWanted):
+        if isinstance(what, CompactionWanted | PersisterFault):
             for runtime in self.node.awake():
                 runtime.hand_in(what)
             return

@@ -144,6 +144,7 @@ class BlockingGroupCoordinator(RunningCoordinator):
     wait_for_committed = Blocking(GroupCoordinator.wait_for_committed)
 
     wait_for_share_group = Blocking(GroupCoordinator.wait_for_share_group)
+    fail_persister = Blocking(GroupCoordinator.fail_persister)
     share_state = Blocking(GroupCoordinator.share_state)
     expire_lock = Blocking(GroupCoordinator.expire_lock)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from rejoin.coordinator.control.control import Control
-from rejoin.coordinator.control.share_groups import LockKey, ShareGroupCondition, SharePartitionQuery
+from rejoin.coordinator.control.share_groups import LockKey, PersisterFailure, ShareGroupCondition, SharePartitionQuery
 from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS
 from rejoin.coordinator.core.views import ShareStateView
 from rejoin.coordinator.testing.controlled import ControlledCoordinator
@@ -66,3 +68,22 @@ class ShareGroupMethods(ControlledCoordinator):
             return await control.share_groups.wait(wanted)
 
         return await self.do(wait)
+
+    async def fail_persister(
+        self,
+        group_id: str,
+        operation: Literal["initialize", "read", "write", "delete", "summary"] = "write",
+        *,
+        error: str | int | None = None,
+        count: int = 1,
+    ) -> None:
+        """Let so many requests to the share coordinator fail with this error, or without an answer.
+
+        A ``count`` of -1 is for all from now on, 0 for no more. Each broker counts its own, those to itself too.
+        """
+
+        def fail(control: Control) -> None:
+            fields = {"group": group_id, "operation": operation, "error": error, "count": count}
+            control.share_groups.fail_persister(PersisterFailure.model_validate(fields))
+
+        await self._ask(fail)

@@ -82,6 +82,7 @@ def _two(value: object, check: ValidatorFunctionWrapHandler) -> object:
 
 
 ApiName = Annotated[str, BeforeValidator(_api)]
+ErrorOrNone = Annotated[ErrorCode | None, BeforeValidator(_error)]
 ApiNames = Annotated[tuple[ApiName, ...], Several]
 Latency = Annotated[float, Field(ge=0, le=LONGEST_LATENCY_MS)]
 _TwoLatencies = Annotated[tuple[Latency, Latency], WrapValidator(_two)]
@@ -181,9 +182,7 @@ class FaultRule(Body):
         "drop_response: applied, no answer; delay: applied later. Default: before with an error, "
         "after with cut_after_bytes or bytes_per_second alone, else delay",
     )
-    error: Annotated[ErrorCode | None, BeforeValidator(_error)] = Field(
-        default=None, description="answer with this error, by name or number"
-    )
+    error: ErrorOrNone = Field(default=None, description="answer with this error, by name or number")
     latency_ms: LatencyOrDistribution | None = Field(
         default=None, description="how long to hold the request or the answer, on the node's clock"
     )

@@ -9,11 +9,11 @@ Kafka: DefaultStatePersister, PersisterStateManager.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from rejoin.coordinator.core.inputs import Millis
+from rejoin.coordinator.core.inputs import Millis, PersisterFault
 from rejoin.coordinator.core.peers import PeerRequests
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.share.sessions import SharedPartition
@@ -74,6 +74,15 @@ WRITE: Final = _Kind(WriteShareGroupStateRequest, WrittenTopic, 1, StatePartitio
 DELETE: Final = _Kind(DeleteShareGroupStateRequest, DeletedTopic, 0, StatePartitionResult)
 SUMMARY: Final = _Kind(ReadShareGroupStateSummaryRequest, ReadTopic, 1, PartitionSummary)
 
+BY_OPERATION: Final = {
+    "initialize": INITIALIZE,
+    "read": READ,
+    "write": WRITE,
+    "delete": DELETE,
+    "summary": SUMMARY,
+}
+"""Kinds by the names of :class:`rejoin.coordinator.core.inputs.PersisterFault`."""
+
 OnResult = Callable[[Any], None]
 """Called once with the result for one share-partition: a struct with ``error_code``."""
 
@@ -108,6 +117,7 @@ class Persister:
         self._waiting: dict[TimerKey, _Call] = {}
         self._lanes: dict[_Lane, list[_Call]] = {}
         self._last_number = 0
+        self._faults: dict[tuple[str, type[Request]], PersisterFault] = {}
 
     # --- calls
 
@@ -138,6 +148,19 @@ class Persister:
         payload = ReadPartition(partition=partition.partition, leader_epoch=leader_epoch)
         self._start(_Call(SUMMARY, group_id, partition, payload, on_end))
 
+    def fail(self, fault: PersisterFault) -> None:
+        """Fail requests of a group, in place of an earlier fault of the same operation."""
+        self._faults[fault.group_id, BY_OPERATION[fault.operation].request] = fault
+
+    def _take_fault(self, group_id: str, kind: _Kind) -> PersisterFault | None:
+        """The fault of a request that is about to be sent, or none; it is used up by so many."""
+        fault = self._faults.get((group_id, kind.request))
+        if fault is None or not fault.count:
+            return None
+        if fault.count > 0:
+            self._faults[group_id, kind.request] = replace(fault, count=fault.count - 1)
+        return fault
+
     # --- finding and asking
 
     def _start(self, call: _Call) -> None:
@@ -159,6 +182,10 @@ class Persister:
                 waiting.append(call)
 
     def _ask(self, node_id: int, kind: _Kind, group_id: str, calls: list[_Call]) -> None:
+        fault = self._take_fault(group_id, kind)
+        if fault is not None:
+            self._failed(node_id, kind, group_id, calls, fault.error or ErrorCode.NETWORK_EXCEPTION)
+            return
         topics: dict[str, list[Struct]] = {}
         for call in calls:
             topics.setdefault(call.partition.topic_id, []).append(call.payload)
@@ -173,11 +200,7 @@ class Persister:
     def _answered(
         self, node_id: int, kind: _Kind, group_id: str, calls: list[_Call], response: Response | None
     ) -> None:
-        lane = (node_id, kind.request, group_id)
-        waiting = self._lanes.pop(lane, None)
-        if waiting:
-            together, self._lanes[lane] = _once_each(waiting)
-            self._ask(node_id, kind, group_id, together)
+        self._go_on(node_id, kind, group_id)
         results = _results(response)
         for call in calls:
             result = results.get(call.partition)
@@ -186,6 +209,22 @@ class Persister:
                 self._try_again(call, error)
             else:
                 call.on_end(result)
+
+    def _failed(self, node_id: int, kind: _Kind, group_id: str, calls: list[_Call], error: ErrorCode) -> None:
+        self._go_on(node_id, kind, group_id)
+        for call in calls:
+            if error in RETRIED:
+                self._try_again(call, error)
+            else:
+                call.fail(error)
+
+    def _go_on(self, node_id: int, kind: _Kind, group_id: str) -> None:
+        """A request has ended: send those that wait for it, if it was to another node."""
+        lane = (node_id, kind.request, group_id)
+        waiting = self._lanes.pop(lane, None)
+        if waiting:
+            together, self._lanes[lane] = _once_each(waiting)
+            self._ask(node_id, kind, group_id, together)
 
     def _try_again(self, call: _Call, error: ErrorCode) -> None:
         if call.retries >= MOST_RETRIES:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import aiohttp
 import pytest
 
 from rejoin.coordinator.core.views import RecordRunView, ShareStateView
-from rejoin.coordinator.testing import GroupCoordinator, NotReached, OperationRefused, running
+from rejoin.coordinator.testing import GroupCoordinator, NoAnswer, NotReached, OperationRefused, running
 from rejoin.protocol.errors import ErrorCode
+from tests.coordinator.control.samples import parse
 from tests.coordinator.testing.share_member import ACCEPT, GROUP, RELEASE, TOPICS, configure, member_of
 
 
@@ -92,6 +94,111 @@ async def test_requests_for_records_go_to_the_leader_of_the_partition() -> None:
         await coordinator.produce("jobs", 0, 2)
         assert await member.fetch() == [(0, 1, 1)]
         assert await member.acknowledge(0, 1, ACCEPT) == ErrorCode.NONE
+
+
+async def test_a_share_coordinator_that_is_away_is_asked_again() -> None:
+    async with running(clock="virtual", topics=TOPICS, socket=False) as coordinator:
+        member = await member_of(coordinator)
+        await coordinator.produce("jobs", 0, 1)
+        await member.fetch()
+        await coordinator.fail_persister(GROUP, count=2)
+        waiting = asyncio.ensure_future(member.acknowledge(0, 0, ACCEPT))
+        await asyncio.sleep(0)
+        for _ in range(2):
+            assert not waiting.done()
+            assert "persister" in [each.timer for each in (await coordinator.advance(2_000)).fired]
+        async with asyncio.timeout(30):
+            assert await waiting == ErrorCode.NONE
+
+
+async def test_a_share_coordinator_that_refuses_leaves_the_record_to_its_holder() -> None:
+    async with running(clock="virtual", topics=TOPICS, socket=False) as coordinator:
+        member = await member_of(coordinator)
+        await coordinator.produce("jobs", 0, 1)
+        await member.fetch()
+        await coordinator.fail_persister(GROUP, error="INVALID_REQUEST", count=-1)
+        assert await member.acknowledge(0, 0, ACCEPT) == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert runs(await coordinator.share_state(GROUP, "jobs", 0)) == [(0, 0, "ACQUIRED", 1, "a", 30_000)]
+        await coordinator.fail_persister(GROUP, count=0)
+        assert await member.acknowledge(0, 0, ACCEPT) == ErrorCode.NONE
+
+
+async def test_a_group_whose_state_is_not_initialised_gets_no_partitions() -> None:
+    async with running(clock="virtual", topics=TOPICS, socket=False) as coordinator:
+        await coordinator.fail_persister(GROUP, "initialize", error="INVALID_REQUEST")
+        await member_of(coordinator)
+        transcript = await coordinator.transcript()
+        assert "could not be initialised" in transcript
+
+
+APIS = ("ShareGroupHeartbeat", "ShareFetch", "ShareAcknowledge")
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_each_api_of_members_can_fail_as_a_whole(api: str, when: str) -> None:
+    async with running(clock="virtual", topics=TOPICS, socket=False) as coordinator:
+        lists: dict[str, Any] = {"topics": [], "forgottenTopicsData": []}
+        body = {"groupId": GROUP, "memberId": "m", "memberEpoch": 0, "shareSessionEpoch": 0, **lists}
+        body |= {"maxWaitMs": 0, "minBytes": 1, "maxBytes": 1, "maxRecords": 1, "batchSize": 1}
+        fields = {name: body[name] for name in BODIES[api]}
+        await coordinator.add_fault(keys=api, when=when, error="COORDINATOR_NOT_AVAILABLE")  # type: ignore[arg-type]
+        answer: Any = await coordinator.call(parse(api, fields))
+        assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+LIMITS = ("maxWaitMs", "minBytes", "maxBytes", "maxRecords", "batchSize")
+BODIES = {
+    "ShareGroupHeartbeat": ("groupId", "memberId", "memberEpoch"),
+    "ShareFetch": ("groupId", "memberId", "shareSessionEpoch", *LIMITS, "topics", "forgottenTopicsData"),
+    "ShareAcknowledge": ("groupId", "memberId", "shareSessionEpoch", "topics"),
+}
+
+
+async def test_one_partition_of_an_acknowledgement_can_fail() -> None:
+    async with running(clock="virtual", topics=TOPICS, socket=False) as coordinator:
+        member = await member_of(coordinator)
+        await coordinator.produce("jobs", 0, 1)
+        await member.fetch()
+        await coordinator.add_fault(keys="ShareAcknowledge", topic="jobs", partitions=7, error="NOT_LEADER_OR_FOLLOWER")
+        accepted = {"acknowledgementBatches": [{"firstOffset": 0, "lastOffset": 0, "acknowledgeTypes": [ACCEPT]}]}
+        partitions = [{"partitionIndex": index, **accepted} for index in (0, 7)]
+        topics = [{"topicId": (await coordinator.set_topic("jobs", 1)).topic_id, "partitions": partitions}]
+        body = {"groupId": GROUP, "memberId": "a", "shareSessionEpoch": 1, "topics": topics}
+        answer: Any = await coordinator.call(parse("ShareAcknowledge", body), client_id="a")
+        found = {each.partition_index: each.error_code for topic in answer.responses for each in topic.partitions}
+        assert found == {0: ErrorCode.NONE, 7: ErrorCode.NOT_LEADER_OR_FOLLOWER}
+
+
+@pytest.mark.parametrize("when", ["drop_request", "drop_response"])
+async def test_an_acknowledgement_that_is_lost_counts_if_the_request_arrived(when: str) -> None:
+    async with running(clock="virtual", topics=TOPICS, socket=False) as coordinator:
+        member = await member_of(coordinator)
+        await coordinator.produce("jobs", 0, 1)
+        await member.fetch()
+        await coordinator.add_fault(keys="ShareAcknowledge", when=when)  # type: ignore[arg-type]
+        with pytest.raises(NoAnswer):
+            await member.acknowledge(0, 0, ACCEPT)
+        await coordinator.wait_for_share_group(GROUP, acquired=1 if when == "drop_request" else 0)
+
+
+@pytest.mark.parametrize("api", ["InitializeShareGroupState", "ReadShareGroupState", "WriteShareGroupState"])
+async def test_requests_of_other_nodes_for_state_can_fail(api: str) -> None:
+    async with running(clock="virtual", topics=TOPICS, socket=False) as coordinator:
+        topic_id = (await coordinator.set_topic("jobs", 1)).topic_id
+        partition = {"partition": 0, "stateEpoch": 1, "leaderEpoch": 0, "startOffset": 0, "stateBatches": []}
+        await coordinator.add_fault(keys=api, error="NOT_COORDINATOR")
+        kept = STATE_FIELDS[api]
+        topics = [{"topicId": topic_id, "partitions": [{name: partition[name] for name in kept}]}]
+        answer: Any = await coordinator.call(parse(api, {"groupId": GROUP, "topics": topics}))
+        assert answer.results[0].partitions[0].error_code == ErrorCode.NOT_COORDINATOR
+
+
+STATE_FIELDS = {
+    "InitializeShareGroupState": ("partition", "stateEpoch", "startOffset"),
+    "ReadShareGroupState": ("partition", "leaderEpoch"),
+    "WriteShareGroupState": ("partition", "stateEpoch", "leaderEpoch", "startOffset", "stateBatches"),
+}
 
 
 async def test_over_http_the_state_has_the_same_fields() -> None:

@@ -126,6 +126,15 @@ class ShareStateAnswer(ControlAnswer):
     share_partition: ShareStateView | None
 
 
+class PersisterFailureAnswer(ControlAnswer):
+    """Requests to share coordinators that will fail, so many; ``error`` is null where no answer comes."""
+
+    group: str
+    operation: str
+    error: str | None
+    count: int
+
+
 class ShareStatesAnswer(ControlAnswer):
     """The share-partitions of a group."""
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from rejoin.coordinator.control.control import Control
-from rejoin.coordinator.control.share_groups import LockKey, ShareGroupCondition, SharePartitionQuery
-from rejoin.coordinator.service.http.control_api.answers import ShareStateAnswer, ShareStatesAnswer
+from rejoin.coordinator.control.share_groups import LockKey, PersisterFailure, ShareGroupCondition, SharePartitionQuery
+from rejoin.coordinator.service.http.control_api.answers import (
+    PersisterFailureAnswer,
+    ShareStateAnswer,
+    ShareStatesAnswer,
+)
 from rejoin.coordinator.service.http.control_api.operation import ControlOperation
 from rejoin.coordinator.service.http.server import CONTROL
 
@@ -20,12 +24,26 @@ def _expire_lock(control: Control, which: LockKey, _: str) -> dict[str, Any]:
     return {"share_partition": control.share_groups.expire_lock(which).model_dump(mode="json", by_alias=False)}
 
 
+def _fail_persister(control: Control, failure: PersisterFailure, _: str) -> dict[str, Any]:
+    control.share_groups.fail_persister(failure)
+    error = None if failure.error is None else failure.error.name
+    return {"group": failure.group, "operation": failure.operation, "error": error, "count": failure.count}
+
+
 async def _wait(control: Control, wanted: ShareGroupCondition, _: str) -> dict[str, Any]:
     states = await control.share_groups.wait(wanted)
     return {"share_partitions": [each.model_dump(mode="json", by_alias=False) for each in states]}
 
 
 SHARE_GROUPS: Final = (
+    ControlOperation(
+        "POST",
+        CONTROL + "/share-groups/fail-persister",
+        "let requests to the share coordinator fail",
+        PersisterFailure,
+        PersisterFailureAnswer,
+        _fail_persister,
+    ),
     ControlOperation(
         "POST",
         CONTROL + "/share-groups/wait",
