@@ -1,0 +1,55 @@
+"""A message that no handler can work on is delivered five times, and lands in the dead-letter topic."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from rejoin import AcknowledgeType, ShareConsumer
+from rejoin.client.transports.in_process import InProcessTransport
+from rejoin.coordinator.testing import GroupCoordinator
+from rejoin.protocol.messages.cluster.alter_configs import IncrementalAlterConfigsRequest
+
+SETTINGS = {
+    "errors.deadletterqueue.auto.create.topics.enable": True,
+    "group.share.min.heartbeat.interval.ms": 10,
+    "group.share.heartbeat.interval.ms": 10,
+    "group.share.assignment.interval.ms": 0,
+}
+GROUP_CONFIGS = {"share.auto.offset.reset": "earliest", "errors.deadletterqueue.topic.name": "dlq.jobs"}
+
+
+async def configure(coordinator: GroupCoordinator, group_id: str) -> None:
+    """Set the configs of the group, as ``kafka-configs.sh --entity-type groups`` does."""
+    configs = [{"name": name, "configOperation": 0, "value": value} for name, value in GROUP_CONFIGS.items()]
+    resource = {"resourceType": 32, "resourceName": group_id, "configs": configs}
+    body = json.dumps({"resources": [resource], "validateOnly": False})
+    await coordinator.call(IncrementalAlterConfigsRequest.parse(body, 1))
+
+
+@pytest.mark.group_coordinator(clock="virtual", topics={"jobs": 1}, settings=SETTINGS)
+async def test_a_poison_message_lands_in_the_dead_letter_topic(group_coordinator: GroupCoordinator) -> None:
+    await configure(group_coordinator, "workers")
+    await group_coordinator.produce("jobs", 0, ["poison"])
+    deliveries: list[int | None] = []
+    async with (
+        asyncio.timeout(30),
+        ShareConsumer(
+            "jobs",
+            group_id="workers",
+            share_acknowledgement_mode="explicit",
+            transport=InProcessTransport(group_coordinator),
+        ) as consumer,
+    ):
+        while len(deliveries) < 5:
+            for record in await consumer.poll(1_000):
+                deliveries.append(record.delivery_count)
+                consumer.acknowledge(record, AcknowledgeType.RELEASE)
+            await consumer.commit()
+    assert deliveries == [1, 2, 3, 4, 5]
+    await group_coordinator.advance(1_000)  # the topic is new, and its leader is asked again after a second
+    (letter,) = await group_coordinator.records("dlq.jobs")
+    assert ("__dlq.errors.delivery.count", b"5") in letter.headers
+    await group_coordinator.wait_for_share_group("workers", acquired=0, available=0)
