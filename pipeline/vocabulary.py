@@ -27,6 +27,9 @@ BUG_SIGN: Final = "bug_sign"
 """The event of a line that a known bug leaves in a log; its reason is the name of the sign."""
 BROKER_BUG_SIGN: Final = "broker_bug_sign"
 """As :data:`BUG_SIGN`, of a broker's line that names no group."""
+SHARE_STATE_REFUSED: Final = "share_state_refused"
+"""The event of a line in which the topic with the state of share groups could not be created; its problem is Kafka's
+name of the error, its reason the rest."""
 SOFTWARE_VERSION: Final = "software_version"
 """The event of a line that states a version; its reason is the software and the version."""
 

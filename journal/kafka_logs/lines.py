@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from rejoin.journal.kafka_logs.consumer_groups import CONSUMER_GROUP_LINES
+from rejoin.journal.kafka_logs.share_groups import SHARE_GROUP_LINES
 from rejoin.journal.kafka_logs.template import JAVA_SINCE, OLDEST, Template, Version
 
 COORDINATOR: Final = "kafka.coordinator.group.GroupCoordinator"
@@ -266,6 +267,7 @@ LINES: Final[tuple[Template, ...]] = (
     _scala("simple", "Creating simple consumer group {group} via manual offset commit."),
     _java("simple", "Creating a simple consumer group via manual offset commit.", JAVA_OFFSETS, bracket="GroupId "),
     *CONSUMER_GROUP_LINES,
+    *SHARE_GROUP_LINES,
 )
 """Every line, in the order in which a reader tries those that begin with the same word."""
 

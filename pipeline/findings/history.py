@@ -258,6 +258,11 @@ class GroupHistory:
         return any(_MODERN_HEARTBEAT.search(each) is not None for each in said)
 
     @cached_property
+    def is_share_group(self) -> bool:
+        """Whether the group's members share partitions (KIP-932)."""
+        return any(session.group_protocol == "share" for session in self.sessions)
+
+    @cached_property
     def _revokes(self) -> bool:
         """Whether members come back to give up partitions, where the source does not have the assignor."""
         if any((each.client_reason or "").startswith(REVOKED) for each in self.rebalances):

@@ -1,4 +1,4 @@
-"""The lines of a broker's log about groups of the consumer protocol. Brokers from 4.0 on have such groups."""
+"""The lines of a broker's log about groups with epochs: consumer groups, from Kafka 4.0 on, and share groups."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rejoin.journal.events.base import Event
 from rejoin.journal.kafka_logs.consumer_groups import EXPIRED, NOT_JOINED, NOT_SYNCED
 from rejoin.journal.kafka_logs.lines import line
 from rejoin.journal.kafka_logs.reasons import NOT_PROVIDED
+from rejoin.journal.kafka_logs.share_groups import SILENT_BUMPS, assignor_text
 from rejoin.journal.kafka_logs.template import Template, Version
 
 Lines: TypeAlias = Iterator[tuple[Template, dict[str, Any]]]
@@ -18,6 +19,8 @@ Lines: TypeAlias = Iterator[tuple[Template, dict[str, Any]]]
 
 CONSUMER: Final = "consumer"
 SHARE: Final = "share"
+_WITH_EPOCHS: Final = (CONSUMER, SHARE)
+"""Types of groups that have epochs and no join phase."""
 _FENCED_BECAUSE: Final = {
     "session-expiry": EXPIRED,
     "did-not-rejoin": NOT_JOINED,
@@ -26,12 +29,14 @@ _FENCED_BECAUSE: Final = {
 
 
 class ConsumerGroupLog:
-    """Writer of one broker's lines about consumer groups. Fed with every event from the start, it knows all of them."""
+    """Writer of one broker's lines about groups with epochs. It is fed with every event from the start."""
 
     def __init__(self, version: Version) -> None:
         self._version = version
         self._epochs: dict[str, int] = {}
-        """Of each consumer group."""
+        """Of each group that has epochs."""
+        self._hashes: dict[str, str] = {}
+        """Of the metadata that each share group was last assigned with."""
         self._classic: set[tuple[str, str]] = set()
         """Members that speak the classic protocol."""
         self._stuck: dict[tuple[str, str], modern.RevocationRequested] = {}
@@ -39,22 +44,24 @@ class ConsumerGroupLog:
         """Of every group that is there."""
 
     def has(self, group_id: str) -> bool:
-        """Whether a group is a consumer group."""
+        """Whether a group has epochs."""
         return group_id in self._epochs
 
     def lines(self, event: Event) -> Lines | None:
-        """Log lines for an event of a consumer group; none for an event of another kind of group."""
+        """Log lines for an event of a group with epochs; None for an event of another kind of group."""
         if not isinstance(event, events.GroupEvent):
             return None
         before = self._kinds.get(event.group_id)
         self._remember_kind(event)
-        if self._kinds.get(event.group_id, before) == SHARE:
-            return iter(())  # Differs: Kafka has lines about share groups as well.
         is_followed = self._follow(event)
         if isinstance(event, events.GroupCreated) and before not in (None, event.group_type):
             variant = "upgrade" if event.group_type == CONSUMER else "downgrade"
             return self._line("converted_empty", variant, protocol=event.group_type)
-        return self._lines(event) if is_followed else None
+        if not is_followed:
+            return None
+        kind = self._kinds.get(event.group_id, CONSUMER)
+        lines = self._lines_of_share_group(event) if kind == SHARE else self._lines(event)
+        return ((template, {"protocol": kind, **values}) for template, values in lines)
 
     def _remember_kind(self, event: events.GroupEvent) -> None:
         match event:
@@ -62,11 +69,12 @@ class ConsumerGroupLog:
                 self._kinds[event.group_id] = event.group_type
             case events.GroupDeleted():
                 self._kinds.pop(event.group_id, None)
+                self._hashes.pop(event.group_id, None)
 
     def _follow(self, event: events.GroupEvent) -> bool:
         """Whether the event is about a consumer group, or makes it one or none."""
         match event:
-            case events.GroupCreated() | events.GroupLoaded() if event.group_type == CONSUMER:
+            case events.GroupCreated() | events.GroupLoaded() if event.group_type in _WITH_EPOCHS:
                 self._epochs[event.group_id] = event.generation if isinstance(event, events.GroupLoaded) else 0
             case modern.GroupConverted():
                 self._epochs.pop(event.group_id, None)
@@ -82,7 +90,7 @@ class ConsumerGroupLog:
             case events.RebalanceStarted() if event.group_type != CONSUMER:
                 # Kafka: a group that is converted back begins to rebalance as a classic one within the same request.
                 return False
-            case events.MemberJoined() if event.member_type != CONSUMER:
+            case events.MemberJoined() if event.member_type not in _WITH_EPOCHS:
                 self._classic.add((event.group_id, event.member_id))
             case modern.GroupEpochBumped():
                 self._epochs[event.group_id] = event.generation
@@ -93,7 +101,7 @@ class ConsumerGroupLog:
     def _line(self, kind: str, variant: str = "", **values: Any) -> Lines:
         template = line(kind, self._version, variant)
         if template is not None:
-            yield template, {"protocol": CONSUMER, **values}
+            yield template, values
 
     def unloading(self, group_ids: Iterable[str], partition: int) -> Lines:
         """The broker no longer leads the offsets partition of these groups."""
@@ -137,6 +145,26 @@ class ConsumerGroupLog:
             case events.GroupLoaded():
                 return self._line("loaded_modern", members=len(event.members))
         return iter(())
+
+    def _lines_of_share_group(self, event: events.GroupEvent) -> Lines:
+        """Kafka: at INFO share groups also log subscriptions and metadata; Differs: not what each member has."""
+        match event:
+            case modern.GroupEpochBumped():
+                if event.metadata_hash != self._hashes.get(event.group_id, "0"):
+                    yield from self._line("modern_metadata", "share", metadata_hash=event.metadata_hash)
+                    self._hashes[event.group_id] = event.metadata_hash
+                if event.cause.cause not in SILENT_BUMPS:
+                    yield from self._lines(event)
+            case modern.TargetAssignmentComputed():
+                assignor = assignor_text(event.assignor)
+                yield from self._line("modern_assigned", epoch=event.generation, assignor=assignor, took_ms=0)
+            case events.MemberJoined():
+                yield from self._lines(event)
+                if event.topics:
+                    topics = ", ".join(event.topics)
+                    yield from self._line("modern_subscribed", "share", member=event.member_id, topics=topics)
+            case _:
+                yield from self._lines(event)
 
     def _refusal(self, event: modern.ConversionRefused) -> str:
         """Which of the lines of refusals it is."""

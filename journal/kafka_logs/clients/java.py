@@ -1,6 +1,7 @@
 """Java's consumer: what its coordinator and membership managers log at INFO and above, behind their prefix.
 
-Texts of 2.0 to 3.8 were compared with Kafka's sources, those of 4.4 with recorded logs of both consumers.
+Texts of 2.0 to 3.8 were compared with Kafka's sources, those of 4.4 with recorded logs of all three consumers. Lines of
+the share consumer have the prefix ``[ShareConsumer ...]``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ LOGGERS: Final = (
     "ConsumerCoordinator",
     "AbstractCoordinator",
     "ConsumerMembershipManager",
+    "ShareMembershipManager",
+    "ShareConsumerImpl",
     "AbstractMembershipManager",
     "MembershipManagerImpl",
     "CoordinatorRequestManager",
@@ -42,6 +45,11 @@ def _line(kind: str, text: str, since: Version = OLDEST, before: Version | None 
 
 JAVA_LINES: Final[tuple[Template, ...]] = (
     _line("subscribing", "Subscribed to topic(s): {topics}"),
+    _line("subscribing", "Subscribed to topics: {topics}", (4, 0), variant="share"),
+    _line("remark", "Unsubscribed all topics", (4, 0), variant="share-unsubscribed"),
+    _line("remark", "Completed releasing assignment and leaving group to close consumer.", (4, 0), variant="closed"),
+    _line("remark", "Error sending fetch request {rest}", variant="fetch"),
+    _line("remark", "Node {number} was unable to process the Share{rest}", (4, 0), variant="share-session"),
     _line("subscribing", "Subscribed to pattern: '{pattern}'", variant="pattern"),
     # --- the coordinator
     _line("coordinator_found", "Discovered group coordinator {coordinator}"),

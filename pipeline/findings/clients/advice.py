@@ -47,6 +47,7 @@ _SHORTEST: Final = {
 }
 """Setting that bounds session timeouts from below, with its default, by whether members speak the consumer protocol."""
 _BROKERS_SESSION: Final = "group.consumer.session.timeout.ms"
+_SHARE_SESSION: Final = "group.share.session.timeout.ms"
 
 
 def for_clients_of(history: GroupHistory, findings: Iterable[Finding]) -> list[Finding]:
@@ -68,7 +69,9 @@ def for_clients_of(history: GroupHistory, findings: Iterable[Finding]) -> list[F
 
 
 def session_timeout(history: GroupHistory) -> str:
-    """The setting of the session timeout: the consumer's own, or the broker's for the consumer protocol."""
+    """The setting of the session timeout: the consumer's own, or the broker's for the newer protocols."""
+    if history.is_share_group:
+        return _SHARE_SESSION
     return _BROKERS_SESSION if history.uses_consumer_protocol else SESSION_TIMEOUT
 
 
@@ -80,16 +83,23 @@ def session_value(history: GroupHistory, ms: int) -> str:
 def session_bound(history: GroupHistory) -> str:
     """Where the session timeout is set, and what bounds it."""
     if history.uses_consumer_protocol:
+        kind = "share" if history.is_share_group else "consumer"
         return (
-            "members of the consumer protocol cannot set it themselves: it is the broker's, or the group's "
-            "consumer.session.timeout.ms, within group.consumer.max.session.timeout.ms"
+            f"members of the {kind} protocol cannot set it themselves: it is the broker's, or the group's "
+            f"{kind}.session.timeout.ms, within group.{kind}.max.session.timeout.ms"
         )
     return "group.max.session.timeout.ms of the broker must allow it"
 
 
+def _shortest(history: GroupHistory) -> tuple[str, int]:
+    minimum, least = _SHORTEST[history.uses_consumer_protocol]
+    # Kafka: share groups have settings of their own, with the defaults of consumer groups.
+    return minimum.replace(".consumer.", ".share.") if history.is_share_group else minimum, least
+
+
 def least_session(history: GroupHistory) -> str:
     """Setting that bounds session timeouts from below."""
-    minimum, least = _SHORTEST[history.uses_consumer_protocol]
+    minimum, least = _shortest(history)
     heartbeats = "" if history.uses_consumer_protocol else ", nor three times heartbeat.interval.ms"
     return f"not below {minimum}, {least} by default{heartbeats}"
 
@@ -97,7 +107,7 @@ def least_session(history: GroupHistory) -> str:
 def shortest_already(history: GroupHistory, timeouts: Iterable[int]) -> str:
     """A sentence where the session timeout is one that brokers take by default and no shorter one; else empty."""
     known = max(timeouts, default=0)
-    minimum, least = _SHORTEST[history.uses_consumer_protocol]
+    minimum, least = _shortest(history)
     if not 0 < known <= least:
         return ""
     return (
@@ -109,7 +119,7 @@ def shortest_already(history: GroupHistory, timeouts: Iterable[int]) -> str:
 def raise_session(history: GroupHistory) -> str:
     """The last resort for sessions that end while the process runs on."""
     if history.uses_consumer_protocol:
-        return f"Only then raise {_BROKERS_SESSION} ({session_bound(history)})."
+        return f"Only then raise {session_timeout(history)} ({session_bound(history)})."
     return f"Only then raise {SESSION_TIMEOUT}{_now(history, SESSION_TIMEOUT)}."
 
 

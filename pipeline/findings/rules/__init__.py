@@ -53,6 +53,7 @@ from rejoin.pipeline.findings.rules.restarts import (
     flapping_member,
     rolling_restart,
 )
+from rejoin.pipeline.findings.rules.share_groups import share_partitions_not_initialized
 from rejoin.pipeline.findings.rules.silence import died_without_leaving, fell_silent, session_too_short
 from rejoin.pipeline.findings.rules.storms import storm
 
@@ -60,6 +61,7 @@ Rule = Callable[[Causes], Iterator[Finding]]
 
 RULES: Final[tuple[Rule, ...]] = (
     lost_records,
+    share_partitions_not_initialized,
     owned_not_moving,
     duplicate_instance_id,
     rolling_restart,

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from rejoin.journal.kafka_logs.lines import LINES, METADATA
 from rejoin.journal.kafka_logs.patterns import compiled_when_used
+from rejoin.journal.kafka_logs.share_groups import SHARE_PARTITION_LINES
 from rejoin.journal.kafka_logs.template import Template, values_of
 from rejoin.journal.kafka_logs.transactions import EXCEPTIONS, TRANSACTION_LINES
 from rejoin.pipeline.reading.limits import INT32, INT64
@@ -272,6 +273,25 @@ def read_broker_message(text: str) -> Message | None:
     return None
 
 
+_OF_SHARE_PARTITIONS: Final = [(each.kind, compiled_when_used(each.pattern)) for each in SHARE_PARTITION_LINES]
+
+
+def read_share_message(text: str) -> Message | None:
+    """The message of a broker about a share-partition that it leads, or about the topic that has their state."""
+    if not text.startswith(_BEGINNINGS):
+        return None
+    cut = _cut(text, _LONGEST_BRACKETED)
+    for kind, form in _OF_SHARE_PARTITIONS:
+        match = form.fullmatch(cut)
+        if match is not None:
+            values = values_of(match)
+            return Message(kind, values.pop("group", None), values) if _fit(values) else None
+    return None
+
+
+_BEGINNINGS: Final = tuple(dict.fromkeys(each.text.partition("{")[0] for each in SHARE_PARTITION_LINES))
+
+
 def _by_first_word(forms: Iterable[tuple[str, str]]) -> dict[str, list[tuple[str, re.Pattern[str]]]]:
     """Forms by the word they begin with; those that begin with something else come under the empty word."""
     table: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
@@ -365,5 +385,5 @@ def _fit(values: dict[str, str]) -> bool:
     )
 
 
-_OF_64_BITS: Final = ("producer_id", "offset", "load_ms", "scheduler_ms")
+_OF_64_BITS: Final = ("producer_id", "offset", "state_epoch", "limit", "in_flight", "load_ms", "scheduler_ms")
 _OF_32_BITS: Final = ("producer_epoch", "current_epoch", "coordinator_epoch", "number", "partition", "records")

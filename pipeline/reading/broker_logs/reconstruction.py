@@ -11,7 +11,7 @@ from rejoin.pipeline.reading.broker_logs.brokers import BrokerRuns
 from rejoin.pipeline.reading.broker_logs.groups.histories import LogHistory
 from rejoin.pipeline.reading.broker_logs.groups.membership import EXACT, INFERRED, UUID, EventRow
 from rejoin.pipeline.reading.broker_logs.statements import Statement
-from rejoin.pipeline.vocabulary import BROKER_BUG_SIGN, BUG_SIGN, SOFTWARE_VERSION
+from rejoin.pipeline.vocabulary import BROKER_BUG_SIGN, BUG_SIGN, SHARE_STATE_REFUSED, SOFTWARE_VERSION
 
 AHEAD: Final = 5_000
 """Statements of a group that are looked through for the new id of a static member."""
@@ -38,6 +38,9 @@ def partition_events(statements: Iterable[Statement]) -> Iterator[EventRow]:
             yield _of_no_known_group(statement)
         if statement.kind in (BUG_SIGN, SOFTWARE_VERSION):
             yield _of_a_broker(statement)
+        if statement.kind == SHARE_STATE_REFUSED:
+            said = {"confidence": EXACT, "problem": statement.values["problem"], "reason": statement.values["why"]}
+            yield _of_a_broker(statement, SHARE_STATE_REFUSED) | said
         yield from brokers.events(statement)
         if statement.partition is None or statement.kind not in _PARTITION_EVENTS:
             continue

@@ -23,6 +23,7 @@ from rejoin.pipeline.reading.broker_logs.messages import (
     of_a_coordinator,
     read_broker_message,
     read_message,
+    read_share_message,
     read_transaction_message,
     split_prefix,
 )
@@ -51,6 +52,9 @@ MARKS: Final = (
     b"it was missing. Creating",
     b"Created log for partition",
     b"Error processing append operation",
+    b"hare partition",
+    b"SharePartitionKey",
+    b"Auto topic creation failed",
 )
 """One of these is in every line that is looked for: in its prefix, its logger, or its beginning."""
 
@@ -260,7 +264,11 @@ class LogFile:
 
     def _read_broker(self, record: Record) -> Iterator[Statement]:
         """A line of the broker itself, if it is one of those that matter to groups."""
-        message = read_broker_message(record.message) or read_transaction_message(record.message, record.more)
+        message = (
+            read_broker_message(record.message)
+            or read_transaction_message(record.message, record.more)
+            or read_share_message(record.message)
+        )
         if message is None:
             self.counts.other += 1
             return
@@ -273,7 +281,7 @@ class LogFile:
         self.counts.statements += 1
         yield Statement(
             message.kind,
-            None,
+            message.group,
             record.at_ms,
             record.at_ms,
             node,

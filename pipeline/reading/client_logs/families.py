@@ -92,8 +92,8 @@ FAMILIES: Final = tuple(_LINES)
 """All clients whose lines are known."""
 
 _OF_JAVA: Final = re.compile(
-    r"\[(?:Consumer|Worker) (?:instanceId=(?P<instance>.*?), )?clientId=(?P<client>.*?), groupId=(?P<group>.*?)\] ?"
-    r"(?P<text>.*)",
+    r"\[(?:(?:Share)?Consumer|Worker) (?:instanceId=(?P<instance>.*?), )?clientId=(?P<client>.*?), "
+    r"groupId=(?P<group>.*?)\] ?(?P<text>.*)",
     re.DOTALL,
 )
 LOGGER_BEHIND: Final = re.compile(r"\s+\((?P<logger>[A-Za-z_][\w$]*(?:\.[\w$]+)+)(?::\d+)?\)(?:\s+\[[^\]]*\])?\s*$")

@@ -48,6 +48,7 @@ VALUES = {
     "protocol": "consumer",
     "member_protocol": "classic",
     "metadata_hash": "-77",
+    "topics": "orders, mail",
     "assignor": "uniform",
     "why": "the member session expired",
     "reason": "Adding new member m with group instance id None; client reason: not provided",

@@ -151,8 +151,9 @@ ONLY_IN_LOGS = {"fell-silent", "known-bug", *OWN_WORDS}
 rules/test_known_bugs.py."""
 FROM_LOOKS = {"owned-not-moving"}
 """For snapshots of a cluster's offsets; see tests/pipeline/kafka_cluster."""
-OF_SEVERAL = {"slow-load", "load-failed", "flapping-racks"}
-"""For what concerns several groups, or what only brokers log; see rules/test_offsets_log.py and test_restarts.py."""
+OF_SEVERAL = {"slow-load", "load-failed", "flapping-racks", "share-partitions-not-initialized"}
+"""For what concerns several groups, or what only brokers log; see rules/test_offsets_log.py, test_restarts.py and
+tests/pipeline/reading/broker_logs/test_share_groups.py."""
 FROM_REQUESTS = {"ready-for-the-consumer-protocol", "inconsistent-protocols"}
 """For what only a request log has; see rules/test_readiness.py and rules/test_commits.py."""
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from rejoin.journal.kafka_logs.share_groups import assignor_name
 from rejoin.pipeline.reading.broker_logs.groups.membership import (
     EXACT,
     INFERRED,
-    Membership,
 )
+from rejoin.pipeline.reading.broker_logs.groups.share_partitions import SharePartitions
 from rejoin.pipeline.reading.broker_logs.reasons import UNKNOWN
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 
@@ -26,16 +27,22 @@ _REFUSED_BECAUSE: Final = {
 }
 
 
-class ModernGroups(Membership):
+class ModernGroups(SharePartitions):
     """Members and epochs of consumer, share and streams groups, from the lines about them."""
 
     _generation: int | None
     _trigger: dict[str, Any] | None
     _assigned: int | None = None
     """The epoch of the newest target."""
+    _type: str = "consumer"
+    """The protocol of the group, as its lines name it."""
+
+    def _see_type(self, statement: Statement) -> None:
+        self._type = statement.values.get("protocol") or self._type
 
     def _on_modern_joined(self, statement: Statement) -> None:
         values = statement.values
+        self._see_type(statement)
         if values["member"] in self._members:
             # Kafka: each JoinGroup of a classic member is logged as that of a new one.
             who = {"member_id": values["member"], "group_instance_id": values.get("instance")}
@@ -58,16 +65,18 @@ class ModernGroups(Membership):
         )
 
     def _on_loaded_modern(self, statement: Statement) -> None:
+        self._see_type(statement)
         self._emit(
             statement,
             "group_loaded",
             generation=self._generation,
-            group_type="consumer",
+            group_type=self._type,
             member_count=int(statement.values["members"]),
             offsets_partition=statement.partition,
         )
 
     def _on_modern_left(self, statement: Statement) -> None:
+        self._see_type(statement)
         self._remove(statement, statement.values["member"], "left", EXACT, None)
         self._trigger = self._caused("leave", statement)
 
@@ -107,7 +116,7 @@ class ModernGroups(Membership):
         self._trigger = self._trigger or self._caused("rejoin-metadata", statement)
 
     def _on_modern_metadata(self, statement: Statement) -> None:
-        self._trigger = {"cause": UNKNOWN, "reason": statement.text} | (self._trigger or {})
+        self._trigger = self._trigger or {"cause": UNKNOWN, "reason": statement.text}
 
     def _caused(self, cause: str, statement: Statement) -> dict[str, Any]:
         return {
@@ -117,20 +126,28 @@ class ModernGroups(Membership):
         }
 
     def _on_modern_bumped(self, statement: Statement) -> None:
-        epoch = int(statement.values["epoch"])
+        self._bump(statement, int(statement.values["epoch"]))
+
+    def _bump(self, statement: Statement, epoch: int) -> None:
         cause, self._trigger = self._trigger or {"cause": UNKNOWN}, None
         is_assigning = self._generation is not None and self._assigned is not None and self._generation > self._assigned
         # The line itself has no reason: it is taken from the lines before it.
-        about = {"group_type": "consumer", **cause}
+        about = {"group_type": self._type, **cause}
         self._emit(statement, "group_epoch_bumped", INFERRED, generation=epoch, **about)
-        if not is_assigning:
+        if not is_assigning and self._type != "share":
             self._emit(statement, "rebalance_started", INFERRED, generation=epoch - 1, initial=False, **about)
         self._generation = epoch
 
     def _on_modern_assigned(self, statement: Statement) -> None:
-        epoch, assignor = int(statement.values["epoch"]), statement.values["assignor"]
+        epoch, assignor = int(statement.values["epoch"]), assignor_name(statement.values["assignor"])
+        if self._type == "share" and self._generation != epoch:
+            # Kafka: the epoch that follows the end of a member is not logged before its target is.
+            self._bump(statement, epoch)
         self._assigned = epoch
-        about = {"generation": epoch, "protocol": assignor}
+        about: dict[str, Any] = {"generation": epoch, "protocol": assignor}
         self._emit(statement, "target_assignment_computed", **about)
+        if self._type == "share":
+            # A share group has no rebalances: its members share partitions, and none waits for another.
+            return
         # Confidence unknown: when the members have what they shall have is not logged.
-        self._emit(statement, "rebalance_completed", "unknown", cause=UNKNOWN, group_type="consumer", **about)
+        self._emit(statement, "rebalance_completed", "unknown", cause=UNKNOWN, group_type=self._type, **about)

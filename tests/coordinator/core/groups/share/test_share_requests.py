@@ -226,11 +226,13 @@ def test_a_recording_shows_each_member_that_shares_a_partition() -> None:
     assert recorder.rows["rebalances"] == []
 
 
-def test_a_broker_s_log_says_nothing_wrong_of_a_share_group() -> None:
+def test_the_end_of_a_member_bumps_the_epoch_of_a_share_group_without_a_line() -> None:
     node = ShareNode()
     node.heartbeat()
     node.heartbeat(epoch=-1)
     log = ConsumerGroupLog((4, 4))
     written = [lines for event in node.events if (lines := log.lines(event)) is not None]
-    assert [line for lines in written for line in lines] == []
-    assert not log.has(GROUP)
+    kinds = [template.kind for lines in written for template, _ in lines]
+    assert kinds[:2] == ["modern_joined", "modern_subscribed"]
+    assert kinds.index("modern_left") > kinds.index("modern_bumped")
+    assert "modern_bumped" not in kinds[kinds.index("modern_left") :]
