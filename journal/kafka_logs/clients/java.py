@@ -48,8 +48,6 @@ JAVA_LINES: Final[tuple[Template, ...]] = (
     _line("subscribing", "Subscribed to topics: {topics}", (4, 0), variant="share"),
     _line("remark", "Unsubscribed all topics", (4, 0), variant="share-unsubscribed"),
     _line("remark", "Completed releasing assignment and leaving group to close consumer.", (4, 0), variant="closed"),
-    _line("remark", "Error sending fetch request {rest}", variant="fetch"),
-    _line("remark", "Node {number} was unable to process the Share{rest}", (4, 0), variant="share-session"),
     _line("subscribing", "Subscribed to pattern: '{pattern}'", variant="pattern"),
     # --- the coordinator
     _line("coordinator_found", "Discovered group coordinator {coordinator}"),

@@ -92,7 +92,7 @@ FAMILIES: Final = tuple(_LINES)
 """All clients whose lines are known."""
 
 _OF_JAVA: Final = re.compile(
-    r"\[(?:(?:Share)?Consumer|Worker) (?:instanceId=(?P<instance>.*?), )?clientId=(?P<client>.*?), "
+    r"\[(?:(?P<share>Share)?Consumer|Worker) (?:instanceId=(?P<instance>.*?), )?clientId=(?P<client>.*?), "
     r"groupId=(?P<group>.*?)\] ?(?P<text>.*)",
     re.DOTALL,
 )
@@ -185,6 +185,8 @@ def _of_java(record: ClientRecord) -> ClientMessage | None:
     found = matched(
         JAVA, text.rstrip("\r\n"), client_id=match["client"], group_id=match["group"], instance=match["instance"]
     )
+    if match["share"]:
+        found = replace(found, values={**found.values, "group_protocol": "share"})
     known = known_or_of_a_group(found)
     return found if known is None and logger is not None and logger.endswith(LOGGERS) else known
 

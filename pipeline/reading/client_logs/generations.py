@@ -130,11 +130,13 @@ class ObservedGenerations:
         self._log_ends: dict[ConsumerKey, int] = {}
         self._gone: dict[str, int] = {}
         """Members that must be gone by then: another one has their partitions, or their consumer joins anew."""
+        self._is_share_group = False
 
     def _take(self, statement: Statement) -> None:
         kind, values = statement.kind, statement.values
         who = (statement.node, str(values.get("consumer")))
         member = values.get("member") or ""
+        self._is_share_group = self._is_share_group or values.get("group_protocol") == "share"
         self._cluster.take(statement, who)
         self._follow_owners(statement, who, member)
         if kind == "join_sent":

@@ -29,7 +29,9 @@ class ClientHistory(ObservedGenerations):
         for statement in statements:
             self._take(statement)
         made = [*self._cluster.events(), *self._of_static_members()]
-        for series in self._series:
+        if self._is_share_group:
+            made += self._of_share_group()
+        for series in () if self._is_share_group else self._series:
             self._list_members(series)
             made += self._of_generations(series)
         made.sort(key=lambda row: row["at_ms"])
@@ -39,6 +41,20 @@ class ClientHistory(ObservedGenerations):
         return made
 
     # --- what follows from it
+
+    def _of_share_group(self) -> Iterator[EventRow]:
+        """The members of a share group. They share partitions, so who fell silent follows from no other member's log,
+        and an epoch begins no rebalance."""
+        came: set[str] = set()
+        for generation in (each for series in self._series for each in series):
+            for member in generation.joined:
+                if member not in came:
+                    came.add(member)
+                    yield self._joined(member, self._asked_at(generation, member), generation, STABLE)
+        for member in came:
+            said = self._left_between(member, -1, None)
+            if said is not None:
+                yield self._removed(member, said.at_ms, said, STABLE)
 
     def _of_generations(self, series: Sequence[LoggedGeneration]) -> Iterator[EventRow]:
         before: LoggedGeneration | None = None
@@ -255,7 +271,7 @@ class ClientHistory(ObservedGenerations):
             **self._about(member),
             state=state,
             other_member_id=generation.was.get(member),
-            kind="consumer" if generation.modern else None,
+            kind="share" if self._is_share_group else "consumer" if generation.modern else None,
             **known.settings,
         )
 

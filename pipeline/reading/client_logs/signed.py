@@ -21,7 +21,7 @@ from rejoin.pipeline.reading.client_logs.families import (
 from rejoin.pipeline.reading.client_logs.layouts import ClientRecord
 
 MARKS: Final = re.compile(
-    rb"\[(?:Consumer|Worker) (?:clientId|instanceId)=|ConsumerConfig values|#consumer-\d|aiokafka|\"kafkajs\""
+    rb"\[(?:(?:Share)?Consumer|Worker) (?:clientId|instanceId)=|ConsumerConfig values|#consumer-\d|aiokafka|\"kafkajs\""
     rb"|beginning to manage the (?:next-gen )?group lifecycle|new group session begun"
     rb"|consumergroup/|client/coordinator |kafka: error while consuming |kafka server: "
     rb"|client (?:was|is) not authorized to access |; group: |SRMSG\d+: |Group member \("

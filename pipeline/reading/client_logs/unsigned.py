@@ -34,7 +34,9 @@ _DECORATION: Final = re.compile(
     r"(?:\s*\[[\w.]+\]|\s*\(level: \d\)|,? [\w./<>]+(?:[-:][\w<>]+)?[-:]\d+(?![\w.])|['\"\]})]+|\s+)*$"
 )
 """Logger, level, or module, function and number of the line, as layouts put them behind a text."""
-_OTHER_CLIENT: Final = re.compile(r"\[(?:Consumer|Producer|Worker|AdminClient) |\[Group(?:Coordinator|MetadataManager)")
+_OTHER_CLIENT: Final = re.compile(
+    r"\[(?:(?:Share)?Consumer|Producer|Worker|AdminClient) |\[Group(?:Coordinator|MetadataManager)"
+)
 _THREAD: Final = re.compile(
     r"(?:(?P<client>[^\s|\[\]()]+)#consumer-\d+.{0,40}?)?\[thrd:[^\]]*\]:\s+(?P<text>.*)", re.DOTALL
 )

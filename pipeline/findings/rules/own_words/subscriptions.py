@@ -103,6 +103,23 @@ def _moments(events: Sequence[ObservedEvent]) -> int:
     return found
 
 
+_OF_OWNERS: Final = (
+    "A partition has one owner: where a group has more members than its topics have partitions, the rest idle and "
+    "still take part in every rebalance.",
+    "Compare members and partitions: kafka-consumer-groups.sh --describe --group GROUP --members, and "
+    "kafka-topics.sh --describe. Run fewer consumers, or give the topic more partitions. If there are enough, the "
+    "subscription matches no topic (the name, or the pattern), or a cooperative assignor moves them in a second "
+    "rebalance just after.",
+)
+_OF_SHARE_GROUPS: Final = (
+    "Members of a share group share partitions, so each has some as soon as the group has any.",
+    "Check that the topics exist, and that the brokers have created __share_group_state: without it no partition of a "
+    "share group is initialised. Fewer than three brokers need a lower "
+    "share.coordinator.state.topic.replication.factor; their log says INVALID_REPLICATION_FACTOR.",
+)
+"""Meaning of an assignment without partitions, and what to do."""
+
+
 @reads(ASSIGNED_NOTHING, source=(CLIENT_LOG,))
 def assigned_nothing(causes: Causes) -> Iterator[Finding]:
     """A consumer is a member of its group, and its last assignment has no partition."""
@@ -116,19 +133,15 @@ def assigned_nothing(causes: Causes) -> Iterator[Finding]:
         return
     who = consumers_of(history, events)
     is_one = len(who) == 1
+    why, advice = _OF_SHARE_GROUPS if history.is_share_group else _OF_OWNERS
     yield finding_of(
         "assigned-nothing",
         f"{names(who)} {'was' if is_one else 'were'} assigned nothing",
         f"{capital(period(events[0].at_ms, events[-1].at_ms))} {names(who)} joined {its_group(history)} and got no "
-        f"partition; up to the end of the log {'it has' if is_one else 'they have'} none. A partition has one owner: "
-        "where a group has more members than its topics have partitions, the rest idle and still take part in every "
-        "rebalance.",
+        f"partition; up to the end of the log {'it has' if is_one else 'they have'} none. {why}",
         who,
         events,
-        advice="Compare members and partitions: kafka-consumer-groups.sh --describe --group GROUP --members, and "
-        "kafka-topics.sh --describe. Run fewer consumers, or give the topic more partitions. If there are enough, the "
-        "subscription matches no topic (the name, or the pattern), or a cooperative assignor moves them in a second "
-        "rebalance just after.",
+        advice=advice,
         numbers={"members": len(who)},
         severity=LOW,
     )

@@ -127,6 +127,8 @@ def _of_line(consumer: LoggedConsumer, message: ClientMessage, statement: Statem
 
 def _learn(consumer: LoggedConsumer, kind: str, values: dict[str, Any]) -> None:
     """Take in the member id and generation that a line names."""
+    if "group_protocol" in values:
+        consumer.settings["group_protocol"] = values["group_protocol"]
     if kind == STARTED:
         consumer.settings = {name: values[name] for name in _SETTINGS if name in values}
         consumer.fresh = not consumer.restarts
