@@ -8,10 +8,11 @@ from typing import Any, Final, TypeAlias
 from rejoin.journal.events import consumer_groups as modern
 from rejoin.journal.events import coordinator as events
 from rejoin.journal.events.base import Event
+from rejoin.journal.events.share_partitions import SharePartitionEvent, SharePersisterFailed
 from rejoin.journal.kafka_logs.consumer_groups import EXPIRED, NOT_JOINED, NOT_SYNCED
 from rejoin.journal.kafka_logs.lines import line
 from rejoin.journal.kafka_logs.reasons import NOT_PROVIDED
-from rejoin.journal.kafka_logs.share_groups import SILENT_BUMPS, assignor_text
+from rejoin.journal.kafka_logs.share_groups import NO_TOPIC_ID, SILENT_BUMPS, assignor_text, share_line
 from rejoin.journal.kafka_logs.template import Template, Version
 
 Lines: TypeAlias = Iterator[tuple[Template, dict[str, Any]]]
@@ -51,6 +52,8 @@ class ConsumerGroupLog:
         """Log lines for an event of a group with epochs; None for an event of another kind of group."""
         if not isinstance(event, events.GroupEvent):
             return None
+        if isinstance(event, SharePartitionEvent):
+            return self._lines_of_share_partition(event)
         before = self._kinds.get(event.group_id)
         self._remember_kind(event)
         is_followed = self._follow(event)
@@ -145,6 +148,14 @@ class ConsumerGroupLog:
             case events.GroupLoaded():
                 return self._line("loaded_modern", members=len(event.members))
         return iter(())
+
+    def _lines_of_share_partition(self, event: SharePartitionEvent) -> Lines:
+        """Kafka: the leader says at INFO and above only that the state could not be read or stored; Differs: its line
+        has the topic id."""
+        if isinstance(event, SharePersisterFailed):
+            template = share_line("share_failed", self._version, event.operation)
+            if template is not None:
+                yield template, {"topic": event.topic, "number": event.partition, "topic_id": NO_TOPIC_ID}
 
     def _lines_of_share_group(self, event: events.GroupEvent) -> Lines:
         """Kafka: at INFO share groups also log subscriptions and metadata; Differs: not what each member has."""

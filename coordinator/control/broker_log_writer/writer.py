@@ -24,6 +24,7 @@ from rejoin.journal.kafka_logs.reasons import (
     WITH_CLIENT_REASON,
     reason_line,
 )
+from rejoin.journal.kafka_logs.share_groups import SHARE_PARTITION
 from rejoin.journal.kafka_logs.template import JAVA_SINCE, Template, Version
 from rejoin.journal.kafka_logs.transactions import PREFIXES, transaction_line
 from rejoin.protocol.partitioner import partition_for
@@ -94,7 +95,7 @@ class BrokerLog:
         prefix = ""
         if logger in PREFIXES:
             prefix = PREFIXES[logger].format(node=self._broker_id)
-        elif self._is_java:
+        elif self._is_java and logger != SHARE_PARTITION:
             where = "" if logger == JAVA_RUNTIME else f" topic=__consumer_offsets partition={known['partition']}"
             prefix = f"[GroupCoordinator id={self._broker_id}{where}] "
         elif logger == COORDINATOR:

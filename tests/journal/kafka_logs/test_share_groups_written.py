@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 import pytest
 
 from rejoin.coordinator.control.broker_log_writer.writer import BrokerLog
 from rejoin.journal.events.consumer_groups import TargetAssignmentComputed
+from rejoin.journal.events.share_partitions import SharePersisterFailed
 from rejoin.journal.kafka_logs.template import Version
 from tests.coordinator.core.groups.share.test_share_requests import ShareNode
 from tests.pipeline.reading.broker_logs.test_histories import events_of
@@ -57,3 +59,19 @@ def test_what_is_written_is_read_with_the_epochs_of_the_events() -> None:
     ]
     epochs = [event["generation"] for event in read if event["event"] == "target_assignment_computed"]
     assert epochs == [event.generation for event in node.events if isinstance(event, TargetAssignmentComputed)]
+
+
+@pytest.mark.parametrize("operation", ["read", "write"])
+def test_a_failure_of_the_persister_is_read_as_it_was_written(operation: Literal["read", "write"]) -> None:
+    failed = SharePersisterFailed(
+        group_id="g-1", topic="in-voices", partition=12, operation=operation, error="COORDINATOR_LOAD_IN_PROGRESS"
+    )
+    (line,) = BrokerLog((4, 4), 1, 1).lines(failed, 0)
+    assert " ERROR Failed to " in line
+    read = next(event for event in events_of([line]) if event["event"] == failed.name)
+    assert [read[name] for name in ("group_id", "topic", "partition", "operation")] == [
+        "g-1",
+        "in-voices",
+        12,
+        operation,
+    ]
