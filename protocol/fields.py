@@ -66,6 +66,8 @@ def fields_of(model: type) -> tuple[FieldSpec, ...]:
             for name, info in model.model_fields.items()
         )
     hints = get_type_hints(model, include_extras=True)
+    if issubclass(model, tuple):
+        return tuple(_field(name, annotation, (), True, None) for name, annotation in hints.items())
     return tuple(
         _field(field.name, hints[field.name], (), field.default is MISSING, field.default)
         for field in dataclass_fields(cast(Any, model))

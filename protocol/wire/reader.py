@@ -60,6 +60,7 @@ class _ReaderSource:
         self._source = Source(
             {
                 "new": object.__new__,
+                "new_tuple": tuple.__new__,
                 "set_fields": set_fields,
                 "set_names": set_names,
                 "set_extra": set_extra,
@@ -111,6 +112,9 @@ class _ReaderSource:
         self._flush()
         built = source.name("m")
         cls = source.constant("Model", model)
+        if issubclass(model, tuple):
+            source.line(f"{built} = new_tuple({cls}, ({', '.join(variables.values())}))")
+            return built
         names: dict[str, Any] = getattr(model, "model_fields", {})
         given = source.constant("NAMES", set(names))
         values = ", ".join(f"{name!r}: {variables.get(name) or self._default(model, name)}" for name in names)

@@ -27,20 +27,17 @@ from rejoin.coordinator.core.share.window.effects import CallEnded, DeadLetter, 
 from rejoin.coordinator.core.share.window.share_partition import FENCING_ERRORS, SharePartition, leader_error
 from rejoin.coordinator.core.share.window.values import SharePartitionState
 from rejoin.coordinator.core.share_state.persister import Persister
+from rejoin.coordinator.core.share_state.share_states import WrittenState
 from rejoin.coordinator.core.share_state.state_batch import PersistedBatch, PersistedState
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.share.share_group_state import (
     ReadPartitionResult,
-    StateBatch,
-    StatePartitionResult,
-    WrittenPartition,
 )
 from rejoin.protocol.records.share_partitions import SharePartitionKey
 from rejoin.protocol.types import TopicIdPartition
 from rejoin.protocol.units import iso_duration_ms
-from rejoin.protocol.unvalidated import unvalidated
 
 UNKNOWN: int = -1
 
@@ -215,28 +212,19 @@ class LedSharePartitions:
         self._watch_locks(led)
 
     def _write(self, led: LedSharePartition, effect: StateWrite) -> None:
-        change = unvalidated(
-            WrittenPartition,
-            partition=led.key.partition,
-            state_epoch=effect.state_epoch,
-            leader_epoch=effect.leader_epoch,
-            start_offset=effect.start_offset,
-            delivery_complete_count=effect.delivery_complete_count,
-            state_batches=tuple(
-                [
-                    unvalidated(
-                        StateBatch, first_offset=first, last_offset=last, delivery_state=state, delivery_count=count
-                    )
-                    for first, last, state, count in effect.merged()
-                ]
-            ),
+        written = WrittenState(
+            effect.state_epoch,
+            effect.leader_epoch,
+            effect.start_offset,
+            effect.delivery_complete_count,
+            effect.merged(),
         )
-        self._persister.write(led.group_id, led.shared, change, partial(self._written, led, effect.write_id))
+        self._persister.write(led.group_id, led.shared, written, partial(self._written, led, effect.write_id))
 
-    def _written(self, led: LedSharePartition, write_id: int, result: StatePartitionResult) -> None:
-        if result.error_code is not ErrorCode.NONE:
-            led.events.persister_failed("write", result.error_code)
-        led.machine.written(write_id, result.error_code)
+    def _written(self, led: LedSharePartition, write_id: int, error: ErrorCode) -> None:
+        if error is not ErrorCode.NONE:
+            led.events.persister_failed("write", error)
+        led.machine.written(write_id, error)
         self.carry_out(led)
 
     def _call_ended(self, led: LedSharePartition, effect: CallEnded) -> None:

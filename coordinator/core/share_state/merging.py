@@ -28,10 +28,12 @@ def merge(kept: Sequence[PersistedBatch], written: Iterable[PersistedBatch], sta
     end = bisect_left(base, last + 1, key=_first_offset)
     # A neighbour on either side may join.
     before, after = max(begin - 1, 0), min(end + 1, len(base))
-    if begin == end and all(one.last_offset < other.first_offset for one, other in pairwise(news)):
+    if any(one.last_offset >= other.first_offset for one, other in pairwise(news)):
+        base[before:after] = _overlaid([*base[before:after], *news])
+    elif begin == end:
         base[before:after] = _joined([*base[before:begin], *news, *base[end:after]])
     else:
-        base[before:after] = _overlaid([*base[before:after], *news])
+        base[before:after] = _joined(_laid_over(base[before:after], news))
     return base
 
 
@@ -56,6 +58,36 @@ def _joined(batches: list[PersistedBatch]) -> list[PersistedBatch]:
             merged.append(batch)
             first, last, state, count = batch
     return merged
+
+
+def _laid_over(kept: list[PersistedBatch], news: list[PersistedBatch]) -> list[PersistedBatch]:
+    """Two lists of batches in one pass. In neither of them do batches overlap, and both are in order."""
+    pieces: list[PersistedBatch] = []
+    left = iter(kept)
+    old = next(left, None)
+    for new in news:
+        first, last, state, count = new
+        while old is not None and old.first_offset <= last:
+            if old.last_offset < first:
+                pieces.append(old)
+                old = next(left, None)
+                continue
+            begin, end, old_state, old_count = old
+            if begin < first:
+                pieces.append(PersistedBatch(begin, first - 1, old_state, old_count))
+            elif first < begin:
+                pieces.append(PersistedBatch(first, begin - 1, state, count))
+            best_count, best_state = max((count, state), (old_count, old_state))
+            both_end = min(end, last)
+            pieces.append(PersistedBatch(max(begin, first), both_end, best_state, best_count))
+            first = both_end + 1
+            old = PersistedBatch(first, end, old_state, old_count) if end > both_end else next(left, None)
+        if first <= last:
+            pieces.append(new if first == new.first_offset else PersistedBatch(first, last, state, count))
+    if old is not None:
+        pieces.append(old)
+    pieces.extend(left)
+    return pieces
 
 
 def _overlaid(batches: list[PersistedBatch]) -> list[PersistedBatch]:

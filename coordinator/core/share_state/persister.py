@@ -19,6 +19,7 @@ from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.share.sessions import SharedPartition
 from rejoin.coordinator.core.share.timers import NO_OWNER, ShareTimer
 from rejoin.coordinator.core.share_state.coordinator import ShareCoordinator
+from rejoin.coordinator.core.share_state.share_states import WrittenState
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
@@ -35,12 +36,14 @@ from rejoin.protocol.messages.share.share_group_state import (
     ReadShareGroupStateRequest,
     ReadShareGroupStateSummaryRequest,
     ReadTopic,
+    StateBatch,
     StatePartitionResult,
     WriteShareGroupStateRequest,
     WrittenPartition,
     WrittenTopic,
 )
 from rejoin.protocol.records.share_partitions import SharePartitionKey
+from rejoin.protocol.unvalidated import unvalidated
 
 MOST_RETRIES: Final = 5
 FIRST_BACKOFF_MS: Final = 1_000
@@ -135,9 +138,43 @@ class Persister:
         payload = ReadPartition(partition=partition.partition, leader_epoch=leader_epoch)
         self._start(_Call(READ, group_id, partition, payload, on_end))
 
-    def write(self, group_id: str, partition: SharedPartition, change: WrittenPartition, on_end: OnResult) -> None:
-        """A change of a share-partition, by its leader."""
-        self._start(_Call(WRITE, group_id, partition, change, on_end))
+    def write(
+        self, group_id: str, partition: SharedPartition, written: WrittenState, on_end: Callable[[ErrorCode], None]
+    ) -> None:
+        """A change of a share-partition, by its leader. ``on_end`` is called once, with the error.
+
+        Where this node coordinates the state, as the only node always does, no request is made of the change.
+        """
+        key = SharePartitionKey(group_id, *partition)
+        shard = self._coordinator.find(key.coordinator_key)
+        if isinstance(shard, ErrorCode):
+            self._send(group_id, partition, written, on_end)
+            return
+        changed = shard.states.write(key, written, self._ctx.now)
+        if changed.error in RETRIED:
+            self._send(group_id, partition, written, on_end)
+        elif changed.error is not ErrorCode.NONE:
+            on_end(changed.error)
+        else:
+            shard.store(changed.record, partial(self._stored, group_id, partition, written, on_end))
+
+    def _stored(
+        self,
+        group_id: str,
+        partition: SharedPartition,
+        written: WrittenState,
+        on_end: Callable[[ErrorCode], None],
+        error: ErrorCode,
+    ) -> None:
+        if error in RETRIED:
+            self._try_again(_write_call(group_id, partition, written, on_end), error)
+        else:
+            on_end(error)
+
+    def _send(
+        self, group_id: str, partition: SharedPartition, written: WrittenState, on_end: Callable[[ErrorCode], None]
+    ) -> None:
+        self._start(_write_call(group_id, partition, written, on_end))
 
     def delete(self, group_id: str, partition: SharedPartition, on_end: OnResult) -> None:
         """Forget a share-partition."""
@@ -241,6 +278,29 @@ class Persister:
         call = self._waiting.pop(timer, None)
         if call is not None:
             self._start(call)
+
+
+def _write_call(
+    group_id: str, partition: SharedPartition, written: WrittenState, on_end: Callable[[ErrorCode], None]
+) -> _Call:
+    """A change as a part of a request."""
+    payload = unvalidated(
+        WrittenPartition,
+        partition=partition.partition,
+        state_epoch=written.state_epoch,
+        leader_epoch=written.leader_epoch,
+        start_offset=written.start_offset,
+        delivery_complete_count=written.delivery_complete_count,
+        state_batches=tuple(
+            [
+                unvalidated(
+                    StateBatch, first_offset=first, last_offset=last, delivery_state=state, delivery_count=count
+                )
+                for first, last, state, count in written.batches
+            ]
+        ),
+    )
+    return _Call(WRITE, group_id, partition, payload, lambda result: on_end(result.error_code))
 
 
 def _once_each(calls: list[_Call]) -> tuple[list[_Call], list[_Call]]:

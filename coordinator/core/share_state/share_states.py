@@ -18,7 +18,6 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.share_group_state import (
     NO_COUNT,
     ShareSnapshotValue,
-    ShareStateBatch,
     ShareStateRecord,
     ShareUpdateValue,
 )
@@ -235,7 +234,7 @@ class ShareStates:
                 leader_epoch=leader_epoch,
                 start_offset=start,
                 delivery_complete_count=count,
-                state_batches=_to_record(merge((), written.batches, start)),
+                state_batches=tuple(merge((), written.batches, start)),
             )
             return ShareStateRecord(key, value)
         snapshot = unvalidated(
@@ -247,7 +246,7 @@ class ShareStates:
             delivery_complete_count=count,
             create_timestamp=now,
             write_timestamp=now,
-            state_batches=_to_record(merge(state.batches, written.batches, start)),
+            state_batches=tuple(merge(state.batches, written.batches, start)),
         )
         return ShareStateRecord(key, snapshot)
 
@@ -272,7 +271,7 @@ class ShareStates:
         state.leader_epoch = value.leader_epoch
         state.start_offset = value.start_offset
         state.delivery_complete_count = value.delivery_complete_count
-        state.batches = _from_record(value.state_batches)
+        state.batches = list(value.state_batches)
         state.create_timestamp = value.create_timestamp
         state.write_timestamp = value.write_timestamp
         state.highest_leader_epoch = max(state.highest_leader_epoch, value.leader_epoch)
@@ -293,7 +292,7 @@ class ShareStates:
         state.snapshot_epoch = value.snapshot_epoch
         state.leader_epoch = value.leader_epoch
         state.delivery_complete_count = value.delivery_complete_count
-        state.batches = merge(state.batches, _from_record(value.state_batches), state.start_offset)
+        state.batches = merge(state.batches, value.state_batches, state.start_offset)
         state.highest_leader_epoch = max(state.highest_leader_epoch, value.leader_epoch)
         state.updates += 1
 
@@ -317,18 +316,5 @@ def _snapshot(state: ShareState, create_timestamp: Millis, write_timestamp: Mill
         delivery_complete_count=state.delivery_complete_count,
         create_timestamp=create_timestamp,
         write_timestamp=write_timestamp,
-        state_batches=_to_record(cut(state.batches, state.start_offset)),
+        state_batches=tuple(cut(state.batches, state.start_offset)),
     )
-
-
-def _to_record(batches: Sequence[PersistedBatch]) -> tuple[ShareStateBatch, ...]:
-    return tuple(
-        unvalidated(ShareStateBatch, first_offset=first, last_offset=last, delivery_state=state, delivery_count=count)
-        for first, last, state, count in batches
-    )
-
-
-def _from_record(batches: Sequence[ShareStateBatch]) -> list[PersistedBatch]:
-    return [
-        PersistedBatch(one.first_offset, one.last_offset, one.delivery_state, one.delivery_count) for one in batches
-    ]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+from rejoin.protocol.records.share_group_state import ShareStateBatch
 
-class PersistedBatch(NamedTuple):
-    """Offsets from first to last, inclusive, of one state. The number of a state is :class:`RecordState`'s."""
-
-    first_offset: int
-    last_offset: int
-    delivery_state: int
-    delivery_count: int
+PersistedBatch: TypeAlias = ShareStateBatch
+"""Offsets from first to last, inclusive, of one state: in memory as in a record. States are numbered as
+:class:`RecordState` is."""
 
 
 class PersistedState(NamedTuple):

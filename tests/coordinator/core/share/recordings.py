@@ -32,6 +32,7 @@ from rejoin.protocol.messages.records.fetch import AbortedTransaction
 from rejoin.protocol.messages.share.acknowledgements import AcknowledgementBatch
 from rejoin.protocol.records.share_group_state import (
     NO_COUNT,
+    ShareStateBatch,
     ShareStateRecord,
 )
 from rejoin.protocol.records.share_partitions import SharePartitionKey
@@ -345,8 +346,12 @@ def struct_as_json(struct: Struct) -> dict[str, Any]:
 
 def as_json(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [struct_as_json(each) for each in value]
+        return [batch_as_json(each) for each in value]
     return value
+
+
+def batch_as_json(batch: ShareStateBatch) -> dict[str, int]:
+    return {to_camel(name): value for name, value in batch._asdict().items()}
 
 
 def run_as_json(run: RecordRun) -> list[Any]:

@@ -9,6 +9,7 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Broker
 from rejoin.coordinator.core.share.sessions import SharedPartition
 from rejoin.coordinator.core.share_state.persister import Persister
+from rejoin.coordinator.core.share_state.share_states import WrittenState
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
@@ -17,7 +18,6 @@ from rejoin.protocol.messages.share.share_group_state import (
     StateResult,
     WriteShareGroupStateRequest,
     WriteShareGroupStateResponse,
-    WrittenPartition,
 )
 
 TOPIC: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -46,14 +46,17 @@ class Coordinator:
     def leader_of(self, key: str) -> Broker:
         return Broker(2, "node-2", 9092)
 
+    def find(self, key: str) -> ErrorCode:
+        return ErrorCode.NOT_COORDINATOR
+
 
 def writes(persister: Persister, partition: int, start: int, results: dict[int, ErrorCode]) -> None:
-    change = WrittenPartition(partition=partition, state_epoch=1, leader_epoch=0, start_offset=start, state_batches=())
+    written = WrittenState(1, 0, start, 0, ())
 
-    def ended(result: StatePartitionResult) -> None:
-        results[start] = result.error_code
+    def ended(error: ErrorCode) -> None:
+        results[start] = error
 
-    persister.write("g", SharedPartition(TOPIC, partition), change, ended)
+    persister.write("g", SharedPartition(TOPIC, partition), written, ended)
 
 
 def starts(request: WriteShareGroupStateRequest) -> list[int]:
