@@ -6,6 +6,7 @@ Kafka: DelayedShareFetch, ShareFetchUtils.processFetchResponse.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from struct import Struct
 from typing import Final, NamedTuple
 
 from rejoin.coordinator.core.fetch.logs import ReadableLog, ReadableLogs
@@ -35,6 +36,8 @@ ACQUIRE_MODES: Final = (BY_BATCHES, RECORD_LIMIT)
 
 _LENGTH_AT: Final = 8
 _BEFORE_LENGTH_ENDS: Final = 12
+_RANGE: Final = Struct(">qi11xi")
+"""Base offset, length and last offset delta at the beginning of a batch."""
 
 
 class Acquirable(NamedTuple):
@@ -141,29 +144,44 @@ def _acquire(
     each: Acquirable, data: BatchBytes, member_id: str, limits: AcquireLimits, now: Millis
 ) -> tuple[Fetched, int]:
     """The records of one share-partition that the member gets, and how many are acquired."""
-    batches = list(batches_of(data))
-    if not batches:
+    read, ends = ranges_of(data)
+    if not read:
         return Fetched(), 0
-    read = [ReadRange(header.base_offset, header.last_offset) for header, _, _ in batches]
     acquired = each.led.machine.acquire(member_id, read, each.offset, limits, now)
     if acquired.rows and each.led.settings.reads_committed:
-        dropped = _aborted(each, data, batches)
+        dropped = _aborted(each, data)
         if dropped:
             acquired = each.led.machine.drop_aborted(acquired, dropped)
     if acquired.broken:
         return Fetched(ErrorCode.UNKNOWN_SERVER_ERROR), 0
-    kept = batches[returned_batches(read, acquired.rows)]
-    if not kept:
+    kept = returned_batches(read, acquired.rows)
+    if kept.start == kept.stop:
         return Fetched(), acquired.record_count
     each.led.machine.report_acquired(member_id, acquired.rows)
+    begin, end = ends[kept.start - 1] if kept.start else 0, ends[kept.stop - 1]
     rows = tuple(
         [
             unvalidated(AcquiredRecords, first_offset=first, last_offset=last, delivery_count=count)
             for first, last, count in acquired.rows
         ]
     )
-    records = data if len(kept) == len(batches) and kept[-1].end == len(data) else data[kept[0].begin : kept[-1].end]
+    records = data if end - begin == len(data) else data[begin:end]
     return Fetched(records=records, acquired=rows), acquired.record_count
+
+
+def ranges_of(data: BatchBytes) -> tuple[list[ReadRange], list[int]]:
+    """The offsets of each whole batch of bytes that may be cut at their end, and the position where each ends."""
+    ranges: list[ReadRange] = []
+    ends: list[int] = []
+    end, size = 0, len(data)
+    while end + HEADER_SIZE <= size:
+        base_offset, length, last_offset_delta = _RANGE.unpack_from(data, end)
+        end += _BEFORE_LENGTH_ENDS + length
+        if end > size:
+            break
+        ranges.append(ReadRange(base_offset, base_offset + last_offset_delta))
+        ends.append(end)
+    return ranges, ends
 
 
 def batches_of(data: BatchBytes) -> Iterator[WholeBatch]:
@@ -178,7 +196,7 @@ def batches_of(data: BatchBytes) -> Iterator[WholeBatch]:
         begin = end
 
 
-def _aborted(each: Acquirable, data: BatchBytes, batches: list[WholeBatch]) -> list[ReadRange]:
+def _aborted(each: Acquirable, data: BatchBytes) -> list[ReadRange]:
     """The data batches of aborted transactions among those read."""
     index = [
         unvalidated(AbortedTransaction, producer_id=aborted.producer_id, first_offset=aborted.first_offset)
@@ -195,7 +213,7 @@ def _aborted(each: Acquirable, data: BatchBytes, batches: list[WholeBatch]) -> l
             header.is_transactional and not header.is_control,
             header.is_control and _is_abort(view[begin:end]),
         )
-        for header, begin, end in batches
+        for header, begin, end in batches_of(data)
     ]
     return aborted_batches(read, index)
 

@@ -19,16 +19,17 @@ def merge(kept: Sequence[PersistedBatch], written: Iterable[PersistedBatch], sta
     Offsets below the start are dropped; a start of -1 drops none. The cost follows the range that is written.
     """
     # Differs: a range that ends before it begins is left out. Kafka keeps it, and no leader can load the state then.
-    right = sorted(batch for batch in written if max(batch.first_offset, start_offset) <= batch.last_offset)
+    right = sorted([batch for batch in written if start_offset <= batch[1] >= batch[0]])
     base, news = cut(kept, start_offset), cut(right, start_offset)
     if not news:
         return base
-    first, last = news[0].first_offset, max(batch.last_offset for batch in news)
+    overlap = any(one[1] >= other[0] for one, other in pairwise(news))
+    first, last = news[0].first_offset, max([batch[1] for batch in news]) if overlap else news[-1].last_offset
     begin = bisect_left(base, first, key=_last_offset)
     end = bisect_left(base, last + 1, key=_first_offset)
     # A neighbour on either side may join.
     before, after = max(begin - 1, 0), min(end + 1, len(base))
-    if any(one.last_offset >= other.first_offset for one, other in pairwise(news)):
+    if overlap:
         base[before:after] = _overlaid([*base[before:after], *news])
     elif begin == end:
         base[before:after] = _joined([*base[before:begin], *news, *base[end:after]])
@@ -77,9 +78,11 @@ def _laid_over(kept: list[PersistedBatch], news: list[PersistedBatch]) -> list[P
                 pieces.append(PersistedBatch(begin, first - 1, old_state, old_count))
             elif first < begin:
                 pieces.append(PersistedBatch(first, begin - 1, state, count))
-            best_count, best_state = max((count, state), (old_count, old_state))
-            both_end = min(end, last)
-            pieces.append(PersistedBatch(max(begin, first), both_end, best_state, best_count))
+            both_begin, both_end = first if begin < first else begin, end if end < last else last
+            if (count, state) >= (old_count, old_state):
+                pieces.append(PersistedBatch(both_begin, both_end, state, count))
+            else:
+                pieces.append(PersistedBatch(both_begin, both_end, old_state, old_count))
             first = both_end + 1
             old = PersistedBatch(first, end, old_state, old_count) if end > both_end else next(left, None)
         if first <= last:

@@ -140,6 +140,12 @@ class MemberChanges:
     def _acknowledge_records(self, batch: Batch, records: RecordStates, first: int, kinds: bytes) -> ErrorCode:
         """A type for each of neighbours in a split batch, up to the first that the member does not hold."""
         at = first - batch.first
+        if len(kinds) == 1 and kinds[0] != AcknowledgeType.RENEW:
+            if records.states[at] != ACQUIRED or records.members[at] != self._member:
+                return ErrorCode.INVALID_RECORD_STATE
+            count = records.counts[at]
+            self._begin(RecordChange(batch, first, first, kinds.translate(self._codes(count)), count))
+            return ErrorCode.NONE
         held = self._held(records, at, len(kinds))
         for begin_at, end in _renewed_or_not(kinds[:held]):
             if kinds[begin_at] == AcknowledgeType.RENEW:

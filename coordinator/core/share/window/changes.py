@@ -73,6 +73,10 @@ class RecordChange:
         if self.whole:
             yield StateRun(self.first, self.last, self.codes[0] & STATE, self.count, False)
             return
+        codes = self.codes
+        if codes.count(codes[0]) == len(codes):
+            yield StateRun(self.first, self.last, codes[0] & STATE, self.count, True)
+            return
         first = self.first
         for state, run in groupby(self.codes.translate(_STATES)):
             last = first + len(tuple(run)) - 1
