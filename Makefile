@@ -7,7 +7,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 # The tests start hundreds of processes. Without compiled modules each of them takes twice the CPU to start.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup test check quick lint demo bench bench-long bench-day bench-protocols search search-failovers search-producers search-transactions search-consumer idle-seeds table-seeds step-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-transform bank failover client-failover record record-members record-security record-client-logs incident conform conform-mutations clients client-logins clean
+.PHONY: setup test check quick lint demo bench bench-long bench-day bench-protocols search search-failovers search-producers search-transactions search-consumer idle-seeds table-seeds step-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-share kill-transform bank failover client-failover record record-members record-security record-client-logs incident conform conform-mutations clients client-logins clean
 
 setup: $(VENV)/.installed
 
@@ -203,6 +203,10 @@ kill: setup
 # kill -9 under producers and consumers that speak Kafka's protocol, with --data and with PostgreSQL.
 kill-produce: setup
 	REJOIN_KILL_PRODUCE_ROUNDS=$(ROUNDS) REJOIN_KILL_SEED=$(SEED) $(RUN) -m pytest tests/coordinator/durability/test_kill_produce.py -n 2
+
+# kill -9 under members of a share group, with --data and with PostgreSQL: no record lost, and none beyond its limit.
+kill-share: setup
+	REJOIN_KILL_SHARE_ROUNDS=$(ROUNDS) REJOIN_KILL_SEED=$(SEED) $(RUN) -m pytest tests/coordinator/durability/share/test_kill_share.py -n 2
 
 # kill -9 of processes that consume, transform and produce: each input becomes one record.
 kill-transform: setup

@@ -1,0 +1,1 @@
+"""Share groups over restarts, failover and kill -9."""
