@@ -9,7 +9,7 @@ import pytest
 from tests.benchmarks.calls import steps_of
 from tests.coordinator.core.share.one_partition import OnePartition
 
-MOST_BYTES_PER_RECORD = 100
+MOST_BYTES_PER_RECORD = 40
 RECORDS = 10_000
 ACCEPT, RENEW = 1, 4
 
@@ -87,3 +87,21 @@ def step_of_one_of(members: int) -> int:
 
 def test_one_of_many_members_costs_as_much_as_one_of_few() -> None:
     assert step_of_one_of(100) <= 1.1 * step_of_one_of(10)
+
+
+def steps_of_all(members: int, types: tuple[int, ...]) -> int:
+    """The steps of all fetches and then all acknowledgements of so many members with 20 records each."""
+    one = OnePartition()
+
+    def share() -> None:
+        for member in range(members):
+            one.fetch(f"m{member}", (member * 20, member * 20 + 19))
+        for member in reversed(range(members)):
+            one.acknowledge(f"m{member}", (member * 20, member * 20 + 19, types))
+
+    return steps_of(share)
+
+
+@pytest.mark.parametrize("types", [(ACCEPT,), (ACCEPT, 3) * 10])
+def test_a_hundred_members_with_two_thousand_records_in_flight_are_linear(types: tuple[int, ...]) -> None:
+    assert steps_of_all(100, types) < 4.3 * steps_of_all(25, types)
