@@ -30,6 +30,7 @@ from rejoin.journal.events.share_partitions import (
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.share.acknowledgements import AcknowledgeType
 from rejoin.protocol.types import TopicIdPartition
+from rejoin.protocol.unvalidated import unvalidated
 
 _WORDS: Final = {int(each): each.name.lower() for each in AcknowledgeType}
 _ARCHIVED_BY: Final = {int(AcknowledgeType.GAP): GAP, int(AcknowledgeType.REJECT): REJECT}
@@ -91,6 +92,7 @@ class SharePartitionEvents:
 
     def _emit_all(self) -> None:
         machine = self._machine
+        # Models are made unvalidated: a fetch of single records has a hundred of them.
         for report in machine.take_reports():
             for each in _by_kind(report) if report.kinds else (report,):
                 self._ctx.emit(self._event(each))
@@ -100,7 +102,9 @@ class SharePartitionEvents:
         self._window = window
         start, end = window
         in_flight, limit = machine.in_flight_records, self._settings.max_record_locks
-        self._ctx.emit(ShareWindowMoved(**self._names, start_offset=start, end_offset=end, in_flight=in_flight))
+        self._ctx.emit(
+            unvalidated(ShareWindowMoved, **self._names, start_offset=start, end_offset=end, in_flight=in_flight)
+        )
         was_full, self._is_full = self._is_full, in_flight >= limit
         if self._is_full and not was_full:
             self._ctx.emit(ShareWindowFull(**self._names, start_offset=start, end_offset=end, limit=limit))
@@ -116,22 +120,33 @@ class SharePartitionEvents:
         held_ms = max(0, (self._ctx.now if report.until is None else report.until) - report.since)
         match report.kind:
             case Reported.ACQUIRED:
-                return ShareRecordsAcquired(**fields, member_id=report.member, lock_ms=self._settings.lock_duration_ms)
+                return unvalidated(
+                    ShareRecordsAcquired, **fields, member_id=report.member, lock_ms=self._settings.lock_duration_ms
+                )
             case Reported.ACKNOWLEDGED:
-                return ShareRecordsAcknowledged(**fields, member_id=report.member, type=word, held_ms=held_ms)
+                return unvalidated(
+                    ShareRecordsAcknowledged, **fields, member_id=report.member, type=word, held_ms=held_ms
+                )
             case Reported.EXPIRED:
-                return ShareLocksExpired(**fields, member_id=report.member, held_ms=held_ms)
+                return unvalidated(ShareLocksExpired, **fields, member_id=report.member, held_ms=held_ms)
             case Reported.RELEASED:
-                return ShareRecordsReleased(**fields, member_id=report.member, reason=word)
+                return unvalidated(ShareRecordsReleased, **fields, member_id=report.member, reason=word)
             case Reported.ARCHIVED:
-                return ShareRecordsArchived(**fields, reason=word)
+                return unvalidated(ShareRecordsArchived, **fields, reason=word)
             case Reported.DEAD_LETTERED:
                 topic = self._settings.dead_letter_topic
-                return ShareRecordsDeadLettered(**fields, dead_letter_topic=topic, error=word or None)
+                return unvalidated(ShareRecordsDeadLettered, **fields, dead_letter_topic=topic, error=word or None)
 
 
 def _by_kind(report: RunReport) -> Iterator[RunReport]:
     """An acknowledgement as runs of one type, each with what is archived by it."""
+    if len(report.kinds) == 1:
+        _, first, last, count, member, _, since, until, (verdict,) = report
+        yield RunReport(report.kind, first, last, count, member, _WORDS[verdict], since, until)
+        cause = report.word if verdict == AcknowledgeType.RELEASE else _ARCHIVED_BY.get(verdict)
+        if cause:
+            yield RunReport(Reported.ARCHIVED, first, last, count, word=cause)
+        return
     first, runs = report.first_offset, groupby(report.kinds)
     for kind, run in runs:
         last = report.last_offset if len(report.kinds) == 1 else first + len(tuple(run)) - 1
