@@ -13,20 +13,30 @@ from rejoin.conform.recordings.reading import Json, PackedScript
 OF_CLASSIC: Final = frozenset({"JoinGroup"})
 OF_CONSUMER: Final = frozenset({"ConsumerGroupHeartbeat"})
 OF_TRANSACTIONS: Final = frozenset({"InitProducerId", "TxnOffsetCommit", "Produce", "EndTxn", "WriteTxnMarkers"})
+OF_SHARE: Final = frozenset({"ShareGroupHeartbeat"})
 CONCERNS: Final[Mapping[str, frozenset[str]]] = {
     "group.initial.rebalance.delay.ms": OF_CLASSIC,
     "group.consumer.migration.policy": OF_CONSUMER,
     "group.consumer.assignment.interval.ms": OF_CONSUMER,
+    "group.share.assignment.interval.ms": OF_SHARE,
     "transaction.partition.verification.enable": OF_TRANSACTIONS,
     "num.partitions": frozenset({"CreateTopics", "Metadata"}),
 }
 """Settings that show only in the answers to some requests."""
 SHOWS_NOWHERE: Final = frozenset(
     {"offsets.topic.num.partitions", "transaction.state.log.num.partitions", "group.coordinator.append.linger.ms"}
+    | {"share.coordinator.state.topic.num.partitions", "share.coordinator.snapshot.update.records.per.snapshot"}
+    | {"share.coordinator.state.topic.replication.factor", "share.coordinator.state.topic.min.isr"}
     | {"log.retention.ms", "log.roll.ms", "log.cleaner.backoff.ms", "log.retention.check.interval.ms"}
 )
 """Settings that no answer of a script that is played depends on."""
 BOUNDS: Final = frozenset({"group.min.session.timeout.ms", "group.max.session.timeout.ms"})
+BOUNDS_OF_GROUP_SETTINGS: Final[Mapping[str, str]] = {
+    "group.share.min.record.lock.duration.ms": "share.record.lock.duration.ms",
+    "group.share.min.session.timeout.ms": "share.session.timeout.ms",
+    "group.share.min.heartbeat.interval.ms": "share.heartbeat.interval.ms",
+}
+"""Settings of brokers that bound a setting of groups."""
 BOUND_TO_TIME: Final[Mapping[str, str]] = {
     "transactions/forgotten/producers-are-forgotten": "Kafka answered within 40 ms, between two checks of expiry",
 }
@@ -44,6 +54,8 @@ class BrokerFeatures:
     versions: dict[int, tuple[int, int]]
     settings: dict[str, str] = field(default_factory=dict)
     levels: dict[str, int] = field(default_factory=dict)
+    keeps_share_state: bool = True
+    """Whether there is a coordinator for the state of share-partitions. A default Kafka on one node has none."""
 
 
 def why_not(script: PackedScript, broker: BrokerFeatures) -> str | None:
@@ -52,8 +64,15 @@ def why_not(script: PackedScript, broker: BrokerFeatures) -> str | None:
         script.unplayable
         or BOUND_TO_TIME.get(script.full_name)
         or _missing_version(script, broker)
+        or _no_share_state(script, broker)
         or _other_setting(script, broker)
     )
+
+
+def _no_share_state(script: PackedScript, broker: BrokerFeatures) -> str | None:
+    if broker.keeps_share_state or not script.is_brief:
+        return None
+    return "there is no state topic of share groups: share.coordinator.state.topic.replication.factor may be too high"
 
 
 def _missing_version(script: PackedScript, broker: BrokerFeatures) -> str | None:
@@ -92,7 +111,7 @@ def _error(answer: Any) -> Any:
 
 def _other_setting(script: PackedScript, broker: BrokerFeatures) -> str | None:
     asked = {line["api"] for line in script.requests}
-    if asked & OF_TRANSACTIONS and not script.is_steps:
+    if asked & OF_TRANSACTIONS and not (script.is_steps or script.is_brief):
         wanted = int(script.header.get("features", {}).get(TRANSACTION_VERSION, NEWEST_TRANSACTION_VERSION))
         level = broker.levels.get(TRANSACTION_VERSION, 0)
         if level != wanted:
@@ -105,6 +124,7 @@ def _other_setting(script: PackedScript, broker: BrokerFeatures) -> str | None:
             name not in SHOWS_NOWHERE
             and asked & CONCERNS.get(name, frozenset(asked))
             and (name not in BOUNDS or _is_between(script, here, value))
+            and (name not in BOUNDS_OF_GROUP_SETTINGS or _bounds_another(script, name, here, value))
         )
         if not shows:
             continue
@@ -123,3 +143,12 @@ def _is_between(script: PackedScript, here: str, recorded: str) -> bool:
     low, high = sorted((int(here), int(recorded)))
     timeouts = (line["request"].get("sessionTimeoutMs") for line in script.requests)
     return any(timeout is not None and low <= timeout <= high for timeout in timeouts)
+
+
+def _bounds_another(script: PackedScript, name: str, here: str, recorded: str) -> bool:
+    """Whether a script gives a group a setting that only one of two bounds allows."""
+    low, high = sorted((int(here), int(recorded)))
+    altered = (line["request"]["resources"] for line in script.requests if line["api"] == "IncrementalAlterConfigs")
+    configs = (config for resources in altered for resource in resources for config in resource["configs"])
+    given = (config["value"] for config in configs if config["name"] == BOUNDS_OF_GROUP_SETTINGS[name])
+    return any(value is not None and low <= int(value) < high for value in given)

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from rejoin.conform.applicability import BrokerFeatures
 from rejoin.conform.player.connection import Address, BrokerAccess, ClientConnections, ConnectionClosed
-from rejoin.conform.player.messages import Json, NoSuchField, UnreadableResponse, api_key, newest
+from rejoin.conform.player.messages import ZERO_ID, Json, NoSuchField, UnreadableResponse, api_key, newest
+from rejoin.conform.player.prefix import GROUP, RunPrefix
 
 ASK_SECONDS: Final = 10.0
 LED_SECONDS: Final = 10.0
 SETTLED_SECONDS: Final = 0.1
 BROKER: Final = 4
+SHARE: Final = 2
+"""The type of a coordinator. Kafka: FindCoordinatorRequest.CoordinatorType.SHARE."""
+SUMMARY: Final = "ReadShareGroupStateSummary"
+DELETE: Final = 1
+"""The operation that takes a setting away. Kafka: AlterConfigOp.OpType.DELETE."""
 OLD_RECORDS: Final = {"retention.ms": "-1", "segment.ms": "9223372036854775807"}
 """Settings under which records of scripts stay, which are from years ago."""
 WARM_UP_KEYS: Final = 60
@@ -78,6 +84,40 @@ class JudgedBroker:
                     producer: Json = {"transactionalId": None, "transactionTimeoutMs": 1_000}
                     while (await self.ask("InitProducerId", producer, self.version("InitProducerId", 2)))["errorCode"]:
                         await asyncio.sleep(0.1)
+
+    async def warm_up_share_state(self, prefix: str) -> None:
+        """Let the broker make the topic of the state of share-partitions; the features say where it does not."""
+        if {api_key("FindCoordinator"), api_key(SUMMARY)} - self.features.versions.keys():
+            return
+        try:
+            async with asyncio.timeout(LED_SECONDS):
+                wanted = {"keyType": SHARE, "coordinatorKeys": [f"{prefix}warm-up:{ZERO_ID}:0"]}
+                partition = {"partition": 0, "leaderEpoch": -1}
+                state = {"groupId": f"{prefix}warm-up", "topics": [{"topicId": ZERO_ID, "partitions": [partition]}]}
+                while True:
+                    found = await self.ask("FindCoordinator", wanted, self.version("FindCoordinator"))
+                    if not found["coordinators"][0]["errorCode"]:
+                        answer = await self.ask(SUMMARY, state, self.version(SUMMARY))
+                        codes = [each["errorCode"] for topic in answer["results"] for each in topic["partitions"]]
+                        if not set(IS_LOADING) & set(codes):
+                            return
+                    await asyncio.sleep(0.1)
+        except (TimeoutError, NotSpoken):
+            self.features.keeps_share_state = False
+
+    async def reset_groups(self, altered: Mapping[str, Iterable[str]]) -> None:
+        """Take settings from groups, by the names of the groups."""
+        resources = [
+            {
+                "resourceType": GROUP,
+                "resourceName": group,
+                "configs": [{"name": name, "configOperation": DELETE, "value": None} for name in names],
+            }
+            for group, names in altered.items()
+        ]
+        if resources:
+            version = self.version("IncrementalAlterConfigs")
+            await self.ask("IncrementalAlterConfigs", {"resources": resources, "validateOnly": False}, version)
 
     @property
     def makes_topics(self) -> bool:
@@ -170,6 +210,8 @@ class JudgedBroker:
         for each in ours:
             if each.get("groupType") == "consumer":
                 await self._end_consumers(each["groupId"])
+            elif each.get("groupType") == "share":
+                await self._end_share_members(each["groupId"])
             else:
                 await self._end_members(each["groupId"])
         names = [one["groupId"] for one in ours]
@@ -195,9 +237,15 @@ class JudgedBroker:
                 leave = {"groupId": group, "members": [{"memberId": member["memberId"]}]}
                 await self.ask("LeaveGroup", leave, self.version("LeaveGroup", 3))
 
+    async def _end_share_members(self, group: str) -> None:
+        found = await self.ask("ShareGroupDescribe", {"groupIds": [group]}, self.version("ShareGroupDescribe"))
+        for member in found["groups"][0]["members"]:
+            body = {"groupId": group, "memberId": member["memberId"], "memberEpoch": -1}
+            await self.ask("ShareGroupHeartbeat", body, self.version("ShareGroupHeartbeat"))
+
     async def _remove_topics(self, prefix: str) -> None:
         found = await self.ask("Metadata", {"topics": None}, 1)
-        names = [one["name"] for one in found["topics"] if one["name"].startswith(prefix)]
+        names = [one["name"] for one in found["topics"] if RunPrefix(prefix).is_of_run(one["name"])]
         if names:
             body = {"topicNames": names, "timeoutMs": 10_000}
             await self.ask("DeleteTopics", body, self.version("DeleteTopics", 5))

@@ -10,9 +10,11 @@ import struct
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 from rejoin.conform.applicability import why_not
+from rejoin.conform.comparison.brief_answers import UNTIMED, VARIES, brief, only_codes
 from rejoin.conform.comparison.by_release import from_release
 from rejoin.conform.comparison.compare import CLOSED, NO_ANSWER, Difference, differences, exchanges
 from rejoin.conform.comparison.exchanges import NamedValues
@@ -23,7 +25,7 @@ from rejoin.conform.player.exchange_run import ExchangeRun
 from rejoin.conform.player.messages import Json, NoSuchField, UnreadableResponse, api_key
 from rejoin.conform.player.older_versions import in_version, is_alike, version_to_ask, with_ids
 from rejoin.conform.player.play import Play, Target
-from rejoin.conform.player.prefix import INTERNAL, RunPrefix
+from rejoin.conform.player.prefix import GROUP, INTERNAL, RunPrefix
 from rejoin.conform.player.recording import events
 from rejoin.conform.player.script import Script, ScriptFailed
 from rejoin.conform.recordings.by_release import ReleaseRecording
@@ -31,6 +33,9 @@ from rejoin.conform.recordings.reading import PackedScript
 from rejoin.conform.records.described_transaction_log import with_transactions
 from rejoin.conform.steps.player import COMMANDS, NOT_SPOKEN, Steps
 
+Form: TypeAlias = Callable[[Json, Any], Any]
+"""Brings an answer to a recorded line into the form of the recording."""
+SHARE_GROUPS: Final = "share-groups"
 AT_ONCE: Final = 6
 PATIENCE_SECONDS: Final = 8.0
 LONGEST_SECONDS: Final = 60.0
@@ -58,6 +63,8 @@ class Judge:
     release: ReleaseRecording | None = None
     """The release with which the broker is compared; without one, the newest."""
     _shared: dict[str, int] = field(default_factory=dict)
+    _altered: dict[str, dict[str, None]] = field(default_factory=dict)
+    """Names of settings that groups of the run were given."""
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(FIRST_PLAYED_AGAIN))
     """Numbers of scripts that are played once more."""
 
@@ -68,6 +75,8 @@ class Judge:
         asked = [script for script in scripts if not script.full_name.startswith("admin/")]
         alone = [script for script in scripts if script.full_name.startswith("admin/")]
         await self.broker.warm_up(self.prefix)
+        if any(script.of_set == SHARE_GROUPS and why_not(script, self.broker.features) is None for script in asked):
+            await self.broker.warm_up_share_state(self.prefix)
         await self._make_shared(asked)
         found: dict[int, ScriptOutcome] = {}
 
@@ -93,7 +102,21 @@ class Judge:
 
     async def clean_up(self) -> list[str]:
         """Remove everything that scripts have made; returns what is left, with the reason."""
-        return await self.broker.remove(self.prefix)
+        left: list[str] = []
+        try:
+            await self.broker.reset_groups(self._altered)
+        except (*PROBLEMS, NotSpoken) as problem:
+            left.append(f"settings of groups: {type(problem).__name__} {problem}".rstrip())
+        return left + await self.broker.remove(self.prefix)
+
+    def _note_altered(self, script: PackedScript, names: RunPrefix) -> None:
+        """Remember the settings that a script gives to groups."""
+        for line in script.requests:
+            if line["api"] == "IncrementalAlterConfigs":
+                for resource in line["request"]["resources"]:
+                    if resource["resourceType"] == GROUP:
+                        altered = self._altered.setdefault(names.name(resource["resourceName"]), {})
+                        altered.update(dict.fromkeys(each["name"] for each in resource["configs"]))
 
     async def _make_shared(self, scripts: Iterable[PackedScript]) -> None:
         """Topics that scripts written in steps share."""
@@ -180,8 +203,10 @@ class Judge:
 
     async def _exchanges(self, number: int, script: PackedScript) -> tuple[list[Difference], float]:
         prefix, header = f"{self.prefix}{number}-", script.header
-        made = await self.broker.make_topics({prefix + name: about for name, about in header["topics"].items()})
-        ids = {name.removeprefix(prefix): topic_id for name, topic_id in made.items()}
+        names = RunPrefix(prefix)
+        made = await self.broker.make_topics({names.name(name): about for name, about in header["topics"].items()})
+        ids = {names.plain(name): topic_id for name, topic_id in made.items()}
+        self._note_altered(script, names)
         host, port = self.broker.address
         addresses: dict[str, dict[Any, Any]] = {"host": {host: "127.0.0.1"}, "port": {port: "port-1"}}
         values = NamedValues(0, addresses, is_fresh=header.get("fresh") is not False)
@@ -193,7 +218,8 @@ class Judge:
         play = Play(Script(script.name, run), self._target(prefix, {}, ids))
         values.start = play.now()
         await play.play()
-        return [one for line in script.requests for one in _of_exchange(run, values, line)], run.late_ms
+        in_form: Form = partial(brief, prefix=prefix) if script.is_brief else _as_it_is
+        return [one for line in script.requests for one in _of_exchange(run, values, line, in_form)], run.late_ms
 
 
 def _beside(recorded: list[Json], lines: list[Json]) -> Iterator[Difference]:
@@ -231,7 +257,11 @@ def without_internal(value: Any) -> Any:
     return {key: without_internal(each) for key, each in value.items()}
 
 
-def _of_exchange(run: ExchangeRun, values: NamedValues, line: Json) -> Iterator[Difference]:
+def _as_it_is(_: Json, answer: Any) -> Any:
+    return answer
+
+
+def _of_exchange(run: ExchangeRun, values: NamedValues, line: Json, in_form: Form) -> Iterator[Difference]:
     number, api, version, recorded = line["n"], line["api"], line["version"], line["answer"]
     answer = run.answers.get(number, NO_ANSWER)
     if isinstance(recorded, str):
@@ -245,7 +275,9 @@ def _of_exchange(run: ExchangeRun, values: NamedValues, line: Json) -> Iterator[
     is_older = run.asked[number].version != version
     try:
         named = without_internal(values.named(with_transactions(answer)))
-        named = with_ids(api, named) if is_older else named
+        named = in_form(line, with_ids(api, named) if is_older else named)
+        if line.get(VARIES):
+            recorded, named = only_codes(recorded), only_codes(named)
     except (AssertionError, LookupError, ValueError, UnreadableResponse, struct.error) as problem:
         yield Difference(number, api, version, "records", "(records)", f"(unreadable: {problem})", line["request"])
         return
@@ -253,6 +285,8 @@ def _of_exchange(run: ExchangeRun, values: NamedValues, line: Json) -> Iterator[
         if is_older and is_alike(kafka, other):
             continue
         yield Difference(number, api, version, path.lstrip("."), kafka, other, line["request"])
+    if api in UNTIMED:
+        return
     asked = run.asked[number]
     here = asked.answered_at - asked.sent_at
     if abs(line["answered"] - line["sent"] - here) > max(UNLIKE_MS, (line["answered"] - line["sent"]) / 2):

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from conformance.packing_share_groups import LONGEST_MS as LONGEST_OF_SHARE_GROUPS_MS
+from conformance.packing_share_groups import paths_of_share_groups, scripts_of_share_groups
 from conformance.player.recorder import GOLDEN
 from rejoin.conform.player.messages import Json
 from rejoin.conform.recordings.reading import RELEASE, SETS, pack, packed_path
@@ -47,7 +49,8 @@ SOURCES: Final = Path(__file__).with_name("packed-recordings.sha256")
 def digest() -> str:
     """The digest of all recordings as they are now."""
     found = hashlib.sha256()
-    for path in sorted((*_paths_of_steps(), *_paths_of_transactions(), *_paths_of_consumer_groups())):
+    others = (*_paths_of_transactions(), *_paths_of_consumer_groups(), *paths_of_share_groups())
+    for path in sorted((*_paths_of_steps(), *others)):
         found.update(f"{path.relative_to(GOLDEN)}\n".encode() + path.read_bytes())
     return found.hexdigest()
 
@@ -94,6 +97,7 @@ def _exchanges() -> Iterator[tuple[str, Json, list[Json]]]:
         yield from _exchanges_of(path, "transactions")
     for path in _paths_of_consumer_groups():
         yield from _exchanges_of(path, "consumer-protocol")
+    yield from scripts_of_share_groups()
 
 
 def _exchanges_of(path: Path, of_set: str) -> Iterator[tuple[str, Json, list[Json]]]:
@@ -134,8 +138,9 @@ def _unplayable(header: Json, lines: list[Json]) -> str | None:
     if any("segment.ms" in topic["configs"] for topic in header["topics"].values() if isinstance(topic, dict)):
         return "the log cleaner is waited for"
     instants = (line[name] for line in lines for name in ("answered", "ended", "at") if name in line)
-    if max(instants, default=0) > LONGEST_MS:
-        return f"it takes longer than {LONGEST_MS // 1000} s: a virtual clock is needed"
+    longest = LONGEST_OF_SHARE_GROUPS_MS if header.get("brief") else LONGEST_MS
+    if max(instants, default=0) > longest:
+        return f"it takes longer than {longest // 1000} s: a virtual clock is needed"
     return None
 
 

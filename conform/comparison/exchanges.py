@@ -29,6 +29,8 @@ _NAME: Final = re.compile(r"(pid|session|member)-\d+|id:.*")
 _DRAWN: Final = re.compile(r"[\w-]{22}")
 """A member id that a broker has drawn, which recordings leave as it is."""
 TIME: Final = re.compile(r"T([+-]\d+)")
+_STATE_KEY: Final = re.compile(r"(.+):(id:[\w.-]+|[\w-]{22}):(\d+)")
+"""The key of a share-partition's state: its group, the id of its topic, and its number."""
 ORDERED_BY: Final = (
     "memberId",
     "groupId",
@@ -89,6 +91,8 @@ class NamedValues:
     def _value(self, value: Any) -> Any:
         if not isinstance(value, str):
             return value
+        if state := _STATE_KEY.fullmatch(value):
+            return f"{state[1]}:{self.values.get(state[2], state[2])}:{state[3]}"
         time = TIME.fullmatch(value)
         return self.start + int(time[1]) if time else self.values.get(value, value)
 
@@ -125,6 +129,8 @@ class NamedValues:
             return [self.named(each) for each in value]
         if key in self._addresses and value in self._addresses[key]:
             return self._addresses[key][value]
+        if key == "key" and isinstance(value, str) and (state := _STATE_KEY.fullmatch(value)):
+            return f"{state[1]}:{self._names.get(state[2], state[2])}:{state[3]}"
         if key in (*MADE_UP, "port", "leader"):
             is_named = key != "sessionId" or value != NO_SESSION
             return self._names.get(value, value) if is_named else value

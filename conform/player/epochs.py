@@ -13,6 +13,7 @@ from rejoin.conform.player.messages import Json
 OF_MEMBERS: Final = frozenset({"memberEpoch", "generationIdOrMemberEpoch", "generationId"})
 """Fields with the epoch of a member; 0 and less have a meaning of their own."""
 OF_GROUPS: Final = frozenset({"groupEpoch", "assignmentEpoch"})
+SHARE_HEARTBEAT: Final = "ShareGroupHeartbeat"
 NEVER_REACHED: Final = 1_000_000
 """Stands for an epoch from before a group's first one, which no member has either."""
 APIS: Final = frozenset(
@@ -26,9 +27,14 @@ class GroupEpochs:
 
     def __init__(self) -> None:
         self._higher: dict[str, int] = {}
+        self._of_share_members: dict[tuple[str, str], int] = {}
+        """How much higher the last epoch of each member of a share group is."""
 
     def to_send(self, api: str, request: Json) -> Json:
         """A request with the epochs of this broker."""
+        if api == SHARE_HEARTBEAT and request["memberEpoch"] > 0:
+            by = self._of_share_members.get((request["groupId"], request["memberId"]), 0)
+            return {**request, "memberEpoch": _by(request["memberEpoch"], by, 1)}
         return self._moved(request, request.get("groupId"), 1) if self._is_moved(api) else request
 
     def as_recorded(self, api: str, request: Json, answer: Any) -> Any:
@@ -38,12 +44,22 @@ class GroupEpochs:
         return self._moved(answer, request.get("groupId"), -1) if self._is_moved(api) else answer
 
     def learn(self, api: str, request: Json, recorded: Any, answer: Any) -> None:
-        """Take in the first epoch of a group."""
+        """Take in the first epoch of a group, and each one of a member of a share group."""
+        if api == SHARE_HEARTBEAT:
+            self._learn_share_member(request, recorded, answer)
         name = {"ConsumerGroupHeartbeat": "memberEpoch", "JoinGroup": "generationId"}.get(api)
         if name is None or request["groupId"] in self._higher:
             return
         if all(isinstance(each, dict) and not each["errorCode"] and each[name] > 0 for each in (recorded, answer)):
             self._higher[request["groupId"]] = answer[name] - recorded[name]
+
+    def _learn_share_member(self, request: Json, recorded: Any, answer: Any) -> None:
+        """A share group's epoch rises when its state is initialized, which may be before a heartbeat or after it."""
+        if all(
+            isinstance(each, dict) and not each["errorCode"] and each["memberEpoch"] > 0 for each in (recorded, answer)
+        ):
+            member = (request["groupId"], request["memberId"])
+            self._of_share_members[member] = answer["memberEpoch"] - recorded["memberEpoch"]
 
     def _is_moved(self, api: str) -> bool:
         return api in APIS and any(self._higher.values())

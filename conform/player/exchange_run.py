@@ -86,7 +86,8 @@ class ExchangeRun:
         answer: Any
         asked = self.asked[line["n"]]
         try:
-            answer = self._epochs.as_recorded(line["api"], line["request"], await play.answer(asked))
+            more_ms = line["answered"] - line["sent"] if "answered" in line else 0.0
+            answer = self._epochs.as_recorded(line["api"], line["request"], await play.answer(asked, more_ms))
             self._epochs.learn(line["api"], line["request"], line["answer"], answer)
             self.values.learn(line["answer"], answer)
         except ConnectionClosed:

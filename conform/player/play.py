@@ -159,10 +159,14 @@ class Play:
         await self.connections.send(asked)
         return asked
 
-    async def answer(self, asked: SentRequest) -> Any:
-        """The answer to a request that was sent. Raises ConnectionClosed, and ScriptFailed if no answer comes."""
+    async def answer(self, asked: SentRequest, more_ms: float = 0.0) -> Any:
+        """The answer to a request that was sent, which Kafka took ``more_ms`` to give.
+
+        Raises ConnectionClosed, and ScriptFailed if no answer comes.
+        """
+        patience = self.target.patience + more_ms / 1000
         try:
-            return await asyncio.wait_for(asyncio.shield(asked.answer), self.target.patience)
+            return await asyncio.wait_for(asyncio.shield(asked.answer), patience)
         except TimeoutError:
             who = f"{asked.client}'s {asked.api} v{asked.version}"
             raise ScriptFailed(f"{self.script.name}: {who} was not answered") from None

@@ -23,6 +23,10 @@ from rejoin.protocol.types import TopicPartition
 TOPIC, GROUP = 2, 32
 """Types of resources with settings that have names of a run."""
 INTERNAL: Final = "__"
+DEAD_LETTERS: Final = "dlq."
+"""The beginning of the names of topics of dead letters, which a broker asks for; a run's prefix comes after it."""
+DEAD_LETTER_TOPIC: Final = "errors.deadletterqueue.topic.name"
+"""The setting of a group that names such a topic."""
 LONGEST: Final = 200
 """Longer names are about the limits of names, and stay."""
 FIELDS: Final = frozenset(
@@ -51,6 +55,18 @@ class RunPrefix:
         found: Json = self._outgoing(api, body, "", "", {})
         return found
 
+    def name(self, plain: str) -> str:
+        """The name of a topic of the run."""
+        return self._of_dead_letters(plain) or self.text + plain
+
+    def plain(self, name: str) -> str:
+        """The name that a script uses."""
+        return self._remove(name)
+
+    def is_of_run(self, name: str) -> bool:
+        """Whether something with this name was made by the run."""
+        return name.startswith((self.text, DEAD_LETTERS + self.text))
+
     def incoming(self, api: str, request: Json, answer: Json) -> Json:
         """The answer as the script reads it."""
         for name, key in (("ListGroups", "groups"), ("Metadata", "topics")):
@@ -73,6 +89,7 @@ class RunPrefix:
             return self._add_to_pattern(value)
         is_name = key in FIELDS or (key == "name" and of in LISTS_OF_TOPICS)
         is_name = is_name or (key == "resourceName" and within.get("resourceType") in (TOPIC, GROUP))
+        is_name = is_name or (key == "value" and within.get("name") == DEAD_LETTER_TOPIC)
         return self._add(value) if is_name else value
 
     def _incoming(self, api: str, value: Any, key: str) -> Any:
@@ -88,7 +105,11 @@ class RunPrefix:
 
     def _add(self, name: str) -> str:
         stays = name.startswith(INTERNAL) or len(name) > LONGEST or not name[:1].isalnum()
-        return name if stays else self.text + name
+        return name if stays else self.name(name)
+
+    def _of_dead_letters(self, plain: str) -> str | None:
+        is_one = plain.startswith(DEAD_LETTERS)
+        return f"{DEAD_LETTERS}{self.text}{plain.removeprefix(DEAD_LETTERS)}" if is_one else None
 
     def _add_to_pattern(self, pattern: str) -> str:
         begin = _BEGIN_OF_PATTERN.match(pattern)
@@ -96,6 +117,8 @@ class RunPrefix:
         return f"{begin[1] or ''}{self.text}(?:{pattern[begin.end() :]})" if pattern else pattern
 
     def _remove(self, name: str) -> str:
+        if name.startswith(DEAD_LETTERS + self.text):
+            return DEAD_LETTERS + name.removeprefix(DEAD_LETTERS + self.text)
         return name.removeprefix(self.text)
 
 

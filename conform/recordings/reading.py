@@ -24,6 +24,7 @@ SETS: Final = {
     "records": "Produce, Fetch and ListOffsets",
     "wire": "versions of requests, and requests that are wrong",
     "admin": "topics and settings, as admin clients see them",
+    "share-groups": "share groups (KIP-932): members, acquisitions, acknowledgements, dead letters, state",
 }
 """The sets by name, and the subject of each."""
 
@@ -53,6 +54,11 @@ class PackedScript:
     def is_steps(self) -> bool:
         """Whether the script was written in steps."""
         return "steps" in self.header
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether answers are recorded in the form of :mod:`rejoin.conform.comparison.brief_answers`."""
+        return bool(self.header.get("brief"))
 
     @property
     def requests(self) -> list[Json]:

@@ -38,6 +38,8 @@ PLAYED = (
     "transactions/several/batches-of-several-producers",
     "transactions/several/a-group-with-pending-offsets-is-deleted",
     "records/fetch-sessions",
+    "share-groups/written/dead-letters",
+    "share-groups/random/random-7",
 )
 SMALL = [name for name in SETS if name != "transactions"]
 LISTED_TWICE = "wire/plain/bad-requests/a-protocol-listed-twice"
@@ -73,7 +75,10 @@ async def names_on(judge: Judge) -> list[str]:
 
 async def test_scripts_of_each_kind_are_played_and_nothing_is_left() -> None:
     outcomes = await judged(
-        *PLAYED, group_consumer_assignment_interval_ms=0, group_consumer_migration_policy="bidirectional"
+        *PLAYED,
+        group_consumer_assignment_interval_ms=0,
+        group_consumer_migration_policy="bidirectional",
+        group_share_assignment_interval_ms=0,
     )
     assert {each.of_set for each in outcomes if each.word == "equal"} == {name.partition("/")[0] for name in PLAYED}
     assert {each.name: list(map(str, each.differences)) for each in outcomes if each.differences} == {}
