@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from conformance.clients.node import running
-from conformance.clients.programs import HERE, JAVA, class_path
+from conformance.clients.programs import HERE, JAVA, class_path, go_life
 from conformance.clients.step_table import StepTable, play
 
 STEPS: Final = (
@@ -24,11 +25,13 @@ STEPS: Final = (
     "a lock runs out",
     "one is killed with records in flight",
     "delivery limit and dead letters",
+    "rolling restart",
     "list and describe",
     "offsets: list, alter, delete",
     "delete a share group",
 )
 LACKS: Final = {
+    "franz-go": ("list and describe", "offsets: list, alter, delete", "delete a share group"),
     "confluent-kafka": ("renew", "list and describe", "offsets: list, alter, delete", "delete a share group"),
 }
 """Steps that a client has no call for."""
@@ -49,7 +52,11 @@ def _confluent() -> list[str]:
     return [sys.executable, "-m", "tests.real_clients.share_groups"]
 
 
-PROGRAMS: Final[dict[str, Callable[[], list[str]]]] = {"confluent-kafka": _confluent, "Java": _java}
+PROGRAMS: Final[dict[str, Callable[[], list[str]]]] = {
+    "confluent-kafka": _confluent,
+    "Java": _java,
+    "franz-go": partial(go_life, "franzshares"),
+}
 
 
 def run_client(name: str, version: str) -> bool:

@@ -39,6 +39,7 @@ public final class ShareGroups {
         all.step("a lock runs out", all::lockRunsOut);
         all.step("one is killed with records in flight", all::aKill);
         all.step("delivery limit and dead letters", all::deadLetters);
+        all.step("rolling restart", all::rollingRestart);
         all.step("list and describe", all::describe);
         all.step("offsets: list, alter, delete", all::offsets);
         all.step("delete a share group", all::delete);
@@ -235,6 +236,29 @@ public final class ShareGroups {
             expect("offset", headers.get("__dlq.errors.offset"), "1");
             expect("delivery count", headers.get("__dlq.errors.delivery.count"), "3");
         }
+    }
+
+    /** Members are replaced one by one while records come: each record comes, and all are acknowledged. */
+    private void rollingRestart() throws Exception {
+        String group = prepare("java-rolling", 2, Map.of());
+        Map<String, Integer> seen = new ConcurrentHashMap<>();
+        Set<String> busy = ConcurrentHashMap.newKeySet();
+        List<Member> members = new ArrayList<>();
+        for (String name : List.of("one", "two", "three")) members.add(new Member(name, group, seen, busy));
+        int written = 60;
+        produce(group, 0, 60);
+        await("all records of the first members", () -> seen.size() == 60);
+        for (int number = 0; number < 3; number++) {
+            produce(group, written, 60);
+            members.get(number).close();
+            members.set(number, new Member("next-" + number, group, seen, busy));
+            produce(group, written + 60, 60);
+            written += 120;
+            int wanted = written;
+            await("all records after restart " + number, () -> seen.size() == wanted);
+        }
+        for (Member member : members) member.close();
+        await("lag 0", () -> lag(group) == 0);
     }
 
     private void describe() throws Exception {

@@ -59,6 +59,7 @@ class Groups:
             "a lock runs out": self.lock_runs_out,
             "one is killed with records in flight": self.kill,
             "delivery limit and dead letters": self.dead_letters,
+            "rolling restart": self.rolling_restart,
         }
 
     def close(self) -> None:
@@ -166,6 +167,32 @@ class Groups:
             assert (headers["__dlq.errors.offset"], headers["__dlq.errors.delivery.count"]) == (b"1", b"3")
         finally:
             reader.close()
+
+    def rolling_restart(self) -> None:
+        group = self._prepare("confluent-rolling", partitions=2)
+        members = [self._consumer(group, "implicit") for _ in range(3)]
+        seen: set[bytes] = set()
+        written = 0
+
+        def everything() -> None:
+            nonlocal written
+            self._produce(group, written, 60)
+            written += 60
+            end = time.monotonic() + PATIENCE_SECONDS
+            while len(seen) < written:
+                for member in members:
+                    seen.update(record.value() or b"" for record in _records(member.poll(0.1)))
+                assert time.monotonic() < end, f"{len(seen)} of {written} records came"
+
+        everything()
+        for number, member in enumerate(list(members)):
+            self._produce(group, written, 60)
+            written += 60
+            seen.update(record.value() or b"" for record in _records(member.poll(0.1)))
+            member.close()
+            self._open.remove(member)
+            members[number] = self._consumer(group, "implicit")
+            everything()
 
     # --- what they are made of
 
