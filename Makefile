@@ -336,5 +336,10 @@ client-consumer-groups: setup
 client-share-groups: setup
 	$(RUN) -m conformance.clients.share_groups $(CLIENTS)
 
+# The same on a real Kafka and on Rejoin: results and requests beside each other. It wants Maven and Java; minutes for each.
+.PHONY: client-share-groups-on-kafka
+client-share-groups-on-kafka: setup
+	$(RUN) -m conformance.clients.share_groups_on_kafka $(CLIENTS)
+
 clean:
 	rm -rf $(VENV) $(CONFORMANCE) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

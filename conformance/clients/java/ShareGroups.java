@@ -8,6 +8,7 @@ import org.apache.kafka.clients.consumer.*;
 import org.apache.kafka.clients.producer.*;
 import org.apache.kafka.common.*;
 import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.errors.GroupIdNotFoundException;
 import org.apache.kafka.common.serialization.*;
 
 /** KafkaShareConsumer in groups of its own, one for each step, which prints a line of JSON. */
@@ -68,9 +69,19 @@ public final class ShareGroups {
 
     private static void await(String what, Callable<Boolean> condition) throws Exception {
         long end = System.nanoTime() + PATIENCE.toNanos();
-        while (!condition.call()) {
+        while (!holds(condition)) {
             if (System.nanoTime() > end) throw new TimeoutException(what);
             Thread.sleep(20);
+        }
+    }
+
+    /** A group is not found before its first member has joined. */
+    private static boolean holds(Callable<Boolean> condition) throws Exception {
+        try {
+            return condition.call();
+        } catch (ExecutionException failed) {
+            if (failed.getCause() instanceof GroupIdNotFoundException) return false;
+            throw failed;
         }
     }
 
