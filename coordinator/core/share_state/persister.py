@@ -147,7 +147,7 @@ class Persister:
         """
         key = SharePartitionKey(group_id, *partition)
         shard = self._coordinator.find(key.coordinator_key)
-        if isinstance(shard, ErrorCode):
+        if isinstance(shard, ErrorCode) or self._faults:
             self._send(group_id, partition, written, on_end)
             return
         changed = shard.states.write(key, written, self._ctx.now)
