@@ -163,6 +163,11 @@ DELETE_SHARE_GROUP_STATE: Final = register(86, (0, 0), 0, "DeleteShareGroupState
 READ_SHARE_GROUP_STATE_SUMMARY: Final = register(
     87, (0, 1), 0, "ReadShareGroupStateSummary", ".share.share_group_state"
 )
+STREAMS_GROUP_HEARTBEAT: Final = define(88, (0, 1), 0, "StreamsGroupHeartbeat", ".streams.streams_group_heartbeat")
+STREAMS_GROUP_DESCRIBE: Final = define(89, (0, 1), 0, "StreamsGroupDescribe", ".streams.streams_group_describe")
 DESCRIBE_SHARE_GROUP_OFFSETS: Final = register(90, (0, 1), 0, "DescribeShareGroupOffsets", ".share.share_group_offsets")
 ALTER_SHARE_GROUP_OFFSETS: Final = register(91, (0, 0), 0, "AlterShareGroupOffsets", ".share.share_group_offsets")
 DELETE_SHARE_GROUP_OFFSETS: Final = register(92, (0, 0), 0, "DeleteShareGroupOffsets", ".share.share_group_offsets")
+STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: Final = define(
+    93, (0, 0), 0, "StreamsGroupTopologyDescriptionUpdate", ".streams.streams_group_topology_description_update"
+)

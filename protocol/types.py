@@ -22,6 +22,7 @@ class WireType(StrEnum):
     BOOL = "bool"
     INT8 = "int8"
     INT16 = "int16"
+    UINT16 = "uint16"
     INT32 = "int32"
     INT64 = "int64"
     FLOAT64 = "float64"
@@ -53,6 +54,7 @@ class Entity(StrEnum):
 
 Int8 = Annotated[int, WireType.INT8, Field(ge=-(2**7), le=2**7 - 1)]
 Int16 = Annotated[int, WireType.INT16, Field(ge=-(2**15), le=2**15 - 1)]
+UInt16 = Annotated[int, WireType.UINT16, Field(ge=0, le=2**16 - 1)]
 Int32 = Annotated[int, WireType.INT32, Field(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, WireType.INT64, Field(ge=-(2**63), le=2**63 - 1)]
 

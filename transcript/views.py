@@ -6,14 +6,14 @@ from typing import Any, Final
 
 from rejoin.coordinator.core.views import ConsumerGroupView, ConsumerMemberView, GroupView
 from rejoin.journal.formatting import owned
-from rejoin.protocol.records.consumer_groups import (
+from rejoin.protocol.records.consumer_offsets import GroupRecord, OffsetRecord
+from rejoin.protocol.records.groups.consumer_groups import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataValue,
     ConsumerGroupRegularExpressionValue,
 )
-from rejoin.protocol.records.consumer_offsets import GroupRecord, OffsetRecord
-from rejoin.protocol.records.group_parts import AssignmentEpoch, TargetPartitions
+from rejoin.protocol.records.groups.group_parts import AssignmentEpoch, TargetPartitions
 from rejoin.protocol.records.keyed import KeyedRecord, Record, TransactionMarker
 from rejoin.transcript.responses import TopicName, show_assignment
 

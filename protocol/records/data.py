@@ -90,7 +90,7 @@ def _bytes(value: bytes) -> str:
     return f'"{binascii.b2a_base64(value, newline=False).decode("ascii")}"'
 
 
-_NUMBERS: Final = (WireType.INT8, WireType.INT16, WireType.INT32, WireType.INT64)
+_NUMBERS: Final = (WireType.INT8, WireType.INT16, WireType.UINT16, WireType.INT32, WireType.INT64)
 _PLAIN: Final[dict[Any, Writer]] = {
     WireType.STRING: encode_basestring,
     WireType.UUID: encode_basestring,

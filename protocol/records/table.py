@@ -14,9 +14,9 @@ from typing import Any, Final, cast, get_args, get_origin
 
 from pydantic import TypeAdapter
 
-from rejoin.protocol.records import consumer_groups, share_groups
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, GroupRecord, OffsetRecord
-from rejoin.protocol.records.group_parts import VALUE_VERSION, GroupPart, MemberPart
+from rejoin.protocol.records.groups import consumer_groups, share_groups, streams_groups
+from rejoin.protocol.records.groups.group_parts import VALUE_VERSION, GroupPart, MemberPart
 from rejoin.protocol.records.keyed import KeyedRecord, VersionedData
 
 
@@ -27,6 +27,7 @@ class Owner(StrEnum):
     CLASSIC_GROUPS = "classic groups"
     CONSUMER_GROUPS = "consumer groups"
     SHARE_GROUPS = "share groups"
+    STREAMS_GROUPS = "streams groups"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,13 @@ RECORD_TYPES: Final[dict[str, dict[int, RecordType]]] = {}
 """By topic, by the version of the key."""
 
 BY_RECORD: Final[dict[type[KeyedRecord[Any, Any]], RecordType]] = {}
+"""All types, also those that no log has yet."""
+
+
+def define(record_type: RecordType) -> RecordType:
+    """Add a type of record that can be read and written."""
+    BY_RECORD[record_type.record] = record_type
+    return record_type
 
 
 def register(topic: str, record_type: RecordType) -> RecordType:
@@ -82,8 +90,7 @@ def register(topic: str, record_type: RecordType) -> RecordType:
     first, last = record_type.key_versions
     types = RECORD_TYPES.setdefault(topic, {})
     types.update(dict.fromkeys(range(first, last + 1), record_type))
-    BY_RECORD[record_type.record] = record_type
-    return record_type
+    return define(record_type)
 
 
 OFFSET_COMMIT: Final = register(
@@ -99,35 +106,57 @@ def _of_parts(owner: Owner, *records: type[GroupPart[Any] | MemberPart[Any]]) ->
     return tuple(_of_part(owner, record.key_version, record) for record in records)
 
 
+def _registered(types: tuple[RecordType, ...]) -> tuple[RecordType, ...]:
+    return tuple(register(OFFSETS_TOPIC, each) for each in types)
+
+
 def _of_part(owner: Owner, key: int, record: type[KeyedRecord[Any, Any]]) -> RecordType:
     """A type with one key, and one version, which is flexible."""
     name = record.__name__.removesuffix("Record")
-    return register(OFFSETS_TOPIC, RecordType(name, owner, (key, key), (VALUE_VERSION, VALUE_VERSION), 0, record))
+    return RecordType(name, owner, (key, key), (VALUE_VERSION, VALUE_VERSION), 0, record)
 
 
-CONSUMER_GROUP_TYPES: Final = (
-    *_of_parts(
-        Owner.CONSUMER_GROUPS,
-        consumer_groups.ConsumerGroupMetadataRecord,
-        consumer_groups.ConsumerGroupPartitionMetadataRecord,
-        consumer_groups.ConsumerGroupMemberMetadataRecord,
-        consumer_groups.ConsumerGroupTargetAssignmentMetadataRecord,
-        consumer_groups.ConsumerGroupTargetAssignmentMemberRecord,
-        consumer_groups.ConsumerGroupCurrentMemberAssignmentRecord,
-    ),
-    _of_part(
-        Owner.CONSUMER_GROUPS,
-        consumer_groups.REGULAR_EXPRESSION_KEY,
-        consumer_groups.ConsumerGroupRegularExpressionRecord,
-    ),
+CONSUMER_GROUP_TYPES: Final = _registered(
+    (
+        *_of_parts(
+            Owner.CONSUMER_GROUPS,
+            consumer_groups.ConsumerGroupMetadataRecord,
+            consumer_groups.ConsumerGroupPartitionMetadataRecord,
+            consumer_groups.ConsumerGroupMemberMetadataRecord,
+            consumer_groups.ConsumerGroupTargetAssignmentMetadataRecord,
+            consumer_groups.ConsumerGroupTargetAssignmentMemberRecord,
+            consumer_groups.ConsumerGroupCurrentMemberAssignmentRecord,
+        ),
+        _of_part(
+            Owner.CONSUMER_GROUPS,
+            consumer_groups.REGULAR_EXPRESSION_KEY,
+            consumer_groups.ConsumerGroupRegularExpressionRecord,
+        ),
+    )
 )
 
-SHARE_GROUP_TYPES: Final = _of_parts(
-    Owner.SHARE_GROUPS,
-    share_groups.ShareGroupMemberMetadataRecord,
-    share_groups.ShareGroupMetadataRecord,
-    share_groups.ShareGroupTargetAssignmentMetadataRecord,
-    share_groups.ShareGroupTargetAssignmentMemberRecord,
-    share_groups.ShareGroupCurrentMemberAssignmentRecord,
-    share_groups.ShareGroupStatePartitionMetadataRecord,
+SHARE_GROUP_TYPES: Final = _registered(
+    _of_parts(
+        Owner.SHARE_GROUPS,
+        share_groups.ShareGroupMemberMetadataRecord,
+        share_groups.ShareGroupMetadataRecord,
+        share_groups.ShareGroupTargetAssignmentMetadataRecord,
+        share_groups.ShareGroupTargetAssignmentMemberRecord,
+        share_groups.ShareGroupCurrentMemberAssignmentRecord,
+        share_groups.ShareGroupStatePartitionMetadataRecord,
+    )
 )
+
+STREAMS_GROUP_TYPES: Final = tuple(
+    define(each)
+    for each in _of_parts(
+        Owner.STREAMS_GROUPS,
+        streams_groups.StreamsGroupMetadataRecord,
+        streams_groups.StreamsGroupMemberMetadataRecord,
+        streams_groups.StreamsGroupTargetAssignmentMetadataRecord,
+        streams_groups.StreamsGroupTargetAssignmentMemberRecord,
+        streams_groups.StreamsGroupCurrentMemberAssignmentRecord,
+        streams_groups.StreamsGroupTopologyRecord,
+    )
+)
+"""No log has them before there are groups that write them."""

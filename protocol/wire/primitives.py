@@ -15,6 +15,7 @@ FORMATS: Final[dict[object, str]] = {
     WireType.BOOL: "?",
     WireType.INT8: "b",
     WireType.INT16: "h",
+    WireType.UINT16: "H",
     WireType.INT32: "i",
     WireType.INT64: "q",
     WireType.FLOAT64: "d",

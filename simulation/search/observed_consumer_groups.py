@@ -20,7 +20,7 @@ from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
 )
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from rejoin.protocol.records.consumer_groups import (
+from rejoin.protocol.records.groups.consumer_groups import (
     ConsumerGroupCurrentMemberAssignmentRecord,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataRecord,
@@ -29,7 +29,7 @@ from rejoin.protocol.records.consumer_groups import (
     ConsumerGroupTargetAssignmentMetadataRecord,
     CurrentTopicPartitions,
 )
-from rejoin.protocol.records.group_parts import TopicPartitions
+from rejoin.protocol.records.groups.group_parts import TopicPartitions
 from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.node import NodeActor

@@ -9,9 +9,9 @@ from typing import Any, Final
 import pytest
 
 from rejoin.coordinator.storage.codec import PLAIN, Entry, decode, encode
-from rejoin.protocol.records import consumer_groups
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
-from rejoin.protocol.records.group_parts import GroupPart, MemberPart
+from rejoin.protocol.records.groups import consumer_groups
+from rejoin.protocol.records.groups.group_parts import GroupPart, MemberPart
 from rejoin.protocol.records.keyed import KeyedRecord, Record
 from rejoin.protocol.wire.keyed_records import key_bytes, value_bytes
 from tests.paths import ROOT

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from rejoin.coordinator.storage.codec import decode, encode
-from rejoin.protocol.records import share_groups
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
-from rejoin.protocol.records.group_parts import AssignmentEpoch, TargetPartitions, TopicPartitions
+from rejoin.protocol.records.groups import share_groups
+from rejoin.protocol.records.groups.group_parts import AssignmentEpoch, TargetPartitions, TopicPartitions
 from rejoin.protocol.records.keyed import KeyedRecord
 from rejoin.protocol.wire.keyed_records import key_bytes, value_bytes
 

@@ -62,6 +62,10 @@ REFUSALS: Final = frozenset(
         ErrorCode.MISMATCHED_ENDPOINT_TYPE,
         ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
         ErrorCode.INVALID_REGULAR_EXPRESSION,
+        ErrorCode.STREAMS_INVALID_TOPOLOGY,
+        ErrorCode.STREAMS_INVALID_TOPOLOGY_EPOCH,
+        ErrorCode.STREAMS_TOPOLOGY_FENCED,
+        ErrorCode.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED,
     }
 )
 """Errors that mean that the request was wrong: a client gets rid of them neither by asking again nor by going on as the

@@ -48,7 +48,10 @@ class _WireField(typing.NamedTuple):
     many: bool
 
 
-RENAMED: Final = {"generationIdOrMemberEpoch": "generationId"}
+RENAMED: Final = {
+    "generationIdOrMemberEpoch": "generationId",
+    "acceptableRecoveryLagLegacy": "acceptableRecoveryLag",
+}
 """Fields by the names of Kafka 4.4, and by those that kio still has for some of them."""
 
 

@@ -20,7 +20,10 @@ SIDES: Final = ("request", "response")
 
 _BITS: Final[dict[object, int]] = {WireType.INT8: 8, WireType.INT16: 16, WireType.INT32: 32, WireType.INT64: 64}
 _TEXTS: Final = ("", "g", "orders", "größe", "消費者", "x" * 127, "y" * 300)
-_CODES: Final = tuple(ErrorCode)
+NEWER_CODES: Final = (ErrorCode.GROUP_DELETION_FAILED, ErrorCode.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED)
+"""Those that kio does not know yet."""
+
+_CODES: Final = tuple(code for code in ErrorCode if code not in NEWER_CODES)
 _ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
@@ -62,6 +65,8 @@ def _value(spec: FieldSpec, version: int, random: Random) -> Any:
             return random.choice((ZERO_UUID, "".join(random.choices(_ALPHABET, k=21)) + random.choice("AQgw")))
         case WireType.BOOL:
             return random.random() < 0.5
+        case WireType.UINT16:
+            return random.choice((0, 1, 2**16 - 1))
         case WireType.FLOAT64:
             return random.random()
     return _number(spec, _BITS[spec.value_type], random)

@@ -43,7 +43,7 @@ from rejoin.journal.events.coordinator import (
     RebalanceStarted,
     StaticMemberReplaced,
 )
-from rejoin.protocol.records.consumer_groups import (
+from rejoin.protocol.records.groups.consumer_groups import (
     ConsumerGroupCurrentMemberAssignmentRecord,
     ConsumerGroupMemberMetadataRecord,
     ConsumerGroupMetadataRecord,
@@ -52,7 +52,7 @@ from rejoin.protocol.records.consumer_groups import (
     ConsumerGroupTargetAssignmentMemberRecord,
     ConsumerGroupTargetAssignmentMetadataRecord,
 )
-from rejoin.protocol.records.group_parts import partitions_of
+from rejoin.protocol.records.groups.group_parts import partitions_of
 from rejoin.protocol.unvalidated import unvalidated
 
 _TOPICS_CHANGED: Final = Cause(cause="topic-metadata")

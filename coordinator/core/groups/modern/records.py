@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rejoin.coordinator.core.inputs import Millis
-from rejoin.protocol.records.group_parts import AssignmentEpoch, GroupPart, MemberPart
+from rejoin.protocol.records.groups.group_parts import AssignmentEpoch, GroupPart, MemberPart
 
 
 @dataclass(frozen=True, slots=True)

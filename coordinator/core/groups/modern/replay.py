@@ -17,7 +17,7 @@ from rejoin.coordinator.core.groups.modern.epochs import NO_EPOCH
 from rejoin.coordinator.core.groups.modern.group import EpochMember, ModernGroup
 from rejoin.coordinator.core.groups.modern.records import PartRecords
 from rejoin.coordinator.core.inputs import Millis
-from rejoin.protocol.records.group_parts import AssignmentEpoch, GroupPart, MemberPart
+from rejoin.protocol.records.groups.group_parts import AssignmentEpoch, GroupPart, MemberPart
 from rejoin.protocol.records.keyed import Record
 
 G = TypeVar("G", bound=ModernGroup[Any, Any])

@@ -28,8 +28,8 @@ from rejoin.journal.events.coordinator import (
     MemberRejoined,
     Ownership,
 )
-from rejoin.protocol.records.group_parts import TopicPartitions
-from rejoin.protocol.records.share_groups import (
+from rejoin.protocol.records.groups.group_parts import TopicPartitions
+from rejoin.protocol.records.groups.share_groups import (
     ShareGroupCurrentMemberAssignmentRecord,
     ShareGroupMetadataRecord,
     ShareGroupTargetAssignmentMemberRecord,

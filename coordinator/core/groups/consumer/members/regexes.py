@@ -24,7 +24,7 @@ from rejoin.coordinator.core.runtime.authorizer import Authorizer, Operation, Re
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import Cause
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_groups import regular_expression_record
+from rejoin.protocol.records.groups.consumer_groups import regular_expression_record
 
 SHORTEST_PAUSE_MS: Final = 10_000
 """Between two resolutions of a group."""

@@ -27,7 +27,10 @@ from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.consumer_groups import StaticMemberLeft
 from rejoin.journal.events.coordinator import Cause, MemberRemoved, RemovalCause
-from rejoin.protocol.records.consumer_groups import ConsumerGroupPartitionMetadataRecord, regular_expression_record
+from rejoin.protocol.records.groups.consumer_groups import (
+    ConsumerGroupPartitionMetadataRecord,
+    regular_expression_record,
+)
 
 
 class Removals:

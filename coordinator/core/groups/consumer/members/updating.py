@@ -32,7 +32,7 @@ from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata, ids_o
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import Cause, CauseClass
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_groups import ConsumerGroupPartitionMetadataRecord
+from rejoin.protocol.records.groups.consumer_groups import ConsumerGroupPartitionMetadataRecord
 
 
 @dataclass(slots=True)

@@ -26,8 +26,8 @@ from rejoin.coordinator.core.groups.modern.epochs import PartitionsByTopicId
 from rejoin.coordinator.core.groups.modern.records import PartRecords, assignment_epoch
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.protocol.java import utf16_sorted
-from rejoin.protocol.records import consumer_groups as stored
-from rejoin.protocol.records.consumer_groups import (
+from rejoin.protocol.records.groups import consumer_groups as stored
+from rejoin.protocol.records.groups.consumer_groups import (
     ConsumerGroupCurrentMemberAssignmentRecord,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataRecord,
@@ -41,7 +41,7 @@ from rejoin.protocol.records.consumer_groups import (
     ConsumerGroupTargetAssignmentMetadataRecord,
     CurrentTopicPartitions,
 )
-from rejoin.protocol.records.group_parts import TargetPartitions, topic_partitions
+from rejoin.protocol.records.groups.group_parts import TargetPartitions, topic_partitions
 
 PARTS: Final = PartRecords(
     epoch=ConsumerGroupMetadataRecord,

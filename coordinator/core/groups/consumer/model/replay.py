@@ -15,12 +15,12 @@ from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.groups.modern.changes import Undo, nothing_to_undo
 from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata
 from rejoin.coordinator.core.groups.modern.replay import ModernReplay
-from rejoin.protocol.records.consumer_groups import (
+from rejoin.protocol.records.consumer_offsets import GroupRecord
+from rejoin.protocol.records.groups.consumer_groups import (
     ConsumerGroupPartitionMetadataRecord,
     ConsumerGroupRegularExpressionRecord,
 )
-from rejoin.protocol.records.consumer_offsets import GroupRecord
-from rejoin.protocol.records.group_parts import partitions_of
+from rejoin.protocol.records.groups.group_parts import partitions_of
 from rejoin.protocol.types import TopicPartition
 
 

@@ -21,9 +21,9 @@ from rejoin.coordinator.core.groups.share.model.member import (
 from rejoin.coordinator.core.groups.share.model.state_partitions import PartitionsInState, StatePartitions, StateTopics
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.protocol.java import utf16_sorted
-from rejoin.protocol.records import share_groups as stored
-from rejoin.protocol.records.group_parts import TargetPartitions, partitions_of, topic_partitions
-from rejoin.protocol.records.share_groups import ShareGroupRecord
+from rejoin.protocol.records.groups import share_groups as stored
+from rejoin.protocol.records.groups.group_parts import TargetPartitions, partitions_of, topic_partitions
+from rejoin.protocol.records.groups.share_groups import ShareGroupRecord
 
 PARTS: Final = PartRecords(
     epoch=stored.ShareGroupMetadataRecord,

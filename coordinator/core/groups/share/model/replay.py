@@ -13,8 +13,8 @@ from rejoin.coordinator.core.groups.share.model.member import RELEASED
 from rejoin.coordinator.core.groups.share.model.records import PARTS, current_of, metadata_of, state_partitions_of
 from rejoin.coordinator.core.groups.share.model.state_partitions import StatePartitions
 from rejoin.coordinator.core.step_context import StepContext
-from rejoin.protocol.records.group_parts import partitions_of
-from rejoin.protocol.records.share_groups import ShareGroupStatePartitionMetadataRecord
+from rejoin.protocol.records.groups.group_parts import partitions_of
+from rejoin.protocol.records.groups.share_groups import ShareGroupStatePartitionMetadataRecord
 from rejoin.protocol.types import TopicPartition
 
 

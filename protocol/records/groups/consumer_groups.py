@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, TypeAlias
 
 from rejoin.protocol.records.data import RecordData
-from rejoin.protocol.records.group_parts import (
+from rejoin.protocol.records.groups.group_parts import (
     VALUE_VERSION,
     AssignmentEpoch,
     GroupPart,

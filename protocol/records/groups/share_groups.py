@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from rejoin.protocol.records.data import RecordData
-from rejoin.protocol.records.group_parts import (
+from rejoin.protocol.records.groups.group_parts import (
     AssignmentEpoch,
     GroupPart,
     MemberPart,

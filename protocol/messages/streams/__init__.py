@@ -1,0 +1,1 @@
+"""Messages of streams groups (KIP-1071)."""

@@ -1,0 +1,1 @@
+"""Records of groups whose coordinator assigns, each kind in a module of its own."""
